@@ -36,7 +36,8 @@ type Invocation struct {
 	Scratch  bool // in a container made for it, whose files nobody misses
 	Src      *Source
 	From, To int
-	Classes  []paths.Class // of the operands, once somebody asks
+	Classes  []paths.Class // of the operands, once a rule asks for them
+	Method   string        // of the HTTP request, once a rule asks for it
 }
 
 // Assign is a NAME=value in front of a command.
@@ -84,9 +85,12 @@ func (o *Option) off() bool {
 
 // Option finds an option by name ("-f", "--force", "--dry-run=client").
 func (v *Invocation) Option(name string) (*Option, bool) {
-	want, value, valued := strings.Cut(name, "=")
 	for i := range v.Opts {
 		o := &v.Opts[i]
+		if !strings.HasPrefix(name, o.Name) {
+			continue
+		}
+		want, value, valued := strings.Cut(name, "=")
 		if o.Name != want && !abbreviates(o.Name, want) {
 			continue
 		}
@@ -134,6 +138,9 @@ func (v *Invocation) UnderAny(paths []string) bool {
 }
 
 func (v *Invocation) under(path string) bool {
+	if path != "" && (len(v.Operands) == 0 || path[0] != '*' && !strings.HasPrefix(v.Operands[0].Text, path[:1])) {
+		return false // as most paths of a program's rules are
+	}
 	for i := 0; path != ""; i++ {
 		word, rest, _ := strings.Cut(path, " ")
 		if i == len(v.Operands) || !isWord(word, v.Operands[i].Text) {

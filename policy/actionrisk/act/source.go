@@ -107,6 +107,17 @@ func (it *Item) Has(name string) bool {
 	return it.Inv.Has(name)
 }
 
+// Subcommand is the first word of what the item is about.
+func (it *Item) Subcommand() string {
+	switch {
+	case it.Inv != nil:
+		return it.Inv.Operand(0)
+	case len(it.Tags) > 0:
+		return it.Tags[0]
+	}
+	return ""
+}
+
 // UnderAny tells whether one of the subcommand paths begins what the item is about.
 func (it *Item) UnderAny(paths []string) bool {
 	if it.Inv == nil {

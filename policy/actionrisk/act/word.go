@@ -8,15 +8,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Word is one word of an invocation as it would be after expansion.
+// Word is one word of an invocation as it would be after expansion. Words are copied
+// often: the order of the members keeps one within 64 bytes.
 type Word struct {
 	Text   string // its value; each unknown part is one hole byte
-	Span   Span   // where it stands in the submitted command
-	At     int    // offset in the submitted command where Text stands verbatim, else -1
-	Glob   bool   // an unquoted * ? or [ is in it
-	Quoted bool   // quotes or backslashes stood inside it
-	Taint  Taint  // where a part of it came from
 	Var    string // the one variable its unknown part is, if it is one
+	Span   Span   // where it is in the submitted command
+	At     int    // offset in the submitted command at which Text is verbatim, else -1
+	Taint  Taint  // where a part of it came from
+	Glob   bool   // an unquoted * ? or [ is in it
+	Quoted bool   // a part of it was quoted
 	Lone   bool   // the whole word is one unknown expansion
 }
 
@@ -35,11 +36,15 @@ func (w Word) Tail(i int) Word {
 // Printable shows a text on one line: holes as "$?", control characters as
 // blanks, at most 80 characters, secrets masked.
 func Printable(text string) string {
+	const shown = 80
 	text = Mask(text)
+	if len(text) <= shown && scan.Plain(text) && !strings.ContainsAny(text, "\n\t\r") {
+		return text
+	}
 	var b strings.Builder
 	n := 0
 	for _, r := range text {
-		if n++; n > 80 {
+		if n++; n > shown {
 			break
 		}
 		switch {

@@ -31,8 +31,14 @@ func (c *Set) ReadArguments(v *act.Invocation) {
 			r.spec = carrierTool
 		}
 	}
-	v.After = -1
-	v.Opts, v.Operands = make([]act.Option, 0, len(v.Argv)), make([]act.Word, 0, len(v.Argv))
+	v.After, v.Method = -1, ""
+	dashes := 0
+	for i := range v.Argv {
+		if strings.HasPrefix(v.Argv[i].Text, "-") {
+			dashes++
+		}
+	}
+	v.Opts, v.Operands = make([]act.Option, 0, dashes), make([]act.Word, 0, len(v.Argv)-min(1, len(v.Argv)))
 	for r.i = 1; r.i < len(v.Argv); r.i++ {
 		r.word(v.Argv[r.i])
 	}

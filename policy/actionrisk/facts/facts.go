@@ -9,6 +9,7 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,7 +52,20 @@ type Matcher struct {
 type Way struct {
 	Rule *Rule
 	*Matcher
-	Place int // among all ways
+	Place   int    // among all ways
+	Letters uint32 // the FirstLetter of each of Sub: a call with another subcommand is not looked at further; 0 if Sub is empty
+}
+
+// FirstLetter is a bit for the first letter of a word. A word that begins with a star, as
+// any word may that it stands for, has all bits.
+func FirstLetter(word string) uint32 {
+	switch {
+	case word == "":
+		return 0
+	case word[0] == '*':
+		return ^uint32(0)
+	}
+	return 1 << (word[0] % 32)
 }
 
 // table is a file of rules.
@@ -93,7 +107,7 @@ type Set struct {
 	Ways     int          // how many ways there are
 	Seen     Dict[*Rule]  // by act.Sight
 	Groups   Dict[[]string]
-	Members  Dict[Dict[bool]] // of Groups
+	GroupsOf Dict[[]string] // the groups that a name is in
 
 	Variables Dict[*variable] // by name
 	Families  []family        // those with a part that may be anything
@@ -173,7 +187,15 @@ func (c *Set) readRules(read rules.TableReader) error {
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", r.ID, err)
 			}
-			c.about(&Way{r, m, c.Ways}, names, programs, other)
+			w := &Way{Rule: r, Matcher: m, Place: c.Ways}
+			paths, err := c.Names(m.Sub)
+			if err != nil {
+				return fmt.Errorf("rule %s: %w", r.ID, err)
+			}
+			for _, path := range paths {
+				w.Letters |= FirstLetter(path)
+			}
+			c.about(w, names, programs, other)
 			c.Ways++
 		}
 	}
@@ -198,29 +220,32 @@ func (c *Set) about(w *Way, names []string, programs map[string]*Program, other 
 
 // readGroups reads groups.json, in which a group may hold others.
 func (c *Set) readGroups(read rules.TableReader) error {
-	groups, members := map[string][]string{}, map[string]Dict[bool]{}
+	groups, groupsOf := map[string][]string{}, map[string][]string{}
 	if err := read("groups", &groups); err != nil {
 		return err
 	}
 	c.Groups = dictOf(groups)
-	for name, list := range groups {
-		all, err := c.Names(list)
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		all, err := c.Names(groups[group])
 		if err != nil {
 			return err
 		}
-		groups[name], members[name] = all, setOf(all)
+		groups[group] = all
+		for _, name := range all {
+			groupsOf[name] = append(groupsOf[name], group)
+		}
 	}
-	c.Groups, c.Members = dictOf(groups), dictOf(members)
+	c.Groups, c.GroupsOf = dictOf(groups), dictOf(groupsOf)
 	return nil
 }
 
 // Rule is a rule by its id, nil if there is none.
 func (c *Set) Rule(id string) *Rule { return c.ByID.Get(id) }
 
-// In tells whether a name stands in a group of groups.json.
+// In tells whether a name is in a group of groups.json. Each call of a program asks that
+// of its name some thirty times, and a name is in ten groups at most.
 func (c *Set) In(group, name string) bool {
-	members := c.Members.Get(group)
-	return members.Get(name)
+	return slices.Contains(c.GroupsOf.Get(name), group)
 }
 
 // Names replaces "@group" by the group's names. The caller must not change what it gets.

@@ -109,7 +109,7 @@ func (w *writer) value(v reflect.Value) string {
 		return strconv.Quote(v.String())
 	case reflect.Bool:
 		return strconv.FormatBool(v.Bool())
-	case reflect.Uint16:
+	case reflect.Uint16, reflect.Uint32:
 		return strconv.FormatUint(v.Uint(), 10)
 	case reflect.Pointer:
 		return "&" + w.variable(v)

@@ -921,7 +921,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "Set-NetFirewallProfile", Is: &row6adc2ce4e8da},
 	{Name: "Stop-Computer", Is: &row331608fc4b4c},
 	{Name: "Stop-Process", Is: &row331608fc4b4c},
-	{Name: "VBoxManage", Is: &row9e965e50c3da},
+	{Name: "VBoxManage", Is: &rowd40bd222a2ba},
 	{Name: "[", Is: &row935e233f72c3},
 	{Name: "aa-complain", Is: &rowcab6aab71896},
 	{Name: "aa-disable", Is: &rowcab6aab71896},
@@ -937,7 +937,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "act_runner", Is: &row9dc708bc9d2c},
 	{Name: "actionlint", Is: &rowabda01664438},
 	{Name: "activemq", Is: &rowd123de133215},
-	{Name: "adb", Is: &rowbfe22ff56d70},
+	{Name: "adb", Is: &row874729c1b053},
 	{Name: "add-apt-repository", Is: &rowf373b774196c},
 	{Name: "addgroup", Is: &row75731e90b820},
 	{Name: "addr2line", Is: &row935e233f72c3},
@@ -962,15 +962,15 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "algo", Is: &rowd0a3414bc15b},
 	{Name: "algokey", Is: &row1603bc8dc0ae},
 	{Name: "algokit", Is: &row57a5777b922a},
-	{Name: "algolia", Is: &row0123fae26618},
+	{Name: "algolia", Is: &rowa93466223ec2},
 	{Name: "alias", Is: &row22816554244f},
-	{Name: "aliyun", Is: &row5ec41c328166},
+	{Name: "aliyun", Is: &row93235fbcc802},
 	{Name: "alpaca", Is: &row60c5637c5d79},
 	{Name: "amm", Is: &rowd4f65406a1cf},
 	{Name: "amp", Is: &rowd38a63f1989d},
-	{Name: "amplify", Is: &row5a6a77e20acd},
-	{Name: "ampx", Is: &row3d978106eae1},
-	{Name: "anaconda", Is: &row99e5750688cc},
+	{Name: "amplify", Is: &row7fcf919c69ca},
+	{Name: "ampx", Is: &row0feb2fc16d9b},
+	{Name: "anaconda", Is: &row48bb04d08040},
 	{Name: "anacron", Is: &row795cab8fb1c9},
 	{Name: "anchor", Is: &row5d21542b5ff9},
 	{Name: "ansible", Is: &row546e2b41553a},
@@ -981,7 +981,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ansible-playbook", Is: &row6d7703043bb8},
 	{Name: "ansible-pull", Is: &rowaf6de761cab0},
 	{Name: "ansible-runner", Is: &row36a522783e8a},
-	{Name: "ansible-vault", Is: &rowea955d5a2179},
+	{Name: "ansible-vault", Is: &row1331e8947c06},
 	{Name: "ant", Is: &rowb2a0833616dc},
 	{Name: "anvil", Is: &row8e173a4072e7},
 	{Name: "apache2", Is: &row702d5f3a85ca},
@@ -990,16 +990,16 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ape", Is: &row01f8c474223c},
 	{Name: "apfs-fuse", Is: &rowcd97a51de6b4},
 	{Name: "apigeecli", Is: &rowce3a11e53f34},
-	{Name: "apk", Is: &rowd01009b01770},
+	{Name: "apk", Is: &row8d117ad4e965},
 	{Name: "appimage-builder", Is: &rowc7f7d6ff94a9},
-	{Name: "apptainer", Is: &rowfff3e6c253ee},
-	{Name: "appwrite", Is: &rowbe96ab6a2514},
+	{Name: "apptainer", Is: &rowa77ccc34dda1},
+	{Name: "appwrite", Is: &rowa3129523c056},
 	{Name: "apropos", Is: &row935e233f72c3},
-	{Name: "apt", Is: &rowf91d5d8a57c1},
+	{Name: "apt", Is: &row9c90f52d649f},
 	{Name: "apt-add-repository", Is: &rowf373b774196c},
 	{Name: "apt-cache", Is: &rowa8938cacf7fa},
-	{Name: "apt-get", Is: &rowfc01155d3ff6},
-	{Name: "apt-key", Is: &rowada20c06e16b},
+	{Name: "apt-get", Is: &roweeabda8473cf},
+	{Name: "apt-key", Is: &row3c44ae427a3b},
 	{Name: "aptible", Is: &row1a0248f41e4c},
 	{Name: "aptitude", Is: &row6d4f4b857a41},
 	{Name: "aptos", Is: &row6564e3061538},
@@ -1007,12 +1007,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ar", Is: &rowa70558cb3de6},
 	{Name: "arangorestore", Is: &row1dbb9cd9655c},
 	{Name: "arangosh", Is: &row2df39254f230},
-	{Name: "arc", Is: &row3d978106eae1},
+	{Name: "arc", Is: &row0feb2fc16d9b},
 	{Name: "arch", Is: &rowc197a970f161},
-	{Name: "architect", Is: &row3d978106eae1},
+	{Name: "architect", Is: &row0feb2fc16d9b},
 	{Name: "archwayd", Is: &row4299eb25173c},
 	{Name: "argo", Is: &row75d17dfbd845},
-	{Name: "argocd", Is: &rowe612acc25d69},
+	{Name: "argocd", Is: &row29f26d34932b},
 	{Name: "aria2c", Is: &row17ea7cc284b1},
 	{Name: "arj", Is: &row1fd70cae569e},
 	{Name: "arptables", Is: &rowf371ddef4470},
@@ -1021,14 +1021,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "artillery", Is: &rowf1e9a6425c27},
 	{Name: "artisan", Is: &row9017ba5bedd0},
 	{Name: "as", Is: &rowad17c24df43a},
-	{Name: "asdf", Is: &row91cded3fef63},
+	{Name: "asdf", Is: &row801b49c57543},
 	{Name: "ash", Is: &rowf408b0c485c5},
 	{Name: "asinfo", Is: &row0945ed9cc0ae},
 	{Name: "asr", Is: &row2f750018de98},
 	{Name: "astro", Is: &rowe6845551143d},
 	{Name: "at", Is: &row3a66fa727dee},
-	{Name: "atlas", Is: &row5d253a4ec259},
-	{Name: "attic", Is: &row89ad148c2873},
+	{Name: "atlas", Is: &row3df0c8056cee},
+	{Name: "attic", Is: &rowb9038f56ba3e},
 	{Name: "attr", Is: &row6264cdbfc073},
 	{Name: "audit", Is: &row5a68ae7fee86},
 	{Name: "auditctl", Is: &row897d3f8496e7},
@@ -1043,7 +1043,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "autoconf", Is: &row4724b57e74cd},
 	{Name: "autoenv", Is: &rowcbf2eb4002a8},
 	{Name: "automake", Is: &row4724b57e74cd},
-	{Name: "automate-ctl", Is: &row478e7bd92a3d},
+	{Name: "automate-ctl", Is: &row463adcfaa13c},
 	{Name: "autoreconf", Is: &row4724b57e74cd},
 	{Name: "autorestic", Is: &row4f02d192dee1},
 	{Name: "autossh", Is: &row1a9cc214b5e9},
@@ -1053,16 +1053,16 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "awal", Is: &rowda7913127dc6},
 	{Name: "awesome", Is: &row9e8ecf0893c3},
 	{Name: "awk", Is: &rowfb516fb7dd9e},
-	{Name: "aws", Is: &row592c8340f648},
+	{Name: "aws", Is: &rowb540f037389a},
 	{Name: "aws-vault", Is: &rowf301cc12f4d5},
 	{Name: "awscurl", Is: &rowfa4dc4b61d05},
 	{Name: "awx", Is: &rowe6ef18a61b10},
 	{Name: "axel", Is: &rowd3403804e2cf},
 	{Name: "axelard", Is: &row4299eb25173c},
-	{Name: "az", Is: &rowde4d045ce854},
+	{Name: "az", Is: &row312499ae3dc5},
 	{Name: "az_", Is: &rowb227f6e1691c},
-	{Name: "azcopy", Is: &rowbcd32f8521dc},
-	{Name: "b2", Is: &row47cf21f0975d},
+	{Name: "azcopy", Is: &row0aebcc07f67e},
+	{Name: "b2", Is: &rowcc67c5eab70f},
 	{Name: "b2sum", Is: &row7a5f8a0cfad6},
 	{Name: "babel", Is: &rowf7b751759778},
 	{Name: "babylond", Is: &row4299eb25173c},
@@ -1073,8 +1073,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "bandd", Is: &row4299eb25173c},
 	{Name: "bandit", Is: &rowabda01664438},
 	{Name: "bandwidth", Is: &row9ae3a68b8b51},
-	{Name: "barman", Is: &rowbd224871637a},
-	{Name: "barman-cloud-backup-delete", Is: &row8a3528a20528},
+	{Name: "barman", Is: &row1cc6a95b78ac},
+	{Name: "barman-cloud-backup-delete", Is: &rowb49dae795784},
 	{Name: "base32", Is: &row35af7deff005},
 	{Name: "base64", Is: &row35af7deff005},
 	{Name: "basename", Is: &row935e233f72c3},
@@ -1087,11 +1087,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "bats", Is: &row887082c2ad98},
 	{Name: "bazel", Is: &rowfe42281e0987},
 	{Name: "bazelisk", Is: &rowfe42281e0987},
-	{Name: "bb", Is: &rowd6a429accddc},
+	{Name: "bb", Is: &rowaed28c6de248},
 	{Name: "bbrun", Is: &rowdc7433a109e1},
 	{Name: "bc", Is: &rowf4cb2e2ff7f5},
 	{Name: "bcache", Is: &row6f0fca36ee23},
-	{Name: "bcachefs", Is: &row2950a75e94b0},
+	{Name: "bcachefs", Is: &rowa1f4f11637d0},
 	{Name: "bcdedit", Is: &row9cb385582402},
 	{Name: "bcnad", Is: &row4299eb25173c},
 	{Name: "bconsole", Is: &row3854064eea72},
@@ -1101,7 +1101,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "beeline", Is: &row45c0dbaa528f},
 	{Name: "behat", Is: &rowb637b20846fe},
 	{Name: "behave", Is: &rowcdae548098e7},
-	{Name: "berglas", Is: &rowc4bbe7fa1076},
+	{Name: "berglas", Is: &row062fd118a0a6},
 	{Name: "berks", Is: &row62a7c8d0aa6c},
 	{Name: "bfg", Is: &row8f0c8e2cbf09},
 	{Name: "bin/rake", Is: &rowf7ae80414a80},
@@ -1115,7 +1115,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "bitfinex", Is: &row60c5637c5d79},
 	{Name: "bitgo", Is: &row60c5637c5d79},
 	{Name: "bitpanda", Is: &row60c5637c5d79},
-	{Name: "bk", Is: &rowa16abf457862},
+	{Name: "bk", Is: &row2b71de1f4164},
 	{Name: "black", Is: &rowabda01664438},
 	{Name: "bleachbit", Is: &rowdabb01b91514},
 	{Name: "bleachbit_console", Is: &rowdabb01b91514},
@@ -1126,82 +1126,82 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "bluetooth-sendto", Is: &rowc80c49b2a012},
 	{Name: "bmake", Is: &row34a00c06c529},
 	{Name: "bmaptool", Is: &rowbae14c56e33a},
-	{Name: "bolt", Is: &rowb26454ee7f4c},
+	{Name: "bolt", Is: &row58e918b18893},
 	{Name: "bombardier", Is: &row42700282a6b2},
 	{Name: "boostd", Is: &rowa159bf01743e},
 	{Name: "boot", Is: &rowd2e712c9642a},
 	{Name: "bootctl", Is: &row86fff0e114b8},
 	{Name: "bor", Is: &row084210311e90},
 	{Name: "bore", Is: &rowa6354fcb9229},
-	{Name: "borg", Is: &rowc3f0319120cb},
+	{Name: "borg", Is: &row248796890af9},
 	{Name: "borgmatic", Is: &row4f02d192dee1},
 	{Name: "borp", Is: &row571cbb1c18c2},
 	{Name: "boundary", Is: &row6a473740f35a},
-	{Name: "bower", Is: &row671786962cc6},
-	{Name: "bower_", Is: &row9fb19a8d3e9b},
+	{Name: "bower", Is: &row4c88ccc9590f},
+	{Name: "bower_", Is: &rowc7cc1eee530c},
 	{Name: "bpftrace", Is: &row778fd1c36101},
 	{Name: "bpkg", Is: &rowbd99a247d781},
 	{Name: "bputil", Is: &rowfe4a28f23593},
 	{Name: "bpython", Is: &row7ee9719b43ad},
-	{Name: "bq", Is: &rowed8e500a50d2},
+	{Name: "bq", Is: &row5122db1e07c5},
 	{Name: "braintree", Is: &row872fd33006c8},
 	{Name: "brave-browser", Is: &rowede7b9e6d53f},
 	{Name: "break", Is: &row935e233f72c3},
-	{Name: "brew", Is: &rowb826fd2d7912},
+	{Name: "brew", Is: &row6ad3b5a993b7},
 	{Name: "brex", Is: &row60c5637c5d79},
 	{Name: "brotli", Is: &rowa70558cb3de6},
 	{Name: "brownie", Is: &row4ea9315b832f},
-	{Name: "brz", Is: &rowaeeda3138416},
+	{Name: "brz", Is: &row647ebd5375e9},
 	{Name: "bsdtar", Is: &row4cd5ec97baa7},
 	{Name: "bsqldb", Is: &row2bbaf30f2aae},
 	{Name: "bsub", Is: &row142900ff0e1e},
 	{Name: "btcctl", Is: &row755d548e37d2},
 	{Name: "bteq", Is: &row2bbaf30f2aae},
-	{Name: "btrfs", Is: &rowdd5f5d8a95c2},
+	{Name: "btrfs", Is: &row252f83914fbd},
 	{Name: "buck", Is: &row931edb3e801c},
 	{Name: "buck2", Is: &row931edb3e801c},
-	{Name: "buf", Is: &row596848910356},
+	{Name: "buf", Is: &row048f1b130ffa},
 	{Name: "buidler", Is: &row6b559e7a8ad3},
 	{Name: "build", Is: &rowb25c46a6004d},
 	{Name: "build-storybook", Is: &row6ffdba873cea},
-	{Name: "buildah", Is: &row1d9b49fe7059},
+	{Name: "buildah", Is: &row8582b35ab8f4},
 	{Name: "buildkite-agent", Is: &row2c48fdd50488},
 	{Name: "builtin", Is: &rowbe51f757934f},
-	{Name: "bun", Is: &row78a88375d141},
-	{Name: "bundle", Is: &row292345d5cc83},
-	{Name: "bundler", Is: &row1ad38d84b051},
+	{Name: "bun", Is: &row1e9ef4dfdbfa},
+	{Name: "bundle", Is: &row994153e7fab9},
+	{Name: "bundler", Is: &rowa7ad351e427b},
 	{Name: "bunny", Is: &rowa082fa396961},
 	{Name: "bunq", Is: &row60c5637c5d79},
-	{Name: "bunx", Is: &rowcaf7555892be},
-	{Name: "bup", Is: &row89ad148c2873},
-	{Name: "bupstash", Is: &row89ad148c2873},
-	{Name: "burp", Is: &row89ad148c2873},
-	{Name: "busctl", Is: &row7ddf6041de44},
+	{Name: "bunx", Is: &row595eab7ae7b7},
+	{Name: "bup", Is: &rowb9038f56ba3e},
+	{Name: "bupstash", Is: &rowb9038f56ba3e},
+	{Name: "burp", Is: &rowb9038f56ba3e},
+	{Name: "busctl", Is: &row8794362e9566},
 	{Name: "busted", Is: &row3c8a799a50ce},
-	{Name: "busybox", Is: &row50457cde29d3},
-	{Name: "butler", Is: &rowcd76350d4fe9},
-	{Name: "bw", Is: &row4ec2e74b252d},
+	{Name: "busybox", Is: &rowb715d9bac098},
+	{Name: "butler", Is: &row722d0f1edeae},
+	{Name: "bw", Is: &rowcebbbd148ebd},
 	{Name: "bybit", Is: &row60c5637c5d79},
 	{Name: "byobu", Is: &rowb7166efb6105},
 	{Name: "bzcat", Is: &rowb460a2a348d5},
 	{Name: "bzip2", Is: &rowa70558cb3de6},
-	{Name: "bzr", Is: &rowaeeda3138416},
+	{Name: "bzr", Is: &row647ebd5375e9},
 	{Name: "c++", Is: &row8743d63e7bce},
 	{Name: "c8", Is: &row571cbb1c18c2},
 	{Name: "cProfile", Is: &rowa2c16f7d1eeb},
-	{Name: "cabal", Is: &row49bf746b6dda},
+	{Name: "cabal", Is: &row15d5cff8badf},
 	{Name: "caddy", Is: &row5216ab5377c2},
 	{Name: "caffeinate", Is: &rowb74701b1d4a7},
 	{Name: "cake", Is: &row4ed7a7086ad2},
 	{Name: "cal", Is: &row935e233f72c3},
 	{Name: "caller", Is: &row935e233f72c3},
-	{Name: "cap", Is: &row6175305e1c95},
+	{Name: "cap", Is: &row7608d0c77ed6},
 	{Name: "capistrano", Is: &row6c30dbff8319},
-	{Name: "caprover", Is: &rowe981ac0e36f0},
+	{Name: "caprover", Is: &rowdf4acd4249d4},
 	{Name: "capsh", Is: &row8f30a656e6b2},
 	{Name: "cardano-cli", Is: &row844b42650223},
 	{Name: "cardano-wallet", Is: &rowdf1a64a26493},
-	{Name: "cargo", Is: &rowf8a667ac2d40},
+	{Name: "cargo", Is: &rowff57e61450f7},
 	{Name: "cargo-script", Is: &rowb2f5e5db843d},
 	{Name: "cargo-watch", Is: &row9f4a5ee0244a},
 	{Name: "carton", Is: &row1cceb911e2b2},
@@ -1211,35 +1211,35 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "catapulta", Is: &row5e9854874961},
 	{Name: "catchsegv", Is: &rowd68d781799b0},
 	{Name: "cbq", Is: &rowdd7b8630fb55},
-	{Name: "cbt", Is: &rowe5a246269727},
+	{Name: "cbt", Is: &row3139bab99079},
 	{Name: "cc", Is: &rowc1542c3b7886},
 	{Name: "cc-safety-net", Is: &row047208412ae7},
 	{Name: "ccmake", Is: &row48b23206335f},
 	{Name: "ccxt", Is: &row60c5637c5d79},
 	{Name: "cd", Is: &row935e233f72c3},
-	{Name: "cdk", Is: &row8ef5b34fd815},
+	{Name: "cdk", Is: &row748450894a79},
 	{Name: "cdk8s", Is: &rowe3dd227d5838},
-	{Name: "cdktf", Is: &row0348b0841e50},
+	{Name: "cdktf", Is: &rowacbd65cf5984},
 	{Name: "cdp", Is: &row60c5637c5d79},
 	{Name: "cdp-wallet", Is: &row3b6567948d53},
 	{Name: "celery", Is: &rowd6ed1d71a563},
 	{Name: "celestia-appd", Is: &row4299eb25173c},
 	{Name: "ceph", Is: &rowa082fa396961},
-	{Name: "certbot", Is: &rowa39863f262e3},
-	{Name: "certbot-auto", Is: &row5c63214d758b},
-	{Name: "cf", Is: &rowa994914b7787},
+	{Name: "certbot", Is: &row337cbc5e3b0f},
+	{Name: "certbot-auto", Is: &row0415284dc91f},
+	{Name: "cf", Is: &rowf685dfc4c34c},
 	{Name: "cf-runagent", Is: &row22e5e7e4394f},
 	{Name: "cfdisk", Is: &row983e8dd78f3d},
 	{Name: "cgdb", Is: &row18f8c3e7109c},
 	{Name: "cgexec", Is: &row2b29809c6860},
 	{Name: "chainlit", Is: &row77e9cac072eb},
-	{Name: "chalice", Is: &row3d978106eae1},
-	{Name: "chamber", Is: &row816d7babd43e},
+	{Name: "chalice", Is: &row0feb2fc16d9b},
+	{Name: "chamber", Is: &row618213561488},
 	{Name: "changelogen", Is: &rowe73a4ca50e1e},
-	{Name: "changeset", Is: &rowc65b8d54cee2},
+	{Name: "changeset", Is: &rowe95bf205e193},
 	{Name: "chargebee", Is: &row60c5637c5d79},
-	{Name: "charmcraft", Is: &rowb8f3f7b4ac66},
-	{Name: "chart-releaser_", Is: &row9fb19a8d3e9b},
+	{Name: "charmcraft", Is: &rowff30422449c6},
+	{Name: "chart-releaser_", Is: &rowc7cc1eee530c},
 	{Name: "chattr", Is: &row88e7ef0f915f},
 	{Name: "cheat", Is: &row935e233f72c3},
 	{Name: "checkly", Is: &rowa082fa396961},
@@ -1249,14 +1249,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "chef-apply", Is: &row624e01aec2eb},
 	{Name: "chef-client", Is: &row3456ea8106e8},
 	{Name: "chef-run", Is: &rowf33d4505fad8},
-	{Name: "chef-server-ctl", Is: &row478e7bd92a3d},
+	{Name: "chef-server-ctl", Is: &row463adcfaa13c},
 	{Name: "chef-shell", Is: &rowaba0955dbe23},
 	{Name: "chef-solo", Is: &rowf18a4e2222ab},
 	{Name: "chezmoi", Is: &row4da88e0519e7},
 	{Name: "chg", Is: &row2b902d4c091f},
 	{Name: "chgrp", Is: &row7a73dadb4e72},
 	{Name: "chibi-scheme", Is: &row8161db7f018e},
-	{Name: "chisel", Is: &row1af79be5cb4a},
+	{Name: "chisel", Is: &row9ddb09660041},
 	{Name: "chkconfig", Is: &rowe4a693731476},
 	{Name: "chmod", Is: &row591f4ed7b748},
 	{Name: "choco", Is: &rowa8938cacf7fa},
@@ -1265,7 +1265,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "chpasswd", Is: &row4b0b0d2a8758},
 	{Name: "chpst", Is: &rowb2760f69c908},
 	{Name: "chrome", Is: &rowede7b9e6d53f},
-	{Name: "chrome-webstore-upload", Is: &rowdf5cb1792d53},
+	{Name: "chrome-webstore-upload", Is: &rowc570a3f620d9},
 	{Name: "chromium", Is: &rowede7b9e6d53f},
 	{Name: "chronic", Is: &row2b29809c6860},
 	{Name: "chroot", Is: &row7d8eaa04af90},
@@ -1276,10 +1276,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "cinc-apply", Is: &rowe14cab81d04f},
 	{Name: "cinc-client", Is: &row08b197204325},
 	{Name: "circle", Is: &rowc06115dfaff4},
-	{Name: "circleci", Is: &row2a138e94ce24},
+	{Name: "circleci", Is: &row6d714dca8d19},
 	{Name: "circusctl", Is: &rowac854ecd90c1},
 	{Name: "circusd", Is: &rowac854ecd90c1},
-	{Name: "civo", Is: &row5f150ba8c6d1},
+	{Name: "civo", Is: &row4980baf9b273},
 	{Name: "ckcc", Is: &row174bfde1f610},
 	{Name: "cksum", Is: &row7a5f8a0cfad6},
 	{Name: "cl", Is: &rowdbc1c9984d94},
@@ -1290,11 +1290,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "clang-18", Is: &rowdbc1c9984d94},
 	{Name: "claude", Is: &row90abec951db0},
 	{Name: "claude-code", Is: &rowd38a63f1989d},
-	{Name: "claudia", Is: &row3d978106eae1},
+	{Name: "claudia", Is: &row0feb2fc16d9b},
 	{Name: "clear", Is: &row935e233f72c3},
 	{Name: "clef", Is: &row57a656818c70},
 	{Name: "cleos", Is: &row52b077094bd8},
-	{Name: "clever", Is: &row5cfde773e902},
+	{Name: "clever", Is: &row965754313e21},
 	{Name: "clickhouse", Is: &row4a843920d699},
 	{Name: "clickhouse-benchmark", Is: &rowae62f50aacca},
 	{Name: "clickhouse-client", Is: &row4e02447c7872},
@@ -1310,11 +1310,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "cloud-build-local", Is: &row8d1163aa0377},
 	{Name: "cloud-init", Is: &row5782ee90f142},
 	{Name: "cloud66", Is: &row2e55d228d77b},
-	{Name: "cloudflare", Is: &row51eba4f32a23},
-	{Name: "cloudflared", Is: &row50a63cfc640c},
+	{Name: "cloudflare", Is: &rowaeed943b5736},
+	{Name: "cloudflared", Is: &rowa99ff7f67590},
 	{Name: "cloudsmith", Is: &rowa082fa396961},
 	{Name: "clush", Is: &row2362ddef255a},
-	{Name: "clusterctl", Is: &row8c99bde1068f},
+	{Name: "clusterctl", Is: &rowa0dc6b961226},
 	{Name: "cmake", Is: &row336274363e3a},
 	{Name: "cmctl", Is: &row2709915286b7},
 	{Name: "cmd", Is: &rowd768942de069},
@@ -1322,14 +1322,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "cnpg", Is: &row2709915286b7},
 	{Name: "cnpm", Is: &rowbd99a247d781},
 	{Name: "cockroach", Is: &rowe29ca5fcf573},
-	{Name: "code", Is: &row03b5befcac26},
+	{Name: "code", Is: &row38fed49898b4},
 	{Name: "codecept", Is: &rowb637b20846fe},
 	{Name: "codeceptjs", Is: &rowab8d50b87b41},
 	{Name: "coder", Is: &rowaff6d12121ea},
 	{Name: "codex", Is: &row87ca4baf9125},
 	{Name: "codium", Is: &roweff3aed4c776},
 	{Name: "coinbase", Is: &row60c5637c5d79},
-	{Name: "colima", Is: &row001a1aad38e7},
+	{Name: "colima", Is: &row5440cafa584e},
 	{Name: "colmena", Is: &row2cbdb049d07b},
 	{Name: "colordiff", Is: &row935e233f72c3},
 	{Name: "column", Is: &rowe688a643b1d7},
@@ -1337,50 +1337,50 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "command", Is: &rowf4eb1035a8a5},
 	{Name: "commitlint", Is: &row21529afc6ef3},
 	{Name: "compgen", Is: &row935e233f72c3},
-	{Name: "composer", Is: &row976b48fb1a11},
+	{Name: "composer", Is: &rowdd8df48b1a77},
 	{Name: "compress", Is: &rowa70558cb3de6},
-	{Name: "conan", Is: &row128953fa3651},
+	{Name: "conan", Is: &row95d1f818edb8},
 	{Name: "concourse", Is: &row841d29823e3e},
 	{Name: "concurrently", Is: &rowe92f473d7fc3},
-	{Name: "conda", Is: &row9e0c6df9f533},
+	{Name: "conda", Is: &row8a49709ea1b5},
 	{Name: "conda-build", Is: &rowb25c46a6004d},
 	{Name: "conda-project", Is: &row1a32edf4c169},
 	{Name: "configure", Is: &row2aa8838ec10d},
-	{Name: "confluent", Is: &rowcccf5a3a34f7},
+	{Name: "confluent", Is: &row66ebc006ac87},
 	{Name: "console", Is: &row8034dc55e5a8},
-	{Name: "consul", Is: &row97fd5b7a5909},
+	{Name: "consul", Is: &rowdc44a6f629c8},
 	{Name: "consul-k8s", Is: &row2709915286b7},
 	{Name: "contentful", Is: &rowa082fa396961},
 	{Name: "continue", Is: &row935e233f72c3},
 	{Name: "convert", Is: &row9ef863370508},
-	{Name: "convex", Is: &rowd23bc0dda2db},
+	{Name: "convex", Is: &roweb13642f9422},
 	{Name: "convox", Is: &rowb3780423822a},
-	{Name: "copilot", Is: &rowe90a00d4d8c3},
+	{Name: "copilot", Is: &row65e4cd2c47c4},
 	{Name: "corepack", Is: &rowbd99a247d781},
 	{Name: "coreutils", Is: &row8a22471e23c5},
-	{Name: "coscli", Is: &row958e3bd6ea52},
-	{Name: "coscmd", Is: &rowc6964d8cf9d8},
-	{Name: "couchbase-cli", Is: &row7babb385c1d7},
+	{Name: "coscli", Is: &row4a95ea4ee0db},
+	{Name: "coscmd", Is: &row66413e350baa},
+	{Name: "couchbase-cli", Is: &row4141404d5b22},
 	{Name: "countersign", Is: &rowba7e1dd9770d},
 	{Name: "countersign-guard", Is: &rowba7e1dd9770d},
 	{Name: "coverage", Is: &rowa2c16f7d1eeb},
 	{Name: "cp", Is: &row3494b6bb025e},
 	{Name: "cpack", Is: &row48b23206335f},
-	{Name: "cpan", Is: &rowc6a06f9c14cc},
+	{Name: "cpan", Is: &row8e35ebafe395},
 	{Name: "cpan-upload", Is: &rowf042682b9a9a},
-	{Name: "cpanm", Is: &row07bbb1077845},
+	{Name: "cpanm", Is: &row9f050d06f794},
 	{Name: "cpio", Is: &row31ade8185302},
 	{Name: "cpp", Is: &rowf5e2600c3389},
 	{Name: "cpulimit", Is: &row2b29809c6860},
 	{Name: "cqlsh", Is: &rowdca98a8f87f7},
 	{Name: "craft", Is: &row339be25cd4a4},
-	{Name: "crane", Is: &rowf0a0d05c944d},
+	{Name: "crane", Is: &row841c2d06a1bf},
 	{Name: "crc", Is: &row3300a8603426},
 	{Name: "create2", Is: &row5e9854874961},
 	{Name: "createdb", Is: &rowb183228a64a3},
 	{Name: "createuser", Is: &row1f1363d57923},
 	{Name: "crescentd", Is: &row4299eb25173c},
-	{Name: "crictl", Is: &rowf7a687902078},
+	{Name: "crictl", Is: &rowfb0c953068ac},
 	{Name: "croc", Is: &row9ee34efd250d},
 	{Name: "cron", Is: &row5e1b3548440c},
 	{Name: "crond", Is: &row541bbd3e616e},
@@ -1388,19 +1388,19 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "cross-env", Is: &rowb499fabe430c},
 	{Name: "crudini", Is: &row0faed8db3b93},
 	{Name: "crush", Is: &rowd38a63f1989d},
-	{Name: "cryptsetup", Is: &row88b30e7daba8},
+	{Name: "cryptsetup", Is: &rowa759d165a6e2},
 	{Name: "crystal", Is: &row4c9e99f12abd},
 	{Name: "csc", Is: &rowa162e72a1133},
 	{Name: "csh", Is: &rowcfe39cea194f},
 	{Name: "csharp", Is: &row15997b0a7cda},
 	{Name: "csi", Is: &row15997b0a7cda},
 	{Name: "csplit", Is: &rowb1c2592f53ac},
-	{Name: "csrutil", Is: &row5f10e0695337},
+	{Name: "csrutil", Is: &row65ecdd7eaccb},
 	{Name: "csvlook", Is: &rowe32721406bce},
 	{Name: "csvtool", Is: &rowe32721406bce},
 	{Name: "csx", Is: &row6fa7ef8932da},
 	{Name: "ctest", Is: &row96f4554eb133},
-	{Name: "ctr", Is: &row714d4d37c6eb},
+	{Name: "ctr", Is: &row1a17ec4629b3},
 	{Name: "cucumber", Is: &rowfeace404d01e},
 	{Name: "cupsfilter", Is: &rowe32721406bce},
 	{Name: "curator_cli", Is: &rowa648bf7711a7},
@@ -1422,12 +1422,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "daphne", Is: &rowc34dcc82a863},
 	{Name: "dapr", Is: &row2709915286b7},
 	{Name: "darkhttpd", Is: &row2d3f714ef9f3},
-	{Name: "dart", Is: &row627d48ab7329},
+	{Name: "dart", Is: &rowbb12849e8651},
 	{Name: "darwin-rebuild", Is: &rowad46ab167723},
 	{Name: "dasel", Is: &rowbcec3c586483},
 	{Name: "dash", Is: &rowf408b0c485c5},
 	{Name: "dash-cli", Is: &row755d548e37d2},
-	{Name: "databricks", Is: &rowdd5a8fb72de4},
+	{Name: "databricks", Is: &rowf1fba58bda2e},
 	{Name: "databricks-sql-cli", Is: &row42143444a670},
 	{Name: "datadog-ci", Is: &rowa082fa396961},
 	{Name: "date", Is: &row0a96ca120145},
@@ -1446,7 +1446,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "dcc", Is: &rowd8939d022434},
 	{Name: "dcfldd", Is: &row227f6456abee},
 	{Name: "dcg", Is: &row047208412ae7},
-	{Name: "dconf", Is: &rowbd6be90df4cf},
+	{Name: "dconf", Is: &row29937f4147c0},
 	{Name: "dd", Is: &rowf92458ec7136},
 	{Name: "ddev", Is: &rowf3465f8d0daa},
 	{Name: "ddollar", Is: &row5dfa1ec6edd7},
@@ -1454,16 +1454,16 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "debugfs", Is: &row03b29ec855b0},
 	{Name: "debugpy", Is: &rowa2c16f7d1eeb},
 	{Name: "debuild", Is: &row36be5280cc1a},
-	{Name: "deck", Is: &row39f4e850d5b5},
+	{Name: "deck", Is: &row44c16c0b447d},
 	{Name: "declare", Is: &row18f9fd553211},
-	{Name: "defaults", Is: &rowbb94f3b08cab},
+	{Name: "defaults", Is: &row689654685e40},
 	{Name: "deis", Is: &rowb20790a09f85},
 	{Name: "del", Is: &row3c0115508f4d},
 	{Name: "del-cli", Is: &row3c0115508f4d},
 	{Name: "delta", Is: &rowd40fe1622458},
 	{Name: "deluser", Is: &row2035c1e126c6},
-	{Name: "deno", Is: &row66e7b438f573},
-	{Name: "dep", Is: &rowfff753ce94fe},
+	{Name: "deno", Is: &row0507adc18191},
+	{Name: "dep", Is: &row319e47417b38},
 	{Name: "depcheck", Is: &row2177c564616c},
 	{Name: "deploy", Is: &rowd5e62abadee8},
 	{Name: "deploy-prod.sh", Is: &rowd5e62abadee8},
@@ -1480,12 +1480,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "devenv", Is: &row27ce4b8e3126},
 	{Name: "devpod", Is: &rowaff6d12121ea},
 	{Name: "devspace", Is: &row8e3dccddbdbc},
-	{Name: "devtunnel", Is: &row655415169652},
+	{Name: "devtunnel", Is: &row651508a5c0a5},
 	{Name: "df", Is: &row935e233f72c3},
 	{Name: "dfx", Is: &row92a826f19b95},
 	{Name: "dhclient", Is: &row938fc9ba8316},
 	{Name: "dialog", Is: &row94510d5f7f24},
-	{Name: "diesel", Is: &row68b3e3d68fe4},
+	{Name: "diesel", Is: &row5cc262e211e6},
 	{Name: "diff", Is: &rowe688a643b1d7},
 	{Name: "diff3", Is: &row935e233f72c3},
 	{Name: "dig", Is: &rowc91b658bc963},
@@ -1495,7 +1495,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "dirname", Is: &row935e233f72c3},
 	{Name: "dirs", Is: &row935e233f72c3},
 	{Name: "diskpart", Is: &row03bdaa1a9fbc},
-	{Name: "diskutil", Is: &row6d80819a0846},
+	{Name: "diskutil", Is: &row3cddcf59382e},
 	{Name: "disql", Is: &rowa485233a79b0},
 	{Name: "ditto", Is: &row1a868ae9f726},
 	{Name: "divio", Is: &rowc481b2c19fad},
@@ -1503,37 +1503,37 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "dmd", Is: &rowd09746ff6358},
 	{Name: "dmesg", Is: &rowa8629f40cc26},
 	{Name: "dmlogin", Is: &row2bbaf30f2aae},
-	{Name: "dmsetup", Is: &row7ca74d4088ca},
-	{Name: "dnf", Is: &rowc353a664b500},
-	{Name: "dnscontrol", Is: &rowc292b0cf3ad2},
-	{Name: "dnsimple", Is: &row51eba4f32a23},
+	{Name: "dmsetup", Is: &rowc76cb7324da0},
+	{Name: "dnf", Is: &rowd54a515a67f4},
+	{Name: "dnscontrol", Is: &rowcb4e1cf7375a},
+	{Name: "dnsimple", Is: &rowaeed943b5736},
 	{Name: "doas", Is: &rowd12547ef8174},
-	{Name: "docker", Is: &rowb9bf0d2fa722},
-	{Name: "docker-compose", Is: &row0a57557b4b71},
+	{Name: "docker", Is: &row71df507651b6},
+	{Name: "docker-compose", Is: &rowdb9274aa7e8a},
 	{Name: "docker-credential-*", Is: &rowcea31fb7fb58},
-	{Name: "docker-credential-desktop", Is: &row258139330db9},
-	{Name: "docker-credential-ecr-login", Is: &row258139330db9},
-	{Name: "docker-credential-gcloud", Is: &row258139330db9},
-	{Name: "docker-credential-gcr", Is: &row258139330db9},
-	{Name: "docker-credential-osxkeychain", Is: &row258139330db9},
-	{Name: "docker-credential-pass", Is: &row258139330db9},
-	{Name: "docker-credential-secretservice", Is: &row258139330db9},
-	{Name: "docker-credential-wincred", Is: &row258139330db9},
-	{Name: "docker-machine", Is: &rowd73277a38b94},
+	{Name: "docker-credential-desktop", Is: &row8de701ee9294},
+	{Name: "docker-credential-ecr-login", Is: &row8de701ee9294},
+	{Name: "docker-credential-gcloud", Is: &row8de701ee9294},
+	{Name: "docker-credential-gcr", Is: &row8de701ee9294},
+	{Name: "docker-credential-osxkeychain", Is: &row8de701ee9294},
+	{Name: "docker-credential-pass", Is: &row8de701ee9294},
+	{Name: "docker-credential-secretservice", Is: &row8de701ee9294},
+	{Name: "docker-credential-wincred", Is: &row8de701ee9294},
+	{Name: "docker-machine", Is: &rowe8af71378504},
 	{Name: "dockerd", Is: &row6a6f2a04cdf7},
-	{Name: "doctl", Is: &rowc2567d11f2de},
+	{Name: "doctl", Is: &row8b02a1f74418},
 	{Name: "doctrine", Is: &row95dba4f55cd2},
 	{Name: "docusaurus", Is: &row94c2c19485fa},
 	{Name: "dogecoin-cli", Is: &row755d548e37d2},
 	{Name: "doit", Is: &row09aefac2a3e5},
-	{Name: "dokku", Is: &rowe80ff53d478a},
+	{Name: "dokku", Is: &row8eeebb2b9295},
 	{Name: "dokploy", Is: &row62636ef9188b},
 	{Name: "dolt", Is: &row6bfa379da4a6},
-	{Name: "doppler", Is: &rowf14a2f7885a6},
+	{Name: "doppler", Is: &row1d8c58aeddf9},
 	{Name: "dot", Is: &rowbfe4f0af5f23},
 	{Name: "dotbot", Is: &row7d2f6db580d1},
 	{Name: "dotenv", Is: &row9ee527397d83},
-	{Name: "dotnet", Is: &rowbe1ec884aba3},
+	{Name: "dotnet", Is: &row892bfdab37eb},
 	{Name: "dotnet-cake", Is: &rowba2622aec889},
 	{Name: "dotnet-fsi", Is: &rowa38db41d349d},
 	{Name: "dotnet-script", Is: &row0820e1590aa9},
@@ -1549,7 +1549,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "drbdadm", Is: &rowe6fddc81fd51},
 	{Name: "drbdmeta", Is: &rowe6fddc81fd51},
 	{Name: "drill", Is: &rowe853cb8b65b1},
-	{Name: "drizzle-kit", Is: &rowaa74949a2bdd},
+	{Name: "drizzle-kit", Is: &row81846a7de87a},
 	{Name: "droid", Is: &rowd38a63f1989d},
 	{Name: "drone", Is: &rowf7df70771462},
 	{Name: "dropbox_uploader", Is: &rowc80c49b2a012},
@@ -1561,25 +1561,25 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "dseditgroup", Is: &row75731e90b820},
 	{Name: "dsh", Is: &row2362ddef255a},
 	{Name: "du", Is: &row935e233f72c3},
-	{Name: "dub", Is: &row765fa8b5906d},
+	{Name: "dub", Is: &row4ebb825d7355},
 	{Name: "duckdb", Is: &row3f0f9086f4bd},
 	{Name: "duckdb-wasm", Is: &row8161db7f018e},
 	{Name: "dumpcap", Is: &rowdae163e56e4c},
 	{Name: "dune", Is: &row0c295938a348},
-	{Name: "duplicacy", Is: &rowb6aab801d88c},
-	{Name: "duplicity", Is: &rowff764da5c8fb},
-	{Name: "dvc", Is: &rowb2b4e188442f},
+	{Name: "duplicacy", Is: &row2b77c087359e},
+	{Name: "duplicity", Is: &row62ef785f11d1},
+	{Name: "dvc", Is: &row4092d999e492},
 	{Name: "dwolla", Is: &row60c5637c5d79},
 	{Name: "dydxprotocold", Is: &row4299eb25173c},
 	{Name: "dymd", Is: &row4299eb25173c},
 	{Name: "dzdo", Is: &rowd12547ef8174},
 	{Name: "dzil", Is: &row1cceb911e2b2},
 	{Name: "earthly", Is: &row4be312e3ee5b},
-	{Name: "eas", Is: &rowec72da5c544b},
+	{Name: "eas", Is: &rowadad33de562f},
 	{Name: "easy_install", Is: &rowf2e7fc19b061},
 	{Name: "easy_install3", Is: &row8e64168898f5},
 	{Name: "eatmydata", Is: &rowab277c4b6908},
-	{Name: "eb", Is: &rowf91ac2ff35a1},
+	{Name: "eb", Is: &row8ce1aaf4aade},
 	{Name: "ebtables", Is: &rowf371ddef4470},
 	{Name: "ebuild", Is: &rowbe9c737922d9},
 	{Name: "echo", Is: &row3b0c07401c04},
@@ -1588,11 +1588,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "eclair-cli", Is: &row33c167116e5e},
 	{Name: "ecto", Is: &rowb4e5758db274},
 	{Name: "ed", Is: &row752574708964},
-	{Name: "edgedb", Is: &row986b47109bdf},
+	{Name: "edgedb", Is: &row1e5fa930b5db},
 	{Name: "edgio", Is: &row62636ef9188b},
 	{Name: "efibootmgr", Is: &row86fff0e114b8},
 	{Name: "egrep", Is: &row185e5c865a5d},
-	{Name: "eksctl", Is: &row7e6e0f2c3e53},
+	{Name: "eksctl", Is: &rowef033b2a3cac},
 	{Name: "elastic-cli", Is: &rowa082fa396961},
 	{Name: "elasticdump", Is: &rowe8fdf9361024},
 	{Name: "electron", Is: &rowf022abcac4ae},
@@ -1603,7 +1603,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "elements-cli", Is: &row755d548e37d2},
 	{Name: "eleventy", Is: &row74537d30d465},
 	{Name: "elixir", Is: &rowfff65aaafcda},
-	{Name: "elm", Is: &row9fb19a8d3e9b},
+	{Name: "elm", Is: &rowc7cc1eee530c},
 	{Name: "elvish", Is: &row86e4d15fd252},
 	{Name: "emacs", Is: &row4042fac043d6},
 	{Name: "emacs-nox", Is: &rowda81a3131818},
@@ -1629,7 +1629,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "esptool", Is: &rowbe60c46810a2},
 	{Name: "esptool.py", Is: &rowbe60c46810a2},
 	{Name: "esxcli", Is: &rowa082fa396961},
-	{Name: "etcdctl", Is: &row991a78f86c19},
+	{Name: "etcdctl", Is: &row9c15568d6fc4},
 	{Name: "etex", Is: &rowce15960051c0},
 	{Name: "eth_sendRawTransaction", Is: &row534753968cd1},
 	{Name: "eth_sendTransaction", Is: &row534753968cd1},
@@ -1652,7 +1652,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "exim", Is: &row6e814541f0c4},
 	{Name: "exim4", Is: &row6e814541f0c4},
 	{Name: "exit", Is: &row935e233f72c3},
-	{Name: "exo", Is: &row5f150ba8c6d1},
+	{Name: "exo", Is: &row4980baf9b273},
 	{Name: "expand", Is: &rowe688a643b1d7},
 	{Name: "expect", Is: &row696090399f9b},
 	{Name: "explorer", Is: &row6b5ab9a344d8},
@@ -1660,7 +1660,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "export", Is: &row18f9fd553211},
 	{Name: "expose", Is: &rowa6354fcb9229},
 	{Name: "expr", Is: &row935e233f72c3},
-	{Name: "eyaml", Is: &row3e86787c904c},
+	{Name: "eyaml", Is: &rowff0c4010e0b8},
 	{Name: "eye", Is: &row8b0b618d2853},
 	{Name: "eza", Is: &row935e233f72c3},
 	{Name: "fab", Is: &row393848f77d76},
@@ -1670,24 +1670,24 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "fakeroot", Is: &rowab277c4b6908},
 	{Name: "faketime", Is: &row418a6530774c},
 	{Name: "falcon", Is: &row0d58aa30f170},
-	{Name: "falconctl", Is: &row89417d81002c},
+	{Name: "falconctl", Is: &rowab3d92edae6c},
 	{Name: "fallocate", Is: &rowdaa9827ddb41},
 	{Name: "false", Is: &row935e233f72c3},
-	{Name: "fastboot", Is: &row75e5edf74e4e},
+	{Name: "fastboot", Is: &rowd52dedbce44f},
 	{Name: "fasthalt", Is: &rowe6778647f96c},
-	{Name: "fastlane", Is: &row5a7aabfe24f0},
+	{Name: "fastlane", Is: &rowc67df3fd9c88},
 	{Name: "fastly", Is: &row5cf15770befc},
 	{Name: "fbsql", Is: &rowadf68e61ea93},
-	{Name: "fclones", Is: &rowb895d42b7559},
+	{Name: "fclones", Is: &row6661461c5d44},
 	{Name: "fcrontab", Is: &row0c1b1a7ff594},
 	{Name: "fd", Is: &row2baaebc39c2a},
-	{Name: "fdesetup", Is: &row79b7930ebbd1},
+	{Name: "fdesetup", Is: &row9c9a6ca156a8},
 	{Name: "fdfind", Is: &row38047ba1f764},
 	{Name: "fdisk", Is: &row79802d0e4ebd},
 	{Name: "fdupes", Is: &row6ba4f2bca294},
 	{Name: "fennel", Is: &row8161db7f018e},
 	{Name: "fetchd", Is: &row4299eb25173c},
-	{Name: "fez", Is: &row5e5f10cc979d},
+	{Name: "fez", Is: &rowfb8c55ed9cf8},
 	{Name: "ffmpeg", Is: &row9ef863370508},
 	{Name: "ffsend", Is: &row0c8a16025807},
 	{Name: "fgrep", Is: &rowc6fdb89c1207},
@@ -1698,7 +1698,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "findup", Is: &rowa804126c5326},
 	{Name: "finger", Is: &row935e233f72c3},
 	{Name: "fio", Is: &row4de6649fd7ab},
-	{Name: "firebase", Is: &rowef499a8a6e40},
+	{Name: "firebase", Is: &row7537881ba4e3},
 	{Name: "fireblocks", Is: &row60c5637c5d79},
 	{Name: "firejail", Is: &rowab277c4b6908},
 	{Name: "firewall-cmd", Is: &rowd1c85d45a967},
@@ -1708,28 +1708,28 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "fisql", Is: &row2bbaf30f2aae},
 	{Name: "fivetran", Is: &rowa082fa396961},
 	{Name: "flake8", Is: &row20799e3d63ae},
-	{Name: "flarectl", Is: &rowa0a55d405e5a},
+	{Name: "flarectl", Is: &row53a8b73dc233},
 	{Name: "flash_erase", Is: &row244b522014c3},
 	{Name: "flash_eraseall", Is: &row244b522014c3},
 	{Name: "flashcp", Is: &row244b522014c3},
 	{Name: "flashrom", Is: &row7eef6456175a},
 	{Name: "flask", Is: &row44d331cd935c},
-	{Name: "flatpak", Is: &row01a77b1b206e},
+	{Name: "flatpak", Is: &rowef69f61f0317},
 	{Name: "flatpak-builder", Is: &rowc24f46223b28},
 	{Name: "fleek", Is: &row62636ef9188b},
 	{Name: "flipt", Is: &rowa082fa396961},
-	{Name: "flit", Is: &rowcd9e8bbe705c},
+	{Name: "flit", Is: &row2688f128532d},
 	{Name: "flock", Is: &rowea25cb95339c},
 	{Name: "flow", Is: &rowc6a2e20e6eb9},
 	{Name: "flox", Is: &row98d8bf0b9866},
 	{Name: "fluent-bit", Is: &row297af06748ad},
 	{Name: "fluentd", Is: &row297af06748ad},
-	{Name: "flutter", Is: &row968ff3ea6d66},
+	{Name: "flutter", Is: &row49ce9e863343},
 	{Name: "flutterwave", Is: &row60c5637c5d79},
-	{Name: "flux", Is: &rowd1b2f48b7b12},
-	{Name: "fly", Is: &row356634032dc6},
+	{Name: "flux", Is: &row0f8054dffef1},
+	{Name: "fly", Is: &rowe9078673b6e6},
 	{Name: "fly-cli", Is: &rowa082fa396961},
-	{Name: "flyctl", Is: &row01b9981c7ede},
+	{Name: "flyctl", Is: &rowcdbd5d4e2feb},
 	{Name: "flyte", Is: &row18c18bc51557},
 	{Name: "flyway", Is: &row0ba30fe886cd},
 	{Name: "fmt", Is: &rowe688a643b1d7},
@@ -1740,14 +1740,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "forge", Is: &rowef03600be367},
 	{Name: "forgejo-runner", Is: &row9dc708bc9d2c},
 	{Name: "format", Is: &rowef7107577399},
-	{Name: "formica", Is: &row3d978106eae1},
-	{Name: "fossil", Is: &rowaeeda3138416},
+	{Name: "formica", Is: &row0feb2fc16d9b},
+	{Name: "fossil", Is: &row647ebd5375e9},
 	{Name: "fpc", Is: &rowfcceb31a5be0},
 	{Name: "fpm", Is: &row20295d4813a6},
 	{Name: "frawk", Is: &rowd072cd06d50e},
 	{Name: "free", Is: &row935e233f72c3},
 	{Name: "frpc", Is: &rowa6354fcb9229},
-	{Name: "fsarchiver", Is: &row9b8a5e86c8ba},
+	{Name: "fsarchiver", Is: &rowc7ee5118b41a},
 	{Name: "fsharpi", Is: &rowa38db41d349d},
 	{Name: "fsi", Is: &row87b51aca24d7},
 	{Name: "ftp", Is: &rowc88621790c90},
@@ -1758,7 +1758,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "g++", Is: &row532c7f693abf},
 	{Name: "gaiad", Is: &row4299eb25173c},
 	{Name: "gamemoderun", Is: &row2b29809c6860},
-	{Name: "gandi", Is: &rowadd0d252436c},
+	{Name: "gandi", Is: &row2121ce1ea61a},
 	{Name: "garden", Is: &rowe55b845f38ba},
 	{Name: "gatsby", Is: &row1b90842a298a},
 	{Name: "gawk", Is: &rowfb516fb7dd9e},
@@ -1767,10 +1767,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "gcc-12", Is: &rowdbc1c9984d94},
 	{Name: "gcc-13", Is: &rowdbc1c9984d94},
 	{Name: "gcc-14", Is: &rowdbc1c9984d94},
-	{Name: "gcloud", Is: &row56a408f260ce},
+	{Name: "gcloud", Is: &rowcdb3fca048b8},
 	{Name: "gcore", Is: &row4d3792b49e39},
 	{Name: "gcp", Is: &row9952f6570cdb},
-	{Name: "gcrane", Is: &row9ff974906956},
+	{Name: "gcrane", Is: &row57e2671de868},
 	{Name: "gcsfuse", Is: &rowcd97a51de6b4},
 	{Name: "gcurl", Is: &rowd84d6c513e59},
 	{Name: "gdb", Is: &row4d65d897010c},
@@ -1781,8 +1781,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "gdisk", Is: &row604955dfad1b},
 	{Name: "gdrive", Is: &rowc80c49b2a012},
 	{Name: "gearadmin", Is: &rowb4c63e81a7c8},
-	{Name: "gel", Is: &row986b47109bdf},
-	{Name: "gem", Is: &row15d8656373de},
+	{Name: "gel", Is: &row1e5fa930b5db},
+	{Name: "gem", Is: &row17346d7942a0},
 	{Name: "gemini", Is: &roweedb6bc42a90},
 	{Name: "gemini-cli", Is: &rowd38a63f1989d},
 	{Name: "genisoimage", Is: &rowd3403804e2cf},
@@ -1796,30 +1796,30 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "gfind", Is: &row90cf9a3d89d3},
 	{Name: "gfortran", Is: &rowc100788354fe},
 	{Name: "ggrep", Is: &rowabc572ac47b3},
-	{Name: "gh", Is: &row9637d9e1a8a4},
+	{Name: "gh", Is: &rowe82ec7bab41c},
 	{Name: "gh-act", Is: &row1997ebd257d7},
 	{Name: "gh-ost", Is: &row11527ac56e92},
 	{Name: "gh-pages", Is: &row917103768079},
 	{Name: "ghc", Is: &rowb0785ab65908},
 	{Name: "ghci", Is: &row7fade38db9b4},
 	{Name: "ghostty", Is: &row7bf9872401a8},
-	{Name: "gigalixir", Is: &row70a61d7acb5c},
+	{Name: "gigalixir", Is: &rowb4f1d93abdb1},
 	{Name: "gimp", Is: &rowb72c438ba854},
 	{Name: "gimp-console", Is: &rowb72c438ba854},
 	{Name: "ginkgo", Is: &rowcb47ce1488ee},
-	{Name: "gio", Is: &rowdd91939ab790},
+	{Name: "gio", Is: &row6d7464d07eb8},
 	{Name: "gist", Is: &rowbe3be299797e},
-	{Name: "git", Is: &row9d64e1741726},
-	{Name: "git-annex", Is: &row77efcc288238},
-	{Name: "git-credential-manager", Is: &row258139330db9},
+	{Name: "git", Is: &rowfb2d48154819},
+	{Name: "git-annex", Is: &row1545d94e9263},
+	{Name: "git-credential-manager", Is: &row8de701ee9294},
 	{Name: "git-filter-repo", Is: &row175bae1068f0},
 	{Name: "gitlab-ci-local", Is: &row8a4eaf2ffd3d},
-	{Name: "gitlab-ctl", Is: &row3e4b917dfa28},
+	{Name: "gitlab-ctl", Is: &row2cbf28d51242},
 	{Name: "gitlab-rake", Is: &rowe0da912019be},
 	{Name: "gitlab-runner", Is: &rowe07585126327},
 	{Name: "gitpod", Is: &row7682ed4f8107},
-	{Name: "glab", Is: &row149c81bad99c},
-	{Name: "gleam", Is: &rowa436a863dd9b},
+	{Name: "glab", Is: &row175d444aa4fc},
+	{Name: "gleam", Is: &row30590e20a135},
 	{Name: "glooctl", Is: &row2709915286b7},
 	{Name: "glow", Is: &rowe32721406bce},
 	{Name: "gluster", Is: &rowa082fa396961},
@@ -1829,13 +1829,13 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "gnome-terminal", Is: &row7bf9872401a8},
 	{Name: "gnuplot", Is: &row8161db7f018e},
 	{Name: "gnustep-config", Is: &rowdbc1c9984d94},
-	{Name: "go", Is: &row8662d260fc07},
+	{Name: "go", Is: &row4a3b91999747},
 	{Name: "go-task", Is: &row943ebe7a79d4},
 	{Name: "goal", Is: &rowd0a3414bc15b},
 	{Name: "goawk", Is: &rowd072cd06d50e},
 	{Name: "gocardless", Is: &row60c5637c5d79},
 	{Name: "god", Is: &row8b0b618d2853},
-	{Name: "godaddy", Is: &row51eba4f32a23},
+	{Name: "godaddy", Is: &rowaeed943b5736},
 	{Name: "gojq", Is: &row94cf15256230},
 	{Name: "golangci-lint", Is: &rowabda01664438},
 	{Name: "gold", Is: &rowad17c24df43a},
@@ -1843,8 +1843,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "google-chrome", Is: &rowede7b9e6d53f},
 	{Name: "goose", Is: &rowb1620e2a56a5},
 	{Name: "gop", Is: &row64e7464c49b0},
-	{Name: "gopass", Is: &row31ea47e9069f},
-	{Name: "goreleaser", Is: &row2de7c90061ed},
+	{Name: "gopass", Is: &row7f4f0161710a},
+	{Name: "goreleaser", Is: &rowe6de5cbe50d1},
 	{Name: "goreman", Is: &row5dfa1ec6edd7},
 	{Name: "gosec", Is: &rowabda01664438},
 	{Name: "gosh", Is: &row8161db7f018e},
@@ -1886,13 +1886,13 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "grunt", Is: &row7f001b56b5b6},
 	{Name: "grype", Is: &rowabda01664438},
 	{Name: "gsed", Is: &row6ebc651e7b26},
-	{Name: "gsettings", Is: &row65ea8a7775c3},
+	{Name: "gsettings", Is: &rowaa544ddcec27},
 	{Name: "gsort", Is: &rowd3403804e2cf},
 	{Name: "gsplit", Is: &row4652f573301c},
 	{Name: "gsql", Is: &rowcf1294519060},
 	{Name: "gsqlnet", Is: &row2bbaf30f2aae},
 	{Name: "gst", Is: &row8161db7f018e},
-	{Name: "gsutil", Is: &row311c83047a5e},
+	{Name: "gsutil", Is: &row322eee98e209},
 	{Name: "gtar", Is: &row842023c154c9},
 	{Name: "gtime", Is: &row04d342c8b0ba},
 	{Name: "gtimeout", Is: &row54402536da54},
@@ -1908,43 +1908,43 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "gzcat", Is: &rowe32721406bce},
 	{Name: "gzip", Is: &rowa173caf01c72},
 	{Name: "hadolint", Is: &rowabda01664438},
-	{Name: "hadoop", Is: &rowfddf7b173439},
+	{Name: "hadoop", Is: &row9cb6cea1682c},
 	{Name: "halt", Is: &row005eb794ac6c},
-	{Name: "hanami", Is: &row90f2ad3e5cdd},
+	{Name: "hanami", Is: &row03fa0f199ad0},
 	{Name: "haproxy", Is: &row8e344c53d9a8},
 	{Name: "hardhat", Is: &row0d00e443cc62},
 	{Name: "harness", Is: &rowa082fa396961},
 	{Name: "hash", Is: &row935e233f72c3},
 	{Name: "haste", Is: &rowf4665b055c26},
-	{Name: "hasura", Is: &row4729b49df6d3},
-	{Name: "hatch", Is: &row8c841a81bfb4},
+	{Name: "hasura", Is: &rowa365c23d225e},
+	{Name: "hatch", Is: &row220138a9430c},
 	{Name: "hatchbox", Is: &row2e55d228d77b},
 	{Name: "haxe", Is: &rowa3a1a169c6c4},
 	{Name: "hbase", Is: &rowa8fb43ff1c8e},
 	{Name: "hcli", Is: &row261bb3a71880},
-	{Name: "hcloud", Is: &row9deaea689c19},
-	{Name: "hcp", Is: &rowc1e48d150a9a},
+	{Name: "hcloud", Is: &row716d8ce46fa2},
+	{Name: "hcp", Is: &row0770522c8c1f},
 	{Name: "hd", Is: &row35af7deff005},
 	{Name: "hdbsql", Is: &rowa485233a79b0},
-	{Name: "hdfs", Is: &rowfddf7b173439},
-	{Name: "hdiutil", Is: &row5d77b5ba6007},
+	{Name: "hdfs", Is: &row9cb6cea1682c},
+	{Name: "hdiutil", Is: &row2c3c434cb2e2},
 	{Name: "hdparm", Is: &rowa0f7bcc832ab},
 	{Name: "head", Is: &row71f29bae995b},
 	{Name: "headscale", Is: &rowa082fa396961},
 	{Name: "heaptrack", Is: &row2b29809c6860},
 	{Name: "hedera", Is: &row261bb3a71880},
-	{Name: "helm", Is: &row5516d2c441a1},
-	{Name: "helm_", Is: &row40785f2a5385},
-	{Name: "helmfile", Is: &row5ecb62ea5147},
+	{Name: "helm", Is: &rowc7c0dd158943},
+	{Name: "helm_", Is: &row492677be2123},
+	{Name: "helmfile", Is: &row83d8caaf46a2},
 	{Name: "helmwave", Is: &row2709915286b7},
 	{Name: "help", Is: &row935e233f72c3},
 	{Name: "henplus", Is: &row42143444a670},
-	{Name: "heroku", Is: &rowb78b39049d11},
+	{Name: "heroku", Is: &rowad27ed84b522},
 	{Name: "hexdump", Is: &rowf8e52603601a},
 	{Name: "hexyl", Is: &row76499a62d663},
 	{Name: "hey", Is: &row42700282a6b2},
-	{Name: "hf", Is: &row072beccc30c5},
-	{Name: "hg", Is: &row9e7753833620},
+	{Name: "hf", Is: &row335c9ad40ef0},
+	{Name: "hg", Is: &rowe60533fbed2c},
 	{Name: "hg-status", Is: &row935e233f72c3},
 	{Name: "hh", Is: &row06a60e71d2f6},
 	{Name: "hibernate-ddl", Is: &rowb1f44da0b0e5},
@@ -1960,7 +1960,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "host", Is: &row7216dad6e999},
 	{Name: "hostname", Is: &row702892acd1a2},
 	{Name: "hostnamectl", Is: &row22816554244f},
-	{Name: "ht", Is: &rowea1ca3b0b83d},
+	{Name: "ht", Is: &row5091d8fb73da},
 	{Name: "htop", Is: &row935e233f72c3},
 	{Name: "htpasswd", Is: &row27a499f166ee},
 	{Name: "htpasswd_", Is: &row2035c1e126c6},
@@ -1969,10 +1969,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "httpd", Is: &rowc190bb712195},
 	{Name: "httpie", Is: &row1eee5b81f550},
 	{Name: "https", Is: &row5f988987ee89},
-	{Name: "hub", Is: &row656392acfec1},
-	{Name: "hub-tool", Is: &row9d466eb1b89e},
+	{Name: "hub", Is: &row13286aed1cd6},
+	{Name: "hub-tool", Is: &row1f8c09fefcf2},
 	{Name: "huey", Is: &row4da7fd4f327f},
-	{Name: "huggingface-cli", Is: &row072beccc30c5},
+	{Name: "huggingface-cli", Is: &row335c9ad40ef0},
 	{Name: "husky", Is: &rowc466e1e56ee8},
 	{Name: "hwi", Is: &rowb36c7aa96d4d},
 	{Name: "hy", Is: &row8161db7f018e},
@@ -1982,7 +1982,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "hyprctl", Is: &rowed59cc604a5c},
 	{Name: "i3", Is: &rowed59cc604a5c},
 	{Name: "i3-msg", Is: &rowed59cc604a5c},
-	{Name: "ibmcloud", Is: &row496932e337e5},
+	{Name: "ibmcloud", Is: &row7c637e6526ba},
 	{Name: "icc", Is: &rowdbc1c9984d94},
 	{Name: "iconv", Is: &rowe22abdde1f22},
 	{Name: "icp", Is: &rowa5ea22530eea},
@@ -1998,9 +1998,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "impala-shell", Is: &rowe4cb2a2442ab},
 	{Name: "incrond", Is: &rowb5e070ca9823},
 	{Name: "incrontab", Is: &rowe211b7cbb143},
-	{Name: "incus", Is: &row6233fd2004d3},
-	{Name: "infisical", Is: &rowfba7fb275807},
-	{Name: "influx", Is: &rowb6b08643b4ab},
+	{Name: "incus", Is: &row26aa38271293},
+	{Name: "infisical", Is: &rowe3fa1c0ea5a2},
+	{Name: "influx", Is: &row207bc435ae7d},
 	{Name: "info", Is: &row935e233f72c3},
 	{Name: "infracost", Is: &row6b5ab9a344d8},
 	{Name: "init", Is: &row9602a3fd0568},
@@ -2015,12 +2015,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ionice", Is: &rowd68d781799b0},
 	{Name: "iostat", Is: &row935e233f72c3},
 	{Name: "iota", Is: &row1314526624ca},
-	{Name: "ip", Is: &row2fc487511fb6},
+	{Name: "ip", Is: &row232599d084db},
 	{Name: "ip6tables", Is: &row9ddc2647f889},
 	{Name: "ip6tables-restore", Is: &row5ad5ebabdc9e},
 	{Name: "ipfs", Is: &row976574866b10},
 	{Name: "ipmitool", Is: &rowcba50348ff52},
-	{Name: "ipset", Is: &rowde1c97165be2},
+	{Name: "ipset", Is: &row6ca56a589918},
 	{Name: "iptables", Is: &row9ddc2647f889},
 	{Name: "iptables-restore", Is: &row5ad5ebabdc9e},
 	{Name: "ipython", Is: &row53fa4ab021a2},
@@ -2031,11 +2031,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "isort", Is: &rowabda01664438},
 	{Name: "isql", Is: &row1d3297329703},
 	{Name: "isql-fb", Is: &rowadf68e61ea93},
-	{Name: "istioctl", Is: &row135a0b5598d3},
+	{Name: "istioctl", Is: &rowa9b7856d7ae4},
 	{Name: "iw", Is: &rowdad326faec48},
 	{Name: "iwr", Is: &row7d892495a32a},
 	{Name: "jake", Is: &row22157bfefc4e},
-	{Name: "jamf", Is: &rowadac3c555782},
+	{Name: "jamf", Is: &rowc5c9f233bdb5},
 	{Name: "janet", Is: &row8161db7f018e},
 	{Name: "jaq", Is: &row94cf15256230},
 	{Name: "jasmine", Is: &row571cbb1c18c2},
@@ -2052,7 +2052,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "jf", Is: &rowa082fa396961},
 	{Name: "jfrog", Is: &rowa082fa396961},
 	{Name: "jimsh", Is: &rowe81ec4089e05},
-	{Name: "jira", Is: &rowec282527620f},
+	{Name: "jira", Is: &row098fcc974498},
 	{Name: "jj", Is: &rowe35665d37b52},
 	{Name: "jjs", Is: &row8161db7f018e},
 	{Name: "jobs", Is: &rowc8b7f2e02cac},
@@ -2063,19 +2063,19 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "jruby", Is: &row402d8b18284e},
 	{Name: "jrunscript", Is: &row8161db7f018e},
 	{Name: "jshell", Is: &rowe402e3880c91},
-	{Name: "jsr", Is: &rowdfbbdddd18bd},
-	{Name: "juju", Is: &row4567b7a1da00},
+	{Name: "jsr", Is: &row5a515666ae49},
+	{Name: "juju", Is: &rowccec7f45eb7d},
 	{Name: "julia", Is: &row644c865f0d0c},
 	{Name: "junod", Is: &row4299eb25173c},
 	{Name: "jupyter", Is: &rowce91d1366c56},
 	{Name: "just", Is: &rowaaa8e90df6de},
-	{Name: "k", Is: &row4cf670a9aee8},
-	{Name: "k3d", Is: &rowfcc1d8a71585},
-	{Name: "k3s", Is: &row694b45f4adf4},
+	{Name: "k", Is: &row8053dc8da51b},
+	{Name: "k3d", Is: &row6a690a170bf8},
+	{Name: "k3s", Is: &row449f9b1f9ff1},
 	{Name: "k3s-uninstall.sh", Is: &rowd4dee3ff2eac},
 	{Name: "k6", Is: &row77d0a837e6c7},
 	{Name: "k9s", Is: &row488555bf221c},
-	{Name: "kaf", Is: &row9987736c0662},
+	{Name: "kaf", Is: &row579130e7e673},
 	{Name: "kafka-acls", Is: &row4744f81c9dca},
 	{Name: "kafka-acls.sh", Is: &row4744f81c9dca},
 	{Name: "kafka-configs", Is: &row7be73eae1d20},
@@ -2090,22 +2090,22 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "kafka-reassign-partitions.sh", Is: &row03c8aeeb4271},
 	{Name: "kafka-server-stop", Is: &row5a0b342afc16},
 	{Name: "kafka-server-stop.sh", Is: &row5a0b342afc16},
-	{Name: "kafka-storage", Is: &row92bf93248697},
-	{Name: "kafka-storage.sh", Is: &row92bf93248697},
+	{Name: "kafka-storage", Is: &rowdb1589df35cb},
+	{Name: "kafka-storage.sh", Is: &rowdb1589df35cb},
 	{Name: "kafka-streams-application-reset", Is: &row374d8b4e1c8c},
 	{Name: "kafka-streams-application-reset.sh", Is: &row374d8b4e1c8c},
 	{Name: "kafka-topics", Is: &rowbe24ec7908a1},
 	{Name: "kafka-topics.sh", Is: &rowbe24ec7908a1},
 	{Name: "kafkacat", Is: &rowd94eedd74838},
-	{Name: "kafkactl", Is: &row9987736c0662},
-	{Name: "kamal", Is: &row32ccee5b0eb6},
+	{Name: "kafkactl", Is: &row579130e7e673},
+	{Name: "kamal", Is: &rowf91250f77293},
 	{Name: "kamatera", Is: &rowa082fa396961},
-	{Name: "kapp", Is: &rowcfcdc7981a81},
+	{Name: "kapp", Is: &row5fd8c54925ef},
 	{Name: "karma", Is: &rowab8d50b87b41},
 	{Name: "kava", Is: &row4299eb25173c},
 	{Name: "kavad", Is: &row4299eb25173c},
 	{Name: "kcat", Is: &rowba0f513d0bc9},
-	{Name: "kcctl", Is: &row9987736c0662},
+	{Name: "kcctl", Is: &row579130e7e673},
 	{Name: "kde-open_", Is: &rowd90677513792},
 	{Name: "kdeconnect-cli", Is: &rowc80c49b2a012},
 	{Name: "kdig", Is: &rowe853cb8b65b1},
@@ -2113,19 +2113,19 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "kernprof", Is: &rowa2c16f7d1eeb},
 	{Name: "kexec", Is: &row6546e4862e67},
 	{Name: "kextload", Is: &rowb7fde30dc350},
-	{Name: "kextunload", Is: &row548722943d99},
+	{Name: "kextunload", Is: &row587d59c7f47d},
 	{Name: "keydb-cli", Is: &rowa8a52637f786},
-	{Name: "keyring", Is: &row7877d481effb},
+	{Name: "keyring", Is: &rowd0a8f238f2ff},
 	{Name: "kgx", Is: &row7bf9872401a8},
 	{Name: "kickstart", Is: &rowdb3fee89ccf1},
 	{Name: "kill", Is: &row2daaa05c78bd},
 	{Name: "killall", Is: &row0f6356eaf8fa},
 	{Name: "killall5", Is: &row532f72c08b0a},
-	{Name: "kind", Is: &rowa3ca25d6eee2},
+	{Name: "kind", Is: &rowe13e1a289d26},
 	{Name: "kinsta", Is: &row62636ef9188b},
-	{Name: "kioclient", Is: &rowfc940da39a09},
-	{Name: "kioclient5", Is: &rowfc940da39a09},
-	{Name: "kioclient6", Is: &rowfc940da39a09},
+	{Name: "kioclient", Is: &row728983aab708},
+	{Name: "kioclient5", Is: &row728983aab708},
+	{Name: "kioclient6", Is: &row728983aab708},
 	{Name: "kiro-cli", Is: &rowd38a63f1989d},
 	{Name: "kitchen", Is: &rowced6b5185b58},
 	{Name: "kitten", Is: &row2d683fa44c98},
@@ -2133,21 +2133,21 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "klarna", Is: &row60c5637c5d79},
 	{Name: "kldload", Is: &rowb7fde30dc350},
 	{Name: "kldunload", Is: &rowb7fde30dc350},
-	{Name: "kluctl", Is: &rowcfcdc7981a81},
-	{Name: "kmutil", Is: &row0697ee41e3f5},
+	{Name: "kluctl", Is: &row5fd8c54925ef},
+	{Name: "kmutil", Is: &rowd5ff52436164},
 	{Name: "kmutil_", Is: &rowb7fde30dc350},
 	{Name: "kn", Is: &row2709915286b7},
-	{Name: "knex", Is: &row168afa8b008e},
-	{Name: "knife", Is: &rowbd2f8c6b6b55},
+	{Name: "knex", Is: &row6a5d1e09c0c0},
+	{Name: "knife", Is: &row53eebb514387},
 	{Name: "knip", Is: &row2177c564616c},
-	{Name: "knotc", Is: &row1b8cd2a03bfc},
+	{Name: "knotc", Is: &rowe8e6f5149fcf},
 	{Name: "ko", Is: &rowc960b77d93ad},
-	{Name: "ko_", Is: &row9fb19a8d3e9b},
-	{Name: "kong", Is: &row3cea0ec31a8f},
+	{Name: "ko_", Is: &rowc7cc1eee530c},
+	{Name: "kong", Is: &row4c2b9235f3ab},
 	{Name: "kongctl", Is: &rowa082fa396961},
 	{Name: "konsole", Is: &row7bf9872401a8},
-	{Name: "kopia", Is: &row7e416352caee},
-	{Name: "kops", Is: &row8732e7761786},
+	{Name: "kopia", Is: &rowcb1b98808942},
+	{Name: "kops", Is: &row46fe21630607},
 	{Name: "kotlin", Is: &row31236352f02e},
 	{Name: "kotlinc", Is: &row4b41226a88ae},
 	{Name: "kotlinc-jvm", Is: &rowd96e0becbf3b},
@@ -2157,9 +2157,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "kscript", Is: &roweab41ad89cf8},
 	{Name: "ksh", Is: &rowf408b0c485c5},
 	{Name: "ksql", Is: &rowd9b27235af4f},
-	{Name: "kubeadm", Is: &row3f0594c16252},
-	{Name: "kubecolor", Is: &row68981832a3c7},
-	{Name: "kubectl", Is: &rowf66e59f9f9f4},
+	{Name: "kubeadm", Is: &rowe1457ef52038},
+	{Name: "kubecolor", Is: &rowdd9b8a9eb499},
+	{Name: "kubectl", Is: &row71eb0c32a340},
 	{Name: "kubectl-cnpg", Is: &row2709915286b7},
 	{Name: "kubeseal", Is: &row275667db8216},
 	{Name: "kucoin", Is: &row60c5637c5d79},
@@ -2172,7 +2172,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "last", Is: &row935e233f72c3},
 	{Name: "lastlog", Is: &row935e233f72c3},
 	{Name: "latex", Is: &rowce15960051c0},
-	{Name: "launchctl", Is: &row5920c14e3a6d},
+	{Name: "launchctl", Is: &row16ca8ab3344d},
 	{Name: "launchdarkly", Is: &rowa082fa396961},
 	{Name: "lavad", Is: &row4299eb25173c},
 	{Name: "lazagne", Is: &row0fb211c69f13},
@@ -2192,9 +2192,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ldd", Is: &row935e233f72c3},
 	{Name: "lefthook", Is: &row5c366c0f588f},
 	{Name: "lego", Is: &row338533f3d40a},
-	{Name: "lein", Is: &row9f33279b771f},
+	{Name: "lein", Is: &row5cb456683fdf},
 	{Name: "lemonsqueezy", Is: &row60c5637c5d79},
-	{Name: "lerna", Is: &row21dce78130a0},
+	{Name: "lerna", Is: &row77fbf07e5fa8},
 	{Name: "less", Is: &row8202ddb1dde5},
 	{Name: "lf", Is: &row41e374d21d9d},
 	{Name: "lftp", Is: &rowebb0b4cc36d8},
@@ -2203,12 +2203,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "lighthouse", Is: &rowdc269e4e1304},
 	{Name: "lightning-cli", Is: &row3251654b99cc},
 	{Name: "lima", Is: &rowc47f0ab3c3e0},
-	{Name: "limactl", Is: &rowdb0da92b6a8b},
+	{Name: "limactl", Is: &rowc76ddc9cfe5d},
 	{Name: "line_profiler", Is: &rowa2c16f7d1eeb},
-	{Name: "linear", Is: &rowec282527620f},
+	{Name: "linear", Is: &row098fcc974498},
 	{Name: "link-cli", Is: &rowf5aebaf400c6},
-	{Name: "linkerd", Is: &row93b5ccd65efd},
-	{Name: "linode-cli", Is: &row7f85b7d40b81},
+	{Name: "linkerd", Is: &rowab9a4af54a2d},
+	{Name: "linode-cli", Is: &rowef806663f2e0},
 	{Name: "lint-staged", Is: &rowd1d237f230f7},
 	{Name: "linux32", Is: &row2b29809c6860},
 	{Name: "linux64", Is: &row2b29809c6860},
@@ -2229,19 +2229,19 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "locate", Is: &row72cead019248},
 	{Name: "locust", Is: &rowbf52c0c3d02f},
 	{Name: "lodestar", Is: &rowb3ccf1094542},
-	{Name: "log", Is: &row4d3c5a974655},
-	{Name: "logctl", Is: &row0b4b7231f03a},
+	{Name: "log", Is: &row9565c3ccf195},
+	{Name: "logctl", Is: &row024f6572874f},
 	{Name: "logger", Is: &row11df8d41a947},
-	{Name: "loginctl", Is: &row034e9fb09313},
+	{Name: "loginctl", Is: &row85967eff9334},
 	{Name: "logname", Is: &row935e233f72c3},
 	{Name: "logrotate", Is: &row541bbd3e616e},
 	{Name: "logstash", Is: &row297af06748ad},
 	{Name: "lolcat", Is: &rowe32721406bce},
 	{Name: "look", Is: &rowe688a643b1d7},
-	{Name: "lotus", Is: &rowfe2e14771725},
+	{Name: "lotus", Is: &rowaa266824c70c},
 	{Name: "love", Is: &row14e043c7ee9d},
 	{Name: "lp", Is: &rowf346d65cf0ae},
-	{Name: "lpass", Is: &row9a1a5f7541e0},
+	{Name: "lpass", Is: &rowc7267011c27d},
 	{Name: "lpr", Is: &rowf346d65cf0ae},
 	{Name: "ls", Is: &row935e233f72c3},
 	{Name: "lsar", Is: &rowe63c5ee3a84b},
@@ -2264,28 +2264,28 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "lua5.4", Is: &row5436bfc02688},
 	{Name: "luajit", Is: &row20b206149239},
 	{Name: "lualatex", Is: &rowce15960051c0},
-	{Name: "luarocks", Is: &rowc8093f37e2fa},
+	{Name: "luarocks", Is: &row0cafe395eaa0},
 	{Name: "luatex", Is: &rowce15960051c0},
 	{Name: "luau", Is: &row3cdf1637071a},
 	{Name: "luigi", Is: &row18c18bc51557},
 	{Name: "lune", Is: &row3cdf1637071a},
 	{Name: "lvdisplay", Is: &row6b5ab9a344d8},
-	{Name: "lvm", Is: &row53faefdc3f71},
+	{Name: "lvm", Is: &rowf54a63441198},
 	{Name: "lvreduce", Is: &rowba31a81f3bdc},
 	{Name: "lvremove", Is: &row6f4fd9c0049b},
 	{Name: "lvs", Is: &rowbe17378200b9},
 	{Name: "lvscan", Is: &row6b5ab9a344d8},
 	{Name: "lwp-download", Is: &row8796b24963a0},
 	{Name: "lwp-request", Is: &row42700282a6b2},
-	{Name: "lxc", Is: &rowc09aaa7cde7f},
+	{Name: "lxc", Is: &row898d86700da1},
 	{Name: "lxterminal", Is: &row7bf9872401a8},
 	{Name: "lz4", Is: &rowa70558cb3de6},
 	{Name: "lzma", Is: &rowa70558cb3de6},
 	{Name: "lzop", Is: &rowa70558cb3de6},
 	{Name: "m", Is: &rowe443a57e1c78},
-	{Name: "m365", Is: &row9c73aba5013a},
+	{Name: "m365", Is: &row8a152b9cd01d},
 	{Name: "m4", Is: &rowc6735228f22b},
-	{Name: "machinectl", Is: &row9195bfeac1ca},
+	{Name: "machinectl", Is: &rowb71ead8dc3b2},
 	{Name: "macruby", Is: &row2b0e51ef00c3},
 	{Name: "mage", Is: &rowc22263b9a6b8},
 	{Name: "magento-cloud", Is: &row2e55d228d77b},
@@ -2299,10 +2299,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "make", Is: &row7dfbb36e612e},
 	{Name: "make-bcache", Is: &row6f0fca36ee23},
 	{Name: "makepkg", Is: &row31277d65319d},
-	{Name: "mamba", Is: &row9e0c6df9f533},
+	{Name: "mamba", Is: &row8a49709ea1b5},
 	{Name: "man", Is: &row31fa87fdc5ac},
 	{Name: "man-db", Is: &row935e233f72c3},
-	{Name: "manage.py", Is: &row601aee74fad4},
+	{Name: "manage.py", Is: &row6ffb15d1989f},
 	{Name: "mangopay", Is: &row60c5637c5d79},
 	{Name: "mantrachaind", Is: &row4299eb25173c},
 	{Name: "mapfile", Is: &row42e76009b597},
@@ -2316,31 +2316,31 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "marqeta", Is: &row60c5637c5d79},
 	{Name: "mate-terminal", Is: &row7bf9872401a8},
 	{Name: "matlab", Is: &rowdf9365e38978},
-	{Name: "maturin", Is: &row91bb8f03f7c7},
+	{Name: "maturin", Is: &rowcf694dc643c7},
 	{Name: "maven", Is: &rowdd95a9f98d29},
 	{Name: "mavryk-client", Is: &rowd3525d0780e5},
 	{Name: "mawk", Is: &row91bf2157501b},
 	{Name: "maxima", Is: &row8161db7f018e},
 	{Name: "mayanode", Is: &row4299eb25173c},
 	{Name: "mbtiny_", Is: &rowf042682b9a9a},
-	{Name: "mc", Is: &row994d63ce01c0},
-	{Name: "mcli", Is: &row254464d1e086},
+	{Name: "mc", Is: &row1f621b57fa40},
+	{Name: "mcli", Is: &row3bfd0a159687},
 	{Name: "mclient", Is: &rowa485233a79b0},
-	{Name: "mco", Is: &row163dbbd35707},
-	{Name: "mcp-get", Is: &rowa66df175c405},
-	{Name: "mcpm", Is: &rowa66df175c405},
+	{Name: "mco", Is: &row7b792ce3a70f},
+	{Name: "mcp-get", Is: &row66cc42180e3f},
+	{Name: "mcpm", Is: &row66cc42180e3f},
 	{Name: "mcs", Is: &rowa162e72a1133},
 	{Name: "md5", Is: &row7a5f8a0cfad6},
 	{Name: "md5sum", Is: &row7a5f8a0cfad6},
 	{Name: "mdadm", Is: &row0e8a215620fc},
 	{Name: "mdadm_", Is: &row6b5ab9a344d8},
-	{Name: "mdatp", Is: &rowcdc4f93a9e13},
+	{Name: "mdatp", Is: &rowb40c0711ea4c},
 	{Name: "mdcat", Is: &rowe32721406bce},
 	{Name: "mdfind", Is: &row72cead019248},
 	{Name: "mega-put", Is: &rowc80c49b2a012},
 	{Name: "megaput", Is: &rowc80c49b2a012},
-	{Name: "meili", Is: &row100694541778},
-	{Name: "meilisearch", Is: &row100694541778},
+	{Name: "meili", Is: &row081c98e7d39a},
+	{Name: "meilisearch", Is: &row081c98e7d39a},
 	{Name: "memcflush", Is: &rowa88d9a57b1a4},
 	{Name: "memory_profiler", Is: &rowa2c16f7d1eeb},
 	{Name: "mercury", Is: &row60c5637c5d79},
@@ -2352,9 +2352,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "metaboss", Is: &row47fa99c92e69},
 	{Name: "metal", Is: &rowa082fa396961},
 	{Name: "metro", Is: &row746a8305b81b},
-	{Name: "mi6", Is: &row5e5f10cc979d},
-	{Name: "microk8s", Is: &rowc951993ef16f},
-	{Name: "microk8s.kubectl", Is: &row4f640030c8bb},
+	{Name: "mi6", Is: &rowfb8c55ed9cf8},
+	{Name: "microk8s", Is: &row5b8241239576},
+	{Name: "microk8s.kubectl", Is: &row97768b76f3dc},
 	{Name: "micromamba", Is: &row310f78aa0d6e},
 	{Name: "middleman", Is: &row41da89f2e2cb},
 	{Name: "migrate", Is: &row40dad7a9914e},
@@ -2362,16 +2362,16 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "mill", Is: &row6c21b9fe49f0},
 	{Name: "mimikatz", Is: &row0fb211c69f13},
 	{Name: "mina", Is: &rowd65f376d99ad},
-	{Name: "minikube", Is: &row1d15b7b3cf74},
+	{Name: "minikube", Is: &row9c4aa8850f02},
 	{Name: "minil", Is: &row1cceb911e2b2},
 	{Name: "minil_", Is: &rowf042682b9a9a},
 	{Name: "minio", Is: &rowa082fa396961},
-	{Name: "minio-client", Is: &row254464d1e086},
+	{Name: "minio-client", Is: &row3bfd0a159687},
 	{Name: "minitest", Is: &rowe443a57e1c78},
 	{Name: "mint", Is: &row49bee228c1c8},
-	{Name: "mise", Is: &row4c5201669049},
+	{Name: "mise", Is: &row197996593853},
 	{Name: "mit-scheme", Is: &row8161db7f018e},
-	{Name: "mix", Is: &rowc21f37e662fc},
+	{Name: "mix", Is: &row4ac97bac5d0c},
 	{Name: "mk", Is: &row34a00c06c529},
 	{Name: "mkdir", Is: &roweb4c5ff3172d},
 	{Name: "mkdocs", Is: &rowa1d408514700},
@@ -2440,7 +2440,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "mppx", Is: &row94530ef710fb},
 	{Name: "mpstat", Is: &row935e233f72c3},
 	{Name: "mrsh", Is: &row86e4d15fd252},
-	{Name: "mrsk", Is: &rowba6662a238ad},
+	{Name: "mrsk", Is: &rowbb0223367006},
 	{Name: "msbuild", Is: &row7b3f3e70f074},
 	{Name: "msgattrib", Is: &rowe32721406bce},
 	{Name: "msgcat", Is: &rowe32721406bce},
@@ -2448,9 +2448,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "mssql-cli", Is: &row47057a21fe48},
 	{Name: "mssqldef", Is: &rowf9e4d14b1e0b},
 	{Name: "msub", Is: &rowe63a788b8519},
-	{Name: "mtd_debug", Is: &rowa2a2afc44a47},
+	{Name: "mtd_debug", Is: &row1e9b08123b74},
 	{Name: "mtr", Is: &row935e233f72c3},
-	{Name: "multipass", Is: &row68655505237d},
+	{Name: "multipass", Is: &row45099a2b358c},
 	{Name: "multitime", Is: &row8a22471e23c5},
 	{Name: "muon", Is: &rowf369e234ca9f},
 	{Name: "musl-gcc", Is: &rowdbc1c9984d94},
@@ -2477,7 +2477,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "n98-magerun2", Is: &row601206ff1677},
 	{Name: "nah", Is: &row047208412ae7},
 	{Name: "nake", Is: &rowd33bc7668eea},
-	{Name: "namecheap", Is: &row51eba4f32a23},
+	{Name: "namecheap", Is: &rowaeed943b5736},
 	{Name: "namecoin-cli", Is: &row755d548e37d2},
 	{Name: "namei", Is: &row935e233f72c3},
 	{Name: "nandwrite", Is: &row244b522014c3},
@@ -2485,7 +2485,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "nanobox", Is: &row2e55d228d77b},
 	{Name: "nanoc", Is: &row41da89f2e2cb},
 	{Name: "nasm", Is: &rowad17c24df43a},
-	{Name: "nats", Is: &rowdecda8befd02},
+	{Name: "nats", Is: &row941e40fbcd64},
 	{Name: "nawk", Is: &row6f4ecdc71d8f},
 	{Name: "nbb", Is: &row6fa7ef8932da},
 	{Name: "nbconvert", Is: &rowce91d1366c56},
@@ -2499,15 +2499,15 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "near", Is: &rowfeceba82770b},
 	{Name: "neato", Is: &rowd3403804e2cf},
 	{Name: "needs-restarting", Is: &row541bbd3e616e},
-	{Name: "neo4j-admin", Is: &rowf3a902865405},
+	{Name: "neo4j-admin", Is: &rowdc69f7ac5620},
 	{Name: "neomutt", Is: &rowb9e2ebf556b3},
-	{Name: "neon", Is: &rowe7c2f702dd91},
-	{Name: "neonctl", Is: &rowe7c2f702dd91},
-	{Name: "nerdctl", Is: &rowe523f5a96962},
-	{Name: "net", Is: &row7027812786bb},
+	{Name: "neon", Is: &rowd91c884f3df9},
+	{Name: "neonctl", Is: &rowd91c884f3df9},
+	{Name: "nerdctl", Is: &row2515e7ad2333},
+	{Name: "net", Is: &row1cb8e7a477c9},
 	{Name: "netbird", Is: &rowa082fa396961},
 	{Name: "netcat", Is: &rowf8a7ab8500ab},
-	{Name: "netlify", Is: &row27c7728cfc5c},
+	{Name: "netlify", Is: &row9d8f9e5ffdf1},
 	{Name: "netstat", Is: &row935e233f72c3},
 	{Name: "networkctl", Is: &row22816554244f},
 	{Name: "networksetup", Is: &rowca7054196a03},
@@ -2520,24 +2520,24 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "newgrp", Is: &row5339eba2eb28},
 	{Name: "newlisp", Is: &row8161db7f018e},
 	{Name: "newman", Is: &row40347de29703},
-	{Name: "newrelic", Is: &rowb02cdb38be7f},
+	{Name: "newrelic", Is: &rowe28bea40a4ce},
 	{Name: "newusers", Is: &row2035c1e126c6},
 	{Name: "nexmo", Is: &row9ae3a68b8b51},
 	{Name: "next", Is: &row5b82126df295},
 	{Name: "nextflow", Is: &rowd9003985e334},
 	{Name: "nexus", Is: &rowa082fa396961},
 	{Name: "nfpm", Is: &row20295d4813a6},
-	{Name: "nft", Is: &row723857211e0e},
+	{Name: "nft", Is: &row9bbcd33c9b4e},
 	{Name: "ng", Is: &row3fa5ef48668c},
 	{Name: "nginx", Is: &rowc2c8a81846c4},
-	{Name: "ngrok", Is: &row19a8e67f1ce4},
+	{Name: "ngrok", Is: &row79fe55f38218},
 	{Name: "ni", Is: &rowbd99a247d781},
 	{Name: "nibid", Is: &row4299eb25173c},
 	{Name: "nice", Is: &row66bcb89da25b},
 	{Name: "nightwatch", Is: &rowab8d50b87b41},
 	{Name: "nikola", Is: &rowae40be6280ec},
 	{Name: "nim", Is: &row6bd15e3277ba},
-	{Name: "nimble", Is: &row349d4724a424},
+	{Name: "nimble", Is: &row0814984531b6},
 	{Name: "nimble_", Is: &row0ca913a27c1a},
 	{Name: "nimbus", Is: &rowa509c536137d},
 	{Name: "nimbus_beacon_node", Is: &rowa509c536137d},
@@ -2546,12 +2546,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "nix-build", Is: &row63a0b1cb1af4},
 	{Name: "nix-env", Is: &rowbe01453d2297},
 	{Name: "nix-shell", Is: &row3a9d00c01734},
-	{Name: "nixops", Is: &row06ce730f2ce1},
+	{Name: "nixops", Is: &row9966096a6c66},
 	{Name: "nixos-rebuild", Is: &rowad46ab167723},
 	{Name: "nl", Is: &rowe688a643b1d7},
 	{Name: "nm", Is: &row935e233f72c3},
 	{Name: "nmap", Is: &row2f7d788ee24e},
-	{Name: "nmcli", Is: &row2ace9e98132f},
+	{Name: "nmcli", Is: &row95bcc64aeb98},
 	{Name: "nnn", Is: &row41e374d21d9d},
 	{Name: "nobled", Is: &row4299eb25173c},
 	{Name: "node", Is: &rowe2428c23339a},
@@ -2559,20 +2559,20 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "node-tap", Is: &row571cbb1c18c2},
 	{Name: "nodejs", Is: &rowa9adc63183ab},
 	{Name: "nodemon", Is: &rowe5331ed98699},
-	{Name: "nodetool", Is: &row0c66a1442413},
+	{Name: "nodetool", Is: &rowd5e9c6e5aa4e},
 	{Name: "nohup", Is: &rowd88e6b913f55},
-	{Name: "nomad", Is: &row835ffd913cbd},
-	{Name: "nomad-pack", Is: &rowe968cc4f51bf},
+	{Name: "nomad", Is: &row0fde45ef3549},
+	{Name: "nomad-pack", Is: &rowd61dcfc9f3b4},
 	{Name: "northflank", Is: &rowc481b2c19fad},
 	{Name: "nose2", Is: &rowcdae548098e7},
 	{Name: "nosetests", Is: &rowcdae548098e7},
-	{Name: "now", Is: &rowe2eb8fa72406},
+	{Name: "now", Is: &row9da06df1ef2f},
 	{Name: "nox", Is: &row8853462a51a5},
 	{Name: "np", Is: &row5cfdfece8232},
-	{Name: "npm", Is: &row62c1941a7f47},
+	{Name: "npm", Is: &row473d5903093a},
 	{Name: "npm-run-all", Is: &rowae3d0ca61a01},
 	{Name: "nproc", Is: &row935e233f72c3},
-	{Name: "npx", Is: &row8b8926914855},
+	{Name: "npx", Is: &row03e8da77aef1},
 	{Name: "nq", Is: &row2b29809c6860},
 	{Name: "nr", Is: &rowbd99a247d781},
 	{Name: "nroff", Is: &rowe32721406bce},
@@ -2583,9 +2583,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ntfs-3g", Is: &rowcd97a51de6b4},
 	{Name: "ntfsclone", Is: &rowdf68fd7ce800},
 	{Name: "ntfy", Is: &rowc80c49b2a012},
-	{Name: "ntl", Is: &row2b94fa5fe0ea},
+	{Name: "ntl", Is: &row7e406d9216ae},
 	{Name: "nu", Is: &row86e4d15fd252},
-	{Name: "nuget", Is: &rowa8ed2509963b},
+	{Name: "nuget", Is: &row0aa13e3293af},
 	{Name: "nuitka", Is: &row9b25ef71fd3d},
 	{Name: "nuke", Is: &row7b3f3e70f074},
 	{Name: "numactl", Is: &row4e89ecfb0bce},
@@ -2596,7 +2596,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "nuxt", Is: &rowf949324ecbdb},
 	{Name: "nvcc", Is: &rowdbc1c9984d94},
 	{Name: "nvim", Is: &row2ea183c776f7},
-	{Name: "nvme", Is: &row2872176be318},
+	{Name: "nvme", Is: &row06e30e11ffbb},
 	{Name: "nvram", Is: &row86fff0e114b8},
 	{Name: "nwipe", Is: &rowa637d4444dc5},
 	{Name: "nx", Is: &rowbf3a391ba9db},
@@ -2610,13 +2610,13 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "objcopy", Is: &row8796b24963a0},
 	{Name: "objdump", Is: &row935e233f72c3},
 	{Name: "objdump_", Is: &row8796b24963a0},
-	{Name: "obsutil", Is: &row958e3bd6ea52},
-	{Name: "oc", Is: &row842aade1a639},
+	{Name: "obsutil", Is: &row4a95ea4ee0db},
+	{Name: "oc", Is: &row5ef6cf1eb972},
 	{Name: "ocaml", Is: &row643b403fdb5e},
 	{Name: "ocamlc", Is: &row22e4d03a9b32},
 	{Name: "ocamlfind", Is: &row22e4d03a9b32},
 	{Name: "ocamlopt", Is: &row22e4d03a9b32},
-	{Name: "oci", Is: &row11d7bd1c448e},
+	{Name: "oci", Is: &row3cb872dce200},
 	{Name: "ocs-sr", Is: &row227f6456abee},
 	{Name: "octave", Is: &row8533883b9389},
 	{Name: "octave-cli", Is: &rowdf9365e38978},
@@ -2634,39 +2634,39 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "okx", Is: &row60c5637c5d79},
 	{Name: "onionshare", Is: &row0fe92c2361a8},
 	{Name: "onionshare-cli", Is: &row0fe92c2361a8},
-	{Name: "op", Is: &rowf9490e26f42d},
+	{Name: "op", Is: &row1eed56808443},
 	{Name: "op-geth", Is: &row084210311e90},
-	{Name: "opam", Is: &row2926508436bf},
+	{Name: "opam", Is: &row7cd6bfa171dc},
 	{Name: "opam-publish", Is: &row0ca913a27c1a},
 	{Name: "open", Is: &row921993548418},
 	{Name: "opencode", Is: &rowb3879e468a33},
 	{Name: "openrc", Is: &rowa6fae36de2d5},
-	{Name: "openssl", Is: &row67a27694c36c},
-	{Name: "openstack", Is: &row5f150ba8c6d1},
-	{Name: "opentofu", Is: &rowad46813d5a17},
+	{Name: "openssl", Is: &row1eb623318df3},
+	{Name: "openstack", Is: &row4980baf9b273},
+	{Name: "opentofu", Is: &rowfdbfd06e43bc},
 	{Name: "openvpn", Is: &row7cd162c4bdca},
-	{Name: "oras", Is: &rowc77cca7fa89a},
-	{Name: "orb", Is: &row5ad5c69584a0},
-	{Name: "orbctl", Is: &row0d8670ca0bed},
+	{Name: "oras", Is: &row409faddcc47a},
+	{Name: "orb", Is: &rowd4543c83b781},
+	{Name: "orbctl", Is: &row745b1664e1ef},
 	{Name: "original-awk", Is: &rowd072cd06d50e},
 	{Name: "osascript", Is: &rowe293ea4784f9},
 	{Name: "osh", Is: &row86e4d15fd252},
 	{Name: "osm", Is: &row2709915286b7},
 	{Name: "osmosisd", Is: &row4299eb25173c},
 	{Name: "osql", Is: &row1d3297329703},
-	{Name: "ossutil", Is: &row958e3bd6ea52},
-	{Name: "ossutil64", Is: &row958e3bd6ea52},
-	{Name: "ostree", Is: &row7971f781267a},
+	{Name: "ossutil", Is: &row4a95ea4ee0db},
+	{Name: "ossutil64", Is: &row4a95ea4ee0db},
+	{Name: "ostree", Is: &row6b2604764086},
 	{Name: "otool", Is: &row935e233f72c3},
 	{Name: "outguess", Is: &row562cf6b4ccf9},
 	{Name: "overmind", Is: &row5dfa1ec6edd7},
-	{Name: "ovh", Is: &row51eba4f32a23},
-	{Name: "ovhcloud", Is: &row51eba4f32a23},
-	{Name: "ovsx", Is: &row673ced5a0501},
+	{Name: "ovh", Is: &rowaeed943b5736},
+	{Name: "ovhcloud", Is: &rowaeed943b5736},
+	{Name: "ovsx", Is: &row3ed19245bd53},
 	{Name: "p4", Is: &row0cf1ce543078},
-	{Name: "packer", Is: &row1c8e74586abb},
+	{Name: "packer", Is: &rowd2058d322794},
 	{Name: "packet", Is: &rowa082fa396961},
-	{Name: "pacman", Is: &row1138ee4e9465},
+	{Name: "pacman", Is: &row5b6a2ef73288},
 	{Name: "paddle", Is: &row60c5637c5d79},
 	{Name: "pam-auth-update", Is: &row17774583238f},
 	{Name: "pandoc", Is: &rowd3403804e2cf},
@@ -2683,7 +2683,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "partclone.restore", Is: &rowd126abec0f72},
 	{Name: "parted", Is: &rowc1b25ac0b1a1},
 	{Name: "partimage", Is: &row227f6456abee},
-	{Name: "pass", Is: &row385d83eaadd1},
+	{Name: "pass", Is: &row9137cf6228d9},
 	{Name: "passenger", Is: &row0d58aa30f170},
 	{Name: "passwd", Is: &row180e1c9c8e32},
 	{Name: "paste", Is: &rowe688a643b1d7},
@@ -2699,9 +2699,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "paypal", Is: &row60c5637c5d79},
 	{Name: "paystack", Is: &row60c5637c5d79},
 	{Name: "pbcopy", Is: &row050d6730ebd2},
-	{Name: "pbm", Is: &row89ad148c2873},
+	{Name: "pbm", Is: &rowb9038f56ba3e},
 	{Name: "pbzip2", Is: &rowa70558cb3de6},
-	{Name: "pct", Is: &rowf5e2aa487c74},
+	{Name: "pct", Is: &rowaafd2da4bec7},
 	{Name: "pd", Is: &rowa082fa396961},
 	{Name: "pdb", Is: &rowa2c16f7d1eeb},
 	{Name: "pdebuild", Is: &row36be5280cc1a},
@@ -2710,8 +2710,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "pdftex", Is: &rowce15960051c0},
 	{Name: "pdftk", Is: &row06bce4ce5299},
 	{Name: "pdksh", Is: &row86e4d15fd252},
-	{Name: "pdm", Is: &row3ab32d408baf},
-	{Name: "pdnsutil", Is: &row6d5130317e61},
+	{Name: "pdm", Is: &row734a2239e85d},
+	{Name: "pdnsutil", Is: &row57409bf5bded},
 	{Name: "pdsh", Is: &row2362ddef255a},
 	{Name: "peercoin-cli", Is: &row755d548e37d2},
 	{Name: "pelican", Is: &rowae40be6280ec},
@@ -2738,7 +2738,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "pgcli", Is: &rowc90cef9eef90},
 	{Name: "pgrep", Is: &row3cb204d3d1e3},
 	{Name: "phing", Is: &row6e8bd4e8188a},
-	{Name: "phinx", Is: &rowd9f4bd6f1d15},
+	{Name: "phinx", Is: &row5182013808eb},
 	{Name: "phoenix-cli", Is: &row33c167116e5e},
 	{Name: "phoenix-sqlline", Is: &row42143444a670},
 	{Name: "php", Is: &rowd0ffafe368ab},
@@ -2762,11 +2762,11 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ping", Is: &row7bcdb129a058},
 	{Name: "ping6", Is: &row935e233f72c3},
 	{Name: "pinggy", Is: &rowa6354fcb9229},
-	{Name: "pip", Is: &rowbc78270e55c7},
-	{Name: "pip3", Is: &rowbc78270e55c7},
+	{Name: "pip", Is: &row149935e51f5a},
+	{Name: "pip3", Is: &row149935e51f5a},
 	{Name: "pipelines", Is: &rowdc7433a109e1},
-	{Name: "pipenv", Is: &rowf2f45a67ad3b},
-	{Name: "pipx", Is: &row3a0d845513b7},
+	{Name: "pipenv", Is: &rowc362389a923a},
+	{Name: "pipx", Is: &row2569a792c0f4},
 	{Name: "pixi", Is: &row64ad849b635f},
 	{Name: "pkexec", Is: &row8c8e1511562a},
 	{Name: "pkill", Is: &row0f6356eaf8fa},
@@ -2779,25 +2779,25 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "plivo", Is: &row9ae3a68b8b51},
 	{Name: "plop", Is: &row1b2db263b11a},
 	{Name: "plutil", Is: &rowe1698f4bae6e},
-	{Name: "pm", Is: &row63efd8af3d19},
+	{Name: "pm", Is: &row8c9fcf792a2a},
 	{Name: "pm-suspend", Is: &row541bbd3e616e},
-	{Name: "pm2", Is: &row3d6f6f318988},
+	{Name: "pm2", Is: &rowc66845628898},
 	{Name: "pm2-runtime", Is: &rowf89ae0245c12},
-	{Name: "pmset", Is: &row910cebd010cd},
-	{Name: "pnpm", Is: &row2e23bf6f1042},
-	{Name: "pnpx", Is: &row77b1e744c10d},
-	{Name: "pod", Is: &row8fad6eda0898},
-	{Name: "podman", Is: &rowbb30cc1c2388},
-	{Name: "podman-compose", Is: &rowdbbcbc733fd7},
+	{Name: "pmset", Is: &rowd755d614e264},
+	{Name: "pnpm", Is: &row65e8592eec60},
+	{Name: "pnpx", Is: &rowcabd21a1cf58},
+	{Name: "pod", Is: &row00040b80d9d6},
+	{Name: "podman", Is: &row608a69dcb267},
+	{Name: "podman-compose", Is: &row86c0735d2d93},
 	{Name: "podman-machine", Is: &rowc47f0ab3c3e0},
 	{Name: "poe", Is: &row1a32edf4c169},
 	{Name: "poethepoet", Is: &row1a32edf4c169},
-	{Name: "poetry", Is: &row62c15b14c900},
+	{Name: "poetry", Is: &row70814473f967},
 	{Name: "polkadot-api", Is: &row4c56207aa5ae},
 	{Name: "polkadot-js-api", Is: &row4c56207aa5ae},
 	{Name: "polycli", Is: &row6f8e7148a99e},
 	{Name: "popd", Is: &row935e233f72c3},
-	{Name: "porkbun", Is: &row51eba4f32a23},
+	{Name: "porkbun", Is: &rowaeed943b5736},
 	{Name: "port", Is: &rowa8938cacf7fa},
 	{Name: "portal", Is: &row9ee34efd250d},
 	{Name: "porter", Is: &row088ab69c3d49},
@@ -2824,19 +2824,19 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "printenv", Is: &row70cacd75c68a},
 	{Name: "printf", Is: &row3b0c07401c04},
 	{Name: "prism", Is: &rowa082fa396961},
-	{Name: "prisma", Is: &rowda210d931549},
-	{Name: "prlctl", Is: &row15660f2e8c1c},
+	{Name: "prisma", Is: &rowd2af7a912db7},
+	{Name: "prlctl", Is: &row54a8417fb39c},
 	{Name: "prlimit", Is: &row2b29809c6860},
 	{Name: "procdump", Is: &row4d3792b49e39},
 	{Name: "process-compose", Is: &rowa6849b79d1bb},
 	{Name: "profile", Is: &rowa2c16f7d1eeb},
-	{Name: "profiles", Is: &rowf6b43c9a1a26},
+	{Name: "profiles", Is: &row27a8a9f246e9},
 	{Name: "promote.sh", Is: &rowd5e62abadee8},
 	{Name: "protractor", Is: &rowab8d50b87b41},
 	{Name: "prove", Is: &rowc39c3c48dad1},
 	{Name: "provenanced", Is: &row4299eb25173c},
 	{Name: "proxmox", Is: &rowa082fa396961},
-	{Name: "proxmox-backup-client", Is: &rowf9535948d38d},
+	{Name: "proxmox-backup-client", Is: &rowb7665de67b46},
 	{Name: "proxychains", Is: &rowd68d781799b0},
 	{Name: "proxychains4", Is: &rowd68d781799b0},
 	{Name: "pry", Is: &rowa679c290d814},
@@ -2845,7 +2845,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "ps", Is: &row935e233f72c3},
 	{Name: "psake", Is: &rowec8b2087cda7},
 	{Name: "psalm", Is: &row34e89bfb46fc},
-	{Name: "pscale", Is: &rowe004a7c2644c},
+	{Name: "pscale", Is: &rowca05ca7f0d31},
 	{Name: "psql", Is: &row0e12d3cea267},
 	{Name: "psqldef", Is: &rowf9e4d14b1e0b},
 	{Name: "pssh", Is: &row2362ddef255a},
@@ -2854,14 +2854,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "pt-online-schema-change", Is: &row3e3a729b7291},
 	{Name: "ptpython", Is: &row7ee9719b43ad},
 	{Name: "ptx", Is: &rowe32721406bce},
-	{Name: "pub", Is: &row02cfe593966e},
+	{Name: "pub", Is: &row808601aa89a0},
 	{Name: "publish.sh", Is: &rowd5e62abadee8},
-	{Name: "pulsar-admin", Is: &rowef37de5720ac},
-	{Name: "pulsarctl", Is: &rowa6729dc782ef},
-	{Name: "pulumi", Is: &rowa936bece9b3d},
+	{Name: "pulsar-admin", Is: &row1483069c6155},
+	{Name: "pulsarctl", Is: &row00753fafdd60},
+	{Name: "pulumi", Is: &row3243568f405e},
 	{Name: "puma", Is: &row0d58aa30f170},
-	{Name: "puppet", Is: &row5b55c86b357f},
-	{Name: "puppetserver", Is: &rowa58aa0ef2b52},
+	{Name: "puppet", Is: &rowfadae1da34b1},
+	{Name: "puppetserver", Is: &row6c59de597504},
 	{Name: "purl", Is: &row94530ef710fb},
 	{Name: "pushd", Is: &row935e233f72c3},
 	{Name: "pv", Is: &row53d427e7b9dd},
@@ -2901,12 +2901,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "pythran", Is: &row5939391561f4},
 	{Name: "qdbus", Is: &row1a93277247da},
 	{Name: "qdbus6", Is: &row1a93277247da},
-	{Name: "qemu-img", Is: &rowdcc60f26f082},
-	{Name: "qm", Is: &row5e6f53757a06},
+	{Name: "qemu-img", Is: &row2506d837347a},
+	{Name: "qm", Is: &row4c24bbd34390},
 	{Name: "qonto", Is: &row60c5637c5d79},
 	{Name: "qovery", Is: &rowc481b2c19fad},
 	{Name: "qpdf", Is: &row06bce4ce5299},
-	{Name: "qpid-config", Is: &row1512dc62a15e},
+	{Name: "qpid-config", Is: &row5d7879c4ff48},
 	{Name: "qrcp", Is: &row2b98341fd290},
 	{Name: "qrencode", Is: &rowfa176fdc1be0},
 	{Name: "qsub", Is: &row4e2f2ef35f93},
@@ -2917,17 +2917,17 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "r", Is: &rowa8dfb2043af3},
 	{Name: "rabbitmq-queues", Is: &row86337ad8a92e},
 	{Name: "rabbitmq-streams", Is: &row86337ad8a92e},
-	{Name: "rabbitmq-upgrade", Is: &rowd58b0ea0abe0},
-	{Name: "rabbitmqadmin", Is: &rowd619c04da311},
-	{Name: "rabbitmqctl", Is: &row57444e075c5a},
+	{Name: "rabbitmq-upgrade", Is: &row45a4b4ca857b},
+	{Name: "rabbitmqadmin", Is: &row05b20a1ade74},
+	{Name: "rabbitmqctl", Is: &rowe422ef562365},
 	{Name: "racket", Is: &rowa4aa2cc1937d},
 	{Name: "rackup", Is: &row0d58aa30f170},
-	{Name: "raco", Is: &row35d28497b986},
+	{Name: "raco", Is: &row1ab3d3f78260},
 	{Name: "radian", Is: &rowa8dfb2043af3},
 	{Name: "radosgw-admin", Is: &rowa082fa396961},
-	{Name: "rails", Is: &rowc97d45a6c5bc},
-	{Name: "railway", Is: &roweea9ee0b89a7},
-	{Name: "rain", Is: &row3d978106eae1},
+	{Name: "rails", Is: &row856feae5b686},
+	{Name: "railway", Is: &row1364900b3ace},
+	{Name: "rain", Is: &row0feb2fc16d9b},
 	{Name: "rake", Is: &row554993f2acc5},
 	{Name: "raku", Is: &row82b4e8a10390},
 	{Name: "rakudo", Is: &rowdb06dfaf177e},
@@ -2940,13 +2940,13 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "razorpay", Is: &row60c5637c5d79},
 	{Name: "rbash", Is: &rowcfe39cea194f},
 	{Name: "rbd", Is: &rowa082fa396961},
-	{Name: "rc-service", Is: &row19cc175ce3e6},
-	{Name: "rclone", Is: &rowd467ea0cda38},
+	{Name: "rc-service", Is: &row4484de0f5a98},
+	{Name: "rclone", Is: &row846115bd3547},
 	{Name: "rclone_", Is: &rowcd97a51de6b4},
-	{Name: "rd", Is: &row3cc9a241e3f7},
+	{Name: "rd", Is: &rowff121f2c9e91},
 	{Name: "rdcli", Is: &row15a4db8e4671},
 	{Name: "rdfind", Is: &rowf0ad76095e3c},
-	{Name: "rdiff-backup", Is: &row6c9179c3feb3},
+	{Name: "rdiff-backup", Is: &rowf77bcc32fef5},
 	{Name: "rdmd", Is: &rowd09746ff6358},
 	{Name: "react-native", Is: &row746a8305b81b},
 	{Name: "react-router", Is: &rowf81eca738d6e},
@@ -2956,33 +2956,33 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "readlink", Is: &row935e233f72c3},
 	{Name: "readonly", Is: &row3a36c41d8230},
 	{Name: "realpath", Is: &row935e233f72c3},
-	{Name: "rebar3", Is: &row05d6308350cd},
+	{Name: "rebar3", Is: &row1ed2151a2166},
 	{Name: "reboot", Is: &row005eb794ac6c},
 	{Name: "rector", Is: &row34e89bfb46fc},
 	{Name: "recurly", Is: &row60c5637c5d79},
 	{Name: "red", Is: &rowebddda119f08},
-	{Name: "redis-cli", Is: &row3ead82873263},
+	{Name: "redis-cli", Is: &row4cfb99432a4b},
 	{Name: "redis-server", Is: &row815276e965bb},
 	{Name: "redli", Is: &row15a4db8e4671},
 	{Name: "redo", Is: &row79a4eb28a054},
 	{Name: "redo-ifchange", Is: &row79a4eb28a054},
 	{Name: "reflex", Is: &row9f4a5ee0244a},
-	{Name: "reg", Is: &rowf62fe7799506},
-	{Name: "regctl", Is: &row59f917987433},
+	{Name: "reg", Is: &row8872c3814b8b},
+	{Name: "regctl", Is: &row1a2846c116be},
 	{Name: "regen", Is: &row4299eb25173c},
-	{Name: "registry", Is: &row099656291097},
+	{Name: "registry", Is: &row60c5bd7a517b},
 	{Name: "release", Is: &rowd5e62abadee8},
 	{Name: "release-it", Is: &row58dee682482b},
 	{Name: "release.sh", Is: &rowd5e62abadee8},
 	{Name: "remake", Is: &row34a00c06c529},
 	{Name: "remix", Is: &rowf81eca738d6e},
 	{Name: "rename", Is: &row0405b4012422},
-	{Name: "render", Is: &row962cf6770f7c},
+	{Name: "render", Is: &row4a7a00933f59},
 	{Name: "reset", Is: &row935e233f72c3},
 	{Name: "resolvectl", Is: &row22816554244f},
 	{Name: "resque", Is: &row59eccbe1de59},
-	{Name: "restic", Is: &row04a08f3501cd},
-	{Name: "restish", Is: &rowea1ca3b0b83d},
+	{Name: "restic", Is: &rowac3841dd5e4d},
+	{Name: "restish", Is: &row5091d8fb73da},
 	{Name: "resty", Is: &row3cdf1637071a},
 	{Name: "reth", Is: &rowf9cb68553135},
 	{Name: "retry", Is: &row2b29809c6860},
@@ -2990,14 +2990,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "rev", Is: &rowe688a643b1d7},
 	{Name: "revolut", Is: &row60c5637c5d79},
 	{Name: "rex", Is: &rowd826bb42f937},
-	{Name: "rfkill", Is: &row01bd71a045f6},
+	{Name: "rfkill", Is: &row6573627a5f84},
 	{Name: "rg", Is: &row030a9f5963ac},
 	{Name: "rgw", Is: &rowa082fa396961},
 	{Name: "rh", Is: &row2f4fe8152692},
 	{Name: "richgo", Is: &rowcb47ce1488ee},
 	{Name: "rimraf", Is: &row49a6556f5cd2},
 	{Name: "rippled", Is: &rowfb1330555aa6},
-	{Name: "rke", Is: &rowd99bbcdb0c6a},
+	{Name: "rke", Is: &rowd280cb189665},
 	{Name: "rke2", Is: &row46760c5bdf53},
 	{Name: "rke2-uninstall.sh", Is: &rowd4dee3ff2eac},
 	{Name: "rlwrap", Is: &row58ed3e8fd9d1},
@@ -3005,7 +3005,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "rmlint.sh", Is: &row796d27ef4459},
 	{Name: "rmmod", Is: &row38a2196190bc},
 	{Name: "rnano", Is: &row17a6073d53a9},
-	{Name: "rndc", Is: &rowf1cdfba90b1d},
+	{Name: "rndc", Is: &row82861dfc09f3},
 	{Name: "robo", Is: &row34e89bfb46fc},
 	{Name: "robocopy", Is: &rowbedcfbe0b6bd},
 	{Name: "robot", Is: &rowcdae548098e7},
@@ -3014,14 +3014,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "rollup", Is: &row3f5cf7f5bb77},
 	{Name: "root", Is: &rowd9aa321234f2},
 	{Name: "ros", Is: &row1c2a101570e4},
-	{Name: "rosa", Is: &row6d2a71ee5d49},
+	{Name: "rosa", Is: &row873a85705300},
 	{Name: "roundhouse", Is: &row2f4fe8152692},
 	{Name: "roundup", Is: &row2d62c8f808b0},
 	{Name: "route", Is: &row90d9177af06c},
-	{Name: "rover", Is: &row97171690e749},
-	{Name: "rover_", Is: &row9fb19a8d3e9b},
+	{Name: "rover", Is: &row13b0c5aba9eb},
+	{Name: "rover_", Is: &rowc7cc1eee530c},
 	{Name: "rpi-imager", Is: &rowfa35e212dda7},
-	{Name: "rpk", Is: &row0842ffca0e7f},
+	{Name: "rpk", Is: &rowe6badd79371e},
 	{Name: "rpm", Is: &row114d10a515d9},
 	{Name: "rpm-build", Is: &row7acdda924f08},
 	{Name: "rpmbuild", Is: &row8bcd116ac0b5},
@@ -3029,7 +3029,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "rpmquery", Is: &row640b302b9db8},
 	{Name: "rpmspec", Is: &row5783cb446612},
 	{Name: "rpmverify", Is: &row640b302b9db8},
-	{Name: "rq", Is: &rowb3dc847a42f6},
+	{Name: "rq", Is: &row881b151fa901},
 	{Name: "rsbuild", Is: &rowd8d6595a06e6},
 	{Name: "rslib", Is: &rowd8d6595a06e6},
 	{Name: "rsnapshot", Is: &row4f02d192dee1},
@@ -3061,17 +3061,17 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "rush", Is: &rowbd99a247d781},
 	{Name: "rust-script", Is: &row3839568c6ec8},
 	{Name: "rustc", Is: &rowff38411f6d49},
-	{Name: "rustic", Is: &row89ad148c2873},
+	{Name: "rustic", Is: &rowb9038f56ba3e},
 	{Name: "rview", Is: &rowa2ba9e925967},
 	{Name: "rvim", Is: &rowa2ba9e925967},
 	{Name: "rvm", Is: &row8b872d4106ae},
 	{Name: "rxvt", Is: &row7bf9872401a8},
-	{Name: "rye", Is: &rowf078f92596d8},
+	{Name: "rye", Is: &row997fc30caa55},
 	{Name: "s-nail", Is: &row5fe352715eda},
-	{Name: "s3cmd", Is: &row2e117b643dcf},
+	{Name: "s3cmd", Is: &rowb1d9316c170e},
 	{Name: "s3fs", Is: &rowcd97a51de6b4},
-	{Name: "s4cmd", Is: &row78d533d4a2f9},
-	{Name: "s5cmd", Is: &row3f917ec770f4},
+	{Name: "s4cmd", Is: &row7acfde57db67},
+	{Name: "s5cmd", Is: &row38f8006e5116},
 	{Name: "s6-applyuidgid", Is: &row3f9ecb815921},
 	{Name: "s6-envuidgid", Is: &row52bcefc36cad},
 	{Name: "s6-setuidgid", Is: &row52bcefc36cad},
@@ -3084,16 +3084,16 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sage", Is: &row7ee9719b43ad},
 	{Name: "sail", Is: &row396026d31200},
 	{Name: "salt", Is: &rowa99b7c8b2999},
-	{Name: "salt-call", Is: &row42bd5c77db69},
+	{Name: "salt-call", Is: &rowa99b028c41e9},
 	{Name: "salt-cloud", Is: &row9922497f645c},
 	{Name: "salt-key", Is: &row89b3a645da0f},
-	{Name: "salt-run", Is: &row5a27171d0b7b},
+	{Name: "salt-run", Is: &row64192864816f},
 	{Name: "salt-ssh", Is: &rowd95dbdd1ccde},
-	{Name: "sam", Is: &row52e8a035e5c9},
+	{Name: "sam", Is: &rowe9babfc29786},
 	{Name: "samu", Is: &rowc6dd77cb55b3},
 	{Name: "sanity", Is: &rowa082fa396961},
 	{Name: "sanoid", Is: &rowa356ca08c523},
-	{Name: "santactl", Is: &row8cdc3e37a869},
+	{Name: "santactl", Is: &rowcc7719da5bdc},
 	{Name: "sar", Is: &row1d3d01d0c7c3},
 	{Name: "sb", Is: &row6ffdba873cea},
 	{Name: "sbase-box", Is: &row8a22471e23c5},
@@ -3101,14 +3101,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sbcl", Is: &rowf6aa8832ddd6},
 	{Name: "sbt", Is: &rowac382b9b9d2e},
 	{Name: "sbuild", Is: &row36be5280cc1a},
-	{Name: "sc", Is: &rowe949ae4db81f},
+	{Name: "sc", Is: &rowdbc497cb37a9},
 	{Name: "scala", Is: &rowb76786b9e01b},
 	{Name: "scala-cli", Is: &row189a8eb8378e},
 	{Name: "scala3", Is: &rowd4f65406a1cf},
 	{Name: "scalac", Is: &rowc391065539bf},
-	{Name: "scalingo", Is: &row6d90be0341bf},
+	{Name: "scalingo", Is: &row5e9b0fff6255},
 	{Name: "scc", Is: &row935e233f72c3},
-	{Name: "sceptre", Is: &row3d978106eae1},
+	{Name: "sceptre", Is: &row0feb2fc16d9b},
 	{Name: "scheme", Is: &row8161db7f018e},
 	{Name: "schtasks", Is: &row7d2679d92d20},
 	{Name: "scilab", Is: &row8161db7f018e},
@@ -3122,18 +3122,18 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "scriptcs", Is: &row15997b0a7cda},
 	{Name: "scrub", Is: &rowdfd368368de3},
 	{Name: "scryer-prolog", Is: &rowe5e587043ae7},
-	{Name: "scw", Is: &row726c5417438b},
+	{Name: "scw", Is: &row2d2061d1fbc9},
 	{Name: "sdiff", Is: &row117f854f4695},
-	{Name: "sea", Is: &row55043bf78335},
-	{Name: "sea-orm-cli", Is: &row55043bf78335},
-	{Name: "secret-tool", Is: &row8bb016015900},
+	{Name: "sea", Is: &row341322d169f1},
+	{Name: "sea-orm-cli", Is: &row341322d169f1},
+	{Name: "secret-tool", Is: &row57e35d4ed333},
 	{Name: "secretcli", Is: &row4299eb25173c},
 	{Name: "secretd", Is: &row4299eb25173c},
 	{Name: "secretsdump.py", Is: &row0fb211c69f13},
-	{Name: "security", Is: &row653995304082},
+	{Name: "security", Is: &rowfeebf6ca40eb},
 	{Name: "sed", Is: &row05cba86ef012},
 	{Name: "seid", Is: &row4299eb25173c},
-	{Name: "semanage", Is: &rowaaf5ef339d69},
+	{Name: "semanage", Is: &row65f1729d587e},
 	{Name: "semantic-release", Is: &rowa213df24e8f5},
 	{Name: "semgrep", Is: &rowabda01664438},
 	{Name: "semodule", Is: &row79c25b42b979},
@@ -3141,15 +3141,15 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sendmail", Is: &row6cda30405c86},
 	{Name: "sendme", Is: &row9ee34efd250d},
 	{Name: "sensible-browser", Is: &row84f9aa23d7d3},
-	{Name: "sentinelctl", Is: &row6c2f57ebd039},
-	{Name: "sentry-cli", Is: &row496949501ec3},
+	{Name: "sentinelctl", Is: &rowccd95fecf3e2},
+	{Name: "sentry-cli", Is: &rowe289bff7885b},
 	{Name: "seq", Is: &row935e233f72c3},
 	{Name: "sequel", Is: &rowdc9cb34846d6},
 	{Name: "sequelize", Is: &rowe107528bf317},
 	{Name: "sequelize-cli", Is: &rowe107528bf317},
 	{Name: "serve", Is: &row2d3f714ef9f3},
-	{Name: "serverless", Is: &rowbd91448207a6},
-	{Name: "serverless_", Is: &row97171690e749},
+	{Name: "serverless", Is: &rowbf79e66b47da},
+	{Name: "serverless_", Is: &row13b0c5aba9eb},
 	{Name: "service", Is: &rowc530dedf8d58},
 	{Name: "sestatus", Is: &row935e233f72c3},
 	{Name: "set", Is: &row99697cc50c44},
@@ -3161,10 +3161,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "setpriv", Is: &row3cc01b4bf16f},
 	{Name: "setsid", Is: &rowab277c4b6908},
 	{Name: "setuidgid", Is: &row52bcefc36cad},
-	{Name: "setup.py", Is: &row48c1548a3c6c},
+	{Name: "setup.py", Is: &rowb1694b375b5b},
 	{Name: "setuser", Is: &row52bcefc36cad},
 	{Name: "sfdisk", Is: &row79802d0e4ebd},
-	{Name: "sfltool", Is: &rowfda05e44d75e},
+	{Name: "sfltool", Is: &row7c4309c15441},
 	{Name: "sftp", Is: &rowb5394c02e6e7},
 	{Name: "sg", Is: &rowf3a3b9edcf98},
 	{Name: "sg_format", Is: &row784bf3c5f98d},
@@ -3178,7 +3178,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sha512sum", Is: &row7a5f8a0cfad6},
 	{Name: "shadowenv", Is: &row971e8936ab6a},
 	{Name: "shar", Is: &rowa70558cb3de6},
-	{Name: "shards", Is: &row59e1f14d7547},
+	{Name: "shards", Is: &row325a63f84942},
 	{Name: "shasum", Is: &row7a5f8a0cfad6},
 	{Name: "shellcheck", Is: &rowabda01664438},
 	{Name: "shellinaboxd", Is: &row6d83de44c4b1},
@@ -3197,50 +3197,50 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "simctl", Is: &rowe45102f176cd},
 	{Name: "simd", Is: &row4299eb25173c},
 	{Name: "sinch", Is: &row9ae3a68b8b51},
-	{Name: "singularity", Is: &rowfff3e6c253ee},
+	{Name: "singularity", Is: &rowa77ccc34dda1},
 	{Name: "sips", Is: &row7f3761f4a83b},
 	{Name: "sish", Is: &rowa6354fcb9229},
 	{Name: "siso", Is: &rowc6dd77cb55b3},
 	{Name: "size", Is: &row935e233f72c3},
 	{Name: "size-limit", Is: &row024b3aa5f502},
 	{Name: "sk", Is: &roweadc66504f9d},
-	{Name: "skaffold", Is: &row3196ae4a644e},
-	{Name: "skeema", Is: &rowc4bbd01acefc},
-	{Name: "skopeo", Is: &row8d6c9d5966de},
-	{Name: "sl", Is: &rowca239be54f93},
+	{Name: "skaffold", Is: &row21d796387d80},
+	{Name: "skeema", Is: &row72e5fa6a6f65},
+	{Name: "skopeo", Is: &rowe567cbcbc976},
+	{Name: "sl", Is: &row26130a9fa00e},
 	{Name: "slack", Is: &row2204785bf7f7},
 	{Name: "slack-cli", Is: &row2204785bf7f7},
 	{Name: "slackcat", Is: &rowc80c49b2a012},
 	{Name: "sleep", Is: &row935e233f72c3},
-	{Name: "sls", Is: &rowfedcb16ac5b7},
+	{Name: "sls", Is: &row1596102c0e01},
 	{Name: "slsh", Is: &row8161db7f018e},
 	{Name: "smbclient", Is: &row001349da25db},
-	{Name: "smithery", Is: &rowa66df175c405},
+	{Name: "smithery", Is: &row66cc42180e3f},
 	{Name: "snakemake", Is: &rowe2552e2f6ee1},
-	{Name: "snap", Is: &rowf754ca118194},
-	{Name: "snapcraft", Is: &row9b3e0bcd23d2},
-	{Name: "snapper", Is: &rowfd54c0661e21},
+	{Name: "snap", Is: &row559316b7455a},
+	{Name: "snapcraft", Is: &row775df56e890a},
+	{Name: "snapper", Is: &rowc3b19986c544},
 	{Name: "sncast", Is: &row94324a83f8dd},
 	{Name: "snow", Is: &rowd36f207a6839},
 	{Name: "snowsql", Is: &row872a4f3c38cf},
 	{Name: "socat", Is: &row56b86b956e6f},
 	{Name: "socketfilterfw", Is: &rowe015c94401ed},
 	{Name: "soelim", Is: &rowe32721406bce},
-	{Name: "softwareupdate", Is: &row04e553b4d2a6},
+	{Name: "softwareupdate", Is: &rowdff7b5832140},
 	{Name: "solana", Is: &rowa568cc557153},
 	{Name: "solana-keygen", Is: &row52a0e74b6bf8},
-	{Name: "solr", Is: &row45e984d1e9dc},
+	{Name: "solr", Is: &row847cf697c4dd},
 	{Name: "sops", Is: &row51cf60f0ca1d},
 	{Name: "soroban", Is: &rowa5c28160e2ad},
 	{Name: "sort", Is: &rowd17587a5db96},
 	{Name: "source", Is: &row80e6aafc81f5},
 	{Name: "sox", Is: &row06bce4ce5299},
 	{Name: "spack", Is: &row069d995f2405},
-	{Name: "spago", Is: &row9fb19a8d3e9b},
+	{Name: "spago", Is: &rowc7cc1eee530c},
 	{Name: "spark", Is: &row39475bac2d56},
 	{Name: "spark-shell", Is: &row7f5d73d79db6},
 	{Name: "spark-sql", Is: &row45c0dbaa528f},
-	{Name: "spctl", Is: &rowe3b6ab8f08db},
+	{Name: "spctl", Is: &rowa0fdefab4103},
 	{Name: "sphinx-autobuild", Is: &rowfa32f3454778},
 	{Name: "sphinx-build", Is: &rowfa32f3454778},
 	{Name: "spin", Is: &rowa082fa396961},
@@ -3251,18 +3251,18 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sponge", Is: &row889714638cf9},
 	{Name: "spr", Is: &rowe35665d37b52},
 	{Name: "spring", Is: &rowe443a57e1c78},
-	{Name: "sqitch", Is: &rowcb601d2ed81b},
+	{Name: "sqitch", Is: &row7304445affd1},
 	{Name: "sql", Is: &row44cf56a742e9},
 	{Name: "sqlcl", Is: &row44cf56a742e9},
 	{Name: "sqlcmd", Is: &row234d220458de},
 	{Name: "sqlite", Is: &row4825b58a96b5},
-	{Name: "sqlite-utils", Is: &row8e90690629a8},
+	{Name: "sqlite-utils", Is: &row7462b647c172},
 	{Name: "sqlite3", Is: &rowf6858219c831},
 	{Name: "sqlite3def", Is: &rowf9e4d14b1e0b},
 	{Name: "sqlline", Is: &row42143444a670},
 	{Name: "sqlline.py", Is: &row42143444a670},
 	{Name: "sqlplus", Is: &row44cf56a742e9},
-	{Name: "sqlx", Is: &row38d88686ef9f},
+	{Name: "sqlx", Is: &rowb90630807328},
 	{Name: "sqsh", Is: &rowa485233a79b0},
 	{Name: "squads-multisig-cli", Is: &row8f3bd1526264},
 	{Name: "square", Is: &row872fd33006c8},
@@ -3278,10 +3278,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sshfs", Is: &rowcd97a51de6b4},
 	{Name: "sshpass", Is: &row35bda981459c},
 	{Name: "sshx", Is: &row6d83de44c4b1},
-	{Name: "sst", Is: &row93a4f2de5a45},
+	{Name: "sst", Is: &rowf442d62ca053},
 	{Name: "st", Is: &row7bf9872401a8},
-	{Name: "stack", Is: &row1324f922bb41},
-	{Name: "stacker", Is: &row3d978106eae1},
+	{Name: "stack", Is: &row71871c520861},
+	{Name: "stacker", Is: &row0feb2fc16d9b},
 	{Name: "staking-deposit-cli", Is: &row9bc4b33f0ccd},
 	{Name: "standard-version", Is: &row178502028d80},
 	{Name: "stargazed", Is: &row4299eb25173c},
@@ -3296,7 +3296,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "staticcheck", Is: &rowabda01664438},
 	{Name: "statsig", Is: &rowa082fa396961},
 	{Name: "stdbuf", Is: &rowd68d781799b0},
-	{Name: "steampipe", Is: &rowe968cc4f51bf},
+	{Name: "steampipe", Is: &rowd61dcfc9f3b4},
 	{Name: "steghide", Is: &row562cf6b4ccf9},
 	{Name: "stellar", Is: &rowa5c28160e2ad},
 	{Name: "stern", Is: &row3ffa94ab1dab},
@@ -3305,12 +3305,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "storybook", Is: &row6ffdba873cea},
 	{Name: "stow", Is: &rowefeda6b07f57},
 	{Name: "strace", Is: &row21dbcd65fb15},
-	{Name: "stratis", Is: &row09a25d4e7cfa},
+	{Name: "stratis", Is: &row2397ecb2b8ac},
 	{Name: "streamlit", Is: &row77e9cac072eb},
 	{Name: "strided", Is: &row4299eb25173c},
 	{Name: "strings", Is: &rowadc682a8dea6},
 	{Name: "strip", Is: &row8796b24963a0},
-	{Name: "stripe", Is: &row757cbc7a80e7},
+	{Name: "stripe", Is: &rowbf1e65206c54},
 	{Name: "stty", Is: &row935e233f72c3},
 	{Name: "stylelint", Is: &row5c58ff4015e2},
 	{Name: "su", Is: &rowf8f9f712bfb6},
@@ -3323,8 +3323,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "sugar", Is: &row7c9364ad952b},
 	{Name: "sui", Is: &row1314526624ca},
 	{Name: "sum", Is: &row935e233f72c3},
-	{Name: "supabase", Is: &rowd5ad3ff8d1b1},
-	{Name: "supervisorctl", Is: &row56b4c718728f},
+	{Name: "supabase", Is: &row0766afb73a40},
+	{Name: "supervisorctl", Is: &row2fd81567d2c8},
 	{Name: "supervisord", Is: &rowac854ecd90c1},
 	{Name: "surge", Is: &row917103768079},
 	{Name: "surreal", Is: &row3e67014f636b},
@@ -3332,7 +3332,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "svc", Is: &row4bf4e322152e},
 	{Name: "svelte-kit", Is: &row44c6904bf008},
 	{Name: "svgo", Is: &row58bb54d8c640},
-	{Name: "svn", Is: &rowce5185c4c926},
+	{Name: "svn", Is: &row04b359bcdd8e},
 	{Name: "sw_vers", Is: &row935e233f72c3},
 	{Name: "swaks", Is: &rowe7953d3e8ccc},
 	{Name: "swapoff", Is: &rowecb3b9e5379f},
@@ -3341,14 +3341,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "swaymsg", Is: &rowed59cc604a5c},
 	{Name: "swc", Is: &row1a4faf505897},
 	{Name: "sweeper", Is: &rowcb7208015828},
-	{Name: "swift", Is: &row85aa82e8b349},
+	{Name: "swift", Is: &row047059870b20},
 	{Name: "swiftc", Is: &row485c3629f175},
 	{Name: "swipl", Is: &rowe5e587043ae7},
 	{Name: "symfony", Is: &row3b29e0bbefc8},
 	{Name: "sysadminctl", Is: &rowea668ffc6070},
 	{Name: "sysctl", Is: &row0bbe8f7cf085},
 	{Name: "system_profiler", Is: &row935e233f72c3},
-	{Name: "systemctl", Is: &row2116a9cde77f},
+	{Name: "systemctl", Is: &rowbbfced2f1507},
 	{Name: "systemd-analyze", Is: &rowa65269587501},
 	{Name: "systemd-cat", Is: &row2b29809c6860},
 	{Name: "systemd-inhibit", Is: &row19ca17ad4479},
@@ -3358,10 +3358,10 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "systemsetup", Is: &row8cb2ee89ce3f},
 	{Name: "tac", Is: &rowe688a643b1d7},
 	{Name: "tail", Is: &row71f29bae995b},
-	{Name: "tailscale", Is: &rowf6761d28bb5e},
+	{Name: "tailscale", Is: &row97012f27ec09},
 	{Name: "tailwind", Is: &row3f6a3fb0b973},
 	{Name: "tailwindcss", Is: &row3f6a3fb0b973},
-	{Name: "talosctl", Is: &row69f511efd389},
+	{Name: "talosctl", Is: &row10005f4d6ec2},
 	{Name: "tanka", Is: &row2709915286b7},
 	{Name: "taos", Is: &row81bd541384a3},
 	{Name: "tap", Is: &row571cbb1c18c2},
@@ -3377,14 +3377,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "tbsql", Is: &rowc96d5ca306bd},
 	{Name: "tc", Is: &row11d34fd07511},
 	{Name: "tcc", Is: &rowe24075a6d9d9},
-	{Name: "tccli", Is: &rowe0197ba83b04},
-	{Name: "tccutil", Is: &row576ddd67fde8},
+	{Name: "tccli", Is: &rowf9d59d340164},
+	{Name: "tccutil", Is: &rowa766c623cac2},
 	{Name: "tclkit", Is: &rowe81ec4089e05},
 	{Name: "tclsh", Is: &row9e51c568c1cb},
 	{Name: "tcpdump", Is: &row360c77d30d51},
 	{Name: "tcsh", Is: &rowcfe39cea194f},
 	{Name: "tctl", Is: &rowa082fa396961},
-	{Name: "tea", Is: &rowaef87649218b},
+	{Name: "tea", Is: &rowea2026297bc1},
 	{Name: "tee", Is: &rowff2195efe944},
 	{Name: "teku", Is: &row07904e9b7e23},
 	{Name: "telebit", Is: &rowa6354fcb9229},
@@ -3393,18 +3393,18 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "telegram-send", Is: &rowc80c49b2a012},
 	{Name: "teleport", Is: &rowed6816aa03a8},
 	{Name: "telinit", Is: &row407efe0593e5},
-	{Name: "teller", Is: &row2b084ed8cb64},
+	{Name: "teller", Is: &row3743e8fd933e},
 	{Name: "telnet", Is: &rowe13bb4e0e4f3},
 	{Name: "telnyx", Is: &row9ae3a68b8b51},
 	{Name: "tempo", Is: &rowc06115dfaff4},
 	{Name: "tenderly", Is: &row215b27968f6b},
 	{Name: "terminator", Is: &row7bf9872401a8},
 	{Name: "terminus", Is: &row62636ef9188b},
-	{Name: "tern", Is: &row44dd92d55d77},
+	{Name: "tern", Is: &row76f3dc716963},
 	{Name: "terrad", Is: &row4299eb25173c},
-	{Name: "terraform", Is: &row32b5af7b3dfc},
+	{Name: "terraform", Is: &row41913b5ec773},
 	{Name: "terraform-docs", Is: &row6b5ab9a344d8},
-	{Name: "terragrunt", Is: &row2ba8a6d8b03e},
+	{Name: "terragrunt", Is: &row705de77a2b4b},
 	{Name: "test", Is: &row935e233f72c3},
 	{Name: "test-kitchen", Is: &rowc341e3919c01},
 	{Name: "testcafe", Is: &rowab8d50b87b41},
@@ -3413,8 +3413,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "texlua", Is: &rowbce8cad55111},
 	{Name: "textutil", Is: &row59515a6ff08e},
 	{Name: "tezos-client", Is: &row5989162461d5},
-	{Name: "tf", Is: &row245d91a2239d},
-	{Name: "tflint", Is: &row93bc3c9bc9be},
+	{Name: "tf", Is: &row130afe4064fe},
+	{Name: "tflint", Is: &rowc45005ef4b9d},
 	{Name: "tfsec", Is: &row6b5ab9a344d8},
 	{Name: "tftp", Is: &row8f3b9239b3bb},
 	{Name: "thin", Is: &row0d58aa30f170},
@@ -3431,18 +3431,18 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "timeout", Is: &row8cb9d0ca52e7},
 	{Name: "times", Is: &row935e233f72c3},
 	{Name: "timeshift", Is: &row0c3840b1b3a9},
-	{Name: "timoni", Is: &row9c393c9b0b20},
+	{Name: "timoni", Is: &row267c0c8d1aef},
 	{Name: "tinygo", Is: &row64e7464c49b0},
 	{Name: "tinyscheme", Is: &row8161db7f018e},
-	{Name: "tk", Is: &row9c393c9b0b20},
+	{Name: "tk", Is: &row267c0c8d1aef},
 	{Name: "tkn", Is: &row427991b01cd9},
 	{Name: "tldr", Is: &row935e233f72c3},
 	{Name: "tmate", Is: &row1ea8b268146c},
 	{Name: "tmpreaper", Is: &row82268da91e62},
 	{Name: "tmpwatch", Is: &row82268da91e62},
-	{Name: "tmutil", Is: &row978fc66b8188},
-	{Name: "tmux", Is: &row87bba9c0c1a7},
-	{Name: "tofu", Is: &row32b5af7b3dfc},
+	{Name: "tmutil", Is: &row59075d87d478},
+	{Name: "tmux", Is: &rowbb25e9ba40d1},
+	{Name: "tofu", Is: &row41913b5ec773},
 	{Name: "tokei", Is: &row935e233f72c3},
 	{Name: "ton-cli", Is: &rowfa6b40a56772},
 	{Name: "tonos-cli", Is: &rowfa6b40a56772},
@@ -3452,7 +3452,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "torsocks", Is: &row6fadfcfbadaf},
 	{Name: "tower-cli", Is: &rowe6ef18a61b10},
 	{Name: "tox", Is: &row6eefc4f4420f},
-	{Name: "toybox", Is: &row84046bb274b1},
+	{Name: "toybox", Is: &rowbbf639764f34},
 	{Name: "tput", Is: &row935e233f72c3},
 	{Name: "tr", Is: &rowf6fdea0487a1},
 	{Name: "trace", Is: &rowa2c16f7d1eeb},
@@ -3486,7 +3486,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "tshark", Is: &rowdae163e56e4c},
 	{Name: "tsort", Is: &row76499a62d663},
 	{Name: "tsp", Is: &row2b29809c6860},
-	{Name: "tsp_", Is: &row9fb19a8d3e9b},
+	{Name: "tsp_", Is: &rowc7cc1eee530c},
 	{Name: "tsql", Is: &row2bbaf30f2aae},
 	{Name: "tsup", Is: &row702a22ab4e3a},
 	{Name: "tsx", Is: &row7967787ae34c},
@@ -3495,9 +3495,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "tuist", Is: &row03eca201ba8d},
 	{Name: "tup", Is: &rowe8ef7e81d467},
 	{Name: "turbo", Is: &row19f07070b27a},
-	{Name: "turso", Is: &row76f5b20a1d09},
+	{Name: "turso", Is: &row432f24761758},
 	{Name: "twilio", Is: &row9ae3a68b8b51},
-	{Name: "twine", Is: &row93c24e977d3f},
+	{Name: "twine", Is: &row9d848f05a819},
 	{Name: "twine_", Is: &rowb08d6343b07e},
 	{Name: "twist", Is: &row2d3f714ef9f3},
 	{Name: "type", Is: &row935e233f72c3},
@@ -3508,8 +3508,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "typeset", Is: &row8387f5ce38a5},
 	{Name: "uadmin", Is: &rowb7b69054c022},
 	{Name: "udevadm", Is: &row326db3a1550d},
-	{Name: "udisksctl", Is: &row660640766199},
-	{Name: "ufw", Is: &row2d48cd07f290},
+	{Name: "udisksctl", Is: &rowc05d18ea83cd},
+	{Name: "ufw", Is: &row6e02f1743013},
 	{Name: "ul", Is: &rowe32721406bce},
 	{Name: "ulimit", Is: &row935e233f72c3},
 	{Name: "umask", Is: &row935e233f72c3},
@@ -3529,7 +3529,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "unvis", Is: &rowe32721406bce},
 	{Name: "unzip", Is: &row0e320cfae7c4},
 	{Name: "upcloud", Is: &rowa082fa396961},
-	{Name: "upctl", Is: &row960989531857},
+	{Name: "upctl", Is: &row7c335a9c0f0c},
 	{Name: "update-alternatives", Is: &rowcf4e73b6fa76},
 	{Name: "update-crypto-policies", Is: &row9d87157931f9},
 	{Name: "update-grub", Is: &row86fff0e114b8},
@@ -3548,27 +3548,27 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "uuencode", Is: &row35af7deff005},
 	{Name: "uuencode_", Is: &row168494678fce},
 	{Name: "uutils", Is: &row8a22471e23c5},
-	{Name: "uv", Is: &rowcd9b4394b8ce},
+	{Name: "uv", Is: &row49acbba8bf86},
 	{Name: "uvicorn", Is: &rowc34dcc82a863},
 	{Name: "uvu", Is: &row571cbb1c18c2},
 	{Name: "uvx", Is: &row9c49e09576e9},
 	{Name: "uxterm", Is: &row7bf9872401a8},
 	{Name: "v", Is: &row85f721802aeb},
-	{Name: "vagrant", Is: &rowdd7ec1232835},
+	{Name: "vagrant", Is: &row306423f8df7d},
 	{Name: "valgrind", Is: &row5214a3935f0f},
 	{Name: "validator", Is: &row7eaa96069962},
-	{Name: "valkey-cli", Is: &row6dbd8074eef4},
+	{Name: "valkey-cli", Is: &rowa8e9495e9ff5},
 	{Name: "vastai", Is: &rowa082fa396961},
-	{Name: "vault", Is: &rowf24f5fce611b},
-	{Name: "vboxmanage", Is: &rowf63feba8b8a9},
-	{Name: "vcluster", Is: &rowbb31e98b31d3},
+	{Name: "vault", Is: &row86cd0e0c520e},
+	{Name: "vboxmanage", Is: &rowda7dbde0e6e3},
+	{Name: "vcluster", Is: &row2a652e517bb1},
 	{Name: "vdir", Is: &row935e233f72c3},
-	{Name: "vdo", Is: &row07c351d08d69},
+	{Name: "vdo", Is: &row2fc3fc170d02},
 	{Name: "ve", Is: &rowdb0c6050278a},
 	{Name: "vector", Is: &row297af06748ad},
-	{Name: "vela", Is: &row9c393c9b0b20},
-	{Name: "velero", Is: &rowb877313ad384},
-	{Name: "vercel", Is: &row48d59a8df652},
+	{Name: "vela", Is: &row267c0c8d1aef},
+	{Name: "velero", Is: &row64c3b56611b0},
+	{Name: "vercel", Is: &row287fe89a214b},
 	{Name: "vgcfgrestore", Is: &rowcfa66ec94ad9},
 	{Name: "vgcreate", Is: &row1da21343fe8f},
 	{Name: "vgdisplay", Is: &row6b5ab9a344d8},
@@ -3583,7 +3583,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "vim-cmd", Is: &rowa082fa396961},
 	{Name: "vimdiff", Is: &row9eca623069cd},
 	{Name: "vipw", Is: &rowb5a0440af0ee},
-	{Name: "virsh", Is: &row5d25aa0ea0f2},
+	{Name: "virsh", Is: &row2762989e7e7e},
 	{Name: "virt-builder", Is: &row732194dc0e89},
 	{Name: "virt-customize", Is: &row732194dc0e89},
 	{Name: "virt-sysprep", Is: &row732194dc0e89},
@@ -3595,18 +3595,18 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "vitest", Is: &row1ae04b02ef6f},
 	{Name: "viztracer", Is: &rowa2c16f7d1eeb},
 	{Name: "vlt", Is: &rowbd99a247d781},
-	{Name: "vmrun", Is: &row7cdef2c25e67},
+	{Name: "vmrun", Is: &rowfeb802307009},
 	{Name: "vmstat", Is: &row935e233f72c3},
 	{Name: "voila", Is: &row77e9cac072eb},
 	{Name: "volcengine", Is: &rowdb0c6050278a},
 	{Name: "volta", Is: &row8b872d4106ae},
 	{Name: "vonage", Is: &row9ae3a68b8b51},
-	{Name: "vsce", Is: &row276defe1530e},
+	{Name: "vsce", Is: &row6addce953437},
 	{Name: "vsql", Is: &rowcf1294519060},
-	{Name: "vssadmin", Is: &rowbe170f098632},
+	{Name: "vssadmin", Is: &rowd1f6906d7f47},
 	{Name: "vue", Is: &row5cf6bbadd9e4},
 	{Name: "vue-cli-service", Is: &row5cf6bbadd9e4},
-	{Name: "vultr-cli", Is: &row960989531857},
+	{Name: "vultr-cli", Is: &row7c335a9c0f0c},
 	{Name: "vwload", Is: &row2bbaf30f2aae},
 	{Name: "w", Is: &row935e233f72c3},
 	{Name: "waf", Is: &row2d75847ac3fd},
@@ -3614,28 +3614,28 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "wait", Is: &row935e233f72c3},
 	{Name: "waitress-serve", Is: &rowc34dcc82a863},
 	{Name: "wal-e", Is: &rowefe88b053714},
-	{Name: "wal-g", Is: &row529fbd16c240},
+	{Name: "wal-g", Is: &row23ebe21fe0a1},
 	{Name: "wal-g-mysql", Is: &rowefe88b053714},
 	{Name: "wal-g-pg", Is: &rowefe88b053714},
 	{Name: "wallet_sendCalls", Is: &row534753968cd1},
 	{Name: "wallet_sendTransaction", Is: &row534753968cd1},
 	{Name: "walrus", Is: &row72dd62efc6dc},
 	{Name: "wandb", Is: &rowa082fa396961},
-	{Name: "wapm", Is: &row9fb19a8d3e9b},
+	{Name: "wapm", Is: &rowc7cc1eee530c},
 	{Name: "ward", Is: &rowcdae548098e7},
 	{Name: "warp-cli", Is: &row2b98341fd290},
-	{Name: "wasm-pack", Is: &row9fb19a8d3e9b},
+	{Name: "wasm-pack", Is: &rowc7cc1eee530c},
 	{Name: "wasmd", Is: &row4299eb25173c},
-	{Name: "wasmer", Is: &row9fb19a8d3e9b},
+	{Name: "wasmer", Is: &rowc7cc1eee530c},
 	{Name: "watch", Is: &rowcac16ad3fbec},
 	{Name: "watchexec", Is: &row39f983c59cc5},
 	{Name: "watchman", Is: &row7f161bad9f7e},
-	{Name: "waypoint", Is: &row512610ec3b66},
-	{Name: "wbadmin", Is: &row9c25592f3dbb},
+	{Name: "waypoint", Is: &rowf519730f9bda},
+	{Name: "wbadmin", Is: &row0431e76850c3},
 	{Name: "wc", Is: &row7a5f8a0cfad6},
 	{Name: "wdio", Is: &rowab8d50b87b41},
-	{Name: "web-ext", Is: &rowe50a101a463a},
-	{Name: "web-ext_", Is: &row9fb19a8d3e9b},
+	{Name: "web-ext", Is: &row2d2d1cc01bd0},
+	{Name: "web-ext_", Is: &rowc7cc1eee530c},
 	{Name: "web-test-runner", Is: &row571cbb1c18c2},
 	{Name: "webfsd", Is: &row2d3f714ef9f3},
 	{Name: "webpack", Is: &rowcb81539b2ea7},
@@ -3646,9 +3646,9 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "wercker", Is: &rowfb7e46723b0e},
 	{Name: "werf", Is: &row19e0108860ff},
 	{Name: "wetty", Is: &rowe663cc94685f},
-	{Name: "wevtutil", Is: &row763970d37a3c},
+	{Name: "wevtutil", Is: &row0c73967539c4},
 	{Name: "wezterm", Is: &rowca1e881e88a4},
-	{Name: "wg-quick", Is: &rowfd3242cab838},
+	{Name: "wg-quick", Is: &row2e74c9109990},
 	{Name: "wget", Is: &rowc141788da7ed},
 	{Name: "wget2", Is: &rowccfebd7b5f65},
 	{Name: "wgetpaste", Is: &rowf4665b055c26},
@@ -3669,15 +3669,15 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "wise", Is: &row60c5637c5d79},
 	{Name: "wish", Is: &roweb33fb83374d},
 	{Name: "wl-copy", Is: &row050d6730ebd2},
-	{Name: "wmic", Is: &rowf0670c648030},
+	{Name: "wmic", Is: &row1121255a5b03},
 	{Name: "wolframscript", Is: &row8161db7f018e},
 	{Name: "woodpecker", Is: &row477de7f7e932},
 	{Name: "woodpecker-cli", Is: &rowf7df70771462},
 	{Name: "worldpay", Is: &row60c5637c5d79},
 	{Name: "wormhole", Is: &row9ee34efd250d},
-	{Name: "wp", Is: &row73b9d41066b7},
+	{Name: "wp", Is: &row5580d64f1117},
 	{Name: "wput", Is: &row7c12fcc62525},
-	{Name: "wrangler", Is: &rowa9915e74c58c},
+	{Name: "wrangler", Is: &row494c99095dc0},
 	{Name: "wscat", Is: &row8d9c8870c82a},
 	{Name: "wsl", Is: &rowca4e39f71e84},
 	{Name: "wtr", Is: &row571cbb1c18c2},
@@ -3689,14 +3689,14 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "x402curl", Is: &row94530ef710fb},
 	{Name: "x86_64-linux-gnu-gcc", Is: &rowdbc1c9984d94},
 	{Name: "xargs", Is: &rowf5bcd9c63817},
-	{Name: "xata", Is: &row76449c5fced1},
+	{Name: "xata", Is: &rowdce73f82ad62},
 	{Name: "xattr", Is: &row3b84c3ca66de},
 	{Name: "xclip", Is: &row050d6730ebd2},
 	{Name: "xcodebuild", Is: &rowb3dfbe0f8e0b},
 	{Name: "xcrun", Is: &row9bb9dd21af6c},
-	{Name: "xdg-mime", Is: &row659f6d53f228},
+	{Name: "xdg-mime", Is: &row0850c33d0bb7},
 	{Name: "xdg-open", Is: &rowe8b2846ffc7e},
-	{Name: "xdg-settings_", Is: &row659f6d53f228},
+	{Name: "xdg-settings_", Is: &row0850c33d0bb7},
 	{Name: "xdotool", Is: &rowa4609cd40f5c},
 	{Name: "xe", Is: &rowc8680b262731},
 	{Name: "xelatex", Is: &rowce15960051c0},
@@ -3728,7 +3728,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "yaegi", Is: &row4263074774e8},
 	{Name: "yamllint", Is: &rowabda01664438},
 	{Name: "yap", Is: &rowe5e587043ae7},
-	{Name: "yarn", Is: &row919050c7503e},
+	{Name: "yarn", Is: &row6b8d6d533971},
 	{Name: "yash", Is: &row86e4d15fd252},
 	{Name: "yasm", Is: &rowad17c24df43a},
 	{Name: "ydotool", Is: &rowa4609cd40f5c},
@@ -3738,8 +3738,8 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "yq", Is: &row352c1dbee916},
 	{Name: "ysh", Is: &row86e4d15fd252},
 	{Name: "ysqlsh", Is: &rowcf1294519060},
-	{Name: "yum", Is: &rowc353a664b500},
-	{Name: "zappa", Is: &row3d978106eae1},
+	{Name: "yum", Is: &rowd54a515a67f4},
+	{Name: "zappa", Is: &row0feb2fc16d9b},
 	{Name: "zargs", Is: &row9138093169e9},
 	{Name: "zcash-cli", Is: &row755d548e37d2},
 	{Name: "zcat", Is: &rowb460a2a348d5},
@@ -3749,12 +3749,12 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "zerotier-cli", Is: &rowa082fa396961},
 	{Name: "zetacored", Is: &row4299eb25173c},
 	{Name: "zeus", Is: &rowe443a57e1c78},
-	{Name: "zfs", Is: &rowc14b992ddaee},
+	{Name: "zfs", Is: &rowf462bb30d5f4},
 	{Name: "zfs-auto-snapshot_", Is: &rowded410a4542d},
 	{Name: "zfs-prune-snapshots", Is: &rowded410a4542d},
 	{Name: "zgrep", Is: &rowc6fdb89c1207},
 	{Name: "zig", Is: &row2077bdeb4ff0},
-	{Name: "zig_", Is: &row9fb19a8d3e9b},
+	{Name: "zig_", Is: &rowc7cc1eee530c},
 	{Name: "zip", Is: &row1fce33bbb614},
 	{Name: "zipinfo", Is: &row0e31b4ed8e74},
 	{Name: "zkCli", Is: &row4d8a4aba6e38},
@@ -3768,13 +3768,13 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "zookeeper-shell.sh", Is: &row4d8a4aba6e38},
 	{Name: "zookeepercli", Is: &row0fadb3b178ec},
 	{Name: "zora", Is: &row571cbb1c18c2},
-	{Name: "zpool", Is: &row9141da915126},
+	{Name: "zpool", Is: &row4c2b25d120f0},
 	{Name: "zrok", Is: &rowa6354fcb9229},
 	{Name: "zsh", Is: &rowf408b0c485c5},
 	{Name: "zstd", Is: &rowa70558cb3de6},
 	{Name: "ztcp", Is: &row223e00a9336d},
 	{Name: "zx", Is: &row767c38d457e4},
-	{Name: "zypper", Is: &rowfa1125cca617},
+	{Name: "zypper", Is: &row9139d46fcd44},
 }, Slots: []uint16{0, 0, 0, 0, 2646, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 311, 0, 0, 0, 1519, 0, 0, 0, 0, 441, 0, 0, 1650, 1229, 0, 0, 0, 0, 0, 1209, 0, 2369, 0, 0, 0, 0, 0, 0, 0, 0, 0, 591, 2034, 2384, 2641, 0, 1445, 0, 0, 0, 0, 0, 0, 0, 977, 0, 0, 296, 665, 287, 0, 0, 0, 0, 2794, 0, 0, 2371, 0, 330, 0, 0, 0, 0, 523, 0, 0, 0, 1349, 870, 1890, 0, 0, 0, 0, 1719, 1386, 1897, 0, 0, 945, 935, 0, 0, 439, 0, 0, 0, 0, 0, 2513, 0, 0, 0, 0, 2387, 0, 0, 0, 0, 0, 2472, 2445, 0, 0, 0, 1750, 0, 0, 0, 993, 0, 1781, 1030, 2604, 0, 0, 0, 2784, 0, 0, 1281, 0, 0, 0, 133, 835, 0, 1057, 0, 0, 0, 0, 2506, 0, 2055, 0, 0, 0, 478, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2322, 0, 0, 0, 0, 0, 112, 1542, 0, 0, 0, 0, 0, 267, 1277, 636, 0, 0, 0, 0, 0, 0, 776, 2667, 1686, 0, 0, 0, 1036, 2853, 0, 0, 2232, 1762, 1178, 1673, 2174, 2666, 2756, 0, 0, 0, 0, 1011, 0, 0, 0, 0, 885, 2454, 0, 0, 2073, 0, 0, 0, 0, 0, 30, 2025, 1172, 1312, 0, 0, 0, 0, 1106, 0, 1428, 0, 0, 0, 0, 952, 0, 2495, 2434, 2698, 0, 0, 0, 0, 0, 1154, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2112, 0, 0, 0, 0, 0, 0, 0, 0, 0, 57, 0, 610, 0, 0, 0, 2057, 0, 0, 0, 517, 0, 0, 0, 0, 0, 0, 0, 0, 417, 2452, 0, 0, 0, 0, 422, 2835, 0, 867, 0, 615, 0, 0, 1545, 2214, 0, 2286, 0, 0, 0, 0, 0, 0, 70, 0, 2038, 948, 0, 0, 0, 2209, 2697, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1398, 0, 405, 0, 1080, 0, 1264, 1136, 76, 0, 0, 0, 0, 0, 316, 0, 0, 0, 2200, 2343, 0, 0, 0, 0, 0, 2520, 0, 2350, 0, 0, 0, 1009, 0, 0, 456, 0, 0, 0, 2696, 0, 0, 259, 365, 1448, 0, 0, 0, 0, 0, 2453, 0, 0, 0, 0, 799, 0, 2234, 2856, 0, 0, 2732, 41, 923, 0, 582, 0, 2712, 297, 114, 462, 611, 641, 778, 0, 0, 1517, 1357, 0, 0, 0, 0, 1121, 0, 0, 2199, 780, 0, 0, 0, 0, 556, 0, 0, 223, 0, 531, 1478, 0, 0, 0, 0, 2195, 0, 0, 0, 0, 2699, 0, 0, 2483, 0, 2456, 0, 0, 197, 429, 2719, 0, 0, 0, 0, 0, 1268, 0, 0, 0, 1092, 0, 697, 2554, 2864, 0, 1143, 0, 242, 0, 0, 2547, 1407, 0, 0, 0, 931, 0, 1063, 1541, 2879, 0, 1918, 0, 0, 1000, 0, 2114, 0, 0, 693, 1026, 0, 0, 0, 0, 0, 1096, 1097, 1771, 263, 1442, 16, 0, 1313, 0, 0, 1646, 136, 1957, 1333, 1591, 1508, 2134, 0, 0, 0, 2537, 2050, 0, 1250, 0, 0, 0, 0, 0, 0, 303, 1690, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1619, 0, 0, 0, 0, 0, 0, 1056, 0, 0, 0, 0, 2278, 0, 0, 0, 0, 1489, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 467, 0, 2392, 1234, 0, 0, 0, 390, 0, 343, 0, 1775, 0, 0, 0, 0, 712, 1377, 0, 1681, 1186, 2556, 0, 0, 1051, 1198, 0, 0, 0, 0, 2288, 2635, 0, 0, 0, 0, 0, 0, 0, 0, 1990, 0, 1621, 0, 2142, 2600, 2731, 0, 0, 1032, 2018, 1898, 0, 358, 0, 0, 0, 1175, 0, 2559, 0, 1227, 0, 1450, 279, 0, 0, 0, 2186, 0, 0, 0, 0, 0, 0, 0, 0, 380, 0, 0, 0, 0, 0, 1129, 0, 2461, 0, 2878, 0, 0, 2164, 590, 1253, 0, 0, 0, 0, 2424, 0, 0, 2531, 0, 0, 0, 0, 2854, 0, 0, 0, 0, 0, 1705, 1870, 0, 831, 0, 0, 0, 2714, 0, 845, 0, 2087, 0, 0, 2215, 0, 0, 1141, 0, 0, 0, 0, 0, 0, 0, 0, 1816, 1930, 2806, 0, 0, 0, 2341, 0, 0, 1625, 0, 0, 0, 0, 0, 0, 1608, 0, 0, 0, 0, 0, 0, 0, 0, 840, 0, 0, 230, 1846, 0, 0, 2652, 0, 0, 0, 1656, 0, 0, 0, 0, 628, 0, 1580, 0, 2525, 1418, 0, 2816, 0, 0, 0, 2507, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1972, 0, 398, 0, 1256, 0, 0, 645, 2051, 0, 2388, 0, 0, 0, 0, 0, 0, 0, 0, 1284, 0, 0, 0, 0, 2058, 0, 0, 0, 0, 0, 1888, 0, 962, 0, 0, 0, 0, 0, 0, 2187, 2241, 0, 1985, 0, 375, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2874, 0, 0, 0, 1476, 0, 0, 2711, 0, 411, 227, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1515, 0, 0, 2219, 0, 0, 2139, 0, 2423, 0, 0, 0, 0, 0, 1641, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1612, 0, 0, 0, 1793, 0, 0, 0, 0, 0, 0, 0, 0, 53, 1034, 2218, 0, 0, 0, 0, 0, 224, 1755, 2561, 677, 0, 2253, 2541, 1247, 860, 0, 1199, 0, 0, 0, 0, 0, 0, 2023, 0, 0, 0, 0, 0, 0, 0, 2597, 0, 0, 0, 1882, 2078, 0, 29, 0, 0, 0, 0, 0, 1728, 0, 0, 0, 2861, 0, 0, 2662, 0, 0, 1768, 0, 0, 0, 0, 0, 0, 0, 0, 1850, 0, 1578, 0, 0, 0, 0, 0, 0, 0, 2063, 0, 2126, 0, 0, 1657, 0, 141, 0, 0, 0, 321, 0, 0, 1427, 0, 2426, 0, 0, 1919, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1967, 0, 0, 0, 1975, 0, 0, 0, 324, 109, 562, 0, 299, 0, 0, 0, 0, 0, 0, 2436, 0, 0, 1050, 1367, 1952, 2019, 2349, 2393, 0, 0, 0, 0, 0, 0, 0, 0, 535, 0, 0, 0, 0, 2552, 0, 0, 0, 522, 0, 319, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1271, 2855, 0, 443, 0, 0, 0, 1534, 0, 0, 0, 0, 0, 0, 974, 0, 0, 0, 841, 680, 891, 1167, 0, 0, 1296, 0, 0, 0, 1678, 0, 0, 2190, 587, 412, 2759, 0, 468, 1415, 0, 0, 1724, 2493, 1504, 1885, 0, 0, 0, 0, 0, 0, 0, 371, 1412, 1375, 2765, 0, 0, 45, 0, 0, 0, 1495, 0, 0, 0, 338, 0, 0, 0, 624, 0, 0, 0, 0, 0, 0, 0, 0, 0, 474, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1879, 0, 0, 0, 0, 0, 2860, 0, 0, 0, 0, 0, 2863, 0, 0, 0, 161, 0, 0, 2406, 0, 0, 1859, 0, 0, 0, 0, 0, 0, 0, 0, 0, 79, 2325, 0, 399, 661, 0, 501, 1353, 0, 0, 0, 0, 949, 1496, 1788, 1847, 2101, 2880, 0, 0, 0, 1785, 0, 2872, 2238, 0, 0, 0, 0, 0, 0, 2305, 0, 0, 0, 0, 0, 0, 1045, 0, 0, 0, 0, 0, 1374, 2812, 0, 1179, 1751, 2448, 0, 0, 2129, 0, 1877, 0, 0, 336, 500, 0, 0, 730, 0, 0, 2582, 0, 0, 0, 0, 1263, 533, 906, 2402, 0, 295, 2418, 0, 0, 1164, 209, 0, 0, 1082, 0, 0, 0, 0, 0, 0, 238, 2123, 0, 1805, 0, 0, 0, 1022, 580, 2793, 0, 0, 714, 917, 1267, 0, 2188, 0, 0, 0, 0, 12, 1674, 2681, 0, 0, 372, 0, 0, 0, 0, 0, 2655, 0, 0, 0, 401, 1147, 911, 1787, 2267, 648, 2515, 0, 0, 1115, 0, 0, 1447, 0, 1331, 0, 314, 0, 2777, 1825, 976, 195, 2884, 1406, 0, 554, 0, 0, 0, 0, 0, 0, 0, 0, 132, 13, 2094, 818, 1511, 0, 0, 0, 1208, 0, 0, 0, 0, 0, 0, 0, 967, 1037, 0, 0, 0, 0, 0, 0, 0, 852, 0, 122, 1635, 0, 0, 0, 0, 806, 1658, 1839, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 250, 0, 1991, 0, 0, 0, 0, 1070, 1028, 1315, 0, 0, 0, 0, 1180, 2317, 0, 1687, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2760, 0, 2433, 0, 0, 0, 0, 1539, 46, 1908, 2217, 0, 0, 0, 1301, 505, 2228, 876, 862, 94, 219, 2080, 1231, 395, 0, 0, 0, 0, 2059, 1721, 111, 0, 737, 0, 702, 47, 1892, 0, 2577, 0, 2348, 0, 0, 0, 0, 2413, 0, 0, 794, 1015, 1749, 0, 0, 954, 0, 623, 2204, 0, 383, 0, 0, 0, 0, 2254, 0, 0, 843, 2178, 0, 2885, 0, 40, 0, 0, 0, 0, 2385, 2133, 2651, 1851, 0, 0, 33, 0, 0, 1486, 0, 2753, 0, 821, 0, 1014, 0, 0, 0, 0, 1420, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2725, 0, 0, 0, 0, 654, 1269, 0, 1134, 48, 0, 0, 19, 0, 0, 0, 0, 0, 0, 989, 568, 0, 0, 0, 0, 609, 0, 1222, 1521, 0, 0, 0, 664, 0, 706, 1944, 1188, 0, 0, 0, 2489, 0, 0, 0, 1756, 0, 0, 0, 0, 1258, 2710, 1548, 2319, 0, 1099, 0, 2497, 0, 0, 0, 298, 2718, 0, 0, 1466, 2144, 0, 0, 337, 0, 0, 0, 0, 0, 0, 2428, 0, 0, 0, 2519, 0, 0, 0, 0, 1929, 0, 979, 0, 0, 317, 0, 2482, 0, 0, 0, 0, 991, 2340, 0, 0, 170, 0, 0, 0, 0, 0, 2184, 0, 2145, 701, 0, 0, 2455, 1408, 0, 0, 0, 0, 0, 0, 0, 491, 2149, 1570, 2458, 2660, 0, 0, 2474, 0, 0, 0, 0, 0, 0, 0, 32, 1836, 0, 0, 0, 980, 2352, 1144, 0, 0, 1191, 1275, 0, 0, 0, 1644, 0, 0, 0, 0, 1206, 973, 0, 1910, 2152, 0, 0, 0, 709, 0, 689, 0, 0, 0, 0, 0, 0, 0, 635, 1417, 1286, 288, 2789, 0, 0, 0, 1477, 0, 2329, 0, 0, 0, 810, 836, 174, 1767, 1856, 0, 82, 0, 0, 0, 1634, 547, 488, 0, 0, 0, 0, 0, 0, 0, 486, 2396, 2514, 0, 0, 2654, 0, 0, 0, 207, 0, 0, 11, 0, 915, 0, 2545, 0, 0, 88, 0, 217, 0, 1770, 1110, 1921, 2248, 0, 0, 0, 179, 0, 0, 0, 0, 153, 1072, 182, 0, 0, 783, 2271, 0, 0, 0, 2709, 598, 0, 0, 0, 0, 0, 1344, 1880, 0, 493, 0, 0, 0, 0, 0, 0, 1075, 0, 0, 2069, 2265, 0, 1114, 2494, 2809, 1335, 0, 824, 1979, 1697, 0, 0, 0, 497, 575, 1020, 1316, 1648, 2027, 0, 0, 2617, 1626, 27, 1038, 0, 0, 0, 0, 0, 0, 0, 0, 2389, 0, 0, 1574, 1156, 798, 0, 0, 0, 0, 1104, 1483, 0, 131, 1627, 0, 754, 0, 2780, 0, 0, 0, 1033, 0, 0, 1731, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2589, 800, 1989, 2332, 0, 1916, 1195, 859, 0, 0, 0, 0, 0, 0, 0, 1158, 0, 0, 0, 1569, 0, 0, 532, 1324, 1672, 0, 0, 1974, 0, 413, 0, 0, 0, 857, 0, 0, 0, 506, 0, 0, 0, 0, 0, 0, 1744, 941, 2605, 0, 0, 0, 0, 1394, 2479, 578, 68, 2279, 1436, 0, 0, 509, 0, 1811, 0, 0, 0, 0, 1327, 0, 0, 0, 0, 0, 1738, 0, 0, 2420, 0, 0, 0, 0, 2043, 1682, 0, 0, 1666, 0, 0, 1359, 755, 0, 0, 244, 2663, 0, 0, 0, 0, 0, 184, 1654, 0, 0, 1554, 0, 432, 1953, 0, 0, 0, 1861, 1567, 672, 2251, 2328, 169, 934, 212, 2591, 2659, 0, 0, 0, 1849, 2226, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 756, 984, 0, 1079, 2205, 0, 2327, 0, 0, 0, 0, 0, 2085, 0, 2683, 0, 0, 1370, 2446, 0, 0, 0, 657, 2014, 2366, 2401, 2593, 110, 1372, 0, 0, 2729, 0, 0, 0, 97, 0, 558, 0, 0, 0, 752, 0, 0, 1894, 2833, 0, 0, 0, 0, 1746, 1842, 2678, 2375, 0, 865, 0, 0, 0, 0, 0, 644, 0, 0, 0, 0, 2877, 0, 302, 0, 0, 2619, 0, 0, 0, 0, 816, 1592, 1611, 2266, 704, 1855, 2870, 0, 0, 0, 0, 0, 2676, 0, 0, 0, 0, 904, 0, 257, 674, 1069, 1814, 0, 0, 0, 0, 0, 0, 2540, 0, 691, 0, 2818, 686, 879, 2739, 0, 0, 118, 2857, 0, 0, 713, 1449, 0, 0, 0, 0, 1827, 0, 0, 0, 0, 0, 0, 0, 282, 676, 2658, 0, 305, 1665, 0, 1909, 0, 0, 0, 225, 92, 1792, 2470, 1537, 0, 1828, 602, 0, 2700, 626, 0, 2481, 2194, 0, 0, 826, 1446, 2528, 0, 0, 0, 832, 944, 2702, 2808, 0, 0, 0, 0, 1470, 135, 0, 459, 2801, 2086, 0, 0, 0, 0, 0, 2802, 0, 0, 138, 0, 0, 759, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1615, 0, 0, 619, 0, 0, 0, 0, 0, 2293, 0, 1077, 637, 1709, 2291, 1421, 2512, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2301, 0, 0, 176, 0, 0, 0, 0, 0, 0, 0, 252, 0, 675, 0, 0, 1006, 0, 0, 0, 1145, 1329, 0, 0, 0, 0, 1233, 0, 2345, 507, 0, 2564, 1694, 0, 0, 742, 0, 0, 0, 787, 0, 0, 0, 513, 0, 1081, 0, 0, 0, 0, 0, 1125, 1176, 1171, 540, 719, 0, 0, 0, 2767, 0, 0, 0, 0, 0, 213, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1066, 504, 0, 0, 2182, 0, 0, 0, 1366, 2708, 0, 0, 0, 0, 1931, 2022, 0, 0, 0, 0, 875, 0, 0, 0, 0, 0, 0, 1140, 563, 0, 0, 0, 1808, 0, 1562, 0, 0, 0, 0, 2321, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1244, 150, 0, 0, 0, 0, 286, 0, 0, 2717, 0, 0, 0, 0, 0, 1860, 0, 2467, 2558, 0, 396, 0, 0, 0, 0, 2033, 0, 0, 384, 0, 0, 0, 1915, 2333, 0, 0, 0, 0, 0, 0, 193, 652, 817, 1362, 1440, 961, 1852, 2062, 0, 2261, 0, 0, 0, 328, 0, 393, 1516, 1632, 0, 175, 698, 2673, 0, 1651, 0, 2221, 0, 0, 0, 1373, 0, 0, 2222, 0, 0, 0, 0, 2626, 0, 0, 1996, 0, 0, 0, 0, 0, 796, 0, 0, 2105, 0, 0, 0, 932, 1638, 0, 1298, 0, 59, 0, 0, 152, 0, 0, 0, 2191, 0, 0, 1680, 0, 0, 0, 2060, 0, 0, 0, 1187, 0, 0, 1685, 0, 1616, 0, 1112, 0, 0, 0, 881, 1068, 2243, 2665, 489, 0, 0, 1700, 265, 669, 0, 0, 0, 0, 2106, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 440, 0, 2346, 0, 0, 1977, 1832, 0, 829, 1278, 0, 0, 1248, 2615, 1765, 2571, 0, 0, 1457, 0, 0, 0, 0, 0, 820, 670, 1270, 0, 202, 561, 0, 0, 0, 0, 0, 188, 1424, 1559, 0, 1503, 0, 0, 2061, 2598, 2782, 0, 0, 0, 0, 0, 0, 0, 1520, 0, 0, 0, 0, 2643, 1960, 884, 0, 0, 93, 2167, 482, 63, 0, 2576, 0, 0, 0, 0, 0, 0, 2736, 0, 0, 0, 2155, 0, 0, 0, 0, 0, 1492, 0, 0, 0, 0, 0, 0, 0, 0, 0, 902, 0, 0, 671, 0, 555, 663, 1041, 2158, 2414, 0, 2727, 0, 0, 0, 0, 0, 2569, 1702, 0, 1588, 0, 1560, 2303, 887, 0, 707, 0, 0, 0, 0, 534, 0, 0, 0, 0, 2480, 1091, 0, 0, 760, 1128, 2742, 1689, 2586, 2680, 2704, 0, 0, 0, 537, 1487, 0, 0, 0, 0, 0, 0, 2403, 0, 0, 0, 0, 335, 0, 0, 0, 0, 0, 0, 0, 1117, 0, 1699, 44, 0, 0, 0, 0, 0, 0, 0, 2465, 0, 1933, 2326, 0, 0, 0, 0, 2201, 2770, 0, 327, 2762, 950, 0, 0, 920, 54, 0, 0, 466, 1798, 0, 527, 0, 1585, 1660, 1189, 2477, 0, 0, 1405, 1743, 0, 0, 1801, 0, 0, 278, 1598, 0, 1411, 0, 379, 447, 0, 85, 1543, 0, 0, 0, 187, 1546, 2098, 0, 2347, 0, 0, 946, 0, 0, 0, 1835, 0, 1761, 2544, 0, 0, 0, 0, 1902, 0, 0, 1535, 0, 0, 2100, 617, 0, 0, 0, 0, 0, 0, 494, 120, 0, 0, 300, 1896, 1100, 2037, 0, 454, 0, 2273, 2645, 812, 0, 144, 0, 0, 0, 1368, 1942, 0, 0, 0, 0, 0, 0, 0, 2024, 0, 0, 649, 566, 1675, 1647, 1878, 0, 0, 0, 2351, 0, 0, 0, 0, 391, 0, 0, 0, 0, 0, 0, 0, 65, 1736, 385, 1726, 1790, 0, 0, 0, 0, 0, 0, 640, 0, 0, 2694, 0, 0, 0, 1049, 347, 607, 1532, 0, 1895, 285, 2065, 0, 0, 0, 1358, 0, 370, 574, 58, 0, 0, 0, 0, 0, 0, 290, 0, 0, 0, 0, 1345, 155, 0, 0, 0, 0, 0, 2216, 0, 982, 0, 0, 0, 0, 84, 0, 0, 0, 0, 0, 0, 1561, 0, 0, 0, 2728, 0, 0, 0, 767, 0, 0, 0, 0, 1245, 0, 2131, 1084, 0, 1670, 21, 877, 0, 0, 0, 0, 0, 0, 0, 0, 992, 0, 0, 1575, 0, 797, 1564, 0, 0, 0, 0, 2510, 0, 0, 1017, 1920, 0, 0, 0, 0, 0, 0, 0, 0, 200, 0, 0, 0, 0, 1260, 0, 0, 1317, 471, 2747, 0, 0, 0, 604, 2624, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1399, 0, 0, 2250, 229, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2672, 0, 1778, 0, 0, 726, 0, 0, 0, 0, 0, 0, 0, 164, 2256, 1343, 0, 0, 0, 968, 1042, 0, 0, 0, 874, 687, 0, 0, 0, 0, 0, 0, 2264, 1655, 0, 0, 0, 0, 96, 0, 0, 0, 61, 2242, 0, 0, 0, 0, 0, 2511, 5, 273, 28, 0, 0, 0, 0, 0, 0, 0, 1965, 0, 0, 0, 0, 368, 0, 0, 0, 0, 0, 908, 0, 0, 0, 0, 0, 0, 0, 2071, 2829, 0, 0, 2750, 0, 0, 0, 0, 146, 1090, 0, 0, 0, 0, 0, 0, 0, 0, 2229, 2457, 898, 0, 854, 0, 0, 1963, 1073, 2578, 0, 0, 0, 0, 0, 0, 0, 2048, 1332, 0, 2224, 0, 2644, 2733, 154, 0, 0, 0, 0, 0, 1163, 0, 2298, 2490, 78, 964, 0, 0, 0, 0, 1177, 0, 1714, 0, 0, 1328, 0, 0, 0, 0, 0, 0, 1783, 0, 0, 0, 0, 2166, 0, 0, 0, 0, 2536, 0, 0, 0, 589, 1553, 0, 0, 0, 0, 0, 363, 2775, 0, 0, 424, 2664, 2844, 0, 0, 0, 0, 765, 1779, 0, 0, 2066, 0, 0, 472, 966, 0, 1862, 2685, 0, 1338, 0, 0, 2498, 0, 0, 1837, 0, 0, 0, 0, 727, 0, 0, 0, 1968, 0, 2786, 0, 0, 0, 614, 1720, 2476, 963, 0, 1414, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1426, 1760, 0, 0, 0, 1834, 2724, 0, 0, 0, 0, 1371, 0, 249, 728, 1926, 1747, 2143, 0, 0, 0, 232, 1633, 0, 0, 770, 0, 0, 685, 2294, 1132, 0, 0, 2881, 983, 0, 0, 0, 1550, 0, 0, 2621, 0, 0, 0, 2611, 0, 0, 2524, 0, 0, 2111, 939, 1969, 0, 0, 0, 0, 1662, 2269, 1293, 0, 0, 0, 0, 925, 0, 0, 0, 283, 1103, 0, 2768, 0, 0, 0, 271, 0, 0, 0, 2030, 1454, 1899, 0, 0, 0, 0, 1754, 0, 0, 435, 0, 0, 878, 0, 0, 0, 0, 2670, 1432, 0, 1150, 400, 2417, 0, 0, 0, 0, 1410, 0, 1060, 1821, 0, 0, 0, 0, 0, 594, 1637, 1692, 0, 0, 0, 0, 0, 0, 0, 0, 774, 0, 0, 0, 0, 0, 1924, 0, 0, 2052, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1348, 2285, 1299, 0, 0, 0, 0, 2192, 186, 815, 1623, 2353, 0, 0, 14, 0, 0, 1339, 0, 1004, 0, 0, 1596, 0, 0, 0, 2625, 1671, 631, 0, 1601, 723, 0, 0, 2473, 425, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 642, 0, 0, 0, 545, 0, 2726, 0, 1981, 0, 703, 596, 1235, 1185, 1237, 2668, 2840, 0, 0, 0, 0, 0, 803, 0, 0, 0, 2223, 0, 2076, 0, 745, 975, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1802, 366, 2390, 451, 896, 605, 0, 0, 2720, 2007, 0, 0, 2093, 0, 119, 2462, 921, 2468, 2843, 1453, 0, 0, 0, 0, 475, 0, 71, 987, 0, 0, 0, 0, 0, 0, 0, 103, 0, 0, 749, 0, 0, 0, 0, 0, 0, 421, 0, 0, 0, 0, 0, 0, 1586, 0, 0, 1795, 0, 521, 0, 0, 0, 1360, 0, 0, 0, 1956, 66, 20, 864, 2316, 0, 978, 74, 2244, 2649, 0, 0, 0, 0, 0, 0, 0, 0, 160, 1252, 0, 1076, 2463, 0, 362, 2359, 2603, 0, 2592, 1636, 0, 0, 0, 1389, 0, 0, 0, 0, 0, 0, 0, 0, 2821, 0, 0, 1196, 2102, 2411, 2439, 1379, 2590, 1223, 1387, 1142, 2136, 1993, 2364, 0, 2575, 0, 469, 0, 291, 666, 0, 2751, 1667, 0, 750, 0, 0, 0, 0, 0, 0, 0, 0, 536, 0, 0, 890, 0, 2337, 2614, 294, 912, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2081, 747, 0, 0, 392, 0, 0, 2669, 0, 1914, 0, 2778, 2832, 0, 1706, 0, 0, 1927, 0, 0, 0, 0, 0, 0, 0, 0, 1035, 157, 2125, 0, 553, 0, 571, 2444, 2887, 0, 240, 0, 2292, 0, 856, 0, 0, 1533, 2883, 0, 0, 60, 0, 106, 2618, 361, 873, 0, 0, 0, 0, 0, 0, 0, 0, 1661, 0, 0, 1538, 0, 0, 0, 0, 1581, 0, 0, 0, 0, 0, 1392, 333, 0, 129, 0, 0, 0, 0, 2107, 2084, 1903, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1192, 0, 0, 0, 0, 996, 351, 0, 1955, 1891, 0, 1309, 1698, 743, 1094, 410, 1863, 0, 0, 0, 0, 869, 1429, 0, 2534, 606, 0, 0, 782, 0, 0, 1826, 0, 2486, 0, 0, 0, 0, 1204, 1126, 0, 2542, 2734, 0, 0, 0, 189, 0, 0, 1995, 0, 0, 0, 448, 0, 0, 2677, 0, 570, 1556, 2485, 0, 0, 0, 0, 0, 0, 406, 0, 0, 0, 0, 0, 0, 1220, 1777, 2206, 0, 0, 858, 1463, 0, 1319, 1390, 0, 766, 0, 0, 0, 0, 0, 0, 612, 0, 0, 1712, 0, 1607, 0, 0, 0, 0, 1085, 0, 0, 0, 0, 0, 0, 0, 0, 414, 1659, 0, 0, 943, 0, 0, 0, 2274, 123, 2764, 0, 0, 0, 0, 0, 1005, 0, 67, 331, 0, 0, 332, 0, 0, 0, 1780, 0, 2849, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1002, 1707, 145, 0, 0, 0, 0, 0, 0, 0, 2002, 0, 0, 0, 0, 0, 0, 210, 1739, 0, 0, 0, 0, 0, 2008, 0, 1597, 1139, 2797, 1054, 2079, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1983, 0, 0, 0, 50, 861, 452, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2283, 0, 524, 0, 0, 1645, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1361, 419, 544, 2774, 0, 0, 1395, 546, 1803, 0, 0, 0, 0, 2365, 0, 0, 0, 1629, 0, 0, 1228, 0, 2175, 0, 0, 758, 0, 0, 956, 0, 0, 0, 0, 2628, 0, 0, 89, 2573, 2032, 0, 0, 0, 0, 0, 0, 0, 0, 994, 2049, 0, 0, 73, 2746, 0, 0, 0, 2231, 0, 0, 0, 0, 0, 0, 2207, 0, 0, 481, 0, 0, 508, 2431, 1380, 2252, 0, 0, 0, 0, 0, 0, 618, 0, 1735, 0, 1200, 0, 0, 2595, 446, 0, 386, 0, 0, 0, 0, 2092, 511, 1734, 0, 0, 0, 0, 0, 355, 0, 1127, 0, 0, 0, 0, 2469, 0, 0, 2297, 0, 627, 814, 1135, 0, 0, 518, 0, 0, 0, 1748, 0, 0, 1396, 0, 2647, 2634, 0, 739, 781, 2067, 1691, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2567, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 788, 0, 496, 0, 0, 0, 22, 0, 0, 165, 191, 2335, 0, 0, 0, 0, 863, 0, 309, 1922, 0, 0, 1992, 0, 0, 0, 0, 2875, 0, 0, 0, 0, 560, 515, 684, 2168, 2675, 492, 1584, 1976, 235, 711, 0, 0, 549, 2539, 0, 722, 1964, 1833, 0, 1207, 313, 0, 458, 823, 0, 318, 0, 0, 1236, 0, 2185, 0, 588, 830, 2716, 0, 0, 0, 0, 0, 2749, 0, 0, 0, 0, 0, 0, 75, 0, 0, 1285, 2523, 0, 0, 2313, 0, 1722, 0, 0, 0, 849, 0, 0, 662, 0, 593, 0, 0, 2072, 0, 0, 0, 1168, 2249, 25, 0, 2642, 0, 0, 0, 0, 0, 2225, 0, 388, 1872, 0, 0, 0, 0, 0, 0, 0, 2386, 0, 0, 0, 0, 736, 1336, 0, 0, 0, 436, 262, 1383, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1757, 0, 0, 0, 0, 0, 0, 0, 2772, 0, 0, 0, 0, 0, 597, 0, 0, 0, 0, 0, 2001, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2181, 0, 910, 2362, 2009, 0, 0, 1727, 2543, 0, 0, 620, 0, 625, 2459, 828, 0, 0, 0, 0, 0, 784, 2121, 2790, 0, 0, 1804, 0, 0, 0, 0, 0, 0, 0, 0, 528, 1261, 0, 0, 2220, 0, 0, 0, 681, 679, 1823, 0, 0, 0, 0, 0, 0, 0, 2693, 2153, 382, 1774, 2132, 0, 811, 0, 0, 0, 1988, 1025, 1500, 633, 2203, 1552, 387, 1514, 1764, 732, 0, 0, 792, 0, 0, 0, 0, 0, 2395, 1769, 0, 882, 1262, 0, 0, 0, 2608, 325, 1800, 0, 0, 360, 1061, 1108, 0, 409, 0, 0, 1001, 0, 2377, 0, 751, 1064, 0, 0, 0, 0, 0, 0, 0, 190, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 52, 0, 1723, 0, 0, 0, 2613, 0, 1101, 0, 1342, 0, 0, 1605, 0, 0, 569, 1300, 1617, 2165, 0, 0, 0, 0, 0, 718, 1232, 2295, 0, 0, 0, 0, 0, 0, 0, 0, 1978, 0, 137, 0, 0, 0, 0, 2530, 0, 0, 2491, 0, 0, 855, 1216, 1218, 1848, 0, 0, 0, 0, 789, 0, 2548, 786, 0, 203, 639, 2379, 2581, 2776, 0, 0, 0, 0, 180, 1876, 0, 479, 1433, 0, 603, 0, 2838, 2415, 0, 0, 0, 490, 0, 2330, 0, 0, 0, 0, 7, 0, 0, 0, 2373, 1148, 0, 972, 0, 349, 0, 1023, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1961, 0, 1577, 0, 0, 272, 1289, 0, 2425, 2245, 1776, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2171, 0, 34, 0, 0, 1829, 0, 0, 0, 0, 264, 0, 0, 0, 955, 0, 0, 0, 2518, 2588, 2122, 0, 2044, 0, 790, 842, 2230, 0, 1382, 0, 0, 0, 2706, 0, 0, 1703, 0, 2466, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1157, 364, 0, 2010, 2109, 0, 0, 541, 0, 519, 0, 0, 0, 0, 0, 550, 0, 0, 0, 1740, 0, 0, 0, 0, 0, 0, 0, 10, 404, 0, 0, 1238, 1544, 445, 2633, 2740, 0, 0, 0, 0, 650, 0, 2596, 0, 0, 0, 0, 1166, 2391, 0, 2120, 0, 0, 0, 0, 0, 72, 0, 0, 0, 0, 0, 0, 2695, 2378, 0, 0, 0, 0, 0, 2004, 0, 1718, 0, 1306, 0, 0, 565, 83, 463, 595, 2842, 0, 0, 0, 0, 895, 0, 0, 0, 0, 0, 172, 839, 0, 0, 0, 0, 0, 572, 0, 254, 2796, 0, 2210, 0, 0, 0, 0, 0, 0, 2302, 0, 0, 725, 0, 381, 0, 2310, 813, 0, 1971, 2409, 0, 0, 0, 0, 0, 0, 1138, 0, 1950, 2516, 0, 2237, 0, 0, 105, 0, 206, 0, 520, 0, 0, 2026, 292, 2405, 2723, 0, 0, 526, 1499, 1536, 583, 2781, 0, 0, 275, 0, 0, 692, 1911, 449, 0, 0, 0, 0, 2557, 772, 0, 0, 2824, 1886, 0, 0, 0, 0, 0, 0, 1604, 1937, 529, 248, 2183, 0, 0, 0, 0, 0, 86, 1472, 0, 0, 0, 0, 0, 2819, 0, 0, 2307, 0, 2745, 0, 342, 1352, 1378, 1725, 1913, 0, 0, 0, 0, 1314, 1766, 2146, 2408, 0, 0, 1742, 0, 0, 678, 163, 1283, 2404, 1105, 2484, 1818, 2156, 0, 0, 1434, 0, 0, 0, 1393, 0, 87, 1279, 0, 0, 1925, 0, 0, 216, 0, 0, 2627, 1887, 1340, 0, 0, 2574, 2280, 0, 0, 0, 0, 0, 0, 1568, 0, 0, 1716, 0, 0, 0, 0, 0, 450, 0, 0, 1676, 0, 1796, 0, 2082, 1460, 0, 0, 0, 0, 2803, 0, 0, 2015, 0, 1881, 0, 1259, 0, 2342, 0, 1087, 0, 1287, 0, 0, 0, 0, 0, 0, 192, 0, 729, 1404, 1423, 900, 779, 104, 0, 1083, 0, 0, 2275, 0, 0, 1810, 0, 0, 0, 793, 2296, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2871, 1095, 231, 0, 0, 2031, 0, 0, 0, 0, 0, 0, 2804, 0, 985, 1587, 2011, 0, 0, 0, 0, 0, 0, 795, 2363, 0, 0, 0, 2119, 0, 1116, 0, 0, 0, 0, 1982, 0, 0, 0, 0, 0, 853, 0, 0, 0, 0, 0, 0, 0, 2357, 0, 0, 0, 0, 0, 0, 2599, 2162, 0, 0, 579, 2638, 0, 0, 0, 0, 0, 0, 2827, 0, 0, 0, 0, 0, 0, 907, 1868, 344, 0, 0, 214, 777, 0, 194, 0, 1599, 601, 1986, 2170, 2499, 1973, 928, 2795, 0, 0, 2868, 49, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2091, 268, 0, 0, 2016, 0, 2811, 2176, 168, 0, 0, 1494, 140, 753, 1215, 807, 1704, 1815, 0, 0, 0, 1093, 2691, 0, 233, 0, 2115, 1502, 2687, 0, 0, 2003, 0, 499, 1274, 1713, 0, 0, 0, 0, 0, 1959, 0, 0, 0, 0, 0, 894, 2622, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 957, 2443, 0, 0, 1474, 0, 0, 260, 0, 0, 1540, 0, 0, 0, 0, 0, 0, 988, 2041, 0, 0, 0, 0, 0, 0, 0, 1067, 0, 0, 0, 0, 0, 0, 0, 2150, 0, 0, 0, 0, 0, 0, 2284, 0, 0, 0, 716, 622, 690, 1326, 1498, 1932, 2110, 0, 0, 0, 0, 0, 2281, 1184, 0, 0, 0, 959, 0, 0, 0, 0, 0, 0, 1107, 1867, 2771, 0, 0, 0, 0, 930, 0, 0, 0, 394, 2648, 0, 0, 0, 0, 0, 0, 0, 0, 124, 0, 1437, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2555, 1729, 2799, 0, 0, 348, 1812, 0, 0, 0, 0, 0, 1669, 0, 0, 2787, 1239, 0, 0, 0, 2157, 0, 0, 838, 0, 0, 0, 695, 0, 0, 0, 1430, 0, 0, 0, 0, 0, 423, 0, 0, 0, 2661, 0, 0, 23, 576, 0, 0, 269, 1717, 1043, 724, 1524, 0, 0, 0, 0, 804, 0, 1397, 632, 0, 0, 0, 0, 1935, 0, 936, 376, 551, 1086, 0, 0, 0, 0, 868, 24, 356, 0, 0, 0, 407, 1419, 0, 0, 0, 970, 1318, 0, 0, 0, 0, 769, 0, 0, 0, 0, 768, 0, 0, 0, 0, 0, 0, 367, 0, 245, 2503, 1684, 2580, 0, 0, 837, 2277, 0, 0, 0, 0, 0, 0, 0, 0, 2850, 0, 0, 1730, 0, 0, 0, 0, 0, 0, 2442, 0, 0, 0, 1425, 0, 128, 0, 0, 1201, 0, 2690, 266, 613, 1170, 2607, 0, 2315, 1789, 0, 0, 0, 0, 0, 0, 0, 0, 2869, 0, 0, 0, 1907, 0, 0, 0, 2496, 2421, 1759, 2766, 0, 0, 0, 0, 0, 0, 0, 2306, 2116, 0, 0, 0, 0, 0, 0, 0, 1813, 1219, 2309, 1943, 0, 0, 0, 0, 1469, 0, 0, 0, 0, 0, 0, 0, 1624, 0, 0, 0, 0, 0, 0, 0, 215, 731, 0, 0, 2488, 0, 2630, 1866, 0, 0, 866, 0, 757, 940, 0, 1613, 0, 0, 1354, 0, 1197, 1102, 0, 0, 0, 0, 2798, 0, 102, 0, 2851, 0, 0, 0, 1688, 0, 0, 0, 1403, 1883, 4, 1152, 1628, 0, 2460, 0, 0, 0, 1071, 0, 0, 0, 0, 0, 673, 2006, 0, 1173, 0, 0, 2509, 0, 0, 1966, 2587, 0, 0, 0, 0, 0, 0, 0, 270, 1962, 0, 1841, 1, 139, 357, 1304, 1573, 2290, 0, 0, 2845, 0, 0, 0, 0, 251, 0, 0, 261, 0, 0, 0, 0, 0, 0, 2822, 0, 0, 0, 0, 0, 0, 289, 2259, 0, 0, 2320, 0, 2258, 0, 2568, 659, 0, 0, 0, 2179, 0, 1858, 1639, 2551, 0, 0, 0, 308, 0, 0, 0, 0, 0, 0, 0, 236, 0, 0, 0, 0, 608, 1693, 1900, 0, 700, 0, 734, 0, 2289, 253, 0, 2040, 0, 899, 0, 0, 0, 0, 0, 0, 340, 2437, 0, 2688, 0, 0, 0, 0, 0, 2757, 1190, 0, 0, 0, 0, 38, 0, 353, 0, 0, 0, 0, 0, 999, 0, 1884, 0, 808, 484, 2075, 0, 0, 0, 0, 312, 0, 0, 0, 1782, 473, 352, 0, 0, 173, 0, 1272, 846, 1441, 0, 0, 2550, 0, 0, 1901, 0, 0, 0, 0, 0, 0, 0, 1481, 0, 476, 0, 0, 0, 0, 0, 0, 0, 437, 0, 0, 0, 1388, 0, 0, 0, 646, 0, 559, 740, 1482, 2758, 0, 1320, 0, 651, 0, 0, 0, 2338, 0, 0, 0, 0, 0, 0, 306, 162, 2412, 0, 0, 0, 905, 965, 126, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2260, 0, 0, 0, 0, 2865, 0, 0, 0, 0, 0, 1949, 0, 1321, 0, 1710, 0, 0, 0, 0, 0, 2722, 0, 0, 0, 2172, 0, 0, 0, 0, 0, 0, 339, 77, 0, 741, 465, 1438, 0, 0, 1010, 2601, 0, 0, 2447, 0, 0, 2858, 0, 2847, 2012, 0, 1529, 1696, 228, 1819, 0, 0, 0, 0, 0, 0, 0, 0, 0, 389, 833, 1122, 660, 1350, 2602, 2839, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1551, 0, 0, 893, 0, 1409, 1465, 0, 2028, 0, 0, 0, 2045, 0, 0, 0, 0, 0, 1337, 2521, 0, 0, 0, 0, 0, 0, 0, 1459, 0, 0, 0, 0, 0, 2815, 2173, 2383, 2686, 0, 0, 0, 1047, 0, 0, 0, 0, 733, 516, 0, 1251, 0, 0, 2372, 69, 6, 2398, 2566, 0, 2056, 0, 0, 0, 0, 1799, 0, 0, 0, 0, 0, 0, 0, 1773, 0, 438, 2744, 2831, 0, 0, 2189, 0, 0, 1455, 373, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2005, 0, 802, 0, 0, 0, 1708, 0, 2272, 0, 1609, 2013, 2233, 0, 1640, 0, 0, 403, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2128, 0, 0, 2407, 0, 0, 0, 0, 2701, 0, 1240, 0, 0, 2054, 0, 919, 1019, 26, 2141, 2623, 0, 0, 1381, 0, 2754, 1217, 0, 0, 2020, 0, 805, 0, 2478, 37, 0, 1857, 0, 0, 942, 158, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1325, 0, 1923, 2429, 62, 0, 0, 0, 0, 2074, 0, 0, 0, 0, 0, 1593, 0, 431, 0, 1174, 0, 0, 0, 0, 0, 0, 1451, 0, 185, 0, 0, 0, 0, 0, 0, 0, 0, 530, 0, 0, 0, 0, 0, 2196, 0, 0, 0, 0, 0, 0, 0, 0, 1039, 2738, 0, 0, 0, 2211, 0, 0, 2257, 951, 0, 0, 1620, 0, 0, 0, 0, 0, 0, 0, 1555, 1807, 1137, 0, 0, 100, 0, 1806, 208, 1401, 0, 2438, 2047, 0, 0, 0, 0, 773, 503, 55, 1501, 880, 0, 586, 1493, 255, 1308, 0, 0, 0, 0, 0, 2193, 2099, 0, 0, 1732, 0, 0, 0, 0, 1297, 682, 121, 0, 0, 969, 1249, 0, 0, 2546, 1027, 0, 2089, 2715, 0, 2246, 2419, 0, 0, 0, 0, 0, 933, 0, 0, 0, 1784, 0, 0, 0, 1003, 0, 0, 0, 2287, 0, 430, 2549, 0, 0, 0, 0, 0, 2334, 101, 433, 0, 0, 0, 0, 246, 0, 0, 0, 0, 1024, 2522, 1987, 0, 0, 2813, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1124, 0, 0, 2397, 0, 0, 1364, 1490, 848, 0, 1830, 1021, 1282, 658, 2039, 1351, 2356, 90, 0, 1752, 1653, 2311, 2610, 0, 2017, 0, 938, 834, 761, 1355, 0, 0, 1059, 0, 0, 0, 1631, 827, 871, 1491, 0, 1347, 0, 888, 0, 0, 2029, 0, 1822, 0, 0, 2432, 0, 0, 0, 0, 0, 0, 0, 0, 304, 903, 2312, 1579, 0, 0, 1594, 1276, 116, 1557, 2737, 2886, 0, 0, 1294, 0, 1211, 1365, 2502, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 744, 1183, 1595, 2748, 1153, 2783, 0, 0, 2104, 0, 2730, 0, 280, 0, 0, 0, 0, 0, 0, 1162, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 258, 0, 0, 0, 274, 2707, 0, 64, 0, 0, 577, 0, 0, 0, 234, 1302, 0, 1946, 0, 81, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2255, 0, 0, 0, 0, 0, 1854, 1053, 0, 142, 0, 0, 0, 0, 0, 1160, 0, 0, 1954, 397, 2053, 2504, 0, 0, 2517, 0, 1400, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1642, 416, 2308, 2304, 2422, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 334, 2791, 0, 0, 0, 0, 0, 0, 0, 0, 1182, 0, 0, 1225, 1763, 668, 0, 2, 2866, 0, 485, 872, 0, 0, 0, 1052, 0, 0, 1817, 0, 0, 0, 0, 0, 329, 0, 0, 825, 937, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 91, 0, 1290, 0, 0, 0, 0, 1630, 0, 0, 0, 0, 0, 1753, 2035, 0, 1590, 0, 156, 918, 0, 0, 0, 0, 218, 2826, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1266, 0, 0, 2640, 0, 0, 0, 0, 0, 1864, 2036, 0, 0, 600, 359, 981, 0, 0, 0, 284, 0, 0, 0, 0, 0, 0, 785, 0, 0, 0, 2314, 0, 0, 125, 1007, 1254, 427, 1452, 2197, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1934, 0, 1046, 0, 1940, 0, 149, 0, 1652, 0, 1467, 0, 1941, 0, 0, 477, 1906, 699, 495, 763, 916, 2097, 2410, 2083, 1098, 2792, 1600, 2399, 0, 455, 0, 434, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 771, 914, 1695, 0, 0, 1831, 0, 0, 0, 667, 301, 1044, 1058, 1518, 2769, 0, 0, 0, 2616, 0, 0, 0, 0, 0, 0, 1566, 0, 0, 0, 1118, 0, 0, 0, 0, 0, 2800, 2077, 557, 2674, 0, 0, 0, 1303, 2382, 0, 1947, 2583, 1243, 420, 1230, 0, 0, 1547, 0, 0, 0, 0, 0, 0, 1497, 2763, 0, 0, 0, 0, 0, 0, 0, 0, 2867, 0, 0, 0, 2553, 2631, 0, 0, 0, 1603, 2148, 480, 0, 971, 0, 0, 0, 1715, 0, 0, 0, 0, 0, 0, 43, 0, 0, 0, 0, 107, 0, 36, 0, 0, 2810, 2090, 453, 1998, 0, 0, 2376, 0, 0, 0, 0, 0, 0, 80, 2247, 0, 0, 1013, 204, 0, 688, 0, 0, 0, 0, 2785, 1809, 0, 457, 0, 715, 0, 0, 0, 0, 0, 0, 0, 1711, 2682, 0, 0, 0, 0, 0, 0, 0, 0, 2138, 1606, 0, 0, 99, 0, 0, 0, 0, 0, 2355, 0, 0, 0, 0, 0, 0, 1663, 0, 0, 0, 461, 0, 0, 0, 1194, 1664, 134, 0, 0, 0, 0, 995, 0, 0, 0, 0, 0, 1936, 1078, 1402, 2360, 1840, 2380, 0, 0, 243, 0, 1589, 0, 0, 1853, 0, 0, 0, 0, 1133, 0, 0, 1772, 2834, 0, 0, 0, 0, 897, 1938, 1649, 0, 0, 0, 1618, 0, 764, 487, 705, 1510, 2240, 0, 1341, 0, 0, 2137, 0, 0, 0, 0, 1945, 0, 0, 0, 0, 0, 847, 0, 0, 0, 0, 0, 0, 1997, 0, 0, 0, 56, 0, 0, 0, 143, 822, 2435, 0, 0, 0, 0, 0, 0, 0, 0, 1065, 0, 0, 2169, 0, 0, 0, 1480, 0, 2212, 0, 0, 1048, 0, 0, 0, 0, 0, 0, 0, 1214, 1376, 0, 0, 0, 0, 0, 1733, 0, 738, 0, 0, 0, 0, 181, 2606, 0, 0, 510, 0, 0, 0, 0, 1824, 0, 2042, 0, 0, 1265, 0, 0, 0, 0, 17, 1485, 0, 0, 0, 0, 0, 444, 0, 0, 0, 0, 0, 0, 0, 1679, 0, 2837, 0, 0, 0, 2487, 0, 0, 1130, 130, 1255, 0, 0, 0, 0, 1131, 2151, 1970, 277, 1346, 1668, 2324, 0, 0, 0, 0, 1643, 1904, 0, 1527, 0, 0, 2492, 0, 1622, 0, 0, 2180, 2068, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 460, 0, 199, 2609, 548, 0, 0, 0, 2788, 2735, 2118, 0, 552, 0, 1123, 1322, 2475, 0, 0, 0, 0, 0, 0, 322, 1488, 345, 0, 0, 0, 0, 0, 0, 0, 0, 354, 2154, 0, 0, 0, 0, 0, 0, 0, 0, 2846, 0, 0, 0, 0, 0, 2177, 0, 0, 2354, 2848, 1484, 0, 0, 159, 2629, 0, 0, 997, 0, 0, 0, 0, 0, 205, 0, 0, 0, 0, 0, 1741, 1119, 0, 1224, 2533, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 581, 0, 2368, 0, 0, 0, 584, 276, 369, 1558, 0, 2147, 0, 0, 0, 0, 350, 1334, 0, 0, 953, 801, 1507, 2500, 0, 0, 0, 0, 0, 98, 0, 0, 0, 0, 0, 0, 0, 1311, 0, 1439, 0, 0, 2779, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1416, 0, 2471, 0, 0, 0, 0, 960, 0, 1939, 2755, 0, 0, 2862, 2570, 0, 0, 0, 1385, 0, 2367, 0, 0, 1843, 0, 0, 0, 1273, 0, 95, 0, 0, 1384, 0, 2703, 0, 0, 0, 0, 2689, 1212, 0, 0, 1758, 2538, 0, 2299, 2108, 0, 0, 0, 0, 0, 39, 0, 0, 0, 1610, 0, 0, 0, 0, 0, 0, 310, 0, 2562, 0, 0, 0, 0, 1369, 0, 0, 0, 851, 0, 374, 320, 426, 1226, 0, 564, 0, 1288, 1031, 2282, 850, 378, 0, 0, 0, 0, 1151, 0, 0, 1980, 2527, 0, 0, 0, 0, 1111, 18, 573, 0, 0, 0, 0, 0, 0, 0, 0, 115, 1522, 0, 2807, 2358, 0, 0, 0, 1786, 0, 0, 1479, 0, 0, 0, 0, 0, 0, 2560, 0, 0, 0, 0, 0, 0, 1029, 0, 0, 0, 0, 0, 2336, 2450, 0, 0, 0, 0, 0, 1523, 0, 0, 0, 0, 0, 0, 1701, 0, 543, 599, 2323, 0, 0, 0, 0, 0, 2344, 0, 0, 0, 746, 0, 2773, 0, 0, 0, 922, 0, 0, 226, 0, 0, 0, 0, 1994, 0, 0, 0, 616, 0, 1169, 2227, 0, 0, 0, 0, 0, 0, 1572, 0, 0, 0, 2160, 183, 1531, 1583, 1462, 653, 0, 0, 0, 0, 0, 0, 0, 1530, 0, 0, 0, 0, 1461, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 791, 428, 567, 1525, 630, 886, 1873, 0, 0, 127, 0, 683, 0, 0, 0, 166, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1528, 1513, 0, 0, 0, 0, 2657, 2873, 0, 0, 0, 0, 0, 2505, 418, 1845, 1797, 0, 0, 293, 2882, 0, 514, 2650, 2535, 2262, 0, 0, 0, 108, 0, 0, 0, 0, 0, 0, 2713, 1677, 0, 1292, 0, 0, 2584, 0, 0, 0, 0, 0, 0, 0, 0, 1291, 0, 0, 0, 0, 0, 0, 1203, 0, 0, 2612, 0, 0, 0, 2814, 924, 0, 0, 819, 1307, 0, 2653, 0, 0, 0, 0, 0, 0, 0, 1295, 1683, 2394, 1602, 0, 1018, 247, 1838, 0, 1193, 0, 0, 2526, 113, 2852, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 408, 326, 2828, 0, 0, 0, 0, 0, 986, 0, 0, 1984, 1280, 239, 0, 0, 0, 539, 0, 0, 0, 1471, 1512, 0, 2427, 1565, 0, 0, 1791, 0, 0, 241, 0, 31, 2679, 0, 2761, 1526, 0, 0, 0, 0, 0, 0, 0, 1159, 0, 0, 2671, 1088, 198, 0, 0, 1820, 0, 2684, 1431, 0, 0, 0, 0, 0, 0, 0, 0, 2637, 0, 0, 1391, 0, 0, 0, 0, 0, 167, 0, 1794, 0, 0, 0, 0, 171, 201, 1310, 1912, 0, 0, 0, 0, 0, 0, 0, 51, 0, 0, 0, 0, 178, 0, 0, 0, 0, 151, 0, 0, 0, 0, 0, 498, 1875, 0, 0, 0, 2096, 0, 0, 0, 0, 0, 0, 221, 2563, 0, 0, 0, 0, 0, 0, 1213, 0, 0, 542, 2594, 2300, 0, 0, 0, 0, 0, 0, 0, 0, 2361, 0, 502, 638, 2163, 0, 621, 0, 237, 0, 0, 0, 0, 990, 0, 0, 0, 0, 0, 0, 0, 2202, 0, 0, 1149, 0, 0, 1016, 0, 2705, 0, 0, 0, 2876, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2464, 0, 0, 0, 647, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1242, 0, 0, 2374, 0, 1257, 0, 0, 0, 2331, 0, 0, 2235, 0, 1241, 1161, 0, 0, 0, 0, 0, 0, 958, 0, 0, 2236, 892, 1871, 0, 0, 0, 0, 0, 0, 2501, 2318, 2430, 0, 0, 0, 0, 844, 1874, 2113, 0, 315, 0, 0, 0, 0, 0, 377, 0, 0, 0, 0, 0, 0, 8, 927, 0, 0, 0, 147, 889, 0, 483, 0, 464, 0, 0, 2836, 0, 0, 0, 0, 0, 634, 0, 926, 2159, 0, 2127, 402, 1917, 2636, 0, 0, 0, 0, 2213, 0, 1040, 0, 0, 1181, 0, 1146, 307, 0, 2263, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2825, 0, 0, 0, 0, 0, 0, 0, 0, 470, 2656, 1509, 2440, 0, 0, 0, 1999, 0, 0, 0, 0, 2268, 1012, 0, 0, 2841, 0, 0, 2239, 0, 0, 2140, 0, 2124, 2529, 0, 0, 0, 1571, 0, 0, 0, 809, 0, 0, 0, 0, 0, 0, 1563, 0, 0, 0, 1893, 0, 696, 0, 1473, 0, 0, 0, 0, 1422, 0, 0, 1928, 2830, 0, 0, 0, 0, 0, 762, 0, 0, 0, 0, 0, 0, 2276, 0, 0, 0, 0, 0, 0, 0, 0, 1109, 0, 0, 0, 0, 0, 0, 2339, 0, 0, 0, 0, 2135, 0, 0, 721, 0, 0, 0, 341, 1055, 0, 2021, 0, 1505, 0, 0, 0, 0, 0, 0, 0, 585, 0, 0, 1865, 998, 0, 0, 0, 0, 1443, 0, 538, 0, 2692, 0, 0, 117, 901, 0, 947, 1745, 748, 2103, 0, 0, 0, 0, 281, 346, 2752, 0, 222, 0, 0, 2817, 0, 0, 0, 1948, 2741, 512, 0, 0, 0, 2088, 0, 2579, 0, 0, 0, 1363, 2441, 2130, 2805, 643, 1905, 0, 0, 0, 0, 2064, 1889, 1089, 2449, 909, 0, 2639, 0, 220, 0, 0, 0, 0, 323, 708, 1305, 1074, 1458, 2270, 2532, 2721, 0, 0, 0, 0, 1475, 0, 0, 0, 0, 0, 1435, 1614, 0, 0, 0, 0, 0, 1549, 2198, 0, 655, 720, 1008, 2381, 2400, 2820, 0, 0, 735, 0, 0, 0, 0, 0, 0, 0, 0, 1576, 0, 0, 0, 0, 0, 1444, 0, 0, 0, 1464, 1202, 1062, 0, 525, 1413, 2823, 1165, 0, 0, 0, 0, 0, 0, 0, 0, 442, 929, 2743, 710, 0, 0, 0, 1468, 2370, 1869, 0, 0, 2572, 1951, 1155, 1323, 0, 0, 0, 2620, 656, 1210, 1456, 1737, 0, 2585, 0, 0, 0, 2000, 0, 1120, 1221, 1844, 0, 775, 0, 0, 2208, 0, 0, 0, 1205, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1958, 0, 0, 0, 0, 0, 0, 0, 0, 2070, 2565, 35, 0, 1582, 0, 0, 0, 0, 0, 0, 0, 2859, 0, 0, 0, 0, 0, 0, 0, 0, 629, 0, 0, 0, 0, 0, 883, 1330, 0, 717, 2632, 0, 2095, 415, 1246, 0, 211, 2451, 2117, 694, 2046, 592, 177, 2161, 2416, 2508, 0, 1356, 0, 0, 913, 0, 148, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1113, 1506, 196, 256, 0, 0, 0}}, Other: Dict[[]*Way]{Entries: []Entry[[]*Way]{
 	{Name: "cmdlet add", Is: []*Way{&row53bd912cacad, &rowe4dc0404ca3d, &rowbfd1d6dbb9bf, &row5887496b2686, &row4dbfec19d028, &rowae55c631d1dc, &rowca3ec68f582b, &rowcdf75e98c078, &row3dc9993b4cca, &row7717d5c542f4, &row6774a6f4105e, &rowaf49147ea633, &rowe88a0cf6ce51, &row41c4764cb07f, &rowb975bf52c236, &row8c39a2872c7c, &row577b19489ae2, &rowcb48a218cc78}},
 	{Name: "cmdlet approve", Is: []*Way{&row78558ea0789e}},
@@ -4305,7 +4305,7 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "tool sql", Is: []*Way{&rowc2b0fb4dc9c8}},
 	{Name: "tool unknown", Is: []*Way{&row5d3cbe9c3818}},
 	{Name: "tool write", Is: []*Way{&row5c1f7391e2c0}},
-}, Slots: []uint16{347, 0, 0, 231, 189, 215, 0, 0, 133, 265, 336, 0, 0, 0, 0, 0, 0, 0, 0, 0, 153, 139, 0, 142, 0, 230, 0, 183, 0, 0, 63, 0, 158, 191, 0, 0, 216, 145, 0, 0, 217, 0, 0, 0, 187, 0, 0, 194, 0, 144, 148, 0, 0, 0, 0, 0, 0, 0, 214, 286, 0, 27, 267, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 76, 0, 0, 0, 5, 0, 0, 0, 0, 0, 141, 0, 0, 289, 0, 207, 0, 0, 0, 132, 72, 279, 0, 12, 0, 0, 0, 177, 0, 0, 0, 0, 0, 0, 0, 0, 0, 238, 0, 0, 0, 0, 0, 0, 62, 37, 70, 140, 172, 193, 224, 98, 248, 323, 0, 0, 0, 0, 119, 112, 0, 0, 357, 0, 0, 0, 253, 0, 32, 0, 0, 0, 325, 0, 0, 179, 0, 0, 247, 0, 0, 0, 203, 0, 296, 0, 0, 0, 0, 0, 363, 204, 0, 0, 0, 0, 0, 192, 0, 54, 1, 352, 220, 0, 0, 105, 0, 0, 0, 0, 0, 156, 0, 0, 0, 109, 0, 0, 0, 0, 0, 28, 92, 0, 0, 0, 212, 49, 251, 256, 0, 66, 237, 329, 0, 45, 254, 327, 348, 0, 157, 0, 17, 0, 0, 0, 167, 308, 266, 0, 0, 0, 0, 21, 113, 232, 0, 200, 0, 228, 0, 0, 0, 0, 0, 60, 160, 0, 0, 0, 0, 0, 0, 117, 0, 0, 190, 0, 0, 0, 171, 0, 0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 0, 188, 201, 258, 19, 8, 73, 180, 245, 307, 48, 351, 354, 0, 312, 0, 0, 0, 122, 276, 268, 118, 282, 0, 0, 0, 0, 0, 0, 0, 0, 34, 0, 0, 0, 0, 0, 333, 94, 355, 0, 0, 120, 0, 301, 0, 0, 0, 0, 0, 61, 0, 0, 0, 295, 0, 0, 213, 0, 0, 14, 0, 0, 0, 244, 0, 313, 147, 225, 10, 0, 0, 0, 0, 151, 209, 309, 26, 0, 0, 342, 350, 0, 143, 0, 0, 366, 0, 361, 236, 360, 0, 59, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 257, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 154, 0, 0, 0, 96, 0, 22, 0, 0, 255, 0, 162, 20, 0, 0, 0, 57, 87, 0, 0, 0, 0, 0, 0, 0, 0, 0, 38, 0, 0, 219, 89, 284, 71, 0, 0, 0, 0, 302, 0, 0, 123, 0, 0, 0, 0, 0, 155, 152, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 68, 241, 0, 0, 0, 0, 0, 130, 0, 260, 0, 0, 0, 0, 0, 126, 0, 46, 353, 15, 0, 0, 0, 0, 235, 0, 0, 0, 0, 0, 135, 246, 210, 0, 137, 64, 340, 0, 0, 0, 0, 202, 0, 99, 104, 0, 108, 0, 124, 0, 114, 0, 0, 318, 0, 75, 0, 0, 0, 0, 294, 317, 0, 0, 0, 334, 0, 0, 0, 0, 0, 0, 0, 335, 0, 339, 3, 0, 0, 0, 0, 0, 0, 0, 0, 223, 0, 0, 184, 0, 0, 65, 159, 320, 341, 368, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 35, 116, 0, 0, 0, 298, 208, 0, 0, 0, 165, 91, 304, 221, 0, 0, 0, 0, 0, 111, 170, 0, 0, 0, 0, 24, 178, 84, 0, 0, 0, 196, 233, 0, 0, 0, 0, 0, 0, 199, 0, 149, 0, 0, 131, 173, 0, 249, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 2, 9, 240, 185, 270, 346, 0, 4, 319, 176, 275, 0, 0, 299, 0, 115, 0, 0, 0, 0, 0, 0, 0, 0, 0, 33, 0, 0, 0, 0, 0, 344, 250, 356, 0, 106, 305, 0, 0, 0, 0, 0, 197, 293, 102, 227, 0, 0, 0, 0, 125, 39, 0, 0, 0, 0, 93, 0, 0, 0, 0, 0, 0, 56, 0, 168, 222, 0, 0, 297, 343, 0, 0, 0, 338, 0, 205, 292, 0, 0, 0, 0, 0, 182, 97, 0, 0, 369, 128, 40, 330, 0, 0, 0, 0, 0, 80, 349, 13, 121, 0, 0, 0, 0, 277, 0, 263, 0, 0, 0, 273, 0, 0, 321, 0, 110, 0, 0, 69, 134, 169, 300, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 58, 164, 174, 0, 0, 280, 226, 0, 0, 314, 11, 331, 0, 0, 0, 44, 328, 211, 0, 0, 0, 0, 306, 316, 83, 0, 0, 0, 67, 0, 0, 0, 0, 0, 0, 0, 234, 0, 0, 138, 0, 0, 0, 0, 0, 0, 0, 0, 0, 82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 365, 0, 322, 55, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 101, 0, 0, 163, 51, 326, 345, 359, 0, 0, 0, 0, 0, 0, 0, 0, 315, 50, 364, 0, 0, 0, 0, 47, 0, 0, 337, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 272, 0, 0, 358, 0, 0, 239, 283, 206, 41, 0, 0, 0, 0, 259, 0, 0, 274, 0, 0, 42, 29, 90, 332, 136, 81, 181, 310, 0, 0, 0, 0, 0, 0, 43, 0, 0, 0, 129, 271, 0, 0, 0, 0, 146, 0, 261, 0, 175, 218, 281, 303, 86, 0, 0, 0, 0, 0, 252, 0, 150, 0, 0, 161, 287, 285, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 362, 229, 0, 0, 31, 103, 0, 0, 0, 85, 0, 16, 18, 88, 127, 288, 0, 0, 0, 0, 0, 53, 0, 0, 0, 0, 0, 0, 0, 166, 107, 262, 324, 0, 198, 0, 0, 243, 0, 0, 0, 0, 6, 0, 186, 36, 74, 269, 367, 0, 0, 0, 0, 0, 95, 0, 0, 79, 195, 0, 0, 0, 30, 311, 0, 291, 0, 25, 0, 242, 0, 78, 0, 0, 52, 290, 23, 264, 0, 0, 278}}, Anything: []*Way{&row3db69295af72, &row2777cb5dc575, &row0de39d55e5c5, &row1d353e4bde84, &row6263d3146f3c, &rowd8ea4f6ca4b6, &row9f4d5f693959, &row44c6662d4169, &row757fce2dc820, &row955f4f1f04d0, &row84717a23960e}, Ways: 2448, Seen: Dict[*Rule]{Entries: []Entry[*Rule]{
+}, Slots: []uint16{347, 0, 0, 231, 189, 215, 0, 0, 133, 265, 336, 0, 0, 0, 0, 0, 0, 0, 0, 0, 153, 139, 0, 142, 0, 230, 0, 183, 0, 0, 63, 0, 158, 191, 0, 0, 216, 145, 0, 0, 217, 0, 0, 0, 187, 0, 0, 194, 0, 144, 148, 0, 0, 0, 0, 0, 0, 0, 214, 286, 0, 27, 267, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 76, 0, 0, 0, 5, 0, 0, 0, 0, 0, 141, 0, 0, 289, 0, 207, 0, 0, 0, 132, 72, 279, 0, 12, 0, 0, 0, 177, 0, 0, 0, 0, 0, 0, 0, 0, 0, 238, 0, 0, 0, 0, 0, 0, 62, 37, 70, 140, 172, 193, 224, 98, 248, 323, 0, 0, 0, 0, 119, 112, 0, 0, 357, 0, 0, 0, 253, 0, 32, 0, 0, 0, 325, 0, 0, 179, 0, 0, 247, 0, 0, 0, 203, 0, 296, 0, 0, 0, 0, 0, 363, 204, 0, 0, 0, 0, 0, 192, 0, 54, 1, 352, 220, 0, 0, 105, 0, 0, 0, 0, 0, 156, 0, 0, 0, 109, 0, 0, 0, 0, 0, 28, 92, 0, 0, 0, 212, 49, 251, 256, 0, 66, 237, 329, 0, 45, 254, 327, 348, 0, 157, 0, 17, 0, 0, 0, 167, 308, 266, 0, 0, 0, 0, 21, 113, 232, 0, 200, 0, 228, 0, 0, 0, 0, 0, 60, 160, 0, 0, 0, 0, 0, 0, 117, 0, 0, 190, 0, 0, 0, 171, 0, 0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 0, 188, 201, 258, 19, 8, 73, 180, 245, 307, 48, 351, 354, 0, 312, 0, 0, 0, 122, 276, 268, 118, 282, 0, 0, 0, 0, 0, 0, 0, 0, 34, 0, 0, 0, 0, 0, 333, 94, 355, 0, 0, 120, 0, 301, 0, 0, 0, 0, 0, 61, 0, 0, 0, 295, 0, 0, 213, 0, 0, 14, 0, 0, 0, 244, 0, 313, 147, 225, 10, 0, 0, 0, 0, 151, 209, 309, 26, 0, 0, 342, 350, 0, 143, 0, 0, 366, 0, 361, 236, 360, 0, 59, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 257, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 154, 0, 0, 0, 96, 0, 22, 0, 0, 255, 0, 162, 20, 0, 0, 0, 57, 87, 0, 0, 0, 0, 0, 0, 0, 0, 0, 38, 0, 0, 219, 89, 284, 71, 0, 0, 0, 0, 302, 0, 0, 123, 0, 0, 0, 0, 0, 155, 152, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 68, 241, 0, 0, 0, 0, 0, 130, 0, 260, 0, 0, 0, 0, 0, 126, 0, 46, 353, 15, 0, 0, 0, 0, 235, 0, 0, 0, 0, 0, 135, 246, 210, 0, 137, 64, 340, 0, 0, 0, 0, 202, 0, 99, 104, 0, 108, 0, 124, 0, 114, 0, 0, 318, 0, 75, 0, 0, 0, 0, 294, 317, 0, 0, 0, 334, 0, 0, 0, 0, 0, 0, 0, 335, 0, 339, 3, 0, 0, 0, 0, 0, 0, 0, 0, 223, 0, 0, 184, 0, 0, 65, 159, 320, 341, 368, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 35, 116, 0, 0, 0, 298, 208, 0, 0, 0, 165, 91, 304, 221, 0, 0, 0, 0, 0, 111, 170, 0, 0, 0, 0, 24, 178, 84, 0, 0, 0, 196, 233, 0, 0, 0, 0, 0, 0, 199, 0, 149, 0, 0, 131, 173, 0, 249, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 2, 9, 240, 185, 270, 346, 0, 4, 319, 176, 275, 0, 0, 299, 0, 115, 0, 0, 0, 0, 0, 0, 0, 0, 0, 33, 0, 0, 0, 0, 0, 344, 250, 356, 0, 106, 305, 0, 0, 0, 0, 0, 197, 293, 102, 227, 0, 0, 0, 0, 125, 39, 0, 0, 0, 0, 93, 0, 0, 0, 0, 0, 0, 56, 0, 168, 222, 0, 0, 297, 343, 0, 0, 0, 338, 0, 205, 292, 0, 0, 0, 0, 0, 182, 97, 0, 0, 369, 128, 40, 330, 0, 0, 0, 0, 0, 80, 349, 13, 121, 0, 0, 0, 0, 277, 0, 263, 0, 0, 0, 273, 0, 0, 321, 0, 110, 0, 0, 69, 134, 169, 300, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 58, 164, 174, 0, 0, 280, 226, 0, 0, 314, 11, 331, 0, 0, 0, 44, 328, 211, 0, 0, 0, 0, 306, 316, 83, 0, 0, 0, 67, 0, 0, 0, 0, 0, 0, 0, 234, 0, 0, 138, 0, 0, 0, 0, 0, 0, 0, 0, 0, 82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 365, 0, 322, 55, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 101, 0, 0, 163, 51, 326, 345, 359, 0, 0, 0, 0, 0, 0, 0, 0, 315, 50, 364, 0, 0, 0, 0, 47, 0, 0, 337, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 272, 0, 0, 358, 0, 0, 239, 283, 206, 41, 0, 0, 0, 0, 259, 0, 0, 274, 0, 0, 42, 29, 90, 332, 136, 81, 181, 310, 0, 0, 0, 0, 0, 0, 43, 0, 0, 0, 129, 271, 0, 0, 0, 0, 146, 0, 261, 0, 175, 218, 281, 303, 86, 0, 0, 0, 0, 0, 252, 0, 150, 0, 0, 161, 287, 285, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 362, 229, 0, 0, 31, 103, 0, 0, 0, 85, 0, 16, 18, 88, 127, 288, 0, 0, 0, 0, 0, 53, 0, 0, 0, 0, 0, 0, 0, 166, 107, 262, 324, 0, 198, 0, 0, 243, 0, 0, 0, 0, 6, 0, 186, 36, 74, 269, 367, 0, 0, 0, 0, 0, 95, 0, 0, 79, 195, 0, 0, 0, 30, 311, 0, 291, 0, 25, 0, 242, 0, 78, 0, 0, 52, 290, 23, 264, 0, 0, 278}}, Anything: []*Way{&row3db69295af72, &row2777cb5dc575, &row0de39d55e5c5, &row1d353e4bde84, &row6263d3146f3c, &row4d3633b5f6cd, &rowd10eb4608fb4, &row45c3ed0d8ac3, &row757fce2dc820, &row955f4f1f04d0, &row84717a23960e}, Ways: 2448, Seen: Dict[*Rule]{Entries: []Entry[*Rule]{
 	{Name: "calls-itself", Is: &rowc5c203f25cd6},
 	{Name: "changes-access", Is: &rowa6b4d9db357d},
 	{Name: "changes-production", Is: &row23695f5caab6},
@@ -4460,2278 +4460,1362 @@ var presentTables = Set{Rules: []*Rule{
 	{Name: "variable-programs", Is: []string{"rm", "rmdir", "mv", "cp", "ln", "dd", "shred", "truncate", "chmod", "chown", "chgrp", "install", "tee", "cat", "tac", "base64", "base32", "split", "sort", "uniq", "date", "timeout", "env", "nohup", "stat", "tr", "cut", "head", "tail", "sed", "awk", "find", "xargs", "tar", "unlink", "mknod", "od", "nl", "paste", "join", "comm", "nice", "stdbuf", "chroot", "kill", "ls", "readlink", "realpath", "mktemp", "sync", "adb", "curl", "wget", "git", "docker", "podman", "kubectl", "helm", "terraform", "npm", "pnpm", "yarn", "pip", "psql", "mysql", "redis-cli", "aws", "gcloud", "az", "gh", "ssh", "scp", "rsync"}},
 	{Name: "viewers", Is: []string{"cat", "tac", "nl", "less", "more", "most", "head", "tail", "bat", "batcat", "strings", "xxd", "od", "hexdump", "hd", "base64", "base32", "cut", "sort", "uniq", "jq", "yq", "paste", "column", "fold", "rev", "diff", "cmp", "pr", "zcat", "zless", "fmt", "expand", "iconv", "qrencode", "bzcat", "xzcat", "view", "look", "vis", "uuencode"}},
 	{Name: "wrapper-variables", Is: []string{"SUDO", "HELPER", "WRAPPER", "RUNNER", "RUN", "PREFIX", "ROOTLESS", "TIMEOUT", "NICE", "XVFB", "DOAS"}},
-}, Slots: []uint16{0, 0, 0, 0, 0, 0, 31, 0, 10, 17, 0, 43, 57, 54, 0, 25, 0, 0, 0, 0, 0, 0, 0, 0, 27, 0, 51, 0, 0, 28, 0, 97, 0, 0, 0, 88, 0, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0, 0, 52, 3, 36, 60, 82, 71, 0, 80, 0, 0, 0, 0, 85, 0, 0, 0, 0, 0, 39, 0, 0, 42, 0, 44, 0, 0, 0, 105, 0, 38, 0, 0, 11, 13, 21, 56, 83, 102, 0, 0, 0, 59, 30, 0, 45, 2, 0, 33, 0, 0, 9, 67, 81, 89, 94, 0, 0, 0, 0, 32, 0, 0, 0, 14, 84, 0, 92, 0, 0, 86, 0, 95, 100, 40, 15, 68, 7, 0, 55, 0, 0, 0, 26, 65, 0, 0, 0, 0, 0, 0, 12, 0, 77, 101, 0, 0, 0, 0, 79, 0, 0, 64, 5, 22, 73, 0, 69, 0, 49, 63, 93, 0, 0, 0, 0, 0, 24, 62, 0, 90, 0, 0, 0, 58, 0, 0, 0, 0, 96, 0, 4, 18, 16, 37, 41, 46, 8, 103, 0, 0, 0, 0, 76, 0, 0, 0, 0, 74, 0, 0, 0, 0, 0, 0, 0, 0, 0, 72, 0, 0, 0, 0, 29, 6, 0, 0, 23, 61, 0, 0, 53, 1, 48, 70, 99, 0, 0, 91, 0, 50, 0, 0, 0, 0, 0, 78, 0, 35, 75, 34, 0, 19, 87, 0, 98, 104, 0, 0, 0, 0, 0, 0, 0, 0, 20, 47, 0}}, Members: Dict[Dict[bool]]{Entries: []Entry[Dict[bool]]{
-	{Name: "agent-settings", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: ".amazonq/agents/default.json", Is: true},
-		{Name: ".claude.json", Is: true},
-		{Name: ".claude/settings.json", Is: true},
-		{Name: ".claude/settings.local.json", Is: true},
-		{Name: ".codex/config.toml", Is: true},
-		{Name: ".codex/hooks.json", Is: true},
-		{Name: ".continue/config.json", Is: true},
-		{Name: ".copilot/config.json", Is: true},
-		{Name: ".cursor/cli.json", Is: true},
-		{Name: ".cursor/hooks.json", Is: true},
-		{Name: ".cursor/permissions.json", Is: true},
-		{Name: ".gemini/settings.json", Is: true},
-		{Name: ".kiro/hooks.json", Is: true},
-		{Name: ".qwen/settings.json", Is: true},
-		{Name: ".vscode/settings.json", Is: true},
-		{Name: ".vscode/tasks.json", Is: true},
-		{Name: ".zed/settings.json", Is: true},
-		{Name: "claude_desktop_config.json", Is: true},
-		{Name: "devcontainer.json", Is: true},
-		{Name: "managed-settings.json", Is: true},
-		{Name: "mcp.json", Is: true},
-		{Name: "mcp_config.json", Is: true},
-		{Name: "mcp_settings.json", Is: true},
-		{Name: "opencode.json", Is: true},
-	}, Slots: []uint16{20, 0, 0, 0, 0, 6, 16, 15, 21, 0, 0, 0, 17, 0, 0, 0, 0, 7, 9, 23, 24, 0, 0, 13, 0, 0, 8, 0, 10, 0, 0, 1, 5, 18, 0, 3, 11, 2, 22, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 19, 12, 14, 0, 0, 0, 0, 0, 0, 0, 0}}},
-	{Name: "agent-unguarded", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "\"Bash(*)\"", Is: true},
-		{Name: "\"Bash(*:*)\"", Is: true},
-		{Name: "\"alwaysAllow\":[\"*\"]", Is: true},
-		{Name: "\"autoApprove\":[\"*\"]", Is: true},
-		{Name: "\"chat.tools.autoApprove\":true", Is: true},
-		{Name: "\"chat.tools.global.autoApprove\":true", Is: true},
-		{Name: "\"disableAllHooks\":true", Is: true},
-		{Name: "\"enableAllProjectMcpServers\":true", Is: true},
-		{Name: "\"security.workspace.trust.enabled\":false", Is: true},
-		{Name: "\"skipDangerousModePermissionPrompt\":true", Is: true},
-		{Name: "\"task.allowAutomaticTasks\":\"on\"", Is: true},
-		{Name: "\"trust\":true,", Is: true},
-		{Name: "\"yolo\":true", Is: true},
-		{Name: "approval_policy=\"never\"", Is: true},
-		{Name: "bypassPermissions", Is: true},
-		{Name: "danger-full-access", Is: true},
-	}, Slots: []uint16{0, 6, 8, 11, 12, 16, 14, 0, 0, 4, 1, 2, 3, 13, 7, 15, 10, 0, 0, 0, 0, 0, 0, 0, 5, 0, 9, 0, 0, 0, 0, 0}}},
-	{Name: "amount-options", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "--amount", Is: true},
-		{Name: "--amt", Is: true},
-		{Name: "--budget", Is: true},
-		{Name: "--max-amount", Is: true},
-		{Name: "--max-price", Is: true},
-		{Name: "--max-usd", Is: true},
-		{Name: "--price", Is: true},
-		{Name: "--spend", Is: true},
-		{Name: "--total", Is: true},
-		{Name: "--usd", Is: true},
-		{Name: "--usdc", Is: true},
-	}, Slots: []uint16{0, 8, 3, 2, 4, 0, 6, 0, 7, 0, 0, 0, 0, 0, 11, 5, 0, 0, 0, 0, 0, 0, 0, 9, 0, 10, 0, 1, 0, 0, 0, 0}}},
-	{Name: "asks", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "--help", Is: true},
-		{Name: "--version", Is: true},
-		{Name: "-V", Is: true},
-		{Name: "-h", Is: true},
-	}, Slots: []uint16{4, 2, 3, 0, 1, 0, 0, 0}}},
-	{Name: "awks", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "awk", Is: true},
-		{Name: "gawk", Is: true},
-		{Name: "mawk", Is: true},
-		{Name: "nawk", Is: true},
-	}, Slots: []uint16{0, 0, 4, 0, 0, 3, 1, 2}}},
-	{Name: "base-unit-clients", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "awal", Is: true},
-		{Name: "purl", Is: true},
-	}, Slots: []uint16{1, 2, 0, 0}}},
-	{Name: "bitcoin", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bitcoin-cash-cli", Is: true},
-		{Name: "bitcoin-cli", Is: true},
-		{Name: "btcctl", Is: true},
-		{Name: "dash-cli", Is: true},
-		{Name: "digibyte-cli", Is: true},
-		{Name: "dogecoin-cli", Is: true},
-		{Name: "electron-cash", Is: true},
-		{Name: "electrum", Is: true},
-		{Name: "elements-cli", Is: true},
-		{Name: "firo-cli", Is: true},
-		{Name: "litecoin-cli", Is: true},
-		{Name: "namecoin-cli", Is: true},
-		{Name: "peercoin-cli", Is: true},
-		{Name: "raven-cli", Is: true},
-		{Name: "zcash-cli", Is: true},
-	}, Slots: []uint16{12, 3, 2, 14, 0, 0, 6, 5, 9, 15, 4, 11, 1, 13, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 7, 0, 0}}},
-	{Name: "certificates", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "*-chain.pem", Is: true},
-		{Name: "*.cer.pem", Is: true},
-		{Name: "*.crt.pem", Is: true},
-		{Name: "*cert.crt.pem", Is: true},
-		{Name: "*cert.pem", Is: true},
-		{Name: "cacert*.pem", Is: true},
-	}, Slots: []uint16{0, 0, 4, 6, 3, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 5}}},
-	{Name: "clones", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "clone", Is: true},
-		{Name: "degit", Is: true},
-		{Name: "giget", Is: true},
-		{Name: "repo clone", Is: true},
-		{Name: "tiged", Is: true},
-	}, Slots: []uint16{0, 0, 1, 2, 4, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 3}}},
-	{Name: "coding-agents", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "aider", Is: true},
-		{Name: "amp", Is: true},
-		{Name: "auggie", Is: true},
-		{Name: "claude", Is: true},
-		{Name: "claude-code", Is: true},
-		{Name: "cline", Is: true},
-		{Name: "codex", Is: true},
-		{Name: "copilot", Is: true},
-		{Name: "crush", Is: true},
-		{Name: "cursor-agent", Is: true},
-		{Name: "droid", Is: true},
-		{Name: "gemini", Is: true},
-		{Name: "gemini-cli", Is: true},
-		{Name: "goose", Is: true},
-		{Name: "kiro-cli", Is: true},
-		{Name: "opencode", Is: true},
-		{Name: "qwen", Is: true},
-	}, Slots: []uint16{6, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0, 0, 5, 9, 10, 17, 4, 0, 2, 1, 0, 0, 0, 0, 0, 16, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 14, 11, 15, 0, 0, 13, 0, 3}}},
-	{Name: "completion-tools", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "age", Is: true},
-		{Name: "argocd", Is: true},
-		{Name: "asdf", Is: true},
-		{Name: "atuin", Is: true},
-		{Name: "aws_completer", Is: true},
-		{Name: "bat", Is: true},
-		{Name: "brew", Is: true},
-		{Name: "bun", Is: true},
-		{Name: "cargo", Is: true},
-		{Name: "chezmoi", Is: true},
-		{Name: "cilium", Is: true},
-		{Name: "codex", Is: true},
-		{Name: "conda", Is: true},
-		{Name: "countersign", Is: true},
-		{Name: "dagger", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "dircolors", Is: true},
-		{Name: "direnv", Is: true},
-		{Name: "docker", Is: true},
-		{Name: "docker-machine", Is: true},
-		{Name: "doctl", Is: true},
-		{Name: "eza", Is: true},
-		{Name: "fd", Is: true},
-		{Name: "flux", Is: true},
-		{Name: "fly", Is: true},
-		{Name: "flyctl", Is: true},
-		{Name: "fnm", Is: true},
-		{Name: "fzf", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "gemini", Is: true},
-		{Name: "gh", Is: true},
-		{Name: "git-town", Is: true},
-		{Name: "glab", Is: true},
-		{Name: "goenv", Is: true},
-		{Name: "golangci-lint", Is: true},
-		{Name: "goreleaser", Is: true},
-		{Name: "hcloud", Is: true},
-		{Name: "helm", Is: true},
-		{Name: "hugo", Is: true},
-		{Name: "istioctl", Is: true},
-		{Name: "jenv", Is: true},
-		{Name: "jj", Is: true},
-		{Name: "just", Is: true},
-		{Name: "k3d", Is: true},
-		{Name: "k3s", Is: true},
-		{Name: "k9s", Is: true},
-		{Name: "keychain", Is: true},
-		{Name: "kind", Is: true},
-		{Name: "kubectl", Is: true},
-		{Name: "lesspipe", Is: true},
-		{Name: "luarocks", Is: true},
-		{Name: "mamba", Is: true},
-		{Name: "minikube", Is: true},
-		{Name: "mise", Is: true},
-		{Name: "navi", Is: true},
-		{Name: "nodenv", Is: true},
-		{Name: "npm", Is: true},
-		{Name: "nvm", Is: true},
-		{Name: "op", Is: true},
-		{Name: "opam", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "pip", Is: true},
-		{Name: "pip3", Is: true},
-		{Name: "pipx", Is: true},
-		{Name: "pnpm", Is: true},
-		{Name: "podman", Is: true},
-		{Name: "poetry", Is: true},
-		{Name: "pulumi", Is: true},
-		{Name: "pyenv", Is: true},
-		{Name: "railway", Is: true},
-		{Name: "rbenv", Is: true},
-		{Name: "register-python-argcomplete", Is: true},
-		{Name: "resize", Is: true},
-		{Name: "rg", Is: true},
-		{Name: "rtx", Is: true},
-		{Name: "rustup", Is: true},
-		{Name: "sops", Is: true},
-		{Name: "ssh-agent", Is: true},
-		{Name: "starship", Is: true},
-		{Name: "step", Is: true},
-		{Name: "stern", Is: true},
-		{Name: "supabase", Is: true},
-		{Name: "talosctl", Is: true},
-		{Name: "task", Is: true},
-		{Name: "terraform", Is: true},
-		{Name: "thefuck", Is: true},
-		{Name: "tofu", Is: true},
-		{Name: "tput", Is: true},
-		{Name: "uv", Is: true},
-		{Name: "uvx", Is: true},
-		{Name: "vault", Is: true},
-		{Name: "velero", Is: true},
-		{Name: "yarn", Is: true},
-		{Name: "zoxide", Is: true},
-	}, Slots: []uint16{0, 55, 0, 0, 0, 7, 0, 0, 0, 49, 0, 0, 0, 0, 0, 80, 11, 16, 0, 0, 0, 0, 0, 85, 70, 0, 0, 0, 0, 0, 0, 0, 67, 0, 0, 0, 0, 0, 0, 9, 72, 0, 31, 0, 0, 28, 0, 54, 0, 0, 0, 0, 0, 42, 0, 0, 45, 0, 0, 0, 0, 0, 0, 53, 0, 81, 0, 48, 37, 0, 0, 23, 0, 0, 0, 0, 4, 21, 34, 0, 0, 51, 76, 52, 0, 47, 0, 3, 0, 0, 0, 0, 65, 0, 5, 2, 43, 90, 24, 77, 12, 92, 0, 0, 0, 87, 0, 0, 84, 44, 14, 0, 0, 83, 0, 0, 0, 0, 74, 86, 10, 38, 8, 58, 64, 56, 0, 68, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 93, 0, 0, 30, 63, 0, 75, 89, 18, 13, 35, 94, 0, 0, 0, 57, 0, 1, 22, 0, 0, 0, 73, 0, 0, 50, 20, 62, 0, 6, 27, 59, 0, 41, 0, 46, 91, 0, 0, 0, 29, 60, 0, 0, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 71, 69, 0, 0, 66, 0, 0, 79, 0, 19, 78, 0, 0, 0, 0, 0, 39, 0, 0, 0, 17, 61, 0, 0, 0, 33, 0, 0, 88, 0, 25, 0, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 82, 0, 0, 32, 0, 0, 0, 36, 0}}},
-	{Name: "completion-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "--generate-shell-completion", Is: true},
-		{Name: "completion", Is: true},
-		{Name: "completions", Is: true},
-		{Name: "generate-shell-completion", Is: true},
-		{Name: "hook", Is: true},
-		{Name: "init", Is: true},
-		{Name: "shellenv", Is: true},
-	}, Slots: []uint16{1, 7, 4, 6, 0, 0, 0, 2, 0, 0, 5, 0, 3, 0, 0, 0}}},
-	{Name: "containers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "docker", Is: true},
-		{Name: "nerdctl", Is: true},
-		{Name: "podman", Is: true},
-	}, Slots: []uint16{3, 0, 0, 2, 0, 1, 0, 0}}},
-	{Name: "copiers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "rsync", Is: true},
-		{Name: "scp", Is: true},
-		{Name: "sftp", Is: true},
-	}, Slots: []uint16{3, 2, 1, 0, 0, 0, 0, 0}}},
-	{Name: "coreutils", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "awk", Is: true},
-		{Name: "base32", Is: true},
-		{Name: "base64", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "chgrp", Is: true},
-		{Name: "chmod", Is: true},
-		{Name: "chown", Is: true},
-		{Name: "chroot", Is: true},
-		{Name: "comm", Is: true},
-		{Name: "cp", Is: true},
-		{Name: "cut", Is: true},
-		{Name: "date", Is: true},
-		{Name: "dd", Is: true},
-		{Name: "env", Is: true},
-		{Name: "find", Is: true},
-		{Name: "head", Is: true},
-		{Name: "install", Is: true},
-		{Name: "join", Is: true},
-		{Name: "kill", Is: true},
-		{Name: "ln", Is: true},
-		{Name: "ls", Is: true},
-		{Name: "mknod", Is: true},
-		{Name: "mktemp", Is: true},
-		{Name: "mv", Is: true},
-		{Name: "nice", Is: true},
-		{Name: "nl", Is: true},
-		{Name: "nohup", Is: true},
-		{Name: "od", Is: true},
-		{Name: "paste", Is: true},
-		{Name: "readlink", Is: true},
-		{Name: "realpath", Is: true},
-		{Name: "rm", Is: true},
-		{Name: "rmdir", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "shred", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "split", Is: true},
-		{Name: "stat", Is: true},
-		{Name: "stdbuf", Is: true},
-		{Name: "sync", Is: true},
-		{Name: "tac", Is: true},
-		{Name: "tail", Is: true},
-		{Name: "tar", Is: true},
-		{Name: "tee", Is: true},
-		{Name: "timeout", Is: true},
-		{Name: "tr", Is: true},
-		{Name: "truncate", Is: true},
-		{Name: "uniq", Is: true},
-		{Name: "unlink", Is: true},
-		{Name: "xargs", Is: true},
-	}, Slots: []uint16{0, 0, 50, 46, 0, 0, 7, 4, 10, 45, 24, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 38, 0, 19, 40, 0, 0, 0, 1, 31, 17, 0, 0, 0, 0, 0, 0, 0, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 14, 13, 35, 47, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 11, 16, 0, 0, 0, 0, 9, 0, 27, 0, 0, 22, 0, 0, 5, 6, 34, 36, 49, 0, 0, 0, 12, 15, 39, 0, 0, 0, 33, 41, 0, 0, 37, 42, 0, 0, 26, 21, 29, 30, 32, 0, 0, 0, 0, 0, 0, 0, 23, 0, 44, 0, 0, 0, 2, 8, 18, 25, 43, 0, 20}}},
-	{Name: "cosmos", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "agd", Is: true},
-		{Name: "akash", Is: true},
-		{Name: "archwayd", Is: true},
-		{Name: "axelard", Is: true},
-		{Name: "babylond", Is: true},
-		{Name: "bandd", Is: true},
-		{Name: "bcnad", Is: true},
-		{Name: "celestia-appd", Is: true},
-		{Name: "crescentd", Is: true},
-		{Name: "dydxprotocold", Is: true},
-		{Name: "dymd", Is: true},
-		{Name: "evmosd", Is: true},
-		{Name: "fetchd", Is: true},
-		{Name: "gaiad", Is: true},
-		{Name: "initiad", Is: true},
-		{Name: "injectived", Is: true},
-		{Name: "junod", Is: true},
-		{Name: "kava", Is: true},
-		{Name: "kavad", Is: true},
-		{Name: "lavad", Is: true},
-		{Name: "mantrachaind", Is: true},
-		{Name: "mayanode", Is: true},
-		{Name: "neutrond", Is: true},
-		{Name: "nibid", Is: true},
-		{Name: "nobled", Is: true},
-		{Name: "osmosisd", Is: true},
-		{Name: "persistenceCore", Is: true},
-		{Name: "provenanced", Is: true},
-		{Name: "quicksilverd", Is: true},
-		{Name: "regen", Is: true},
-		{Name: "secretcli", Is: true},
-		{Name: "secretd", Is: true},
-		{Name: "seid", Is: true},
-		{Name: "sifnoded", Is: true},
-		{Name: "simd", Is: true},
-		{Name: "stargazed", Is: true},
-		{Name: "starsd", Is: true},
-		{Name: "strided", Is: true},
-		{Name: "terrad", Is: true},
-		{Name: "thornode", Is: true},
-		{Name: "umeed", Is: true},
-		{Name: "wasmd", Is: true},
-		{Name: "xplad", Is: true},
-		{Name: "zetacored", Is: true},
-	}, Slots: []uint16{44, 0, 0, 0, 3, 13, 6, 31, 41, 0, 4, 42, 0, 0, 0, 0, 36, 7, 0, 29, 38, 0, 0, 0, 0, 0, 5, 30, 34, 25, 0, 21, 27, 12, 14, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 1, 32, 0, 10, 0, 23, 0, 0, 11, 0, 0, 9, 0, 0, 0, 0, 0, 33, 0, 16, 39, 0, 0, 0, 0, 0, 17, 0, 0, 18, 0, 0, 0, 35, 0, 28, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 26, 0, 37, 0, 0, 0, 0, 0, 0, 22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 19, 0, 0, 15, 0, 0, 43, 2}}},
-	{Name: "credential-helpers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "!/usr/bin/gh auth git-credential", Is: true},
-		{Name: "!aws codecommit credential-helper $@", Is: true},
-		{Name: "!gh auth git-credential", Is: true},
-		{Name: "!glab auth git-credential", Is: true},
-		{Name: "cache", Is: true},
-		{Name: "libsecret", Is: true},
-		{Name: "manager", Is: true},
-		{Name: "manager-core", Is: true},
-		{Name: "osxkeychain", Is: true},
-		{Name: "wincred", Is: true},
-	}, Slots: []uint16{0, 0, 0, 1, 3, 5, 10, 0, 4, 0, 0, 0, 7, 0, 0, 0, 6, 0, 0, 0, 0, 2, 0, 0, 8, 0, 0, 0, 0, 9, 0, 0}}},
-	{Name: "downloaders", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "GET", Is: true},
-		{Name: "Invoke-WebRequest", Is: true},
-		{Name: "aria2c", Is: true},
-		{Name: "axel", Is: true},
-		{Name: "curl", Is: true},
-		{Name: "curlie", Is: true},
-		{Name: "delv", Is: true},
-		{Name: "dig", Is: true},
-		{Name: "drill", Is: true},
-		{Name: "elinks", Is: true},
-		{Name: "fetch", Is: true},
-		{Name: "finger", Is: true},
-		{Name: "ftp", Is: true},
-		{Name: "gopher", Is: true},
-		{Name: "host", Is: true},
-		{Name: "http", Is: true},
-		{Name: "httpie", Is: true},
-		{Name: "https", Is: true},
-		{Name: "irm", Is: true},
-		{Name: "iwr", Is: true},
-		{Name: "kdig", Is: true},
-		{Name: "lftp", Is: true},
-		{Name: "links", Is: true},
-		{Name: "lwp-download", Is: true},
-		{Name: "lwp-request", Is: true},
-		{Name: "lynx", Is: true},
-		{Name: "nc", Is: true},
-		{Name: "ncat", Is: true},
-		{Name: "netcat", Is: true},
-		{Name: "nslookup", Is: true},
-		{Name: "telnet", Is: true},
-		{Name: "tftp", Is: true},
-		{Name: "w3m", Is: true},
-		{Name: "wget", Is: true},
-		{Name: "wget2", Is: true},
-		{Name: "whois", Is: true},
-		{Name: "xh", Is: true},
-		{Name: "xhs", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 22, 0, 0, 0, 0, 26, 0, 34, 32, 0, 0, 27, 0, 0, 0, 21, 2, 5, 12, 9, 29, 0, 0, 0, 0, 0, 13, 16, 24, 14, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 36, 0, 0, 33, 0, 0, 0, 0, 0, 0, 19, 37, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 38, 0, 0, 0, 0, 0, 0, 0, 0, 17, 0, 4, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 35, 20, 18, 11, 0, 0, 0, 0, 0, 6, 0, 0, 25, 0, 23, 15, 0, 0, 0, 28, 7, 0, 0, 1, 30, 0, 0, 0, 0, 31, 0, 0}}},
-	{Name: "drop-in-folders", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "/etc/apt/apt.conf.d/", Is: true},
-		{Name: "/etc/apt/keyrings/", Is: true},
-		{Name: "/etc/apt/preferences.d/", Is: true},
-		{Name: "/etc/apt/sources.list.d/", Is: true},
-		{Name: "/etc/dnf/vars/", Is: true},
-		{Name: "/etc/logrotate.d/", Is: true},
-		{Name: "/etc/modprobe.d/", Is: true},
-		{Name: "/etc/modules-load.d/", Is: true},
-		{Name: "/etc/security/limits.d/", Is: true},
-		{Name: "/etc/sysctl.d/", Is: true},
-		{Name: "/etc/tmpfiles.d/", Is: true},
-		{Name: "/etc/yum.repos.d/", Is: true},
-	}, Slots: []uint16{11, 0, 0, 0, 0, 0, 0, 0, 4, 12, 0, 1, 2, 5, 0, 0, 8, 0, 10, 0, 3, 0, 0, 0, 0, 0, 7, 0, 0, 6, 0, 9}}},
-	{Name: "dumpers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "mariadb-dump", Is: true},
-		{Name: "mongodump", Is: true},
-		{Name: "mongoexport", Is: true},
-		{Name: "mysqldump", Is: true},
-		{Name: "pg_dump", Is: true},
-		{Name: "pg_dumpall", Is: true},
-		{Name: "redis-dump", Is: true},
-		{Name: "sqldump", Is: true},
-	}, Slots: []uint16{1, 2, 6, 0, 0, 3, 0, 5, 0, 8, 0, 0, 0, 7, 0, 4}}},
-	{Name: "editors", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "code", Is: true},
-		{Name: "emacs", Is: true},
-		{Name: "gedit", Is: true},
-		{Name: "nano", Is: true},
-		{Name: "nvim", Is: true},
-		{Name: "subl", Is: true},
-		{Name: "vi", Is: true},
-		{Name: "vim", Is: true},
-	}, Slots: []uint16{2, 7, 0, 0, 1, 0, 0, 8, 0, 0, 3, 5, 6, 0, 0, 4}}},
-	{Name: "embedded-databases", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "clickhouse-local", Is: true},
-		{Name: "cqlsh", Is: true},
-		{Name: "datasette", Is: true},
-		{Name: "dsq", Is: true},
-		{Name: "duckdb", Is: true},
-		{Name: "h2", Is: true},
-		{Name: "litecli", Is: true},
-		{Name: "octosql", Is: true},
-		{Name: "q", Is: true},
-		{Name: "sqlite", Is: true},
-		{Name: "sqlite-utils", Is: true},
-		{Name: "sqlite3", Is: true},
-		{Name: "textql", Is: true},
-		{Name: "trdsql", Is: true},
-	}, Slots: []uint16{14, 0, 5, 4, 12, 10, 11, 1, 13, 0, 0, 0, 0, 7, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9, 0, 8, 6}}},
-	{Name: "file-finders", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "fd", Is: true},
-		{Name: "fdfind", Is: true},
-		{Name: "find", Is: true},
-	}, Slots: []uint16{0, 0, 3, 0, 2, 0, 0, 1}}},
-	{Name: "file-runners", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: ".", Is: true},
-		{Name: "Rscript", Is: true},
-		{Name: "ash", Is: true},
-		{Name: "bash", Is: true},
-		{Name: "bun", Is: true},
-		{Name: "csh", Is: true},
-		{Name: "dash", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "fish", Is: true},
-		{Name: "ipython", Is: true},
-		{Name: "ksh", Is: true},
-		{Name: "lua", Is: true},
-		{Name: "mksh", Is: true},
-		{Name: "node", Is: true},
-		{Name: "nodejs", Is: true},
-		{Name: "osascript", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "php", Is: true},
-		{Name: "powershell", Is: true},
-		{Name: "pwsh", Is: true},
-		{Name: "pypy", Is: true},
-		{Name: "pypy3", Is: true},
-		{Name: "python", Is: true},
-		{Name: "python2", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "python3.10", Is: true},
-		{Name: "python3.11", Is: true},
-		{Name: "python3.12", Is: true},
-		{Name: "python3.13", Is: true},
-		{Name: "python3.14", Is: true},
-		{Name: "python3.8", Is: true},
-		{Name: "python3.9", Is: true},
-		{Name: "rbash", Is: true},
-		{Name: "ruby", Is: true},
-		{Name: "sh", Is: true},
-		{Name: "source", Is: true},
-		{Name: "tcsh", Is: true},
-		{Name: "ts-node", Is: true},
-		{Name: "tsx", Is: true},
-		{Name: "zsh", Is: true},
-	}, Slots: []uint16{0, 6, 0, 0, 0, 28, 0, 0, 0, 0, 22, 0, 0, 14, 0, 33, 0, 8, 0, 30, 0, 0, 0, 23, 39, 0, 2, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 25, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 0, 0, 21, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 16, 0, 27, 32, 34, 0, 0, 0, 0, 0, 0, 0, 10, 40, 17, 19, 36, 0, 0, 0, 35, 26, 0, 12, 15, 9, 0, 0, 0, 38, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 13, 29, 37, 7, 0, 0, 0, 0, 5, 0, 0, 0, 0, 3}}},
-	{Name: "filters-by-program", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "awk", Is: true},
-		{Name: "egrep", Is: true},
-		{Name: "fgrep", Is: true},
-		{Name: "gawk", Is: true},
-		{Name: "grep", Is: true},
-		{Name: "jq", Is: true},
-		{Name: "mawk", Is: true},
-		{Name: "rg", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "yq", Is: true},
-	}, Slots: []uint16{2, 0, 0, 0, 6, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 9, 0, 3, 8, 0, 0, 0, 0, 0, 0, 7, 1, 10}}},
-	{Name: "filters-with-programs", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "awk", Is: true},
-		{Name: "gawk", Is: true},
-		{Name: "gsed", Is: true},
-		{Name: "jq", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "yq", Is: true},
-	}, Slots: []uint16{7, 0, 0, 6, 4, 0, 0, 2, 5, 0, 0, 0, 0, 0, 1, 3}}},
-	{Name: "folder-searchers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "ack", Is: true},
-		{Name: "ag", Is: true},
-		{Name: "rg", Is: true},
-	}, Slots: []uint16{0, 2, 1, 0, 0, 0, 3, 0}}},
-	{Name: "git-hosts", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "gh", Is: true},
-		{Name: "glab", Is: true},
-	}, Slots: []uint16{0, 2, 1, 0}}},
-	{Name: "git-programs", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bat", Is: true},
-		{Name: "cache", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "code", Is: true},
-		{Name: "codium", Is: true},
-		{Name: "delta", Is: true},
-		{Name: "diff-so-fancy", Is: true},
-		{Name: "emacs", Is: true},
-		{Name: "emacsclient", Is: true},
-		{Name: "false", Is: true},
-		{Name: "git-lfs", Is: true},
-		{Name: "helix", Is: true},
-		{Name: "hx", Is: true},
-		{Name: "idea", Is: true},
-		{Name: "less", Is: true},
-		{Name: "libsecret", Is: true},
-		{Name: "manager", Is: true},
-		{Name: "manager-core", Is: true},
-		{Name: "mate", Is: true},
-		{Name: "meld", Is: true},
-		{Name: "micro", Is: true},
-		{Name: "more", Is: true},
-		{Name: "most", Is: true},
-		{Name: "nano", Is: true},
-		{Name: "nbstripout", Is: true},
-		{Name: "nvim", Is: true},
-		{Name: "osxkeychain", Is: true},
-		{Name: "ssh", Is: true},
-		{Name: "store", Is: true},
-		{Name: "subl", Is: true},
-		{Name: "true", Is: true},
-		{Name: "vi", Is: true},
-		{Name: "vim", Is: true},
-		{Name: "vimdiff", Is: true},
-		{Name: "wincred", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 3, 12, 0, 0, 26, 0, 0, 0, 25, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 14, 0, 34, 0, 0, 0, 0, 6, 0, 0, 0, 11, 0, 0, 1, 0, 0, 0, 0, 0, 29, 20, 0, 0, 23, 0, 0, 0, 0, 7, 15, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 19, 0, 0, 0, 17, 0, 0, 9, 24, 28, 0, 0, 0, 0, 5, 0, 10, 18, 0, 0, 0, 0, 0, 0, 8, 22, 32, 0, 0, 2, 31, 35, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 33, 0, 0, 0, 30, 0, 13, 27, 0}}},
-	{Name: "glob-programs", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bash", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "chmod", Is: true},
-		{Name: "chown", Is: true},
-		{Name: "curl", Is: true},
-		{Name: "dd", Is: true},
-		{Name: "mkfs", Is: true},
-		{Name: "rm", Is: true},
-		{Name: "sh", Is: true},
-		{Name: "shred", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 4, 2, 8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 6, 10, 0, 0, 0, 0, 5, 0, 0, 9, 1}}},
-	{Name: "greps", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "egrep", Is: true},
-		{Name: "fgrep", Is: true},
-		{Name: "grep", Is: true},
-	}, Slots: []uint16{1, 3, 0, 0, 0, 2, 0, 0}}},
-	{Name: "http-clients", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "Invoke-RestMethod", Is: true},
-		{Name: "Invoke-WebRequest", Is: true},
-		{Name: "curl", Is: true},
-		{Name: "curlie", Is: true},
-		{Name: "http", Is: true},
-		{Name: "httpie", Is: true},
-		{Name: "https", Is: true},
-		{Name: "hurl", Is: true},
-		{Name: "irm", Is: true},
-		{Name: "iwr", Is: true},
-		{Name: "restish", Is: true},
-		{Name: "wget", Is: true},
-		{Name: "xh", Is: true},
-		{Name: "xhs", Is: true},
-	}, Slots: []uint16{0, 10, 7, 1, 0, 5, 0, 0, 0, 4, 14, 0, 0, 0, 0, 0, 8, 0, 12, 6, 0, 0, 0, 0, 0, 11, 0, 2, 3, 9, 13, 0}}},
-	{Name: "httpies", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "http", Is: true},
-		{Name: "httpie", Is: true},
-		{Name: "https", Is: true},
-		{Name: "xh", Is: true},
-		{Name: "xhs", Is: true},
-	}, Slots: []uint16{0, 0, 3, 2, 0, 1, 0, 0, 0, 0, 5, 0, 0, 4, 0, 0}}},
-	{Name: "in-place-filters", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "gsed", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "yq", Is: true},
-	}, Slots: []uint16{2, 0, 0, 3, 0, 0, 1, 4}}},
-	{Name: "installers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "https://astral.sh/ruff/", Is: true},
-		{Name: "https://astral.sh/uv/", Is: true},
-		{Name: "https://buf.build/", Is: true},
-		{Name: "https://bun.sh/install", Is: true},
-		{Name: "https://deno.land/install.sh", Is: true},
-		{Name: "https://get.docker.com", Is: true},
-		{Name: "https://get.k3s.io", Is: true},
-		{Name: "https://get.pnpm.io/", Is: true},
-		{Name: "https://github.com/golangci/golangci-lint/raw/", Is: true},
-		{Name: "https://golangci-lint.run/install.sh", Is: true},
-		{Name: "https://install.goreleaser.com/github.com/golangci/", Is: true},
-		{Name: "https://install.python-poetry.org", Is: true},
-		{Name: "https://mise.run", Is: true},
-		{Name: "https://raw.githubusercontent.com/Homebrew/install/", Is: true},
-		{Name: "https://raw.githubusercontent.com/anchore/", Is: true},
-		{Name: "https://raw.githubusercontent.com/aquasecurity/trivy/", Is: true},
-		{Name: "https://raw.githubusercontent.com/golangci/golangci-lint/", Is: true},
-		{Name: "https://raw.githubusercontent.com/helm/helm/", Is: true},
-		{Name: "https://raw.githubusercontent.com/nvm-sh/nvm/", Is: true},
-		{Name: "https://sh.rustup.rs", Is: true},
-		{Name: "https://taskfile.dev/install.sh", Is: true},
-	}, Slots: []uint16{0, 21, 5, 0, 9, 0, 0, 0, 0, 0, 0, 6, 12, 0, 0, 0, 0, 19, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 16, 10, 14, 20, 0, 3, 18, 0, 0, 0, 1, 4, 17, 0, 0, 0, 0, 8, 7, 11, 0, 0, 0, 0, 2, 0, 13, 0, 0, 0, 0, 0, 0, 0, 0}}},
-	{Name: "instruction-objects", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "alarms", Is: true},
-		{Name: "alerts", Is: true},
-		{Name: "antivirus", Is: true},
-		{Name: "approval", Is: true},
-		{Name: "approvals", Is: true},
-		{Name: "audit", Is: true},
-		{Name: "authentication", Is: true},
-		{Name: "backup", Is: true},
-		{Name: "backups", Is: true},
-		{Name: "balance", Is: true},
-		{Name: "btc", Is: true},
-		{Name: "bucket", Is: true},
-		{Name: "database", Is: true},
-		{Name: "databases", Is: true},
-		{Name: "dollars", Is: true},
-		{Name: "encryption", Is: true},
-		{Name: "eth", Is: true},
-		{Name: "firewall", Is: true},
-		{Name: "funds", Is: true},
-		{Name: "invoice", Is: true},
-		{Name: "invoices", Is: true},
-		{Name: "logging", Is: true},
-		{Name: "logs", Is: true},
-		{Name: "mfa", Is: true},
-		{Name: "money", Is: true},
-		{Name: "monitoring", Is: true},
-		{Name: "protection", Is: true},
-		{Name: "records", Is: true},
-		{Name: "salaries", Is: true},
-		{Name: "salary", Is: true},
-		{Name: "supplier", Is: true},
-		{Name: "table", Is: true},
-		{Name: "tables", Is: true},
-		{Name: "two-factor", Is: true},
-		{Name: "usd", Is: true},
-		{Name: "usdc", Is: true},
-		{Name: "vendor", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 23, 19, 35, 31, 0, 1, 0, 0, 0, 0, 20, 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 22, 0, 0, 0, 0, 29, 15, 0, 4, 34, 6, 0, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 13, 0, 0, 0, 0, 0, 2, 0, 0, 24, 0, 30, 9, 33, 3, 26, 0, 0, 0, 0, 0, 0, 0, 5, 25, 0, 0, 37, 0, 0, 0, 0, 0, 21, 0, 0, 0, 0, 0, 8, 11, 7, 32, 0, 0, 0, 0, 0, 0, 0, 0, 10, 36, 0, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 0, 27, 0, 17, 0, 0, 0}}},
-	{Name: "instruction-verbs", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "deactivate", Is: true},
-		{Name: "delete", Is: true},
-		{Name: "deploy", Is: true},
-		{Name: "destroy", Is: true},
-		{Name: "disable", Is: true},
-		{Name: "email", Is: true},
-		{Name: "erase", Is: true},
-		{Name: "forward", Is: true},
-		{Name: "publish", Is: true},
-		{Name: "purge", Is: true},
-		{Name: "release", Is: true},
-		{Name: "remove", Is: true},
-		{Name: "revoke", Is: true},
-		{Name: "send", Is: true},
-		{Name: "wipe", Is: true},
-	}, Slots: []uint16{0, 0, 0, 5, 10, 4, 15, 6, 9, 0, 2, 0, 0, 0, 0, 14, 0, 0, 0, 1, 13, 7, 0, 0, 0, 0, 8, 0, 0, 12, 3, 11}}},
-	{Name: "instruction-verbs-of", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "drop", Is: true},
-		{Name: "pay", Is: true},
-		{Name: "switch", Is: true},
-		{Name: "transfer", Is: true},
-		{Name: "turn", Is: true},
-		{Name: "wire", Is: true},
-	}, Slots: []uint16{0, 3, 0, 0, 0, 0, 4, 0, 6, 2, 5, 0, 1, 0, 0, 0}}},
-	{Name: "instruction-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "a", Is: true},
-		{Name: "all", Is: true},
-		{Name: "an", Is: true},
-		{Name: "any", Is: true},
-		{Name: "each", Is: true},
-		{Name: "every", Is: true},
-		{Name: "everything", Is: true},
-		{Name: "for", Is: true},
-		{Name: "from", Is: true},
-		{Name: "her", Is: true},
-		{Name: "his", Is: true},
-		{Name: "my", Is: true},
-		{Name: "of", Is: true},
-		{Name: "off", Is: true},
-		{Name: "on", Is: true},
-		{Name: "our", Is: true},
-		{Name: "out", Is: true},
-		{Name: "that", Is: true},
-		{Name: "the", Is: true},
-		{Name: "their", Is: true},
-		{Name: "these", Is: true},
-		{Name: "this", Is: true},
-		{Name: "those", Is: true},
-		{Name: "to", Is: true},
-	}, Slots: []uint16{0, 22, 0, 0, 2, 6, 0, 0, 21, 0, 14, 11, 10, 4, 0, 0, 8, 15, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 19, 0, 0, 17, 7, 0, 0, 0, 24, 0, 3, 20, 5, 13, 23, 0, 1, 18, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0}}},
-	{Name: "interpreters", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "Rscript", Is: true},
-		{Name: "ash", Is: true},
-		{Name: "bash", Is: true},
-		{Name: "bun", Is: true},
-		{Name: "csh", Is: true},
-		{Name: "dash", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "fish", Is: true},
-		{Name: "ipython", Is: true},
-		{Name: "ksh", Is: true},
-		{Name: "lua", Is: true},
-		{Name: "mksh", Is: true},
-		{Name: "node", Is: true},
-		{Name: "nodejs", Is: true},
-		{Name: "osascript", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "php", Is: true},
-		{Name: "powershell", Is: true},
-		{Name: "pwsh", Is: true},
-		{Name: "pypy", Is: true},
-		{Name: "pypy3", Is: true},
-		{Name: "python", Is: true},
-		{Name: "python2", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "python3.10", Is: true},
-		{Name: "python3.11", Is: true},
-		{Name: "python3.12", Is: true},
-		{Name: "python3.13", Is: true},
-		{Name: "python3.14", Is: true},
-		{Name: "python3.8", Is: true},
-		{Name: "python3.9", Is: true},
-		{Name: "rbash", Is: true},
-		{Name: "ruby", Is: true},
-		{Name: "sh", Is: true},
-		{Name: "tcsh", Is: true},
-		{Name: "ts-node", Is: true},
-		{Name: "tsx", Is: true},
-		{Name: "zsh", Is: true},
-	}, Slots: []uint16{0, 5, 0, 0, 0, 27, 0, 0, 0, 0, 21, 0, 0, 13, 0, 32, 0, 7, 0, 29, 0, 0, 0, 22, 37, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 19, 24, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30, 0, 0, 20, 0, 23, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 15, 0, 26, 31, 33, 0, 0, 0, 0, 0, 0, 0, 9, 38, 16, 18, 0, 0, 0, 0, 34, 25, 0, 11, 14, 8, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 28, 35, 6, 0, 0, 0, 0, 4, 0, 0, 0, 0, 2}}},
-	{Name: "jqs", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "gojq", Is: true},
-		{Name: "jq", Is: true},
-		{Name: "yq", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 2, 0, 1, 3}}},
-	{Name: "js-pm", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bun", Is: true},
-		{Name: "npm", Is: true},
-		{Name: "pnpm", Is: true},
-		{Name: "yarn", Is: true},
-	}, Slots: []uint16{0, 0, 1, 2, 3, 4, 0, 0}}},
-	{Name: "kernel-limits", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "fs.file-max", Is: true},
-		{Name: "fs.inotify.*", Is: true},
-		{Name: "fs.nr_open", Is: true},
-		{Name: "net.core.somaxconn", Is: true},
-		{Name: "vm.max_map_count", Is: true},
-	}, Slots: []uint16{0, 5, 0, 0, 0, 1, 2, 4, 0, 3, 0, 0, 0, 0, 0, 0}}},
-	{Name: "kube", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "k", Is: true},
-		{Name: "k3s", Is: true},
-		{Name: "kubecolor", Is: true},
-		{Name: "kubectl", Is: true},
-		{Name: "microk8s.kubectl", Is: true},
-		{Name: "oc", Is: true},
-	}, Slots: []uint16{0, 5, 0, 0, 0, 0, 0, 6, 2, 4, 1, 0, 0, 0, 0, 3}}},
-	{Name: "languages-with-brace-lists", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "c", Is: true},
-		{Name: "csharp", Is: true},
-		{Name: "go", Is: true},
-		{Name: "java", Is: true},
-		{Name: "lua", Is: true},
-	}, Slots: []uint16{0, 5, 1, 2, 0, 4, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0}}},
-	{Name: "languages-with-chains", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "csharp", Is: true},
-		{Name: "rust", Is: true},
-		{Name: "swift", Is: true},
-	}, Slots: []uint16{3, 0, 1, 0, 0, 0, 0, 2}}},
-	{Name: "languages-with-char-lists", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "c", Is: true},
-		{Name: "csharp", Is: true},
-		{Name: "go", Is: true},
-		{Name: "java", Is: true},
-	}, Slots: []uint16{0, 0, 1, 2, 3, 4, 0, 0}}},
-	{Name: "languages-with-dollars", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "dart", Is: true},
-		{Name: "groovy", Is: true},
-		{Name: "julia", Is: true},
-		{Name: "kotlin", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "php", Is: true},
-		{Name: "raku", Is: true},
-		{Name: "scala", Is: true},
-		{Name: "tcl", Is: true},
-	}, Slots: []uint16{7, 0, 0, 0, 9, 0, 0, 0, 1, 0, 3, 0, 4, 0, 0, 2, 6, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 8, 0, 0}}},
-	{Name: "languages-with-loops-over-parts", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "python", Is: true},
-	}, Slots: []uint16{0, 1}}},
-	{Name: "languages-with-powers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "haskell", Is: true},
-		{Name: "julia", Is: true},
-		{Name: "lua", Is: true},
-		{Name: "ocaml", Is: true},
-		{Name: "octave", Is: true},
-		{Name: "r", Is: true},
-		{Name: "scala", Is: true},
-	}, Slots: []uint16{0, 3, 0, 4, 0, 6, 0, 1, 0, 0, 2, 0, 0, 5, 7, 0}}},
-	{Name: "lisps", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bb", Is: true},
-		{Name: "chibi-scheme", Is: true},
-		{Name: "clisp", Is: true},
-		{Name: "clj", Is: true},
-		{Name: "clojure", Is: true},
-		{Name: "duckdb-wasm", Is: true},
-		{Name: "ecl", Is: true},
-		{Name: "factor", Is: true},
-		{Name: "fennel", Is: true},
-		{Name: "fsi", Is: true},
-		{Name: "gnuplot", Is: true},
-		{Name: "gosh", Is: true},
-		{Name: "gp", Is: true},
-		{Name: "gst", Is: true},
-		{Name: "guile", Is: true},
-		{Name: "hy", Is: true},
-		{Name: "janet", Is: true},
-		{Name: "jjs", Is: true},
-		{Name: "jrunscript", Is: true},
-		{Name: "maxima", Is: true},
-		{Name: "mit-scheme", Is: true},
-		{Name: "newlisp", Is: true},
-		{Name: "picolisp", Is: true},
-		{Name: "pike", Is: true},
-		{Name: "racket", Is: true},
-		{Name: "sbcl", Is: true},
-		{Name: "scheme", Is: true},
-		{Name: "scilab", Is: true},
-		{Name: "slsh", Is: true},
-		{Name: "sqlite-utils", Is: true},
-		{Name: "tinyscheme", Is: true},
-		{Name: "wolframscript", Is: true},
-		{Name: "yorick", Is: true},
-	}, Slots: []uint16{0, 0, 27, 0, 0, 1, 0, 0, 0, 29, 0, 0, 0, 0, 0, 26, 0, 0, 20, 0, 0, 10, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0, 23, 0, 0, 0, 0, 28, 8, 30, 0, 9, 0, 0, 0, 0, 0, 21, 0, 22, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 14, 13, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 0, 0, 7, 4, 31, 0, 15, 25, 6, 33, 0, 0, 0, 3, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 19, 16, 0, 0, 0, 0, 0, 2, 32, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}},
-	{Name: "local-stores", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "convex", Is: true},
-		{Name: "supabase", Is: true},
-		{Name: "wrangler", Is: true},
-	}, Slots: []uint16{3, 0, 1, 0, 0, 0, 0, 2}}},
-	{Name: "localclusters", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "ctlptl", Is: true},
-		{Name: "k3d", Is: true},
-		{Name: "kind", Is: true},
-		{Name: "minikube", Is: true},
-	}, Slots: []uint16{0, 0, 0, 3, 0, 2, 1, 4}}},
-	{Name: "long-options-with-one-dash", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "consul", Is: true},
-		{Name: "go", Is: true},
-		{Name: "java", Is: true},
-		{Name: "nomad", Is: true},
-		{Name: "packer", Is: true},
-		{Name: "terraform", Is: true},
-		{Name: "terragrunt", Is: true},
-		{Name: "tofu", Is: true},
-		{Name: "vault", Is: true},
-	}, Slots: []uint16{0, 7, 0, 0, 0, 3, 0, 0, 4, 8, 0, 2, 0, 0, 0, 9, 0, 1, 0, 0, 0, 0, 0, 5, 6, 0, 0, 0, 0, 0, 0, 0}}},
-	{Name: "machine-searchers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "locate", Is: true},
-		{Name: "mdfind", Is: true},
-	}, Slots: []uint16{2, 0, 0, 1}}},
-	{Name: "makes", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "gmake", Is: true},
-		{Name: "make", Is: true},
-		{Name: "ninja", Is: true},
-	}, Slots: []uint16{0, 0, 0, 3, 1, 0, 0, 2}}},
-	{Name: "moving-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "approve", Is: true},
-		{Name: "bridge", Is: true},
-		{Name: "deposit", Is: true},
-		{Name: "fund", Is: true},
-		{Name: "redeem", Is: true},
-		{Name: "send", Is: true},
-		{Name: "sign", Is: true},
-		{Name: "spend-request", Is: true},
-		{Name: "stake", Is: true},
-		{Name: "transfer", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 7, 0, 10, 0, 0, 9, 0, 0, 0, 0, 4, 6, 2, 0, 0, 0, 0, 3, 5, 8, 0, 0, 1, 0, 0, 0, 0, 0}}},
-	{Name: "netclients", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "aws", Is: true},
-		{Name: "az", Is: true},
-		{Name: "curl", Is: true},
-		{Name: "curlie", Is: true},
-		{Name: "ftp", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "grpcurl", Is: true},
-		{Name: "gsutil", Is: true},
-		{Name: "http", Is: true},
-		{Name: "https", Is: true},
-		{Name: "kafkacat", Is: true},
-		{Name: "kcat", Is: true},
-		{Name: "lftp", Is: true},
-		{Name: "mail", Is: true},
-		{Name: "mailx", Is: true},
-		{Name: "mc", Is: true},
-		{Name: "msmtp", Is: true},
-		{Name: "mutt", Is: true},
-		{Name: "nc", Is: true},
-		{Name: "ncat", Is: true},
-		{Name: "ncftp", Is: true},
-		{Name: "ncftpput", Is: true},
-		{Name: "neomutt", Is: true},
-		{Name: "netcat", Is: true},
-		{Name: "rclone", Is: true},
-		{Name: "rsync", Is: true},
-		{Name: "s-nail", Is: true},
-		{Name: "s3cmd", Is: true},
-		{Name: "scp", Is: true},
-		{Name: "sendmail", Is: true},
-		{Name: "sftp", Is: true},
-		{Name: "socat", Is: true},
-		{Name: "ssh", Is: true},
-		{Name: "swaks", Is: true},
-		{Name: "telnet", Is: true},
-		{Name: "tftp", Is: true},
-		{Name: "websocat", Is: true},
-		{Name: "wget", Is: true},
-		{Name: "wscat", Is: true},
-		{Name: "xh", Is: true},
-	}, Slots: []uint16{34, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 13, 0, 0, 0, 0, 0, 38, 36, 0, 0, 19, 0, 0, 0, 0, 3, 24, 27, 0, 0, 0, 0, 0, 11, 0, 5, 9, 0, 31, 0, 0, 0, 0, 0, 14, 0, 0, 0, 25, 6, 0, 0, 1, 18, 30, 0, 0, 0, 0, 22, 12, 37, 40, 0, 0, 0, 0, 0, 0, 0, 0, 28, 32, 23, 0, 0, 0, 0, 17, 33, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 39, 2, 10, 15, 0, 0, 0, 0, 4, 26, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 29, 0, 0, 0, 35, 7, 0}}},
-	{Name: "nodes", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bun", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "node", Is: true},
-		{Name: "nodejs", Is: true},
-		{Name: "ts-node", Is: true},
-		{Name: "tsx", Is: true},
-	}, Slots: []uint16{0, 2, 4, 0, 0, 0, 0, 5, 6, 0, 1, 0, 0, 3, 0, 0}}},
-	{Name: "number-makers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "awk", Is: true},
-		{Name: "base64", Is: true},
-		{Name: "bc", Is: true},
-		{Name: "bun", Is: true},
-		{Name: "dc", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "elixir", Is: true},
-		{Name: "erl", Is: true},
-		{Name: "expr", Is: true},
-		{Name: "factor", Is: true},
-		{Name: "gawk", Is: true},
-		{Name: "ghci", Is: true},
-		{Name: "gsed", Is: true},
-		{Name: "hexdump", Is: true},
-		{Name: "jshell", Is: true},
-		{Name: "julia", Is: true},
-		{Name: "lua", Is: true},
-		{Name: "mawk", Is: true},
-		{Name: "node", Is: true},
-		{Name: "numfmt", Is: true},
-		{Name: "ocaml", Is: true},
-		{Name: "od", Is: true},
-		{Name: "openssl", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "php", Is: true},
-		{Name: "printf", Is: true},
-		{Name: "python", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "raku", Is: true},
-		{Name: "rev", Is: true},
-		{Name: "ruby", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "seq", Is: true},
-		{Name: "tr", Is: true},
-		{Name: "xxd", Is: true},
-	}, Slots: []uint16{0, 0, 0, 34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 19, 22, 0, 0, 6, 0, 0, 0, 0, 0, 27, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 10, 12, 0, 0, 7, 26, 28, 35, 9, 25, 5, 14, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 33, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0, 16, 0, 0, 31, 8, 0, 0, 0, 30, 21, 32, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 29, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 0, 0, 23, 3, 0, 0, 0, 20, 0, 0, 15, 4, 0, 0, 18, 0, 0}}},
-	{Name: "object-stores", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "aws", Is: true},
-		{Name: "az", Is: true},
-		{Name: "b2", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "gsutil", Is: true},
-		{Name: "mc", Is: true},
-		{Name: "rclone", Is: true},
-		{Name: "s3cmd", Is: true},
-		{Name: "s5cmd", Is: true},
-	}, Slots: []uint16{0, 6, 2, 0, 0, 0, 0, 0, 0, 8, 0, 5, 0, 0, 0, 0, 0, 0, 7, 4, 0, 3, 1, 0, 0, 0, 0, 9, 0, 0, 0, 0}}},
-	{Name: "package-manager-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "access", Is: true},
-		{Name: "add", Is: true},
-		{Name: "approve", Is: true},
-		{Name: "audit", Is: true},
-		{Name: "bin", Is: true},
-		{Name: "bugs", Is: true},
-		{Name: "build", Is: true},
-		{Name: "c", Is: true},
-		{Name: "cache", Is: true},
-		{Name: "ci", Is: true},
-		{Name: "completion", Is: true},
-		{Name: "config", Is: true},
-		{Name: "constraints", Is: true},
-		{Name: "create", Is: true},
-		{Name: "dedupe", Is: true},
-		{Name: "deploy", Is: true},
-		{Name: "deprecate", Is: true},
-		{Name: "dlx", Is: true},
-		{Name: "docs", Is: true},
-		{Name: "doctor", Is: true},
-		{Name: "edit", Is: true},
-		{Name: "env", Is: true},
-		{Name: "exec", Is: true},
-		{Name: "explore", Is: true},
-		{Name: "fetch", Is: true},
-		{Name: "find-dupes", Is: true},
-		{Name: "fund", Is: true},
-		{Name: "get", Is: true},
-		{Name: "global", Is: true},
-		{Name: "help", Is: true},
-		{Name: "i", Is: true},
-		{Name: "import", Is: true},
-		{Name: "info", Is: true},
-		{Name: "init", Is: true},
-		{Name: "install", Is: true},
-		{Name: "licenses", Is: true},
-		{Name: "link", Is: true},
-		{Name: "list", Is: true},
-		{Name: "ln", Is: true},
-		{Name: "login", Is: true},
-		{Name: "logout", Is: true},
-		{Name: "ls", Is: true},
-		{Name: "m", Is: true},
-		{Name: "node", Is: true},
-		{Name: "npm", Is: true},
-		{Name: "outdated", Is: true},
-		{Name: "owner", Is: true},
-		{Name: "pack", Is: true},
-		{Name: "patch", Is: true},
-		{Name: "ping", Is: true},
-		{Name: "pkg", Is: true},
-		{Name: "plugin", Is: true},
-		{Name: "plugins", Is: true},
-		{Name: "pm", Is: true},
-		{Name: "profile", Is: true},
-		{Name: "prune", Is: true},
-		{Name: "publish", Is: true},
-		{Name: "query", Is: true},
-		{Name: "r", Is: true},
-		{Name: "rb", Is: true},
-		{Name: "rebuild", Is: true},
-		{Name: "recursive", Is: true},
-		{Name: "remove", Is: true},
-		{Name: "repl", Is: true},
-		{Name: "repo", Is: true},
-		{Name: "restart", Is: true},
-		{Name: "rm", Is: true},
-		{Name: "root", Is: true},
-		{Name: "run", Is: true},
-		{Name: "sbom", Is: true},
-		{Name: "search", Is: true},
-		{Name: "server", Is: true},
-		{Name: "set", Is: true},
-		{Name: "setup", Is: true},
-		{Name: "shrinkwrap", Is: true},
-		{Name: "star", Is: true},
-		{Name: "start", Is: true},
-		{Name: "stop", Is: true},
-		{Name: "store", Is: true},
-		{Name: "t", Is: true},
-		{Name: "team", Is: true},
-		{Name: "test", Is: true},
-		{Name: "token", Is: true},
-		{Name: "tst", Is: true},
-		{Name: "un", Is: true},
-		{Name: "uninstall", Is: true},
-		{Name: "unlink", Is: true},
-		{Name: "unpublish", Is: true},
-		{Name: "up", Is: true},
-		{Name: "update", Is: true},
-		{Name: "upgrade", Is: true},
-		{Name: "upgrade-interactive", Is: true},
-		{Name: "version", Is: true},
-		{Name: "view", Is: true},
-		{Name: "whoami", Is: true},
-		{Name: "why", Is: true},
-		{Name: "workspace", Is: true},
-		{Name: "workspaces", Is: true},
-		{Name: "x", Is: true},
-	}, Slots: []uint16{0, 0, 0, 73, 0, 33, 0, 0, 57, 0, 0, 0, 81, 44, 0, 0, 70, 0, 20, 0, 0, 59, 0, 0, 0, 0, 0, 0, 0, 0, 0, 98, 89, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 53, 0, 0, 79, 0, 0, 51, 40, 83, 0, 0, 74, 0, 0, 96, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 75, 68, 95, 0, 0, 0, 0, 0, 84, 0, 26, 27, 0, 0, 8, 87, 0, 60, 92, 28, 0, 0, 85, 0, 23, 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 37, 0, 0, 0, 0, 0, 0, 0, 76, 6, 34, 2, 90, 0, 62, 43, 91, 52, 0, 0, 0, 16, 0, 0, 38, 0, 0, 0, 0, 0, 99, 0, 50, 0, 13, 0, 0, 0, 0, 61, 21, 0, 0, 0, 36, 0, 93, 0, 86, 45, 0, 0, 65, 0, 0, 35, 0, 0, 7, 80, 0, 54, 11, 4, 49, 71, 0, 0, 0, 29, 0, 0, 0, 0, 0, 22, 0, 97, 0, 0, 0, 3, 0, 0, 0, 5, 15, 0, 0, 0, 0, 31, 0, 0, 12, 0, 0, 69, 0, 0, 46, 0, 0, 0, 88, 19, 72, 32, 47, 0, 0, 0, 0, 0, 0, 0, 0, 0, 77, 48, 10, 0, 25, 58, 9, 64, 78, 42, 67, 82, 1, 41, 66, 55, 18, 0, 0, 0, 0, 0, 0, 0, 56, 94, 0, 30, 0, 0, 63, 0, 39}}},
-	{Name: "packed-ends", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: ".jar", Is: true},
-		{Name: ".pex", Is: true},
-		{Name: ".phar", Is: true},
-		{Name: ".pyz", Is: true},
-	}, Slots: []uint16{3, 0, 0, 0, 4, 0, 1, 2}}},
-	{Name: "packed-parts", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "-all", Is: true},
-		{Name: "-cli", Is: true},
-		{Name: "-commandline", Is: true},
-		{Name: "-core", Is: true},
-		{Name: "-standalone", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 2, 1, 3, 0, 0, 5}}},
-	{Name: "packed-scripts", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "k3s-uninstall.sh", Is: true},
-		{Name: "kafka-acls.sh", Is: true},
-		{Name: "kafka-configs.sh", Is: true},
-		{Name: "kafka-consumer-groups.sh", Is: true},
-		{Name: "kafka-delete-records.sh", Is: true},
-		{Name: "kafka-reassign-partitions.sh", Is: true},
-		{Name: "kafka-server-stop.sh", Is: true},
-		{Name: "kafka-storage.sh", Is: true},
-		{Name: "kafka-streams-application-reset.sh", Is: true},
-		{Name: "kafka-topics.sh", Is: true},
-		{Name: "rke2-uninstall.sh", Is: true},
-		{Name: "rmlint.sh", Is: true},
-		{Name: "zkCli.sh", Is: true},
-		{Name: "zookeeper-shell.sh", Is: true},
-	}, Slots: []uint16{0, 10, 0, 0, 0, 6, 2, 11, 0, 0, 0, 7, 1, 3, 9, 0, 0, 0, 8, 0, 0, 13, 0, 14, 4, 5, 12, 0, 0, 0, 0, 0}}},
-	{Name: "packers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "7z", Is: true},
-		{Name: "7za", Is: true},
-		{Name: "7zz", Is: true},
-		{Name: "age", Is: true},
-		{Name: "ar", Is: true},
-		{Name: "brotli", Is: true},
-		{Name: "bsdtar", Is: true},
-		{Name: "bzip2", Is: true},
-		{Name: "compress", Is: true},
-		{Name: "cpio", Is: true},
-		{Name: "gpg", Is: true},
-		{Name: "gtar", Is: true},
-		{Name: "gzip", Is: true},
-		{Name: "lz4", Is: true},
-		{Name: "lzma", Is: true},
-		{Name: "lzop", Is: true},
-		{Name: "openssl", Is: true},
-		{Name: "pax", Is: true},
-		{Name: "pbzip2", Is: true},
-		{Name: "pigz", Is: true},
-		{Name: "rar", Is: true},
-		{Name: "shar", Is: true},
-		{Name: "tar", Is: true},
-		{Name: "xz", Is: true},
-		{Name: "zip", Is: true},
-		{Name: "zstd", Is: true},
-	}, Slots: []uint16{0, 7, 0, 0, 0, 12, 0, 24, 0, 0, 0, 0, 0, 9, 22, 0, 0, 0, 8, 0, 0, 0, 10, 0, 0, 0, 0, 0, 4, 6, 0, 2, 0, 0, 0, 0, 1, 19, 0, 0, 0, 0, 21, 26, 0, 0, 0, 20, 0, 15, 17, 0, 25, 13, 14, 18, 0, 0, 3, 5, 16, 23, 0, 11}}},
-	{Name: "pay-services", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "adyen", Is: true},
-		{Name: "airwallex", Is: true},
-		{Name: "alpaca", Is: true},
-		{Name: "authorizenet", Is: true},
-		{Name: "binance", Is: true},
-		{Name: "binance-cli", Is: true},
-		{Name: "bitfinex", Is: true},
-		{Name: "bitgo", Is: true},
-		{Name: "bitpanda", Is: true},
-		{Name: "braintree", Is: true},
-		{Name: "brex", Is: true},
-		{Name: "bunq", Is: true},
-		{Name: "bybit", Is: true},
-		{Name: "ccxt", Is: true},
-		{Name: "cdp", Is: true},
-		{Name: "chargebee", Is: true},
-		{Name: "circle", Is: true},
-		{Name: "coinbase", Is: true},
-		{Name: "dwolla", Is: true},
-		{Name: "fireblocks", Is: true},
-		{Name: "flutterwave", Is: true},
-		{Name: "gocardless", Is: true},
-		{Name: "gusto", Is: true},
-		{Name: "klarna", Is: true},
-		{Name: "kraken", Is: true},
-		{Name: "krakenex", Is: true},
-		{Name: "kucoin", Is: true},
-		{Name: "lemonsqueezy", Is: true},
-		{Name: "link-cli", Is: true},
-		{Name: "lithic", Is: true},
-		{Name: "mangopay", Is: true},
-		{Name: "marqeta", Is: true},
-		{Name: "mercury", Is: true},
-		{Name: "modern-treasury", Is: true},
-		{Name: "moderntreasury", Is: true},
-		{Name: "mollie", Is: true},
-		{Name: "monzo", Is: true},
-		{Name: "moov", Is: true},
-		{Name: "okx", Is: true},
-		{Name: "paddle", Is: true},
-		{Name: "payoneer", Is: true},
-		{Name: "paypal", Is: true},
-		{Name: "paystack", Is: true},
-		{Name: "plaid", Is: true},
-		{Name: "plaid-cli", Is: true},
-		{Name: "qonto", Is: true},
-		{Name: "ramp", Is: true},
-		{Name: "razorpay", Is: true},
-		{Name: "recurly", Is: true},
-		{Name: "revolut", Is: true},
-		{Name: "square", Is: true},
-		{Name: "starling", Is: true},
-		{Name: "tempo", Is: true},
-		{Name: "transferwise", Is: true},
-		{Name: "wise", Is: true},
-		{Name: "worldpay", Is: true},
-	}, Slots: []uint16{21, 0, 0, 56, 27, 0, 0, 48, 38, 17, 37, 0, 0, 0, 2, 33, 0, 52, 0, 16, 0, 40, 6, 54, 11, 18, 32, 35, 0, 0, 0, 13, 41, 0, 0, 0, 1, 0, 42, 0, 50, 0, 0, 0, 0, 55, 0, 10, 0, 5, 0, 3, 23, 0, 0, 0, 0, 31, 0, 4, 0, 0, 26, 30, 22, 0, 0, 36, 43, 46, 51, 0, 9, 19, 45, 0, 0, 0, 0, 0, 28, 12, 34, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 29, 0, 7, 0, 0, 25, 0, 0, 0, 20, 0, 47, 0, 0, 0, 0, 8, 14, 0, 0, 0, 0, 0, 39, 15, 44, 53, 49, 0, 0, 0, 0, 0, 0}}},
-	{Name: "paying-clients", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "agentcash", Is: true},
-		{Name: "awal", Is: true},
-		{Name: "mppx", Is: true},
-		{Name: "payments-mcp", Is: true},
-		{Name: "purl", Is: true},
-		{Name: "x402", Is: true},
-		{Name: "x402-cli", Is: true},
-		{Name: "x402-fetch", Is: true},
-		{Name: "x402curl", Is: true},
-	}, Slots: []uint16{3, 0, 0, 0, 2, 0, 0, 0, 5, 9, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 1, 0, 0, 7, 0, 0, 4}}},
-	{Name: "paying-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "buy", Is: true},
-		{Name: "checkout", Is: true},
-		{Name: "donate", Is: true},
-		{Name: "pay", Is: true},
-		{Name: "payout", Is: true},
-		{Name: "purchase", Is: true},
-		{Name: "remit", Is: true},
-		{Name: "spend", Is: true},
-		{Name: "swap", Is: true},
-		{Name: "tip", Is: true},
-		{Name: "top-up", Is: true},
-		{Name: "topup", Is: true},
-		{Name: "withdraw", Is: true},
-	}, Slots: []uint16{0, 12, 6, 5, 0, 0, 0, 0, 0, 4, 3, 1, 10, 0, 9, 0, 0, 0, 0, 8, 0, 0, 11, 13, 0, 2, 7, 0, 0, 0, 0, 0}}},
-	{Name: "person-editors", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: ":", Is: true},
-		{Name: "atom", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "code", Is: true},
-		{Name: "code-insiders", Is: true},
-		{Name: "cursor", Is: true},
-		{Name: "echo", Is: true},
-		{Name: "ed", Is: true},
-		{Name: "editor", Is: true},
-		{Name: "emacs", Is: true},
-		{Name: "emacsclient", Is: true},
-		{Name: "ex", Is: true},
-		{Name: "false", Is: true},
-		{Name: "gedit", Is: true},
-		{Name: "gvim", Is: true},
-		{Name: "helix", Is: true},
-		{Name: "hx", Is: true},
-		{Name: "idea", Is: true},
-		{Name: "jed", Is: true},
-		{Name: "joe", Is: true},
-		{Name: "kak", Is: true},
-		{Name: "kate", Is: true},
-		{Name: "kwrite", Is: true},
-		{Name: "less", Is: true},
-		{Name: "mate", Is: true},
-		{Name: "mcedit", Is: true},
-		{Name: "mg", Is: true},
-		{Name: "micro", Is: true},
-		{Name: "more", Is: true},
-		{Name: "mousepad", Is: true},
-		{Name: "mvim", Is: true},
-		{Name: "nano", Is: true},
-		{Name: "ne", Is: true},
-		{Name: "notepad", Is: true},
-		{Name: "nvim", Is: true},
-		{Name: "open", Is: true},
-		{Name: "pico", Is: true},
-		{Name: "pycharm", Is: true},
-		{Name: "select-editor", Is: true},
-		{Name: "sensible-editor", Is: true},
-		{Name: "subl", Is: true},
-		{Name: "true", Is: true},
-		{Name: "vi", Is: true},
-		{Name: "vim", Is: true},
-		{Name: "vimr", Is: true},
-		{Name: "webstorm", Is: true},
-		{Name: "windsurf", Is: true},
-		{Name: "xdg-open", Is: true},
-		{Name: "zed", Is: true},
-	}, Slots: []uint16{0, 38, 0, 0, 7, 0, 0, 3, 16, 0, 0, 35, 0, 0, 0, 6, 0, 0, 0, 0, 0, 23, 0, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 22, 0, 5, 40, 0, 0, 0, 26, 0, 0, 24, 0, 0, 28, 33, 0, 0, 0, 0, 0, 0, 0, 19, 37, 0, 0, 12, 20, 25, 36, 8, 27, 21, 11, 32, 0, 46, 0, 0, 0, 0, 0, 2, 13, 30, 39, 31, 0, 0, 45, 10, 29, 15, 43, 0, 42, 0, 47, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 34, 0, 4, 49, 0, 44, 9, 48, 14, 41, 0, 17, 0, 0}}},
-	{Name: "printers-of-what-is-fetched", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "curl", Is: true},
-		{Name: "fetch", Is: true},
-		{Name: "http", Is: true},
-		{Name: "https", Is: true},
-		{Name: "xh", Is: true},
-		{Name: "xhs", Is: true},
-	}, Slots: []uint16{0, 0, 4, 2, 0, 3, 0, 0, 0, 0, 6, 1, 0, 5, 0, 0}}},
-	{Name: "programs-that-powershell-renames", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "cat", Is: true},
-		{Name: "clear", Is: true},
-		{Name: "cp", Is: true},
-		{Name: "diff", Is: true},
-		{Name: "kill", Is: true},
-		{Name: "ls", Is: true},
-		{Name: "man", Is: true},
-		{Name: "mount", Is: true},
-		{Name: "mv", Is: true},
-		{Name: "ps", Is: true},
-		{Name: "rm", Is: true},
-		{Name: "rmdir", Is: true},
-		{Name: "sleep", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "tee", Is: true},
-	}, Slots: []uint16{0, 0, 2, 0, 0, 0, 3, 1, 6, 11, 9, 13, 0, 0, 0, 7, 0, 14, 0, 0, 10, 15, 0, 0, 0, 5, 4, 8, 0, 0, 0, 12}}},
-	{Name: "project-tools", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "biome", Is: true},
-		{Name: "cypress", Is: true},
-		{Name: "drizzle-kit", Is: true},
-		{Name: "esbuild", Is: true},
-		{Name: "eslint", Is: true},
-		{Name: "husky", Is: true},
-		{Name: "jest", Is: true},
-		{Name: "lint-staged", Is: true},
-		{Name: "mocha", Is: true},
-		{Name: "next", Is: true},
-		{Name: "nodemon", Is: true},
-		{Name: "nx", Is: true},
-		{Name: "playwright", Is: true},
-		{Name: "prettier", Is: true},
-		{Name: "prisma", Is: true},
-		{Name: "rimraf", Is: true},
-		{Name: "rollup", Is: true},
-		{Name: "stylelint", Is: true},
-		{Name: "tailwindcss", Is: true},
-		{Name: "ts-node", Is: true},
-		{Name: "tsc", Is: true},
-		{Name: "tsx", Is: true},
-		{Name: "turbo", Is: true},
-		{Name: "vite", Is: true},
-		{Name: "vitest", Is: true},
-		{Name: "webpack", Is: true},
-	}, Slots: []uint16{0, 0, 0, 1, 0, 0, 0, 0, 0, 11, 0, 0, 26, 9, 14, 7, 2, 5, 19, 17, 0, 0, 0, 4, 22, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0, 13, 20, 10, 16, 21, 12, 0, 0, 0, 6, 0, 0, 0, 0, 3, 0, 0, 0, 0, 8, 15, 23, 0, 0, 0, 18}}},
-	{Name: "prose-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "about", Is: true},
-		{Name: "add", Is: true},
-		{Name: "alert", Is: true},
-		{Name: "ask", Is: true},
-		{Name: "chat", Is: true},
-		{Name: "comment", Is: true},
-		{Name: "create", Is: true},
-		{Name: "describe", Is: true},
-		{Name: "done", Is: true},
-		{Name: "draft", Is: true},
-		{Name: "echo", Is: true},
-		{Name: "explain", Is: true},
-		{Name: "find", Is: true},
-		{Name: "how", Is: true},
-		{Name: "idea", Is: true},
-		{Name: "log", Is: true},
-		{Name: "message", Is: true},
-		{Name: "msg", Is: true},
-		{Name: "new", Is: true},
-		{Name: "note", Is: true},
-		{Name: "notes", Is: true},
-		{Name: "notify", Is: true},
-		{Name: "post", Is: true},
-		{Name: "print", Is: true},
-		{Name: "prompt", Is: true},
-		{Name: "query", Is: true},
-		{Name: "question", Is: true},
-		{Name: "remind", Is: true},
-		{Name: "reply", Is: true},
-		{Name: "say", Is: true},
-		{Name: "search", Is: true},
-		{Name: "send", Is: true},
-		{Name: "speak", Is: true},
-		{Name: "start", Is: true},
-		{Name: "tag", Is: true},
-		{Name: "today", Is: true},
-		{Name: "todo", Is: true},
-		{Name: "toot", Is: true},
-		{Name: "tweet", Is: true},
-		{Name: "why", Is: true},
-		{Name: "yesterday", Is: true},
-	}, Slots: []uint16{0, 0, 18, 0, 11, 0, 0, 0, 24, 33, 0, 0, 10, 14, 0, 0, 0, 19, 4, 35, 0, 0, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 29, 41, 31, 0, 5, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 28, 40, 0, 25, 22, 20, 1, 36, 0, 0, 0, 0, 0, 27, 0, 23, 0, 0, 21, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 13, 0, 12, 7, 6, 34, 30, 0, 0, 26, 17, 0, 0, 0, 8, 0, 39, 0, 0, 0, 0, 0, 0, 9, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 37, 0, 38}}},
-	{Name: "pythons", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "ipython", Is: true},
-		{Name: "pypy", Is: true},
-		{Name: "pypy3", Is: true},
-		{Name: "python", Is: true},
-		{Name: "python2", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "python3.10", Is: true},
-		{Name: "python3.11", Is: true},
-		{Name: "python3.12", Is: true},
-		{Name: "python3.13", Is: true},
-		{Name: "python3.14", Is: true},
-		{Name: "python3.8", Is: true},
-		{Name: "python3.9", Is: true},
-	}, Slots: []uint16{7, 0, 0, 0, 0, 9, 0, 0, 0, 0, 3, 0, 6, 8, 13, 0, 0, 0, 10, 11, 0, 0, 1, 4, 0, 0, 12, 0, 0, 2, 0, 5}}},
-	{Name: "readers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "ack", Is: true},
-		{Name: "ag", Is: true},
-		{Name: "awk", Is: true},
-		{Name: "base32", Is: true},
-		{Name: "base64", Is: true},
-		{Name: "bat", Is: true},
-		{Name: "batcat", Is: true},
-		{Name: "bzip2", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "cmp", Is: true},
-		{Name: "code", Is: true},
-		{Name: "column", Is: true},
-		{Name: "csplit", Is: true},
-		{Name: "cut", Is: true},
-		{Name: "dd", Is: true},
-		{Name: "diff", Is: true},
-		{Name: "egrep", Is: true},
-		{Name: "emacs", Is: true},
-		{Name: "expand", Is: true},
-		{Name: "fgrep", Is: true},
-		{Name: "fmt", Is: true},
-		{Name: "fold", Is: true},
-		{Name: "gawk", Is: true},
-		{Name: "gpg", Is: true},
-		{Name: "grep", Is: true},
-		{Name: "gzip", Is: true},
-		{Name: "hd", Is: true},
-		{Name: "head", Is: true},
-		{Name: "hexdump", Is: true},
-		{Name: "iconv", Is: true},
-		{Name: "jq", Is: true},
-		{Name: "less", Is: true},
-		{Name: "look", Is: true},
-		{Name: "mawk", Is: true},
-		{Name: "more", Is: true},
-		{Name: "most", Is: true},
-		{Name: "nano", Is: true},
-		{Name: "nl", Is: true},
-		{Name: "od", Is: true},
-		{Name: "open", Is: true},
-		{Name: "openssl", Is: true},
-		{Name: "paste", Is: true},
-		{Name: "pbcopy", Is: true},
-		{Name: "pr", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "qrencode", Is: true},
-		{Name: "rev", Is: true},
-		{Name: "rg", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "source-highlight", Is: true},
-		{Name: "split", Is: true},
-		{Name: "strings", Is: true},
-		{Name: "subl", Is: true},
-		{Name: "tac", Is: true},
-		{Name: "tail", Is: true},
-		{Name: "tee", Is: true},
-		{Name: "tr", Is: true},
-		{Name: "uniq", Is: true},
-		{Name: "vi", Is: true},
-		{Name: "view", Is: true},
-		{Name: "vim", Is: true},
-		{Name: "wl-copy", Is: true},
-		{Name: "xclip", Is: true},
-		{Name: "xxd", Is: true},
-		{Name: "xz", Is: true},
-		{Name: "yq", Is: true},
-		{Name: "zcat", Is: true},
-		{Name: "zgrep", Is: true},
-		{Name: "zless", Is: true},
-		{Name: "zstd", Is: true},
-	}, Slots: []uint16{0, 0, 1, 58, 0, 0, 0, 9, 0, 0, 22, 0, 0, 0, 0, 0, 0, 2, 53, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 68, 17, 0, 0, 0, 0, 0, 0, 12, 44, 59, 71, 65, 7, 45, 0, 0, 70, 0, 36, 0, 0, 15, 26, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 66, 0, 27, 0, 0, 0, 51, 0, 37, 0, 0, 0, 0, 0, 0, 0, 0, 0, 69, 16, 0, 0, 0, 0, 67, 18, 64, 0, 56, 0, 0, 0, 10, 38, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 48, 57, 0, 0, 0, 54, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 43, 0, 0, 0, 0, 0, 0, 0, 39, 0, 0, 0, 8, 0, 0, 0, 33, 0, 0, 0, 0, 0, 0, 0, 0, 0, 63, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 29, 0, 0, 0, 0, 0, 0, 0, 21, 32, 5, 0, 0, 0, 0, 24, 0, 0, 0, 14, 28, 0, 0, 23, 0, 40, 0, 0, 0, 0, 0, 0, 0, 25, 13, 47, 49, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 55, 35, 19, 46, 52, 31, 60, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0, 0, 41, 30, 0, 11, 0, 0, 62, 61, 4, 0, 0, 0, 34, 0, 0}}},
-	{Name: "remote-shells", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "mosh", Is: true},
-		{Name: "ssh", Is: true},
-	}, Slots: []uint16{0, 2, 1, 0}}},
-	{Name: "run-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "cmd.run", Is: true},
-		{Name: "cmd.shell", Is: true},
-		{Name: "command", Is: true},
-		{Name: "console", Is: true},
-		{Name: "exec", Is: true},
-		{Name: "execute", Is: true},
-		{Name: "run", Is: true},
-		{Name: "run-command", Is: true},
-		{Name: "run-shell", Is: true},
-		{Name: "shell", Is: true},
-		{Name: "ssh", Is: true},
-		{Name: "stuff", Is: true},
-	}, Slots: []uint16{0, 9, 10, 0, 0, 0, 0, 0, 0, 0, 4, 7, 0, 0, 0, 0, 0, 11, 3, 2, 8, 0, 0, 0, 1, 6, 0, 0, 5, 12, 0, 0}}},
-	{Name: "savers-of-what-is-fetched", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "aria2c", Is: true},
-		{Name: "axel", Is: true},
-		{Name: "rsync", Is: true},
-		{Name: "scp", Is: true},
-		{Name: "sftp", Is: true},
-		{Name: "wget", Is: true},
-	}, Slots: []uint16{0, 0, 6, 0, 0, 2, 0, 1, 5, 4, 3, 0, 0, 0, 0, 0}}},
-	{Name: "script-runners", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "Rscript", Is: true},
-		{Name: "ash", Is: true},
-		{Name: "bash", Is: true},
-		{Name: "bun", Is: true},
-		{Name: "csh", Is: true},
-		{Name: "dash", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "fish", Is: true},
-		{Name: "go", Is: true},
-		{Name: "ipython", Is: true},
-		{Name: "ksh", Is: true},
-		{Name: "lua", Is: true},
-		{Name: "mksh", Is: true},
-		{Name: "node", Is: true},
-		{Name: "nodejs", Is: true},
-		{Name: "osascript", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "php", Is: true},
-		{Name: "powershell", Is: true},
-		{Name: "pwsh", Is: true},
-		{Name: "pypy", Is: true},
-		{Name: "pypy3", Is: true},
-		{Name: "python", Is: true},
-		{Name: "python2", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "python3.10", Is: true},
-		{Name: "python3.11", Is: true},
-		{Name: "python3.12", Is: true},
-		{Name: "python3.13", Is: true},
-		{Name: "python3.14", Is: true},
-		{Name: "python3.8", Is: true},
-		{Name: "python3.9", Is: true},
-		{Name: "rbash", Is: true},
-		{Name: "ruby", Is: true},
-		{Name: "sh", Is: true},
-		{Name: "tcsh", Is: true},
-		{Name: "ts-node", Is: true},
-		{Name: "tsx", Is: true},
-		{Name: "zsh", Is: true},
-	}, Slots: []uint16{0, 5, 0, 0, 0, 28, 0, 0, 0, 0, 22, 0, 0, 14, 0, 33, 0, 7, 0, 30, 0, 0, 0, 23, 38, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 25, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 0, 0, 21, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 16, 9, 27, 32, 34, 0, 0, 0, 0, 0, 0, 0, 10, 39, 17, 19, 0, 0, 0, 0, 35, 26, 0, 12, 15, 8, 0, 0, 0, 37, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 29, 36, 6, 0, 0, 0, 0, 4, 0, 0, 0, 0, 2}}},
-	{Name: "secret-readers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "aws", Is: true},
-		{Name: "az", Is: true},
-		{Name: "bw", Is: true},
-		{Name: "doppler", Is: true},
-		{Name: "flyctl", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "gh", Is: true},
-		{Name: "gopass", Is: true},
-		{Name: "gpg", Is: true},
-		{Name: "heroku", Is: true},
-		{Name: "infisical", Is: true},
-		{Name: "kubectl", Is: true},
-		{Name: "oc", Is: true},
-		{Name: "op", Is: true},
-		{Name: "pass", Is: true},
-		{Name: "sops", Is: true},
-		{Name: "vault", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 13, 0, 12, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 15, 0, 0, 0, 0, 0, 0, 4, 0, 0, 2, 16, 0, 0, 0, 0, 0, 0, 7, 5, 14, 0, 0, 17, 0, 0, 0, 6, 0, 11, 1, 0, 0, 10, 0, 0, 0, 0, 0, 9}}},
-	{Name: "senders", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bashupload", Is: true},
-		{Name: "croc", Is: true},
-		{Name: "dcc", Is: true},
-		{Name: "ffsend", Is: true},
-		{Name: "fiche", Is: true},
-		{Name: "haste", Is: true},
-		{Name: "imgur", Is: true},
-		{Name: "magic-wormhole", Is: true},
-		{Name: "ncftpput", Is: true},
-		{Name: "onionshare", Is: true},
-		{Name: "onionshare-cli", Is: true},
-		{Name: "pastebinit", Is: true},
-		{Name: "portal", Is: true},
-		{Name: "qrcp", Is: true},
-		{Name: "sendme", Is: true},
-		{Name: "swaks", Is: true},
-		{Name: "tftp", Is: true},
-		{Name: "transfer", Is: true},
-		{Name: "warp-cli", Is: true},
-		{Name: "wgetpaste", Is: true},
-		{Name: "wormhole", Is: true},
-	}, Slots: []uint16{16, 14, 11, 7, 0, 20, 18, 4, 0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 19, 0, 1, 5, 12, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 8, 0, 21, 15, 0, 0, 0, 9, 10, 0}}},
-	{Name: "service-clis", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "airflow", Is: true},
-		{Name: "aiven", Is: true},
-		{Name: "akamai", Is: true},
-		{Name: "akeyless", Is: true},
-		{Name: "algolia", Is: true},
-		{Name: "apigeecli", Is: true},
-		{Name: "argocd", Is: true},
-		{Name: "artifactory", Is: true},
-		{Name: "auth0", Is: true},
-		{Name: "avn", Is: true},
-		{Name: "azcopy", Is: true},
-		{Name: "bandwidth", Is: true},
-		{Name: "bk", Is: true},
-		{Name: "borg", Is: true},
-		{Name: "boundary", Is: true},
-		{Name: "braintree", Is: true},
-		{Name: "buildkite-agent", Is: true},
-		{Name: "bunny", Is: true},
-		{Name: "bw", Is: true},
-		{Name: "ceph", Is: true},
-		{Name: "checkly", Is: true},
-		{Name: "circleci", Is: true},
-		{Name: "cloudflare", Is: true},
-		{Name: "cloudsmith", Is: true},
-		{Name: "concourse", Is: true},
-		{Name: "confluent", Is: true},
-		{Name: "consul", Is: true},
-		{Name: "contentful", Is: true},
-		{Name: "dagster", Is: true},
-		{Name: "databricks", Is: true},
-		{Name: "datadog-ci", Is: true},
-		{Name: "dbt", Is: true},
-		{Name: "deck", Is: true},
-		{Name: "dnsimple", Is: true},
-		{Name: "doppler", Is: true},
-		{Name: "drone", Is: true},
-		{Name: "drush", Is: true},
-		{Name: "elastic-cli", Is: true},
-		{Name: "equinix", Is: true},
-		{Name: "esxcli", Is: true},
-		{Name: "fastly", Is: true},
-		{Name: "fivetran", Is: true},
-		{Name: "flarectl", Is: true},
-		{Name: "flipt", Is: true},
-		{Name: "flux", Is: true},
-		{Name: "fly-cli", Is: true},
-		{Name: "gandi", Is: true},
-		{Name: "gh", Is: true},
-		{Name: "gitlab-runner", Is: true},
-		{Name: "glab", Is: true},
-		{Name: "gluster", Is: true},
-		{Name: "godaddy", Is: true},
-		{Name: "govc", Is: true},
-		{Name: "grafana-cli", Is: true},
-		{Name: "harness", Is: true},
-		{Name: "headscale", Is: true},
-		{Name: "honeycomb", Is: true},
-		{Name: "infisical", Is: true},
-		{Name: "ipmitool", Is: true},
-		{Name: "jf", Is: true},
-		{Name: "jfrog", Is: true},
-		{Name: "jira", Is: true},
-		{Name: "kamatera", Is: true},
-		{Name: "kong", Is: true},
-		{Name: "kongctl", Is: true},
-		{Name: "kopia", Is: true},
-		{Name: "launchdarkly", Is: true},
-		{Name: "ldcli", Is: true},
-		{Name: "linear", Is: true},
-		{Name: "lpass", Is: true},
-		{Name: "mailchimp", Is: true},
-		{Name: "mc", Is: true},
-		{Name: "messagebird", Is: true},
-		{Name: "metal", Is: true},
-		{Name: "minio", Is: true},
-		{Name: "mlflow", Is: true},
-		{Name: "n8n", Is: true},
-		{Name: "namecheap", Is: true},
-		{Name: "nats", Is: true},
-		{Name: "netbird", Is: true},
-		{Name: "newrelic", Is: true},
-		{Name: "nexmo", Is: true},
-		{Name: "nexus", Is: true},
-		{Name: "nutanix", Is: true},
-		{Name: "octopus", Is: true},
-		{Name: "okta", Is: true},
-		{Name: "op", Is: true},
-		{Name: "ovh", Is: true},
-		{Name: "ovhcloud", Is: true},
-		{Name: "packer", Is: true},
-		{Name: "packet", Is: true},
-		{Name: "pd", Is: true},
-		{Name: "plivo", Is: true},
-		{Name: "porkbun", Is: true},
-		{Name: "prefect", Is: true},
-		{Name: "prism", Is: true},
-		{Name: "proxmox", Is: true},
-		{Name: "pulsar-admin", Is: true},
-		{Name: "pulsarctl", Is: true},
-		{Name: "pvesh", Is: true},
-		{Name: "rabbitmqadmin", Is: true},
-		{Name: "rabbitmqctl", Is: true},
-		{Name: "radosgw-admin", Is: true},
-		{Name: "rbd", Is: true},
-		{Name: "restic", Is: true},
-		{Name: "rgw", Is: true},
-		{Name: "runpodctl", Is: true},
-		{Name: "sanity", Is: true},
-		{Name: "scw", Is: true},
-		{Name: "sendgrid", Is: true},
-		{Name: "sentry-cli", Is: true},
-		{Name: "shopify", Is: true},
-		{Name: "sinch", Is: true},
-		{Name: "snow", Is: true},
-		{Name: "spin", Is: true},
-		{Name: "spinnaker", Is: true},
-		{Name: "split", Is: true},
-		{Name: "splunk", Is: true},
-		{Name: "square", Is: true},
-		{Name: "statsig", Is: true},
-		{Name: "stripe", Is: true},
-		{Name: "tailscale", Is: true},
-		{Name: "tctl", Is: true},
-		{Name: "telnyx", Is: true},
-		{Name: "tkn", Is: true},
-		{Name: "traefik", Is: true},
-		{Name: "tsh", Is: true},
-		{Name: "twilio", Is: true},
-		{Name: "unleash", Is: true},
-		{Name: "upcloud", Is: true},
-		{Name: "vastai", Is: true},
-		{Name: "vault", Is: true},
-		{Name: "velero", Is: true},
-		{Name: "vim-cmd", Is: true},
-		{Name: "vonage", Is: true},
-		{Name: "wandb", Is: true},
-		{Name: "waypoint", Is: true},
-		{Name: "wg-quick", Is: true},
-		{Name: "woodpecker-cli", Is: true},
-		{Name: "wp", Is: true},
-		{Name: "xe", Is: true},
-		{Name: "zerotier-cli", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 65, 0, 0, 0, 0, 0, 0, 109, 0, 25, 0, 0, 36, 0, 38, 76, 32, 0, 0, 0, 100, 115, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 139, 0, 136, 0, 0, 0, 0, 0, 0, 0, 16, 61, 46, 47, 57, 112, 20, 130, 0, 0, 0, 0, 0, 54, 0, 0, 0, 10, 0, 0, 0, 0, 0, 119, 0, 0, 0, 107, 0, 0, 0, 0, 0, 0, 27, 0, 0, 0, 28, 44, 0, 0, 0, 0, 0, 0, 0, 0, 129, 133, 51, 45, 96, 5, 118, 0, 0, 0, 0, 0, 0, 53, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 26, 60, 80, 0, 0, 0, 0, 0, 0, 13, 0, 0, 0, 23, 0, 94, 0, 0, 1, 0, 22, 0, 73, 0, 0, 0, 56, 0, 34, 0, 77, 0, 67, 0, 0, 0, 0, 0, 15, 33, 111, 87, 0, 17, 79, 0, 11, 81, 0, 0, 0, 0, 0, 0, 0, 59, 0, 0, 0, 0, 0, 0, 0, 69, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 98, 0, 0, 0, 0, 0, 0, 0, 19, 90, 0, 0, 0, 0, 74, 0, 4, 18, 86, 103, 0, 0, 0, 0, 0, 135, 0, 0, 0, 30, 0, 0, 0, 0, 88, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 134, 0, 0, 8, 89, 0, 0, 0, 0, 0, 42, 99, 0, 0, 64, 3, 85, 0, 97, 123, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 95, 0, 0, 104, 0, 0, 113, 66, 93, 78, 48, 120, 0, 128, 0, 0, 0, 0, 140, 0, 0, 0, 0, 0, 0, 0, 0, 105, 39, 0, 0, 52, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70, 0, 0, 24, 0, 0, 82, 0, 0, 0, 6, 0, 101, 0, 121, 138, 0, 7, 35, 0, 0, 0, 0, 0, 0, 0, 0, 131, 0, 0, 0, 0, 0, 0, 0, 62, 12, 0, 0, 0, 0, 0, 0, 0, 137, 29, 49, 0, 0, 0, 41, 72, 125, 0, 0, 0, 116, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 68, 0, 106, 0, 0, 0, 0, 83, 102, 0, 0, 0, 0, 0, 0, 0, 0, 0, 110, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 75, 132, 91, 0, 0, 0, 58, 0, 0, 0, 0, 0, 108, 31, 122, 0, 0, 0, 37, 0, 0, 142, 0, 141, 0, 127, 0, 0, 0, 2, 0, 84, 0, 0, 92, 0, 0, 0, 0, 0, 0, 21, 71, 0, 0, 43, 50, 0, 0, 0, 63, 0, 117, 0, 124, 126, 0, 0, 0, 0, 55, 0, 9, 0, 0, 0, 0, 114, 0, 0, 0, 0, 0, 0, 14, 0, 0, 0, 0, 0, 0}}},
-	{Name: "shell-setup", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "asdf", Is: true},
-		{Name: "atuin", Is: true},
-		{Name: "brew", Is: true},
-		{Name: "conda", Is: true},
-		{Name: "dircolors", Is: true},
-		{Name: "direnv", Is: true},
-		{Name: "docker-machine", Is: true},
-		{Name: "fnm", Is: true},
-		{Name: "fzf", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "gh", Is: true},
-		{Name: "goenv", Is: true},
-		{Name: "helm", Is: true},
-		{Name: "jenv", Is: true},
-		{Name: "keychain", Is: true},
-		{Name: "kubectl", Is: true},
-		{Name: "lesspipe", Is: true},
-		{Name: "luarocks", Is: true},
-		{Name: "mamba", Is: true},
-		{Name: "minikube", Is: true},
-		{Name: "mise", Is: true},
-		{Name: "navi", Is: true},
-		{Name: "nodenv", Is: true},
-		{Name: "nvm", Is: true},
-		{Name: "op", Is: true},
-		{Name: "opam", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "pip", Is: true},
-		{Name: "poetry", Is: true},
-		{Name: "pyenv", Is: true},
-		{Name: "rbenv", Is: true},
-		{Name: "register-python-argcomplete", Is: true},
-		{Name: "resize", Is: true},
-		{Name: "rtx", Is: true},
-		{Name: "ssh-agent", Is: true},
-		{Name: "starship", Is: true},
-		{Name: "thefuck", Is: true},
-		{Name: "tput", Is: true},
-		{Name: "zoxide", Is: true},
-	}, Slots: []uint16{0, 22, 0, 0, 0, 3, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 34, 0, 6, 4, 0, 39, 0, 0, 0, 0, 0, 0, 0, 0, 0, 29, 33, 0, 0, 17, 7, 28, 32, 8, 0, 11, 25, 14, 9, 0, 21, 0, 0, 0, 10, 26, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 31, 30, 0, 0, 0, 0, 0, 36, 2, 35, 12, 0, 0, 18, 0, 19, 0, 15, 0, 1, 5, 27, 0, 0, 0, 0, 0, 0, 38, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 37, 24, 13, 0, 0, 0, 23, 0, 0}}},
-	{Name: "shell-variables", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "*_CMD", Is: true},
-		{Name: "*_EXEC", Is: true},
-		{Name: "AS_USER", Is: true},
-		{Name: "EXEC", Is: true},
-		{Name: "RUN_AS*", Is: true},
-	}, Slots: []uint16{0, 0, 0, 2, 5, 0, 1, 0, 0, 3, 0, 0, 4, 0, 0, 0}}},
-	{Name: "shells", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "ash", Is: true},
-		{Name: "bash", Is: true},
-		{Name: "csh", Is: true},
-		{Name: "dash", Is: true},
-		{Name: "fish", Is: true},
-		{Name: "ksh", Is: true},
-		{Name: "mksh", Is: true},
-		{Name: "rbash", Is: true},
-		{Name: "sh", Is: true},
-		{Name: "tcsh", Is: true},
-		{Name: "zsh", Is: true},
-	}, Slots: []uint16{2, 3, 0, 5, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 8, 0, 0, 7, 10, 0, 4, 11, 0, 0, 0, 0, 0, 0, 0, 9, 1}}},
-	{Name: "sinks-publish", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "docker", Is: true},
-		{Name: "gh", Is: true},
-		{Name: "gist", Is: true},
-		{Name: "glab", Is: true},
-		{Name: "hub", Is: true},
-		{Name: "npm", Is: true},
-		{Name: "pastebinit", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 2, 3, 5, 1, 4, 6}}},
-	{Name: "speakers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "abbr", Is: true},
-		{Name: "aider", Is: true},
-		{Name: "apropos", Is: true},
-		{Name: "aspell", Is: true},
-		{Name: "banner", Is: true},
-		{Name: "boxes", Is: true},
-		{Name: "cheat", Is: true},
-		{Name: "claude", Is: true},
-		{Name: "codex", Is: true},
-		{Name: "compgen", Is: true},
-		{Name: "complete", Is: true},
-		{Name: "cowsay", Is: true},
-		{Name: "cowthink", Is: true},
-		{Name: "dialog", Is: true},
-		{Name: "dict", Is: true},
-		{Name: "echo", Is: true},
-		{Name: "espeak", Is: true},
-		{Name: "espeak-ng", Is: true},
-		{Name: "explain", Is: true},
-		{Name: "figlet", Is: true},
-		{Name: "fortune", Is: true},
-		{Name: "gemini", Is: true},
-		{Name: "gum", Is: true},
-		{Name: "howdoi", Is: true},
-		{Name: "hunspell", Is: true},
-		{Name: "info", Is: true},
-		{Name: "jira", Is: true},
-		{Name: "kdialog", Is: true},
-		{Name: "linear", Is: true},
-		{Name: "llm", Is: true},
-		{Name: "logger", Is: true},
-		{Name: "lolcat", Is: true},
-		{Name: "navi", Is: true},
-		{Name: "notify-send", Is: true},
-		{Name: "ollama", Is: true},
-		{Name: "print", Is: true},
-		{Name: "printf", Is: true},
-		{Name: "say", Is: true},
-		{Name: "slack", Is: true},
-		{Name: "terminal-notifier", Is: true},
-		{Name: "tldr", Is: true},
-		{Name: "toilet", Is: true},
-		{Name: "tput", Is: true},
-		{Name: "trans", Is: true},
-		{Name: "wall", Is: true},
-		{Name: "whatis", Is: true},
-		{Name: "whiptail", Is: true},
-		{Name: "write", Is: true},
-		{Name: "yad", Is: true},
-		{Name: "zenity", Is: true},
-	}, Slots: []uint16{0, 33, 11, 0, 16, 26, 18, 3, 36, 42, 0, 0, 0, 0, 22, 5, 40, 0, 25, 0, 0, 34, 45, 8, 0, 0, 28, 0, 0, 0, 0, 24, 0, 0, 0, 35, 0, 0, 0, 39, 10, 0, 37, 0, 0, 0, 0, 0, 0, 47, 0, 0, 0, 0, 4, 0, 0, 14, 15, 0, 0, 0, 1, 21, 29, 0, 0, 12, 0, 0, 0, 0, 0, 0, 20, 0, 7, 0, 0, 0, 0, 44, 50, 46, 32, 0, 0, 0, 30, 0, 2, 0, 19, 48, 0, 0, 38, 43, 0, 0, 9, 0, 0, 0, 0, 0, 0, 41, 23, 0, 0, 0, 0, 27, 6, 49, 0, 31, 0, 0, 13, 0, 0, 0, 0, 0, 17, 0}}},
-	{Name: "start-file-tools", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "aliases", Is: true},
-		{Name: "anaconda3", Is: true},
-		{Name: "antidote", Is: true},
-		{Name: "asdf", Is: true},
-		{Name: "atuin", Is: true},
-		{Name: "autojump", Is: true},
-		{Name: "bash", Is: true},
-		{Name: "bash_completion", Is: true},
-		{Name: "bashrc", Is: true},
-		{Name: "brew", Is: true},
-		{Name: "bun", Is: true},
-		{Name: "cargo", Is: true},
-		{Name: "cloud", Is: true},
-		{Name: "completion", Is: true},
-		{Name: "completions", Is: true},
-		{Name: "conda", Is: true},
-		{Name: "deno", Is: true},
-		{Name: "direnv", Is: true},
-		{Name: "fnm", Is: true},
-		{Name: "fzf", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "ghcup", Is: true},
-		{Name: "goenv", Is: true},
-		{Name: "google", Is: true},
-		{Name: "guix", Is: true},
-		{Name: "homebrew", Is: true},
-		{Name: "iterm2", Is: true},
-		{Name: "jenv", Is: true},
-		{Name: "krew", Is: true},
-		{Name: "kubectl", Is: true},
-		{Name: "local", Is: true},
-		{Name: "mamba", Is: true},
-		{Name: "miniconda3", Is: true},
-		{Name: "mise", Is: true},
-		{Name: "nix", Is: true},
-		{Name: "nodenv", Is: true},
-		{Name: "nvm", Is: true},
-		{Name: "oh", Is: true},
-		{Name: "opam", Is: true},
-		{Name: "p10k", Is: true},
-		{Name: "pnpm", Is: true},
-		{Name: "poetry", Is: true},
-		{Name: "powerlevel10k", Is: true},
-		{Name: "profile", Is: true},
-		{Name: "pyenv", Is: true},
-		{Name: "rbenv", Is: true},
-		{Name: "rustup", Is: true},
-		{Name: "rvm", Is: true},
-		{Name: "sdk", Is: true},
-		{Name: "sdkman", Is: true},
-		{Name: "snapd", Is: true},
-		{Name: "starship", Is: true},
-		{Name: "volta", Is: true},
-		{Name: "vte", Is: true},
-		{Name: "z", Is: true},
-		{Name: "zinit", Is: true},
-		{Name: "zoxide", Is: true},
-		{Name: "zplug", Is: true},
-		{Name: "zsh", Is: true},
-		{Name: "zshrc", Is: true},
-	}, Slots: []uint16{0, 0, 43, 0, 0, 10, 24, 0, 25, 30, 31, 0, 0, 0, 8, 40, 0, 17, 53, 18, 16, 58, 57, 0, 0, 0, 0, 0, 9, 0, 0, 1, 7, 42, 0, 0, 0, 2, 0, 12, 14, 19, 0, 56, 28, 20, 55, 34, 0, 0, 33, 21, 39, 50, 0, 3, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 38, 0, 46, 45, 54, 0, 0, 0, 0, 52, 5, 0, 23, 0, 35, 0, 47, 32, 0, 0, 26, 4, 59, 0, 0, 0, 41, 48, 6, 60, 29, 0, 0, 0, 27, 0, 0, 0, 0, 0, 0, 0, 0, 0, 44, 0, 0, 0, 0, 0, 0, 0, 0, 0, 37, 0, 11, 49, 51, 36, 13, 22}}},
-	{Name: "start-file-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "autoload", Is: true},
-		{Name: "bashcompinit", Is: true},
-		{Name: "bindkey", Is: true},
-		{Name: "compdef", Is: true},
-		{Name: "compinit", Is: true},
-		{Name: "setopt", Is: true},
-		{Name: "shopt", Is: true},
-		{Name: "stty", Is: true},
-		{Name: "ulimit", Is: true},
-		{Name: "umask", Is: true},
-		{Name: "unsetopt", Is: true},
-		{Name: "zstyle", Is: true},
-	}, Slots: []uint16{5, 4, 8, 0, 0, 0, 0, 7, 10, 0, 0, 0, 0, 0, 2, 12, 0, 0, 0, 9, 0, 3, 1, 0, 6, 0, 0, 11, 0, 0, 0, 0}}},
-	{Name: "subcommand-words", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "account", Is: true},
-		{Name: "accounts", Is: true},
-		{Name: "apply", Is: true},
-		{Name: "at", Is: true},
-		{Name: "batch", Is: true},
-		{Name: "chat", Is: true},
-		{Name: "env", Is: true},
-		{Name: "expect", Is: true},
-		{Name: "export", Is: true},
-		{Name: "fetch", Is: true},
-		{Name: "format", Is: true},
-		{Name: "get", Is: true},
-		{Name: "halt", Is: true},
-		{Name: "help", Is: true},
-		{Name: "history", Is: true},
-		{Name: "host", Is: true},
-		{Name: "info", Is: true},
-		{Name: "install", Is: true},
-		{Name: "join", Is: true},
-		{Name: "last", Is: true},
-		{Name: "launch", Is: true},
-		{Name: "link", Is: true},
-		{Name: "login", Is: true},
-		{Name: "look", Is: true},
-		{Name: "mail", Is: true},
-		{Name: "make", Is: true},
-		{Name: "op", Is: true},
-		{Name: "open", Is: true},
-		{Name: "pass", Is: true},
-		{Name: "passwd", Is: true},
-		{Name: "paste", Is: true},
-		{Name: "print", Is: true},
-		{Name: "read", Is: true},
-		{Name: "render", Is: true},
-		{Name: "reset", Is: true},
-		{Name: "restore", Is: true},
-		{Name: "security", Is: true},
-		{Name: "service", Is: true},
-		{Name: "set", Is: true},
-		{Name: "sleep", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "split", Is: true},
-		{Name: "sync", Is: true},
-		{Name: "test", Is: true},
-		{Name: "time", Is: true},
-		{Name: "type", Is: true},
-		{Name: "unlink", Is: true},
-		{Name: "users", Is: true},
-		{Name: "vault", Is: true},
-		{Name: "view", Is: true},
-		{Name: "watch", Is: true},
-		{Name: "who", Is: true},
-		{Name: "write", Is: true},
-		{Name: "yes", Is: true},
-	}, Slots: []uint16{0, 0, 0, 39, 0, 17, 0, 0, 4, 32, 40, 0, 0, 34, 0, 52, 54, 0, 0, 48, 0, 0, 24, 0, 29, 20, 43, 30, 0, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 51, 0, 27, 6, 0, 0, 25, 26, 49, 0, 23, 9, 7, 0, 0, 0, 0, 0, 0, 3, 37, 0, 0, 0, 35, 0, 0, 0, 0, 33, 0, 0, 0, 28, 0, 0, 0, 46, 0, 0, 0, 36, 11, 41, 47, 0, 0, 12, 8, 0, 0, 0, 1, 53, 0, 15, 0, 0, 0, 10, 38, 42, 21, 44, 31, 22, 45, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 50, 19, 13, 5, 14, 2, 0, 0}}},
-	{Name: "summaries", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "b2sum", Is: true},
-		{Name: "cksum", Is: true},
-		{Name: "date", Is: true},
-		{Name: "df", Is: true},
-		{Name: "du", Is: true},
-		{Name: "false", Is: true},
-		{Name: "file", Is: true},
-		{Name: "hostname", Is: true},
-		{Name: "id", Is: true},
-		{Name: "md5", Is: true},
-		{Name: "md5sum", Is: true},
-		{Name: "nproc", Is: true},
-		{Name: "pwd", Is: true},
-		{Name: "seq", Is: true},
-		{Name: "sha1sum", Is: true},
-		{Name: "sha256sum", Is: true},
-		{Name: "sha512sum", Is: true},
-		{Name: "shasum", Is: true},
-		{Name: "stat", Is: true},
-		{Name: "true", Is: true},
-		{Name: "uname", Is: true},
-		{Name: "uptime", Is: true},
-		{Name: "wc", Is: true},
-		{Name: "whoami", Is: true},
-	}, Slots: []uint16{0, 0, 0, 7, 13, 24, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 18, 23, 0, 21, 0, 12, 0, 19, 6, 3, 22, 0, 0, 0, 17, 0, 9, 0, 0, 0, 0, 20, 11, 15, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 5, 10, 0, 16, 0, 0, 1, 0, 0, 0, 14, 0, 0, 0}}},
-	{Name: "tars", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bsdtar", Is: true},
-		{Name: "gtar", Is: true},
-		{Name: "tar", Is: true},
-	}, Slots: []uint16{0, 1, 0, 0, 3, 2, 0, 0}}},
-	{Name: "terminals", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "alacritty", Is: true},
-		{Name: "foot", Is: true},
-		{Name: "ghostty", Is: true},
-		{Name: "gnome-terminal", Is: true},
-		{Name: "kgx", Is: true},
-		{Name: "kitty", Is: true},
-		{Name: "konsole", Is: true},
-		{Name: "lxterminal", Is: true},
-		{Name: "mate-terminal", Is: true},
-		{Name: "rxvt", Is: true},
-		{Name: "st", Is: true},
-		{Name: "terminator", Is: true},
-		{Name: "tilix", Is: true},
-		{Name: "urxvt", Is: true},
-		{Name: "uxterm", Is: true},
-		{Name: "wezterm", Is: true},
-		{Name: "x-terminal-emulator", Is: true},
-		{Name: "xfce4-terminal", Is: true},
-		{Name: "xterm", Is: true},
-	}, Slots: []uint16{6, 0, 11, 16, 18, 10, 0, 0, 0, 0, 0, 0, 0, 0, 4, 3, 13, 14, 0, 9, 0, 0, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15, 0, 1, 8, 19, 0}}},
-	{Name: "text-filters", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "bc", Is: true},
-		{Name: "column", Is: true},
-		{Name: "cut", Is: true},
-		{Name: "dc", Is: true},
-		{Name: "dos2unix", Is: true},
-		{Name: "expand", Is: true},
-		{Name: "fmt", Is: true},
-		{Name: "fold", Is: true},
-		{Name: "head", Is: true},
-		{Name: "hexdump", Is: true},
-		{Name: "iconv", Is: true},
-		{Name: "nl", Is: true},
-		{Name: "node", Is: true},
-		{Name: "od", Is: true},
-		{Name: "paste", Is: true},
-		{Name: "perl", Is: true},
-		{Name: "php", Is: true},
-		{Name: "python", Is: true},
-		{Name: "python3", Is: true},
-		{Name: "ruby", Is: true},
-		{Name: "shuf", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "tail", Is: true},
-		{Name: "tee", Is: true},
-		{Name: "uniq", Is: true},
-	}, Slots: []uint16{0, 0, 0, 3, 9, 0, 0, 0, 0, 0, 8, 0, 0, 13, 14, 20, 0, 22, 0, 5, 0, 0, 0, 18, 16, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, 23, 0, 0, 0, 2, 12, 15, 25, 0, 19, 0, 0, 17, 4, 10, 1, 11, 0, 21, 24, 0, 7, 0, 0, 0, 0, 0, 0, 0}}},
-	{Name: "text-options", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "--author", Is: true},
-		{Name: "--body", Is: true},
-		{Name: "--comment", Is: true},
-		{Name: "--description", Is: true},
-		{Name: "--grep", Is: true},
-		{Name: "--label", Is: true},
-		{Name: "--message", Is: true},
-		{Name: "--msg", Is: true},
-		{Name: "--name", Is: true},
-		{Name: "--note", Is: true},
-		{Name: "--notes", Is: true},
-		{Name: "--prompt", Is: true},
-		{Name: "--query", Is: true},
-		{Name: "--search", Is: true},
-		{Name: "--subject", Is: true},
-		{Name: "--summary", Is: true},
-		{Name: "--text", Is: true},
-		{Name: "--title", Is: true},
-		{Name: "-d", Is: true},
-		{Name: "-m", Is: true},
-		{Name: "-t", Is: true},
-	}, Slots: []uint16{1, 0, 0, 0, 11, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 20, 0, 0, 0, 0, 19, 13, 0, 6, 3, 8, 0, 0, 0, 0, 0, 10, 14, 0, 0, 4, 5, 12, 21, 2, 18, 16, 0, 0, 0, 15, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0}}},
-	{Name: "tf", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "opentofu", Is: true},
-		{Name: "terraform", Is: true},
-		{Name: "terragrunt", Is: true},
-		{Name: "tf", Is: true},
-		{Name: "tofu", Is: true},
-	}, Slots: []uint16{0, 3, 0, 0, 0, 0, 0, 2, 0, 5, 0, 0, 0, 1, 0, 4}}},
-	{Name: "tool-nouns", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "account", Is: true},
-		{Name: "at", Is: true},
-		{Name: "host", Is: true},
-		{Name: "http", Is: true},
-		{Name: "https", Is: true},
-		{Name: "link", Is: true},
-		{Name: "mail", Is: true},
-		{Name: "op", Is: true},
-		{Name: "pass", Is: true},
-		{Name: "passwd", Is: true},
-		{Name: "security", Is: true},
-		{Name: "service", Is: true},
-		{Name: "split", Is: true},
-		{Name: "x", Is: true},
-		{Name: "xh", Is: true},
-	}, Slots: []uint16{0, 0, 5, 13, 12, 4, 0, 14, 2, 6, 8, 0, 0, 0, 7, 3, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 10, 1, 11, 15, 0}}},
-	{Name: "transactional-ddl", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "duckdb", Is: true},
-		{Name: "pgcli", Is: true},
-		{Name: "psql", Is: true},
-		{Name: "sqlcmd", Is: true},
-		{Name: "sqlite3", Is: true},
-	}, Slots: []uint16{0, 0, 1, 5, 0, 0, 0, 0, 0, 3, 2, 0, 0, 4, 0, 0}}},
-	{Name: "unpackers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "7z", Is: true},
-		{Name: "bsdcpio", Is: true},
-		{Name: "bsdtar", Is: true},
-		{Name: "cpio", Is: true},
-		{Name: "gtar", Is: true},
-		{Name: "gunzip", Is: true},
-		{Name: "tar", Is: true},
-		{Name: "unar", Is: true},
-		{Name: "unzip", Is: true},
-	}, Slots: []uint16{0, 3, 9, 0, 1, 5, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, 4, 0, 0, 0, 0, 0, 7, 2, 0, 0}}},
-	{Name: "unsigned-sources", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "AllowInsecureRepositories", Is: true},
-		{Name: "AllowUnauthenticated", Is: true},
-		{Name: "Verify-Peer", Is: true},
-		{Name: "allow-insecure=yes", Is: true},
-		{Name: "gpgcheck=0", Is: true},
-		{Name: "trusted=yes", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 6, 0, 1, 0, 0, 3, 2, 4, 5, 0}}},
-	{Name: "variable-printers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "declare", Is: true},
-		{Name: "env", Is: true},
-		{Name: "export", Is: true},
-		{Name: "history", Is: true},
-		{Name: "printenv", Is: true},
-		{Name: "set", Is: true},
-	}, Slots: []uint16{0, 0, 0, 3, 2, 1, 6, 5, 0, 0, 0, 0, 0, 0, 0, 4}}},
-	{Name: "variable-programs", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "adb", Is: true},
-		{Name: "awk", Is: true},
-		{Name: "aws", Is: true},
-		{Name: "az", Is: true},
-		{Name: "base32", Is: true},
-		{Name: "base64", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "chgrp", Is: true},
-		{Name: "chmod", Is: true},
-		{Name: "chown", Is: true},
-		{Name: "chroot", Is: true},
-		{Name: "comm", Is: true},
-		{Name: "cp", Is: true},
-		{Name: "curl", Is: true},
-		{Name: "cut", Is: true},
-		{Name: "date", Is: true},
-		{Name: "dd", Is: true},
-		{Name: "docker", Is: true},
-		{Name: "env", Is: true},
-		{Name: "find", Is: true},
-		{Name: "gcloud", Is: true},
-		{Name: "gh", Is: true},
-		{Name: "git", Is: true},
-		{Name: "head", Is: true},
-		{Name: "helm", Is: true},
-		{Name: "install", Is: true},
-		{Name: "join", Is: true},
-		{Name: "kill", Is: true},
-		{Name: "kubectl", Is: true},
-		{Name: "ln", Is: true},
-		{Name: "ls", Is: true},
-		{Name: "mknod", Is: true},
-		{Name: "mktemp", Is: true},
-		{Name: "mv", Is: true},
-		{Name: "mysql", Is: true},
-		{Name: "nice", Is: true},
-		{Name: "nl", Is: true},
-		{Name: "nohup", Is: true},
-		{Name: "npm", Is: true},
-		{Name: "od", Is: true},
-		{Name: "paste", Is: true},
-		{Name: "pip", Is: true},
-		{Name: "pnpm", Is: true},
-		{Name: "podman", Is: true},
-		{Name: "psql", Is: true},
-		{Name: "readlink", Is: true},
-		{Name: "realpath", Is: true},
-		{Name: "redis-cli", Is: true},
-		{Name: "rm", Is: true},
-		{Name: "rmdir", Is: true},
-		{Name: "rsync", Is: true},
-		{Name: "scp", Is: true},
-		{Name: "sed", Is: true},
-		{Name: "shred", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "split", Is: true},
-		{Name: "ssh", Is: true},
-		{Name: "stat", Is: true},
-		{Name: "stdbuf", Is: true},
-		{Name: "sync", Is: true},
-		{Name: "tac", Is: true},
-		{Name: "tail", Is: true},
-		{Name: "tar", Is: true},
-		{Name: "tee", Is: true},
-		{Name: "terraform", Is: true},
-		{Name: "timeout", Is: true},
-		{Name: "tr", Is: true},
-		{Name: "truncate", Is: true},
-		{Name: "uniq", Is: true},
-		{Name: "unlink", Is: true},
-		{Name: "wget", Is: true},
-		{Name: "xargs", Is: true},
-		{Name: "yarn", Is: true},
-	}, Slots: []uint16{0, 0, 0, 67, 0, 0, 10, 7, 0, 29, 34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 65, 0, 0, 0, 14, 0, 0, 2, 47, 0, 0, 0, 0, 0, 0, 0, 0, 69, 0, 22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 32, 0, 57, 9, 70, 0, 0, 0, 0, 0, 16, 20, 0, 43, 0, 0, 48, 0, 0, 4, 62, 0, 0, 0, 37, 0, 46, 51, 23, 0, 0, 0, 0, 0, 0, 0, 33, 0, 64, 0, 0, 0, 25, 11, 27, 52, 63, 0, 0, 0, 0, 72, 0, 0, 0, 13, 0, 66, 0, 0, 73, 0, 0, 40, 0, 0, 0, 71, 0, 0, 0, 0, 58, 0, 28, 39, 60, 0, 0, 0, 0, 26, 0, 0, 0, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 21, 19, 54, 3, 68, 0, 0, 6, 0, 0, 35, 0, 0, 0, 0, 0, 15, 24, 0, 0, 0, 44, 12, 0, 38, 0, 18, 0, 0, 0, 8, 55, 53, 0, 0, 0, 0, 0, 0, 0, 59, 0, 0, 0, 50, 61, 0, 0, 56, 0, 0, 0, 0, 31, 41, 45, 49, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 36, 0, 0, 30}}},
-	{Name: "viewers", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "base32", Is: true},
-		{Name: "base64", Is: true},
-		{Name: "bat", Is: true},
-		{Name: "batcat", Is: true},
-		{Name: "bzcat", Is: true},
-		{Name: "cat", Is: true},
-		{Name: "cmp", Is: true},
-		{Name: "column", Is: true},
-		{Name: "cut", Is: true},
-		{Name: "diff", Is: true},
-		{Name: "expand", Is: true},
-		{Name: "fmt", Is: true},
-		{Name: "fold", Is: true},
-		{Name: "hd", Is: true},
-		{Name: "head", Is: true},
-		{Name: "hexdump", Is: true},
-		{Name: "iconv", Is: true},
-		{Name: "jq", Is: true},
-		{Name: "less", Is: true},
-		{Name: "look", Is: true},
-		{Name: "more", Is: true},
-		{Name: "most", Is: true},
-		{Name: "nl", Is: true},
-		{Name: "od", Is: true},
-		{Name: "paste", Is: true},
-		{Name: "pr", Is: true},
-		{Name: "qrencode", Is: true},
-		{Name: "rev", Is: true},
-		{Name: "sort", Is: true},
-		{Name: "strings", Is: true},
-		{Name: "tac", Is: true},
-		{Name: "tail", Is: true},
-		{Name: "uniq", Is: true},
-		{Name: "uuencode", Is: true},
-		{Name: "view", Is: true},
-		{Name: "vis", Is: true},
-		{Name: "xxd", Is: true},
-		{Name: "xzcat", Is: true},
-		{Name: "yq", Is: true},
-		{Name: "zcat", Is: true},
-		{Name: "zless", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 13, 0, 0, 0, 24, 0, 0, 30, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 8, 3, 26, 33, 37, 4, 0, 0, 0, 16, 41, 22, 0, 0, 0, 0, 0, 12, 19, 2, 0, 0, 0, 0, 5, 0, 0, 0, 9, 15, 0, 0, 0, 0, 14, 0, 0, 0, 0, 0, 0, 0, 29, 28, 0, 0, 34, 0, 0, 0, 0, 10, 0, 0, 0, 0, 31, 21, 11, 27, 32, 18, 39, 0, 7, 23, 25, 36, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 35, 1, 38, 0, 0, 0, 0, 0}}},
-	{Name: "wrapper-variables", Is: Dict[bool]{Entries: []Entry[bool]{
-		{Name: "DOAS", Is: true},
-		{Name: "HELPER", Is: true},
-		{Name: "NICE", Is: true},
-		{Name: "PREFIX", Is: true},
-		{Name: "ROOTLESS", Is: true},
-		{Name: "RUN", Is: true},
-		{Name: "RUNNER", Is: true},
-		{Name: "SUDO", Is: true},
-		{Name: "TIMEOUT", Is: true},
-		{Name: "WRAPPER", Is: true},
-		{Name: "XVFB", Is: true},
-	}, Slots: []uint16{0, 0, 0, 0, 8, 10, 0, 11, 9, 4, 6, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 7, 3, 0, 0, 0}}},
-}, Slots: []uint16{0, 0, 0, 0, 0, 0, 31, 0, 10, 17, 0, 43, 57, 54, 0, 25, 0, 0, 0, 0, 0, 0, 0, 0, 27, 0, 51, 0, 0, 28, 0, 97, 0, 0, 0, 88, 0, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0, 0, 52, 3, 36, 60, 82, 71, 0, 80, 0, 0, 0, 0, 85, 0, 0, 0, 0, 0, 39, 0, 0, 42, 0, 44, 0, 0, 0, 105, 0, 38, 0, 0, 11, 13, 21, 56, 83, 102, 0, 0, 0, 59, 30, 0, 45, 2, 0, 33, 0, 0, 9, 67, 81, 89, 94, 0, 0, 0, 0, 32, 0, 0, 0, 14, 84, 0, 92, 0, 0, 86, 0, 95, 100, 40, 15, 68, 7, 0, 55, 0, 0, 0, 26, 65, 0, 0, 0, 0, 0, 0, 12, 0, 77, 101, 0, 0, 0, 0, 79, 0, 0, 64, 5, 22, 73, 0, 69, 0, 49, 63, 93, 0, 0, 0, 0, 0, 24, 62, 0, 90, 0, 0, 0, 58, 0, 0, 0, 0, 96, 0, 4, 18, 16, 37, 41, 46, 8, 103, 0, 0, 0, 0, 76, 0, 0, 0, 0, 74, 0, 0, 0, 0, 0, 0, 0, 0, 0, 72, 0, 0, 0, 0, 29, 6, 0, 0, 23, 61, 0, 0, 53, 1, 48, 70, 99, 0, 0, 91, 0, 50, 0, 0, 0, 0, 0, 78, 0, 35, 75, 34, 0, 19, 87, 0, 98, 104, 0, 0, 0, 0, 0, 0, 0, 0, 20, 47, 0}}, Variables: Dict[*variable]{Entries: []Entry[*variable]{
+}, Slots: []uint16{0, 0, 0, 0, 0, 0, 31, 0, 10, 17, 0, 43, 57, 54, 0, 25, 0, 0, 0, 0, 0, 0, 0, 0, 27, 0, 51, 0, 0, 28, 0, 97, 0, 0, 0, 88, 0, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0, 0, 52, 3, 36, 60, 82, 71, 0, 80, 0, 0, 0, 0, 85, 0, 0, 0, 0, 0, 39, 0, 0, 42, 0, 44, 0, 0, 0, 105, 0, 38, 0, 0, 11, 13, 21, 56, 83, 102, 0, 0, 0, 59, 30, 0, 45, 2, 0, 33, 0, 0, 9, 67, 81, 89, 94, 0, 0, 0, 0, 32, 0, 0, 0, 14, 84, 0, 92, 0, 0, 86, 0, 95, 100, 40, 15, 68, 7, 0, 55, 0, 0, 0, 26, 65, 0, 0, 0, 0, 0, 0, 12, 0, 77, 101, 0, 0, 0, 0, 79, 0, 0, 64, 5, 22, 73, 0, 69, 0, 49, 63, 93, 0, 0, 0, 0, 0, 24, 62, 0, 90, 0, 0, 0, 58, 0, 0, 0, 0, 96, 0, 4, 18, 16, 37, 41, 46, 8, 103, 0, 0, 0, 0, 76, 0, 0, 0, 0, 74, 0, 0, 0, 0, 0, 0, 0, 0, 0, 72, 0, 0, 0, 0, 29, 6, 0, 0, 23, 61, 0, 0, 53, 1, 48, 70, 99, 0, 0, 91, 0, 50, 0, 0, 0, 0, 0, 78, 0, 35, 75, 34, 0, 19, 87, 0, 98, 104, 0, 0, 0, 0, 0, 0, 0, 0, 20, 47, 0}}, GroupsOf: Dict[[]string]{Entries: []Entry[[]string]{
+	{Name: "!/usr/bin/gh auth git-credential", Is: []string{"credential-helpers"}},
+	{Name: "!aws codecommit credential-helper $@", Is: []string{"credential-helpers"}},
+	{Name: "!gh auth git-credential", Is: []string{"credential-helpers"}},
+	{Name: "!glab auth git-credential", Is: []string{"credential-helpers"}},
+	{Name: "\"Bash(*)\"", Is: []string{"agent-unguarded"}},
+	{Name: "\"Bash(*:*)\"", Is: []string{"agent-unguarded"}},
+	{Name: "\"alwaysAllow\":[\"*\"]", Is: []string{"agent-unguarded"}},
+	{Name: "\"autoApprove\":[\"*\"]", Is: []string{"agent-unguarded"}},
+	{Name: "\"chat.tools.autoApprove\":true", Is: []string{"agent-unguarded"}},
+	{Name: "\"chat.tools.global.autoApprove\":true", Is: []string{"agent-unguarded"}},
+	{Name: "\"disableAllHooks\":true", Is: []string{"agent-unguarded"}},
+	{Name: "\"enableAllProjectMcpServers\":true", Is: []string{"agent-unguarded"}},
+	{Name: "\"security.workspace.trust.enabled\":false", Is: []string{"agent-unguarded"}},
+	{Name: "\"skipDangerousModePermissionPrompt\":true", Is: []string{"agent-unguarded"}},
+	{Name: "\"task.allowAutomaticTasks\":\"on\"", Is: []string{"agent-unguarded"}},
+	{Name: "\"trust\":true,", Is: []string{"agent-unguarded"}},
+	{Name: "\"yolo\":true", Is: []string{"agent-unguarded"}},
+	{Name: "*-chain.pem", Is: []string{"certificates"}},
+	{Name: "*.cer.pem", Is: []string{"certificates"}},
+	{Name: "*.crt.pem", Is: []string{"certificates"}},
+	{Name: "*_CMD", Is: []string{"shell-variables"}},
+	{Name: "*_EXEC", Is: []string{"shell-variables"}},
+	{Name: "*cert.crt.pem", Is: []string{"certificates"}},
+	{Name: "*cert.pem", Is: []string{"certificates"}},
+	{Name: "--amount", Is: []string{"amount-options"}},
+	{Name: "--amt", Is: []string{"amount-options"}},
+	{Name: "--author", Is: []string{"text-options"}},
+	{Name: "--body", Is: []string{"text-options"}},
+	{Name: "--budget", Is: []string{"amount-options"}},
+	{Name: "--comment", Is: []string{"text-options"}},
+	{Name: "--description", Is: []string{"text-options"}},
+	{Name: "--generate-shell-completion", Is: []string{"completion-words"}},
+	{Name: "--grep", Is: []string{"text-options"}},
+	{Name: "--help", Is: []string{"asks"}},
+	{Name: "--label", Is: []string{"text-options"}},
+	{Name: "--max-amount", Is: []string{"amount-options"}},
+	{Name: "--max-price", Is: []string{"amount-options"}},
+	{Name: "--max-usd", Is: []string{"amount-options"}},
+	{Name: "--message", Is: []string{"text-options"}},
+	{Name: "--msg", Is: []string{"text-options"}},
+	{Name: "--name", Is: []string{"text-options"}},
+	{Name: "--note", Is: []string{"text-options"}},
+	{Name: "--notes", Is: []string{"text-options"}},
+	{Name: "--price", Is: []string{"amount-options"}},
+	{Name: "--prompt", Is: []string{"text-options"}},
+	{Name: "--query", Is: []string{"text-options"}},
+	{Name: "--search", Is: []string{"text-options"}},
+	{Name: "--spend", Is: []string{"amount-options"}},
+	{Name: "--subject", Is: []string{"text-options"}},
+	{Name: "--summary", Is: []string{"text-options"}},
+	{Name: "--text", Is: []string{"text-options"}},
+	{Name: "--title", Is: []string{"text-options"}},
+	{Name: "--total", Is: []string{"amount-options"}},
+	{Name: "--usd", Is: []string{"amount-options"}},
+	{Name: "--usdc", Is: []string{"amount-options"}},
+	{Name: "--version", Is: []string{"asks"}},
+	{Name: "-V", Is: []string{"asks"}},
+	{Name: "-all", Is: []string{"packed-parts"}},
+	{Name: "-cli", Is: []string{"packed-parts"}},
+	{Name: "-commandline", Is: []string{"packed-parts"}},
+	{Name: "-core", Is: []string{"packed-parts"}},
+	{Name: "-d", Is: []string{"text-options"}},
+	{Name: "-h", Is: []string{"asks"}},
+	{Name: "-m", Is: []string{"text-options"}},
+	{Name: "-standalone", Is: []string{"packed-parts"}},
+	{Name: "-t", Is: []string{"text-options"}},
+	{Name: ".", Is: []string{"file-runners"}},
+	{Name: ".amazonq/agents/default.json", Is: []string{"agent-settings"}},
+	{Name: ".claude.json", Is: []string{"agent-settings"}},
+	{Name: ".claude/settings.json", Is: []string{"agent-settings"}},
+	{Name: ".claude/settings.local.json", Is: []string{"agent-settings"}},
+	{Name: ".codex/config.toml", Is: []string{"agent-settings"}},
+	{Name: ".codex/hooks.json", Is: []string{"agent-settings"}},
+	{Name: ".continue/config.json", Is: []string{"agent-settings"}},
+	{Name: ".copilot/config.json", Is: []string{"agent-settings"}},
+	{Name: ".cursor/cli.json", Is: []string{"agent-settings"}},
+	{Name: ".cursor/hooks.json", Is: []string{"agent-settings"}},
+	{Name: ".cursor/permissions.json", Is: []string{"agent-settings"}},
+	{Name: ".gemini/settings.json", Is: []string{"agent-settings"}},
+	{Name: ".jar", Is: []string{"packed-ends"}},
+	{Name: ".kiro/hooks.json", Is: []string{"agent-settings"}},
+	{Name: ".pex", Is: []string{"packed-ends"}},
+	{Name: ".phar", Is: []string{"packed-ends"}},
+	{Name: ".pyz", Is: []string{"packed-ends"}},
+	{Name: ".qwen/settings.json", Is: []string{"agent-settings"}},
+	{Name: ".vscode/settings.json", Is: []string{"agent-settings"}},
+	{Name: ".vscode/tasks.json", Is: []string{"agent-settings"}},
+	{Name: ".zed/settings.json", Is: []string{"agent-settings"}},
+	{Name: "/etc/apt/apt.conf.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/apt/keyrings/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/apt/preferences.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/apt/sources.list.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/dnf/vars/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/logrotate.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/modprobe.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/modules-load.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/security/limits.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/sysctl.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/tmpfiles.d/", Is: []string{"drop-in-folders"}},
+	{Name: "/etc/yum.repos.d/", Is: []string{"drop-in-folders"}},
+	{Name: "7z", Is: []string{"packers", "unpackers"}},
+	{Name: "7za", Is: []string{"packers"}},
+	{Name: "7zz", Is: []string{"packers"}},
+	{Name: ":", Is: []string{"person-editors"}},
+	{Name: "AS_USER", Is: []string{"shell-variables"}},
+	{Name: "AllowInsecureRepositories", Is: []string{"unsigned-sources"}},
+	{Name: "AllowUnauthenticated", Is: []string{"unsigned-sources"}},
+	{Name: "DOAS", Is: []string{"wrapper-variables"}},
+	{Name: "EXEC", Is: []string{"shell-variables"}},
+	{Name: "GET", Is: []string{"downloaders"}},
+	{Name: "HELPER", Is: []string{"wrapper-variables"}},
+	{Name: "Invoke-RestMethod", Is: []string{"http-clients"}},
+	{Name: "Invoke-WebRequest", Is: []string{"downloaders", "http-clients"}},
+	{Name: "NICE", Is: []string{"wrapper-variables"}},
+	{Name: "PREFIX", Is: []string{"wrapper-variables"}},
+	{Name: "ROOTLESS", Is: []string{"wrapper-variables"}},
+	{Name: "RUN", Is: []string{"wrapper-variables"}},
+	{Name: "RUNNER", Is: []string{"wrapper-variables"}},
+	{Name: "RUN_AS*", Is: []string{"shell-variables"}},
+	{Name: "Rscript", Is: []string{"file-runners", "interpreters", "script-runners"}},
+	{Name: "SUDO", Is: []string{"wrapper-variables"}},
+	{Name: "TIMEOUT", Is: []string{"wrapper-variables"}},
+	{Name: "Verify-Peer", Is: []string{"unsigned-sources"}},
+	{Name: "WRAPPER", Is: []string{"wrapper-variables"}},
+	{Name: "XVFB", Is: []string{"wrapper-variables"}},
+	{Name: "a", Is: []string{"instruction-words"}},
+	{Name: "abbr", Is: []string{"speakers"}},
+	{Name: "about", Is: []string{"prose-words"}},
+	{Name: "access", Is: []string{"package-manager-words"}},
+	{Name: "account", Is: []string{"subcommand-words", "tool-nouns"}},
+	{Name: "accounts", Is: []string{"subcommand-words"}},
+	{Name: "ack", Is: []string{"folder-searchers", "readers"}},
+	{Name: "adb", Is: []string{"variable-programs"}},
+	{Name: "add", Is: []string{"package-manager-words", "prose-words"}},
+	{Name: "adyen", Is: []string{"pay-services"}},
+	{Name: "ag", Is: []string{"folder-searchers", "readers"}},
+	{Name: "agd", Is: []string{"cosmos"}},
+	{Name: "age", Is: []string{"completion-tools", "packers"}},
+	{Name: "agentcash", Is: []string{"paying-clients"}},
+	{Name: "aider", Is: []string{"coding-agents", "speakers"}},
+	{Name: "airflow", Is: []string{"service-clis"}},
+	{Name: "airwallex", Is: []string{"pay-services"}},
+	{Name: "aiven", Is: []string{"service-clis"}},
+	{Name: "akamai", Is: []string{"service-clis"}},
+	{Name: "akash", Is: []string{"cosmos"}},
+	{Name: "akeyless", Is: []string{"service-clis"}},
+	{Name: "alacritty", Is: []string{"terminals"}},
+	{Name: "alarms", Is: []string{"instruction-objects"}},
+	{Name: "alert", Is: []string{"prose-words"}},
+	{Name: "alerts", Is: []string{"instruction-objects"}},
+	{Name: "algolia", Is: []string{"service-clis"}},
+	{Name: "aliases", Is: []string{"start-file-tools"}},
+	{Name: "all", Is: []string{"instruction-words"}},
+	{Name: "allow-insecure=yes", Is: []string{"unsigned-sources"}},
+	{Name: "alpaca", Is: []string{"pay-services"}},
+	{Name: "amp", Is: []string{"coding-agents"}},
+	{Name: "an", Is: []string{"instruction-words"}},
+	{Name: "anaconda3", Is: []string{"start-file-tools"}},
+	{Name: "antidote", Is: []string{"start-file-tools"}},
+	{Name: "antivirus", Is: []string{"instruction-objects"}},
+	{Name: "any", Is: []string{"instruction-words"}},
+	{Name: "apigeecli", Is: []string{"service-clis"}},
+	{Name: "apply", Is: []string{"subcommand-words"}},
+	{Name: "approval", Is: []string{"instruction-objects"}},
+	{Name: "approval_policy=\"never\"", Is: []string{"agent-unguarded"}},
+	{Name: "approvals", Is: []string{"instruction-objects"}},
+	{Name: "approve", Is: []string{"moving-words", "package-manager-words"}},
+	{Name: "apropos", Is: []string{"speakers"}},
+	{Name: "ar", Is: []string{"packers"}},
+	{Name: "archwayd", Is: []string{"cosmos"}},
+	{Name: "argocd", Is: []string{"completion-tools", "service-clis"}},
+	{Name: "aria2c", Is: []string{"downloaders", "savers-of-what-is-fetched"}},
+	{Name: "artifactory", Is: []string{"service-clis"}},
+	{Name: "asdf", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "ash", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "ask", Is: []string{"prose-words"}},
+	{Name: "aspell", Is: []string{"speakers"}},
+	{Name: "at", Is: []string{"subcommand-words", "tool-nouns"}},
+	{Name: "atom", Is: []string{"person-editors"}},
+	{Name: "atuin", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "audit", Is: []string{"instruction-objects", "package-manager-words"}},
+	{Name: "auggie", Is: []string{"coding-agents"}},
+	{Name: "auth0", Is: []string{"service-clis"}},
+	{Name: "authentication", Is: []string{"instruction-objects"}},
+	{Name: "authorizenet", Is: []string{"pay-services"}},
+	{Name: "autojump", Is: []string{"start-file-tools"}},
+	{Name: "autoload", Is: []string{"start-file-words"}},
+	{Name: "avn", Is: []string{"service-clis"}},
+	{Name: "awal", Is: []string{"base-unit-clients", "paying-clients"}},
+	{Name: "awk", Is: []string{"awks", "coreutils", "filters-by-program", "filters-with-programs", "number-makers", "readers", "variable-programs"}},
+	{Name: "aws", Is: []string{"netclients", "object-stores", "secret-readers", "variable-programs"}},
+	{Name: "aws_completer", Is: []string{"completion-tools"}},
+	{Name: "axel", Is: []string{"downloaders", "savers-of-what-is-fetched"}},
+	{Name: "axelard", Is: []string{"cosmos"}},
+	{Name: "az", Is: []string{"netclients", "object-stores", "secret-readers", "variable-programs"}},
+	{Name: "azcopy", Is: []string{"service-clis"}},
+	{Name: "b2", Is: []string{"object-stores"}},
+	{Name: "b2sum", Is: []string{"summaries"}},
+	{Name: "babylond", Is: []string{"cosmos"}},
+	{Name: "backup", Is: []string{"instruction-objects"}},
+	{Name: "backups", Is: []string{"instruction-objects"}},
+	{Name: "balance", Is: []string{"instruction-objects"}},
+	{Name: "bandd", Is: []string{"cosmos"}},
+	{Name: "bandwidth", Is: []string{"service-clis"}},
+	{Name: "banner", Is: []string{"speakers"}},
+	{Name: "base32", Is: []string{"coreutils", "readers", "variable-programs", "viewers"}},
+	{Name: "base64", Is: []string{"coreutils", "number-makers", "readers", "variable-programs", "viewers"}},
+	{Name: "bash", Is: []string{"file-runners", "glob-programs", "interpreters", "script-runners", "shells", "start-file-tools"}},
+	{Name: "bash_completion", Is: []string{"start-file-tools"}},
+	{Name: "bashcompinit", Is: []string{"start-file-words"}},
+	{Name: "bashrc", Is: []string{"start-file-tools"}},
+	{Name: "bashupload", Is: []string{"senders"}},
+	{Name: "bat", Is: []string{"completion-tools", "git-programs", "readers", "viewers"}},
+	{Name: "batcat", Is: []string{"readers", "viewers"}},
+	{Name: "batch", Is: []string{"subcommand-words"}},
+	{Name: "bb", Is: []string{"lisps"}},
+	{Name: "bc", Is: []string{"number-makers", "text-filters"}},
+	{Name: "bcnad", Is: []string{"cosmos"}},
+	{Name: "bin", Is: []string{"package-manager-words"}},
+	{Name: "binance", Is: []string{"pay-services"}},
+	{Name: "binance-cli", Is: []string{"pay-services"}},
+	{Name: "bindkey", Is: []string{"start-file-words"}},
+	{Name: "biome", Is: []string{"project-tools"}},
+	{Name: "bitcoin-cash-cli", Is: []string{"bitcoin"}},
+	{Name: "bitcoin-cli", Is: []string{"bitcoin"}},
+	{Name: "bitfinex", Is: []string{"pay-services"}},
+	{Name: "bitgo", Is: []string{"pay-services"}},
+	{Name: "bitpanda", Is: []string{"pay-services"}},
+	{Name: "bk", Is: []string{"service-clis"}},
+	{Name: "borg", Is: []string{"service-clis"}},
+	{Name: "boundary", Is: []string{"service-clis"}},
+	{Name: "boxes", Is: []string{"speakers"}},
+	{Name: "braintree", Is: []string{"pay-services", "service-clis"}},
+	{Name: "brew", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "brex", Is: []string{"pay-services"}},
+	{Name: "bridge", Is: []string{"moving-words"}},
+	{Name: "brotli", Is: []string{"packers"}},
+	{Name: "bsdcpio", Is: []string{"unpackers"}},
+	{Name: "bsdtar", Is: []string{"packers", "tars", "unpackers"}},
+	{Name: "btc", Is: []string{"instruction-objects"}},
+	{Name: "btcctl", Is: []string{"bitcoin"}},
+	{Name: "bucket", Is: []string{"instruction-objects"}},
+	{Name: "bugs", Is: []string{"package-manager-words"}},
+	{Name: "build", Is: []string{"package-manager-words"}},
+	{Name: "buildkite-agent", Is: []string{"service-clis"}},
+	{Name: "bun", Is: []string{"completion-tools", "file-runners", "interpreters", "js-pm", "nodes", "number-makers", "script-runners", "start-file-tools"}},
+	{Name: "bunny", Is: []string{"service-clis"}},
+	{Name: "bunq", Is: []string{"pay-services"}},
+	{Name: "buy", Is: []string{"paying-words"}},
+	{Name: "bw", Is: []string{"secret-readers", "service-clis"}},
+	{Name: "bybit", Is: []string{"pay-services"}},
+	{Name: "bypassPermissions", Is: []string{"agent-unguarded"}},
+	{Name: "bzcat", Is: []string{"viewers"}},
+	{Name: "bzip2", Is: []string{"packers", "readers"}},
+	{Name: "c", Is: []string{"languages-with-brace-lists", "languages-with-char-lists", "package-manager-words"}},
+	{Name: "cacert*.pem", Is: []string{"certificates"}},
+	{Name: "cache", Is: []string{"credential-helpers", "git-programs", "package-manager-words"}},
+	{Name: "cargo", Is: []string{"completion-tools", "start-file-tools"}},
+	{Name: "cat", Is: []string{"coreutils", "git-programs", "glob-programs", "person-editors", "programs-that-powershell-renames", "readers", "variable-programs", "viewers"}},
+	{Name: "ccxt", Is: []string{"pay-services"}},
+	{Name: "cdp", Is: []string{"pay-services"}},
+	{Name: "celestia-appd", Is: []string{"cosmos"}},
+	{Name: "ceph", Is: []string{"service-clis"}},
+	{Name: "chargebee", Is: []string{"pay-services"}},
+	{Name: "chat", Is: []string{"prose-words", "subcommand-words"}},
+	{Name: "cheat", Is: []string{"speakers"}},
+	{Name: "checkly", Is: []string{"service-clis"}},
+	{Name: "checkout", Is: []string{"paying-words"}},
+	{Name: "chezmoi", Is: []string{"completion-tools"}},
+	{Name: "chgrp", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "chibi-scheme", Is: []string{"lisps"}},
+	{Name: "chmod", Is: []string{"coreutils", "glob-programs", "variable-programs"}},
+	{Name: "chown", Is: []string{"coreutils", "glob-programs", "variable-programs"}},
+	{Name: "chroot", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "ci", Is: []string{"package-manager-words"}},
+	{Name: "cilium", Is: []string{"completion-tools"}},
+	{Name: "circle", Is: []string{"pay-services"}},
+	{Name: "circleci", Is: []string{"service-clis"}},
+	{Name: "cksum", Is: []string{"summaries"}},
+	{Name: "claude", Is: []string{"coding-agents", "speakers"}},
+	{Name: "claude-code", Is: []string{"coding-agents"}},
+	{Name: "claude_desktop_config.json", Is: []string{"agent-settings"}},
+	{Name: "clear", Is: []string{"programs-that-powershell-renames"}},
+	{Name: "clickhouse-local", Is: []string{"embedded-databases"}},
+	{Name: "cline", Is: []string{"coding-agents"}},
+	{Name: "clisp", Is: []string{"lisps"}},
+	{Name: "clj", Is: []string{"lisps"}},
+	{Name: "clojure", Is: []string{"lisps"}},
+	{Name: "clone", Is: []string{"clones"}},
+	{Name: "cloud", Is: []string{"start-file-tools"}},
+	{Name: "cloudflare", Is: []string{"service-clis"}},
+	{Name: "cloudsmith", Is: []string{"service-clis"}},
+	{Name: "cmd.run", Is: []string{"run-words"}},
+	{Name: "cmd.shell", Is: []string{"run-words"}},
+	{Name: "cmp", Is: []string{"readers", "viewers"}},
+	{Name: "code", Is: []string{"editors", "git-programs", "person-editors", "readers"}},
+	{Name: "code-insiders", Is: []string{"person-editors"}},
+	{Name: "codex", Is: []string{"coding-agents", "completion-tools", "speakers"}},
+	{Name: "codium", Is: []string{"git-programs"}},
+	{Name: "coinbase", Is: []string{"pay-services"}},
+	{Name: "column", Is: []string{"readers", "text-filters", "viewers"}},
+	{Name: "comm", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "command", Is: []string{"run-words"}},
+	{Name: "comment", Is: []string{"prose-words"}},
+	{Name: "compdef", Is: []string{"start-file-words"}},
+	{Name: "compgen", Is: []string{"speakers"}},
+	{Name: "compinit", Is: []string{"start-file-words"}},
+	{Name: "complete", Is: []string{"speakers"}},
+	{Name: "completion", Is: []string{"completion-words", "package-manager-words", "start-file-tools"}},
+	{Name: "completions", Is: []string{"completion-words", "start-file-tools"}},
+	{Name: "compress", Is: []string{"packers"}},
+	{Name: "concourse", Is: []string{"service-clis"}},
+	{Name: "conda", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "config", Is: []string{"package-manager-words"}},
+	{Name: "confluent", Is: []string{"service-clis"}},
+	{Name: "console", Is: []string{"run-words"}},
+	{Name: "constraints", Is: []string{"package-manager-words"}},
+	{Name: "consul", Is: []string{"long-options-with-one-dash", "service-clis"}},
+	{Name: "contentful", Is: []string{"service-clis"}},
+	{Name: "convex", Is: []string{"local-stores"}},
+	{Name: "copilot", Is: []string{"coding-agents"}},
+	{Name: "countersign", Is: []string{"completion-tools"}},
+	{Name: "cowsay", Is: []string{"speakers"}},
+	{Name: "cowthink", Is: []string{"speakers"}},
+	{Name: "cp", Is: []string{"coreutils", "programs-that-powershell-renames", "variable-programs"}},
+	{Name: "cpio", Is: []string{"packers", "unpackers"}},
+	{Name: "cqlsh", Is: []string{"embedded-databases"}},
+	{Name: "create", Is: []string{"package-manager-words", "prose-words"}},
+	{Name: "crescentd", Is: []string{"cosmos"}},
+	{Name: "croc", Is: []string{"senders"}},
+	{Name: "crush", Is: []string{"coding-agents"}},
+	{Name: "csh", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "csharp", Is: []string{"languages-with-brace-lists", "languages-with-chains", "languages-with-char-lists"}},
+	{Name: "csplit", Is: []string{"readers"}},
+	{Name: "ctlptl", Is: []string{"localclusters"}},
+	{Name: "curl", Is: []string{"downloaders", "glob-programs", "http-clients", "netclients", "printers-of-what-is-fetched", "variable-programs"}},
+	{Name: "curlie", Is: []string{"downloaders", "http-clients", "netclients"}},
+	{Name: "cursor", Is: []string{"person-editors"}},
+	{Name: "cursor-agent", Is: []string{"coding-agents"}},
+	{Name: "cut", Is: []string{"coreutils", "readers", "text-filters", "variable-programs", "viewers"}},
+	{Name: "cypress", Is: []string{"project-tools"}},
+	{Name: "dagger", Is: []string{"completion-tools"}},
+	{Name: "dagster", Is: []string{"service-clis"}},
+	{Name: "danger-full-access", Is: []string{"agent-unguarded"}},
+	{Name: "dart", Is: []string{"languages-with-dollars"}},
+	{Name: "dash", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "dash-cli", Is: []string{"bitcoin"}},
+	{Name: "database", Is: []string{"instruction-objects"}},
+	{Name: "databases", Is: []string{"instruction-objects"}},
+	{Name: "databricks", Is: []string{"service-clis"}},
+	{Name: "datadog-ci", Is: []string{"service-clis"}},
+	{Name: "datasette", Is: []string{"embedded-databases"}},
+	{Name: "date", Is: []string{"coreutils", "summaries", "variable-programs"}},
+	{Name: "dbt", Is: []string{"service-clis"}},
+	{Name: "dc", Is: []string{"number-makers", "text-filters"}},
+	{Name: "dcc", Is: []string{"senders"}},
+	{Name: "dd", Is: []string{"coreutils", "glob-programs", "readers", "variable-programs"}},
+	{Name: "deactivate", Is: []string{"instruction-verbs"}},
+	{Name: "deck", Is: []string{"service-clis"}},
+	{Name: "declare", Is: []string{"variable-printers"}},
+	{Name: "dedupe", Is: []string{"package-manager-words"}},
+	{Name: "degit", Is: []string{"clones"}},
+	{Name: "delete", Is: []string{"instruction-verbs"}},
+	{Name: "delta", Is: []string{"git-programs"}},
+	{Name: "delv", Is: []string{"downloaders"}},
+	{Name: "deno", Is: []string{"completion-tools", "file-runners", "interpreters", "nodes", "number-makers", "script-runners", "start-file-tools"}},
+	{Name: "deploy", Is: []string{"instruction-verbs", "package-manager-words"}},
+	{Name: "deposit", Is: []string{"moving-words"}},
+	{Name: "deprecate", Is: []string{"package-manager-words"}},
+	{Name: "describe", Is: []string{"prose-words"}},
+	{Name: "destroy", Is: []string{"instruction-verbs"}},
+	{Name: "devcontainer.json", Is: []string{"agent-settings"}},
+	{Name: "df", Is: []string{"summaries"}},
+	{Name: "dialog", Is: []string{"speakers"}},
+	{Name: "dict", Is: []string{"speakers"}},
+	{Name: "diff", Is: []string{"programs-that-powershell-renames", "readers", "viewers"}},
+	{Name: "diff-so-fancy", Is: []string{"git-programs"}},
+	{Name: "dig", Is: []string{"downloaders"}},
+	{Name: "digibyte-cli", Is: []string{"bitcoin"}},
+	{Name: "dircolors", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "direnv", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "disable", Is: []string{"instruction-verbs"}},
+	{Name: "dlx", Is: []string{"package-manager-words"}},
+	{Name: "dnsimple", Is: []string{"service-clis"}},
+	{Name: "docker", Is: []string{"completion-tools", "containers", "sinks-publish", "variable-programs"}},
+	{Name: "docker-machine", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "docs", Is: []string{"package-manager-words"}},
+	{Name: "doctl", Is: []string{"completion-tools"}},
+	{Name: "doctor", Is: []string{"package-manager-words"}},
+	{Name: "dogecoin-cli", Is: []string{"bitcoin"}},
+	{Name: "dollars", Is: []string{"instruction-objects"}},
+	{Name: "donate", Is: []string{"paying-words"}},
+	{Name: "done", Is: []string{"prose-words"}},
+	{Name: "doppler", Is: []string{"secret-readers", "service-clis"}},
+	{Name: "dos2unix", Is: []string{"text-filters"}},
+	{Name: "draft", Is: []string{"prose-words"}},
+	{Name: "drill", Is: []string{"downloaders"}},
+	{Name: "drizzle-kit", Is: []string{"project-tools"}},
+	{Name: "droid", Is: []string{"coding-agents"}},
+	{Name: "drone", Is: []string{"service-clis"}},
+	{Name: "drop", Is: []string{"instruction-verbs-of"}},
+	{Name: "drush", Is: []string{"service-clis"}},
+	{Name: "dsq", Is: []string{"embedded-databases"}},
+	{Name: "du", Is: []string{"summaries"}},
+	{Name: "duckdb", Is: []string{"embedded-databases", "transactional-ddl"}},
+	{Name: "duckdb-wasm", Is: []string{"lisps"}},
+	{Name: "dwolla", Is: []string{"pay-services"}},
+	{Name: "dydxprotocold", Is: []string{"cosmos"}},
+	{Name: "dymd", Is: []string{"cosmos"}},
+	{Name: "each", Is: []string{"instruction-words"}},
+	{Name: "echo", Is: []string{"person-editors", "prose-words", "speakers"}},
+	{Name: "ecl", Is: []string{"lisps"}},
+	{Name: "ed", Is: []string{"person-editors"}},
+	{Name: "edit", Is: []string{"package-manager-words"}},
+	{Name: "editor", Is: []string{"person-editors"}},
+	{Name: "egrep", Is: []string{"filters-by-program", "greps", "readers"}},
+	{Name: "elastic-cli", Is: []string{"service-clis"}},
+	{Name: "electron-cash", Is: []string{"bitcoin"}},
+	{Name: "electrum", Is: []string{"bitcoin"}},
+	{Name: "elements-cli", Is: []string{"bitcoin"}},
+	{Name: "elinks", Is: []string{"downloaders"}},
+	{Name: "elixir", Is: []string{"number-makers"}},
+	{Name: "emacs", Is: []string{"editors", "git-programs", "person-editors", "readers"}},
+	{Name: "emacsclient", Is: []string{"git-programs", "person-editors"}},
+	{Name: "email", Is: []string{"instruction-verbs"}},
+	{Name: "encryption", Is: []string{"instruction-objects"}},
+	{Name: "env", Is: []string{"coreutils", "package-manager-words", "subcommand-words", "variable-printers", "variable-programs"}},
+	{Name: "equinix", Is: []string{"service-clis"}},
+	{Name: "erase", Is: []string{"instruction-verbs"}},
+	{Name: "erl", Is: []string{"number-makers"}},
+	{Name: "esbuild", Is: []string{"project-tools"}},
+	{Name: "eslint", Is: []string{"project-tools"}},
+	{Name: "espeak", Is: []string{"speakers"}},
+	{Name: "espeak-ng", Is: []string{"speakers"}},
+	{Name: "esxcli", Is: []string{"service-clis"}},
+	{Name: "eth", Is: []string{"instruction-objects"}},
+	{Name: "every", Is: []string{"instruction-words"}},
+	{Name: "everything", Is: []string{"instruction-words"}},
+	{Name: "evmosd", Is: []string{"cosmos"}},
+	{Name: "ex", Is: []string{"person-editors"}},
+	{Name: "exec", Is: []string{"package-manager-words", "run-words"}},
+	{Name: "execute", Is: []string{"run-words"}},
+	{Name: "expand", Is: []string{"readers", "text-filters", "viewers"}},
+	{Name: "expect", Is: []string{"subcommand-words"}},
+	{Name: "explain", Is: []string{"prose-words", "speakers"}},
+	{Name: "explore", Is: []string{"package-manager-words"}},
+	{Name: "export", Is: []string{"subcommand-words", "variable-printers"}},
+	{Name: "expr", Is: []string{"number-makers"}},
+	{Name: "eza", Is: []string{"completion-tools"}},
+	{Name: "factor", Is: []string{"lisps", "number-makers"}},
+	{Name: "false", Is: []string{"git-programs", "person-editors", "summaries"}},
+	{Name: "fastly", Is: []string{"service-clis"}},
+	{Name: "fd", Is: []string{"completion-tools", "file-finders"}},
+	{Name: "fdfind", Is: []string{"file-finders"}},
+	{Name: "fennel", Is: []string{"lisps"}},
+	{Name: "fetch", Is: []string{"downloaders", "package-manager-words", "printers-of-what-is-fetched", "subcommand-words"}},
+	{Name: "fetchd", Is: []string{"cosmos"}},
+	{Name: "ffsend", Is: []string{"senders"}},
+	{Name: "fgrep", Is: []string{"filters-by-program", "greps", "readers"}},
+	{Name: "fiche", Is: []string{"senders"}},
+	{Name: "figlet", Is: []string{"speakers"}},
+	{Name: "file", Is: []string{"summaries"}},
+	{Name: "find", Is: []string{"coreutils", "file-finders", "prose-words", "variable-programs"}},
+	{Name: "find-dupes", Is: []string{"package-manager-words"}},
+	{Name: "finger", Is: []string{"downloaders"}},
+	{Name: "fireblocks", Is: []string{"pay-services"}},
+	{Name: "firewall", Is: []string{"instruction-objects"}},
+	{Name: "firo-cli", Is: []string{"bitcoin"}},
+	{Name: "fish", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "fivetran", Is: []string{"service-clis"}},
+	{Name: "flarectl", Is: []string{"service-clis"}},
+	{Name: "flipt", Is: []string{"service-clis"}},
+	{Name: "flutterwave", Is: []string{"pay-services"}},
+	{Name: "flux", Is: []string{"completion-tools", "service-clis"}},
+	{Name: "fly", Is: []string{"completion-tools"}},
+	{Name: "fly-cli", Is: []string{"service-clis"}},
+	{Name: "flyctl", Is: []string{"completion-tools", "secret-readers"}},
+	{Name: "fmt", Is: []string{"readers", "text-filters", "viewers"}},
+	{Name: "fnm", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "fold", Is: []string{"readers", "text-filters", "viewers"}},
+	{Name: "foot", Is: []string{"terminals"}},
+	{Name: "for", Is: []string{"instruction-words"}},
+	{Name: "format", Is: []string{"subcommand-words"}},
+	{Name: "fortune", Is: []string{"speakers"}},
+	{Name: "forward", Is: []string{"instruction-verbs"}},
+	{Name: "from", Is: []string{"instruction-words"}},
+	{Name: "fs.file-max", Is: []string{"kernel-limits"}},
+	{Name: "fs.inotify.*", Is: []string{"kernel-limits"}},
+	{Name: "fs.nr_open", Is: []string{"kernel-limits"}},
+	{Name: "fsi", Is: []string{"lisps"}},
+	{Name: "ftp", Is: []string{"downloaders", "netclients"}},
+	{Name: "fund", Is: []string{"moving-words", "package-manager-words"}},
+	{Name: "funds", Is: []string{"instruction-objects"}},
+	{Name: "fzf", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "gaiad", Is: []string{"cosmos"}},
+	{Name: "gandi", Is: []string{"service-clis"}},
+	{Name: "gawk", Is: []string{"awks", "filters-by-program", "filters-with-programs", "number-makers", "readers"}},
+	{Name: "gcloud", Is: []string{"completion-tools", "netclients", "object-stores", "secret-readers", "shell-setup", "start-file-tools", "variable-programs"}},
+	{Name: "gedit", Is: []string{"editors", "person-editors"}},
+	{Name: "gemini", Is: []string{"coding-agents", "completion-tools", "speakers"}},
+	{Name: "gemini-cli", Is: []string{"coding-agents"}},
+	{Name: "generate-shell-completion", Is: []string{"completion-words"}},
+	{Name: "get", Is: []string{"package-manager-words", "subcommand-words"}},
+	{Name: "gh", Is: []string{"completion-tools", "completion-tools", "git-hosts", "secret-readers", "service-clis", "shell-setup", "sinks-publish", "variable-programs"}},
+	{Name: "ghci", Is: []string{"number-makers"}},
+	{Name: "ghcup", Is: []string{"start-file-tools"}},
+	{Name: "ghostty", Is: []string{"terminals"}},
+	{Name: "giget", Is: []string{"clones"}},
+	{Name: "gist", Is: []string{"sinks-publish"}},
+	{Name: "git", Is: []string{"variable-programs"}},
+	{Name: "git-lfs", Is: []string{"git-programs"}},
+	{Name: "git-town", Is: []string{"completion-tools"}},
+	{Name: "gitlab-runner", Is: []string{"service-clis"}},
+	{Name: "glab", Is: []string{"completion-tools", "git-hosts", "service-clis", "sinks-publish"}},
+	{Name: "global", Is: []string{"package-manager-words"}},
+	{Name: "gluster", Is: []string{"service-clis"}},
+	{Name: "gmake", Is: []string{"makes"}},
+	{Name: "gnome-terminal", Is: []string{"terminals"}},
+	{Name: "gnuplot", Is: []string{"lisps"}},
+	{Name: "go", Is: []string{"languages-with-brace-lists", "languages-with-char-lists", "long-options-with-one-dash", "script-runners"}},
+	{Name: "gocardless", Is: []string{"pay-services"}},
+	{Name: "godaddy", Is: []string{"service-clis"}},
+	{Name: "goenv", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "gojq", Is: []string{"jqs"}},
+	{Name: "golangci-lint", Is: []string{"completion-tools"}},
+	{Name: "google", Is: []string{"start-file-tools"}},
+	{Name: "goose", Is: []string{"coding-agents"}},
+	{Name: "gopass", Is: []string{"secret-readers"}},
+	{Name: "gopher", Is: []string{"downloaders"}},
+	{Name: "goreleaser", Is: []string{"completion-tools"}},
+	{Name: "gosh", Is: []string{"lisps"}},
+	{Name: "govc", Is: []string{"service-clis"}},
+	{Name: "gp", Is: []string{"lisps"}},
+	{Name: "gpg", Is: []string{"packers", "readers", "secret-readers"}},
+	{Name: "gpgcheck=0", Is: []string{"unsigned-sources"}},
+	{Name: "grafana-cli", Is: []string{"service-clis"}},
+	{Name: "grep", Is: []string{"filters-by-program", "greps", "readers"}},
+	{Name: "groovy", Is: []string{"languages-with-dollars"}},
+	{Name: "grpcurl", Is: []string{"netclients"}},
+	{Name: "gsed", Is: []string{"filters-with-programs", "in-place-filters", "number-makers"}},
+	{Name: "gst", Is: []string{"lisps"}},
+	{Name: "gsutil", Is: []string{"netclients", "object-stores"}},
+	{Name: "gtar", Is: []string{"packers", "tars", "unpackers"}},
+	{Name: "guile", Is: []string{"lisps"}},
+	{Name: "guix", Is: []string{"start-file-tools"}},
+	{Name: "gum", Is: []string{"speakers"}},
+	{Name: "gunzip", Is: []string{"unpackers"}},
+	{Name: "gusto", Is: []string{"pay-services"}},
+	{Name: "gvim", Is: []string{"person-editors"}},
+	{Name: "gzip", Is: []string{"packers", "readers"}},
+	{Name: "h2", Is: []string{"embedded-databases"}},
+	{Name: "halt", Is: []string{"subcommand-words"}},
+	{Name: "harness", Is: []string{"service-clis"}},
+	{Name: "haskell", Is: []string{"languages-with-powers"}},
+	{Name: "haste", Is: []string{"senders"}},
+	{Name: "hcloud", Is: []string{"completion-tools"}},
+	{Name: "hd", Is: []string{"readers", "viewers"}},
+	{Name: "head", Is: []string{"coreutils", "readers", "text-filters", "variable-programs", "viewers"}},
+	{Name: "headscale", Is: []string{"service-clis"}},
+	{Name: "helix", Is: []string{"git-programs", "person-editors"}},
+	{Name: "helm", Is: []string{"completion-tools", "completion-tools", "shell-setup", "variable-programs"}},
+	{Name: "help", Is: []string{"package-manager-words", "subcommand-words"}},
+	{Name: "her", Is: []string{"instruction-words"}},
+	{Name: "heroku", Is: []string{"secret-readers"}},
+	{Name: "hexdump", Is: []string{"number-makers", "readers", "text-filters", "viewers"}},
+	{Name: "his", Is: []string{"instruction-words"}},
+	{Name: "history", Is: []string{"subcommand-words", "variable-printers"}},
+	{Name: "homebrew", Is: []string{"start-file-tools"}},
+	{Name: "honeycomb", Is: []string{"service-clis"}},
+	{Name: "hook", Is: []string{"completion-words"}},
+	{Name: "host", Is: []string{"downloaders", "subcommand-words", "tool-nouns"}},
+	{Name: "hostname", Is: []string{"summaries"}},
+	{Name: "how", Is: []string{"prose-words"}},
+	{Name: "howdoi", Is: []string{"speakers"}},
+	{Name: "http", Is: []string{"downloaders", "http-clients", "httpies", "netclients", "printers-of-what-is-fetched", "tool-nouns"}},
+	{Name: "httpie", Is: []string{"downloaders", "http-clients", "httpies"}},
+	{Name: "https", Is: []string{"downloaders", "http-clients", "httpies", "netclients", "printers-of-what-is-fetched", "tool-nouns"}},
+	{Name: "https://astral.sh/ruff/", Is: []string{"installers"}},
+	{Name: "https://astral.sh/uv/", Is: []string{"installers"}},
+	{Name: "https://buf.build/", Is: []string{"installers"}},
+	{Name: "https://bun.sh/install", Is: []string{"installers"}},
+	{Name: "https://deno.land/install.sh", Is: []string{"installers"}},
+	{Name: "https://get.docker.com", Is: []string{"installers"}},
+	{Name: "https://get.k3s.io", Is: []string{"installers"}},
+	{Name: "https://get.pnpm.io/", Is: []string{"installers"}},
+	{Name: "https://github.com/golangci/golangci-lint/raw/", Is: []string{"installers"}},
+	{Name: "https://golangci-lint.run/install.sh", Is: []string{"installers"}},
+	{Name: "https://install.goreleaser.com/github.com/golangci/", Is: []string{"installers"}},
+	{Name: "https://install.python-poetry.org", Is: []string{"installers"}},
+	{Name: "https://mise.run", Is: []string{"installers"}},
+	{Name: "https://raw.githubusercontent.com/Homebrew/install/", Is: []string{"installers"}},
+	{Name: "https://raw.githubusercontent.com/anchore/", Is: []string{"installers"}},
+	{Name: "https://raw.githubusercontent.com/aquasecurity/trivy/", Is: []string{"installers"}},
+	{Name: "https://raw.githubusercontent.com/golangci/golangci-lint/", Is: []string{"installers"}},
+	{Name: "https://raw.githubusercontent.com/helm/helm/", Is: []string{"installers"}},
+	{Name: "https://raw.githubusercontent.com/nvm-sh/nvm/", Is: []string{"installers"}},
+	{Name: "https://sh.rustup.rs", Is: []string{"installers"}},
+	{Name: "https://taskfile.dev/install.sh", Is: []string{"installers"}},
+	{Name: "hub", Is: []string{"sinks-publish"}},
+	{Name: "hugo", Is: []string{"completion-tools"}},
+	{Name: "hunspell", Is: []string{"speakers"}},
+	{Name: "hurl", Is: []string{"http-clients"}},
+	{Name: "husky", Is: []string{"project-tools"}},
+	{Name: "hx", Is: []string{"git-programs", "person-editors"}},
+	{Name: "hy", Is: []string{"lisps"}},
+	{Name: "i", Is: []string{"package-manager-words"}},
+	{Name: "iconv", Is: []string{"readers", "text-filters", "viewers"}},
+	{Name: "id", Is: []string{"summaries"}},
+	{Name: "idea", Is: []string{"git-programs", "person-editors", "prose-words"}},
+	{Name: "imgur", Is: []string{"senders"}},
+	{Name: "import", Is: []string{"package-manager-words"}},
+	{Name: "infisical", Is: []string{"secret-readers", "service-clis"}},
+	{Name: "info", Is: []string{"package-manager-words", "speakers", "subcommand-words"}},
+	{Name: "init", Is: []string{"completion-words", "package-manager-words"}},
+	{Name: "initiad", Is: []string{"cosmos"}},
+	{Name: "injectived", Is: []string{"cosmos"}},
+	{Name: "install", Is: []string{"coreutils", "package-manager-words", "subcommand-words", "variable-programs"}},
+	{Name: "invoice", Is: []string{"instruction-objects"}},
+	{Name: "invoices", Is: []string{"instruction-objects"}},
+	{Name: "ipmitool", Is: []string{"service-clis"}},
+	{Name: "ipython", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "irm", Is: []string{"downloaders", "http-clients"}},
+	{Name: "istioctl", Is: []string{"completion-tools"}},
+	{Name: "iterm2", Is: []string{"start-file-tools"}},
+	{Name: "iwr", Is: []string{"downloaders", "http-clients"}},
+	{Name: "janet", Is: []string{"lisps"}},
+	{Name: "java", Is: []string{"languages-with-brace-lists", "languages-with-char-lists", "long-options-with-one-dash"}},
+	{Name: "jed", Is: []string{"person-editors"}},
+	{Name: "jenv", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "jest", Is: []string{"project-tools"}},
+	{Name: "jf", Is: []string{"service-clis"}},
+	{Name: "jfrog", Is: []string{"service-clis"}},
+	{Name: "jira", Is: []string{"service-clis", "speakers"}},
+	{Name: "jj", Is: []string{"completion-tools"}},
+	{Name: "jjs", Is: []string{"lisps"}},
+	{Name: "joe", Is: []string{"person-editors"}},
+	{Name: "join", Is: []string{"coreutils", "subcommand-words", "variable-programs"}},
+	{Name: "jq", Is: []string{"filters-by-program", "filters-with-programs", "jqs", "readers", "viewers"}},
+	{Name: "jrunscript", Is: []string{"lisps"}},
+	{Name: "jshell", Is: []string{"number-makers"}},
+	{Name: "julia", Is: []string{"languages-with-dollars", "languages-with-powers", "number-makers"}},
+	{Name: "junod", Is: []string{"cosmos"}},
+	{Name: "just", Is: []string{"completion-tools"}},
+	{Name: "k", Is: []string{"kube"}},
+	{Name: "k3d", Is: []string{"completion-tools", "localclusters"}},
+	{Name: "k3s", Is: []string{"completion-tools", "kube"}},
+	{Name: "k3s-uninstall.sh", Is: []string{"packed-scripts"}},
+	{Name: "k9s", Is: []string{"completion-tools"}},
+	{Name: "kafka-acls.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-configs.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-consumer-groups.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-delete-records.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-reassign-partitions.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-server-stop.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-storage.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-streams-application-reset.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafka-topics.sh", Is: []string{"packed-scripts"}},
+	{Name: "kafkacat", Is: []string{"netclients"}},
+	{Name: "kak", Is: []string{"person-editors"}},
+	{Name: "kamatera", Is: []string{"service-clis"}},
+	{Name: "kate", Is: []string{"person-editors"}},
+	{Name: "kava", Is: []string{"cosmos"}},
+	{Name: "kavad", Is: []string{"cosmos"}},
+	{Name: "kcat", Is: []string{"netclients"}},
+	{Name: "kdialog", Is: []string{"speakers"}},
+	{Name: "kdig", Is: []string{"downloaders"}},
+	{Name: "keychain", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "kgx", Is: []string{"terminals"}},
+	{Name: "kill", Is: []string{"coreutils", "programs-that-powershell-renames", "variable-programs"}},
+	{Name: "kind", Is: []string{"completion-tools", "localclusters"}},
+	{Name: "kiro-cli", Is: []string{"coding-agents"}},
+	{Name: "kitty", Is: []string{"terminals"}},
+	{Name: "klarna", Is: []string{"pay-services"}},
+	{Name: "kong", Is: []string{"service-clis"}},
+	{Name: "kongctl", Is: []string{"service-clis"}},
+	{Name: "konsole", Is: []string{"terminals"}},
+	{Name: "kopia", Is: []string{"service-clis"}},
+	{Name: "kotlin", Is: []string{"languages-with-dollars"}},
+	{Name: "kraken", Is: []string{"pay-services"}},
+	{Name: "krakenex", Is: []string{"pay-services"}},
+	{Name: "krew", Is: []string{"start-file-tools"}},
+	{Name: "ksh", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "kubecolor", Is: []string{"kube"}},
+	{Name: "kubectl", Is: []string{"completion-tools", "completion-tools", "kube", "secret-readers", "shell-setup", "start-file-tools", "variable-programs"}},
+	{Name: "kucoin", Is: []string{"pay-services"}},
+	{Name: "kwrite", Is: []string{"person-editors"}},
+	{Name: "last", Is: []string{"subcommand-words"}},
+	{Name: "launch", Is: []string{"subcommand-words"}},
+	{Name: "launchdarkly", Is: []string{"service-clis"}},
+	{Name: "lavad", Is: []string{"cosmos"}},
+	{Name: "ldcli", Is: []string{"service-clis"}},
+	{Name: "lemonsqueezy", Is: []string{"pay-services"}},
+	{Name: "less", Is: []string{"git-programs", "person-editors", "readers", "viewers"}},
+	{Name: "lesspipe", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "lftp", Is: []string{"downloaders", "netclients"}},
+	{Name: "libsecret", Is: []string{"credential-helpers", "git-programs"}},
+	{Name: "licenses", Is: []string{"package-manager-words"}},
+	{Name: "linear", Is: []string{"service-clis", "speakers"}},
+	{Name: "link", Is: []string{"package-manager-words", "subcommand-words", "tool-nouns"}},
+	{Name: "link-cli", Is: []string{"pay-services"}},
+	{Name: "links", Is: []string{"downloaders"}},
+	{Name: "lint-staged", Is: []string{"project-tools"}},
+	{Name: "list", Is: []string{"package-manager-words"}},
+	{Name: "litecli", Is: []string{"embedded-databases"}},
+	{Name: "litecoin-cli", Is: []string{"bitcoin"}},
+	{Name: "lithic", Is: []string{"pay-services"}},
+	{Name: "llm", Is: []string{"speakers"}},
+	{Name: "ln", Is: []string{"coreutils", "package-manager-words", "variable-programs"}},
+	{Name: "local", Is: []string{"start-file-tools"}},
+	{Name: "locate", Is: []string{"machine-searchers"}},
+	{Name: "log", Is: []string{"prose-words", "prose-words"}},
+	{Name: "logger", Is: []string{"speakers"}},
+	{Name: "logging", Is: []string{"instruction-objects"}},
+	{Name: "login", Is: []string{"package-manager-words", "subcommand-words"}},
+	{Name: "logout", Is: []string{"package-manager-words"}},
+	{Name: "logs", Is: []string{"instruction-objects"}},
+	{Name: "lolcat", Is: []string{"speakers"}},
+	{Name: "look", Is: []string{"readers", "subcommand-words", "viewers"}},
+	{Name: "lpass", Is: []string{"service-clis"}},
+	{Name: "ls", Is: []string{"coreutils", "package-manager-words", "programs-that-powershell-renames", "variable-programs"}},
+	{Name: "lua", Is: []string{"file-runners", "interpreters", "languages-with-brace-lists", "languages-with-powers", "number-makers", "script-runners"}},
+	{Name: "luarocks", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "lwp-download", Is: []string{"downloaders"}},
+	{Name: "lwp-request", Is: []string{"downloaders"}},
+	{Name: "lxterminal", Is: []string{"terminals"}},
+	{Name: "lynx", Is: []string{"downloaders"}},
+	{Name: "lz4", Is: []string{"packers"}},
+	{Name: "lzma", Is: []string{"packers"}},
+	{Name: "lzop", Is: []string{"packers"}},
+	{Name: "m", Is: []string{"package-manager-words"}},
+	{Name: "magic-wormhole", Is: []string{"senders"}},
+	{Name: "mail", Is: []string{"netclients", "subcommand-words", "tool-nouns"}},
+	{Name: "mailchimp", Is: []string{"service-clis"}},
+	{Name: "mailx", Is: []string{"netclients"}},
+	{Name: "make", Is: []string{"makes", "subcommand-words"}},
+	{Name: "mamba", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "man", Is: []string{"programs-that-powershell-renames"}},
+	{Name: "managed-settings.json", Is: []string{"agent-settings"}},
+	{Name: "manager", Is: []string{"credential-helpers", "git-programs"}},
+	{Name: "manager-core", Is: []string{"credential-helpers", "git-programs"}},
+	{Name: "mangopay", Is: []string{"pay-services"}},
+	{Name: "mantrachaind", Is: []string{"cosmos"}},
+	{Name: "mariadb-dump", Is: []string{"dumpers"}},
+	{Name: "marqeta", Is: []string{"pay-services"}},
+	{Name: "mate", Is: []string{"git-programs", "person-editors"}},
+	{Name: "mate-terminal", Is: []string{"terminals"}},
+	{Name: "mawk", Is: []string{"awks", "filters-by-program", "number-makers", "readers"}},
+	{Name: "maxima", Is: []string{"lisps"}},
+	{Name: "mayanode", Is: []string{"cosmos"}},
+	{Name: "mc", Is: []string{"netclients", "object-stores", "service-clis"}},
+	{Name: "mcedit", Is: []string{"person-editors"}},
+	{Name: "mcp.json", Is: []string{"agent-settings"}},
+	{Name: "mcp_config.json", Is: []string{"agent-settings"}},
+	{Name: "mcp_settings.json", Is: []string{"agent-settings"}},
+	{Name: "md5", Is: []string{"summaries"}},
+	{Name: "md5sum", Is: []string{"summaries"}},
+	{Name: "mdfind", Is: []string{"machine-searchers"}},
+	{Name: "meld", Is: []string{"git-programs"}},
+	{Name: "mercury", Is: []string{"pay-services"}},
+	{Name: "message", Is: []string{"prose-words"}},
+	{Name: "messagebird", Is: []string{"service-clis"}},
+	{Name: "metal", Is: []string{"service-clis"}},
+	{Name: "mfa", Is: []string{"instruction-objects"}},
+	{Name: "mg", Is: []string{"person-editors"}},
+	{Name: "micro", Is: []string{"git-programs", "person-editors"}},
+	{Name: "microk8s.kubectl", Is: []string{"kube"}},
+	{Name: "miniconda3", Is: []string{"start-file-tools"}},
+	{Name: "minikube", Is: []string{"completion-tools", "localclusters", "shell-setup"}},
+	{Name: "minio", Is: []string{"service-clis"}},
+	{Name: "mise", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "mit-scheme", Is: []string{"lisps"}},
+	{Name: "mkfs", Is: []string{"glob-programs"}},
+	{Name: "mknod", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "mksh", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "mktemp", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "mlflow", Is: []string{"service-clis"}},
+	{Name: "mocha", Is: []string{"project-tools"}},
+	{Name: "modern-treasury", Is: []string{"pay-services"}},
+	{Name: "moderntreasury", Is: []string{"pay-services"}},
+	{Name: "mollie", Is: []string{"pay-services"}},
+	{Name: "money", Is: []string{"instruction-objects"}},
+	{Name: "mongodump", Is: []string{"dumpers"}},
+	{Name: "mongoexport", Is: []string{"dumpers"}},
+	{Name: "monitoring", Is: []string{"instruction-objects"}},
+	{Name: "monzo", Is: []string{"pay-services"}},
+	{Name: "moov", Is: []string{"pay-services"}},
+	{Name: "more", Is: []string{"git-programs", "person-editors", "readers", "viewers"}},
+	{Name: "mosh", Is: []string{"remote-shells"}},
+	{Name: "most", Is: []string{"git-programs", "readers", "viewers"}},
+	{Name: "mount", Is: []string{"programs-that-powershell-renames"}},
+	{Name: "mousepad", Is: []string{"person-editors"}},
+	{Name: "mppx", Is: []string{"paying-clients"}},
+	{Name: "msg", Is: []string{"prose-words"}},
+	{Name: "msmtp", Is: []string{"netclients"}},
+	{Name: "mutt", Is: []string{"netclients"}},
+	{Name: "mv", Is: []string{"coreutils", "programs-that-powershell-renames", "variable-programs"}},
+	{Name: "mvim", Is: []string{"person-editors"}},
+	{Name: "my", Is: []string{"instruction-words"}},
+	{Name: "mysql", Is: []string{"variable-programs"}},
+	{Name: "mysqldump", Is: []string{"dumpers"}},
+	{Name: "n8n", Is: []string{"service-clis"}},
+	{Name: "namecheap", Is: []string{"service-clis"}},
+	{Name: "namecoin-cli", Is: []string{"bitcoin"}},
+	{Name: "nano", Is: []string{"editors", "git-programs", "person-editors", "readers"}},
+	{Name: "nats", Is: []string{"service-clis"}},
+	{Name: "navi", Is: []string{"completion-tools", "shell-setup", "speakers"}},
+	{Name: "nawk", Is: []string{"awks"}},
+	{Name: "nbstripout", Is: []string{"git-programs"}},
+	{Name: "nc", Is: []string{"downloaders", "netclients"}},
+	{Name: "ncat", Is: []string{"downloaders", "netclients"}},
+	{Name: "ncftp", Is: []string{"netclients"}},
+	{Name: "ncftpput", Is: []string{"netclients", "senders"}},
+	{Name: "ne", Is: []string{"person-editors"}},
+	{Name: "neomutt", Is: []string{"netclients"}},
+	{Name: "nerdctl", Is: []string{"containers"}},
+	{Name: "net.core.somaxconn", Is: []string{"kernel-limits"}},
+	{Name: "netbird", Is: []string{"service-clis"}},
+	{Name: "netcat", Is: []string{"downloaders", "netclients"}},
+	{Name: "neutrond", Is: []string{"cosmos"}},
+	{Name: "new", Is: []string{"prose-words"}},
+	{Name: "newlisp", Is: []string{"lisps"}},
+	{Name: "newrelic", Is: []string{"service-clis"}},
+	{Name: "nexmo", Is: []string{"service-clis"}},
+	{Name: "next", Is: []string{"project-tools"}},
+	{Name: "nexus", Is: []string{"service-clis"}},
+	{Name: "nibid", Is: []string{"cosmos"}},
+	{Name: "nice", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "ninja", Is: []string{"makes"}},
+	{Name: "nix", Is: []string{"start-file-tools"}},
+	{Name: "nl", Is: []string{"coreutils", "readers", "text-filters", "variable-programs", "viewers"}},
+	{Name: "nobled", Is: []string{"cosmos"}},
+	{Name: "node", Is: []string{"file-runners", "interpreters", "nodes", "number-makers", "package-manager-words", "script-runners", "text-filters"}},
+	{Name: "nodejs", Is: []string{"file-runners", "interpreters", "nodes", "script-runners"}},
+	{Name: "nodemon", Is: []string{"project-tools"}},
+	{Name: "nodenv", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "nohup", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "nomad", Is: []string{"long-options-with-one-dash"}},
+	{Name: "note", Is: []string{"prose-words"}},
+	{Name: "notepad", Is: []string{"person-editors"}},
+	{Name: "notes", Is: []string{"prose-words"}},
+	{Name: "notify", Is: []string{"prose-words"}},
+	{Name: "notify-send", Is: []string{"speakers"}},
+	{Name: "npm", Is: []string{"completion-tools", "js-pm", "package-manager-words", "sinks-publish", "variable-programs"}},
+	{Name: "nproc", Is: []string{"summaries"}},
+	{Name: "nslookup", Is: []string{"downloaders"}},
+	{Name: "numfmt", Is: []string{"number-makers"}},
+	{Name: "nutanix", Is: []string{"service-clis"}},
+	{Name: "nvim", Is: []string{"editors", "git-programs", "person-editors"}},
+	{Name: "nvm", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "nx", Is: []string{"project-tools"}},
+	{Name: "oc", Is: []string{"kube", "secret-readers"}},
+	{Name: "ocaml", Is: []string{"languages-with-powers", "number-makers"}},
+	{Name: "octave", Is: []string{"languages-with-powers"}},
+	{Name: "octopus", Is: []string{"service-clis"}},
+	{Name: "octosql", Is: []string{"embedded-databases"}},
+	{Name: "od", Is: []string{"coreutils", "number-makers", "readers", "text-filters", "variable-programs", "viewers"}},
+	{Name: "of", Is: []string{"instruction-words"}},
+	{Name: "off", Is: []string{"instruction-words"}},
+	{Name: "oh", Is: []string{"start-file-tools"}},
+	{Name: "okta", Is: []string{"service-clis"}},
+	{Name: "okx", Is: []string{"pay-services"}},
+	{Name: "ollama", Is: []string{"speakers"}},
+	{Name: "on", Is: []string{"instruction-words"}},
+	{Name: "onionshare", Is: []string{"senders"}},
+	{Name: "onionshare-cli", Is: []string{"senders"}},
+	{Name: "op", Is: []string{"completion-tools", "completion-tools", "secret-readers", "service-clis", "shell-setup", "subcommand-words", "tool-nouns"}},
+	{Name: "opam", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "open", Is: []string{"person-editors", "readers", "subcommand-words"}},
+	{Name: "opencode", Is: []string{"coding-agents"}},
+	{Name: "opencode.json", Is: []string{"agent-settings"}},
+	{Name: "openssl", Is: []string{"number-makers", "packers", "readers"}},
+	{Name: "opentofu", Is: []string{"tf"}},
+	{Name: "osascript", Is: []string{"file-runners", "interpreters", "script-runners"}},
+	{Name: "osmosisd", Is: []string{"cosmos"}},
+	{Name: "osxkeychain", Is: []string{"credential-helpers", "git-programs"}},
+	{Name: "our", Is: []string{"instruction-words"}},
+	{Name: "out", Is: []string{"instruction-words"}},
+	{Name: "outdated", Is: []string{"package-manager-words"}},
+	{Name: "ovh", Is: []string{"service-clis"}},
+	{Name: "ovhcloud", Is: []string{"service-clis"}},
+	{Name: "owner", Is: []string{"package-manager-words"}},
+	{Name: "p10k", Is: []string{"start-file-tools"}},
+	{Name: "pack", Is: []string{"package-manager-words"}},
+	{Name: "packer", Is: []string{"long-options-with-one-dash", "service-clis"}},
+	{Name: "packet", Is: []string{"service-clis"}},
+	{Name: "paddle", Is: []string{"pay-services"}},
+	{Name: "pass", Is: []string{"secret-readers", "subcommand-words", "tool-nouns"}},
+	{Name: "passwd", Is: []string{"subcommand-words", "tool-nouns"}},
+	{Name: "paste", Is: []string{"coreutils", "readers", "subcommand-words", "text-filters", "variable-programs", "viewers"}},
+	{Name: "pastebinit", Is: []string{"senders", "sinks-publish"}},
+	{Name: "patch", Is: []string{"package-manager-words"}},
+	{Name: "pax", Is: []string{"packers"}},
+	{Name: "pay", Is: []string{"instruction-verbs-of", "paying-words"}},
+	{Name: "payments-mcp", Is: []string{"paying-clients"}},
+	{Name: "payoneer", Is: []string{"pay-services"}},
+	{Name: "payout", Is: []string{"paying-words"}},
+	{Name: "paypal", Is: []string{"pay-services"}},
+	{Name: "paystack", Is: []string{"pay-services"}},
+	{Name: "pbcopy", Is: []string{"readers"}},
+	{Name: "pbzip2", Is: []string{"packers"}},
+	{Name: "pd", Is: []string{"service-clis"}},
+	{Name: "peercoin-cli", Is: []string{"bitcoin"}},
+	{Name: "perl", Is: []string{"completion-tools", "file-runners", "filters-with-programs", "in-place-filters", "interpreters", "languages-with-dollars", "number-makers", "script-runners", "shell-setup", "text-filters"}},
+	{Name: "persistenceCore", Is: []string{"cosmos"}},
+	{Name: "pg_dump", Is: []string{"dumpers"}},
+	{Name: "pg_dumpall", Is: []string{"dumpers"}},
+	{Name: "pgcli", Is: []string{"transactional-ddl"}},
+	{Name: "php", Is: []string{"file-runners", "interpreters", "languages-with-dollars", "number-makers", "script-runners", "text-filters"}},
+	{Name: "pico", Is: []string{"person-editors"}},
+	{Name: "picolisp", Is: []string{"lisps"}},
+	{Name: "pigz", Is: []string{"packers"}},
+	{Name: "pike", Is: []string{"lisps"}},
+	{Name: "ping", Is: []string{"package-manager-words"}},
+	{Name: "pip", Is: []string{"completion-tools", "completion-tools", "shell-setup", "variable-programs"}},
+	{Name: "pip3", Is: []string{"completion-tools"}},
+	{Name: "pipx", Is: []string{"completion-tools"}},
+	{Name: "pkg", Is: []string{"package-manager-words"}},
+	{Name: "plaid", Is: []string{"pay-services"}},
+	{Name: "plaid-cli", Is: []string{"pay-services"}},
+	{Name: "playwright", Is: []string{"project-tools"}},
+	{Name: "plivo", Is: []string{"service-clis"}},
+	{Name: "plugin", Is: []string{"package-manager-words"}},
+	{Name: "plugins", Is: []string{"package-manager-words"}},
+	{Name: "pm", Is: []string{"package-manager-words"}},
+	{Name: "pnpm", Is: []string{"completion-tools", "js-pm", "start-file-tools", "variable-programs"}},
+	{Name: "podman", Is: []string{"completion-tools", "containers", "variable-programs"}},
+	{Name: "poetry", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "porkbun", Is: []string{"service-clis"}},
+	{Name: "portal", Is: []string{"senders"}},
+	{Name: "post", Is: []string{"prose-words"}},
+	{Name: "powerlevel10k", Is: []string{"start-file-tools"}},
+	{Name: "powershell", Is: []string{"file-runners", "interpreters", "script-runners"}},
+	{Name: "pr", Is: []string{"readers", "viewers"}},
+	{Name: "prefect", Is: []string{"service-clis"}},
+	{Name: "prettier", Is: []string{"project-tools"}},
+	{Name: "print", Is: []string{"prose-words", "speakers", "subcommand-words"}},
+	{Name: "printenv", Is: []string{"variable-printers"}},
+	{Name: "printf", Is: []string{"number-makers", "speakers"}},
+	{Name: "prism", Is: []string{"service-clis"}},
+	{Name: "prisma", Is: []string{"project-tools"}},
+	{Name: "profile", Is: []string{"package-manager-words", "start-file-tools"}},
+	{Name: "prompt", Is: []string{"prose-words"}},
+	{Name: "protection", Is: []string{"instruction-objects"}},
+	{Name: "provenanced", Is: []string{"cosmos"}},
+	{Name: "proxmox", Is: []string{"service-clis"}},
+	{Name: "prune", Is: []string{"package-manager-words"}},
+	{Name: "ps", Is: []string{"programs-that-powershell-renames"}},
+	{Name: "psql", Is: []string{"transactional-ddl", "variable-programs"}},
+	{Name: "publish", Is: []string{"instruction-verbs", "package-manager-words"}},
+	{Name: "pulsar-admin", Is: []string{"service-clis"}},
+	{Name: "pulsarctl", Is: []string{"service-clis"}},
+	{Name: "pulumi", Is: []string{"completion-tools"}},
+	{Name: "purchase", Is: []string{"paying-words"}},
+	{Name: "purge", Is: []string{"instruction-verbs"}},
+	{Name: "purl", Is: []string{"base-unit-clients", "paying-clients"}},
+	{Name: "pvesh", Is: []string{"service-clis"}},
+	{Name: "pwd", Is: []string{"summaries"}},
+	{Name: "pwsh", Is: []string{"file-runners", "interpreters", "script-runners"}},
+	{Name: "pycharm", Is: []string{"person-editors"}},
+	{Name: "pyenv", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "pypy", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "pypy3", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python", Is: []string{"file-runners", "interpreters", "languages-with-loops-over-parts", "number-makers", "pythons", "script-runners", "text-filters"}},
+	{Name: "python2", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3", Is: []string{"file-runners", "interpreters", "number-makers", "pythons", "readers", "script-runners", "text-filters"}},
+	{Name: "python3.10", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3.11", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3.12", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3.13", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3.14", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3.8", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "python3.9", Is: []string{"file-runners", "interpreters", "pythons", "script-runners"}},
+	{Name: "q", Is: []string{"embedded-databases"}},
+	{Name: "qonto", Is: []string{"pay-services"}},
+	{Name: "qrcp", Is: []string{"senders"}},
+	{Name: "qrencode", Is: []string{"readers", "viewers"}},
+	{Name: "query", Is: []string{"package-manager-words", "prose-words"}},
+	{Name: "question", Is: []string{"prose-words"}},
+	{Name: "quicksilverd", Is: []string{"cosmos"}},
+	{Name: "qwen", Is: []string{"coding-agents"}},
+	{Name: "r", Is: []string{"languages-with-powers", "package-manager-words"}},
+	{Name: "rabbitmqadmin", Is: []string{"service-clis"}},
+	{Name: "rabbitmqctl", Is: []string{"service-clis"}},
+	{Name: "racket", Is: []string{"lisps"}},
+	{Name: "radosgw-admin", Is: []string{"service-clis"}},
+	{Name: "railway", Is: []string{"completion-tools"}},
+	{Name: "raku", Is: []string{"languages-with-dollars", "number-makers"}},
+	{Name: "ramp", Is: []string{"pay-services"}},
+	{Name: "rar", Is: []string{"packers"}},
+	{Name: "raven-cli", Is: []string{"bitcoin"}},
+	{Name: "razorpay", Is: []string{"pay-services"}},
+	{Name: "rb", Is: []string{"package-manager-words"}},
+	{Name: "rbash", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "rbd", Is: []string{"service-clis"}},
+	{Name: "rbenv", Is: []string{"completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "rclone", Is: []string{"netclients", "object-stores"}},
+	{Name: "read", Is: []string{"subcommand-words"}},
+	{Name: "readlink", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "realpath", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "rebuild", Is: []string{"package-manager-words"}},
+	{Name: "records", Is: []string{"instruction-objects"}},
+	{Name: "recurly", Is: []string{"pay-services"}},
+	{Name: "recursive", Is: []string{"package-manager-words"}},
+	{Name: "redeem", Is: []string{"moving-words"}},
+	{Name: "redis-cli", Is: []string{"variable-programs"}},
+	{Name: "redis-dump", Is: []string{"dumpers"}},
+	{Name: "regen", Is: []string{"cosmos"}},
+	{Name: "register-python-argcomplete", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "release", Is: []string{"instruction-verbs"}},
+	{Name: "remind", Is: []string{"prose-words"}},
+	{Name: "remit", Is: []string{"paying-words"}},
+	{Name: "remove", Is: []string{"instruction-verbs", "package-manager-words"}},
+	{Name: "render", Is: []string{"subcommand-words"}},
+	{Name: "repl", Is: []string{"package-manager-words"}},
+	{Name: "reply", Is: []string{"prose-words"}},
+	{Name: "repo", Is: []string{"package-manager-words"}},
+	{Name: "repo clone", Is: []string{"clones"}},
+	{Name: "reset", Is: []string{"subcommand-words"}},
+	{Name: "resize", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "restart", Is: []string{"package-manager-words"}},
+	{Name: "restic", Is: []string{"service-clis"}},
+	{Name: "restish", Is: []string{"http-clients"}},
+	{Name: "restore", Is: []string{"subcommand-words"}},
+	{Name: "rev", Is: []string{"number-makers", "readers", "viewers"}},
+	{Name: "revoke", Is: []string{"instruction-verbs"}},
+	{Name: "revolut", Is: []string{"pay-services"}},
+	{Name: "rg", Is: []string{"completion-tools", "filters-by-program", "folder-searchers", "readers"}},
+	{Name: "rgw", Is: []string{"service-clis"}},
+	{Name: "rimraf", Is: []string{"project-tools"}},
+	{Name: "rke2-uninstall.sh", Is: []string{"packed-scripts"}},
+	{Name: "rm", Is: []string{"coreutils", "glob-programs", "package-manager-words", "programs-that-powershell-renames", "variable-programs"}},
+	{Name: "rmdir", Is: []string{"coreutils", "programs-that-powershell-renames", "variable-programs"}},
+	{Name: "rmlint.sh", Is: []string{"packed-scripts"}},
+	{Name: "rollup", Is: []string{"project-tools"}},
+	{Name: "root", Is: []string{"package-manager-words"}},
+	{Name: "rsync", Is: []string{"copiers", "netclients", "savers-of-what-is-fetched", "variable-programs"}},
+	{Name: "rtx", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "ruby", Is: []string{"file-runners", "interpreters", "number-makers", "script-runners", "text-filters"}},
+	{Name: "run", Is: []string{"package-manager-words", "run-words"}},
+	{Name: "run-command", Is: []string{"run-words"}},
+	{Name: "run-shell", Is: []string{"run-words"}},
+	{Name: "runpodctl", Is: []string{"service-clis"}},
+	{Name: "rust", Is: []string{"languages-with-chains"}},
+	{Name: "rustup", Is: []string{"completion-tools", "start-file-tools"}},
+	{Name: "rvm", Is: []string{"start-file-tools"}},
+	{Name: "rxvt", Is: []string{"terminals"}},
+	{Name: "s-nail", Is: []string{"netclients"}},
+	{Name: "s3cmd", Is: []string{"netclients", "object-stores"}},
+	{Name: "s5cmd", Is: []string{"object-stores"}},
+	{Name: "salaries", Is: []string{"instruction-objects"}},
+	{Name: "salary", Is: []string{"instruction-objects"}},
+	{Name: "sanity", Is: []string{"service-clis"}},
+	{Name: "say", Is: []string{"prose-words", "speakers"}},
+	{Name: "sbcl", Is: []string{"lisps"}},
+	{Name: "sbom", Is: []string{"package-manager-words"}},
+	{Name: "scala", Is: []string{"languages-with-dollars", "languages-with-powers"}},
+	{Name: "scheme", Is: []string{"lisps"}},
+	{Name: "scilab", Is: []string{"lisps"}},
+	{Name: "scp", Is: []string{"copiers", "netclients", "savers-of-what-is-fetched", "variable-programs"}},
+	{Name: "scw", Is: []string{"service-clis"}},
+	{Name: "sdk", Is: []string{"start-file-tools"}},
+	{Name: "sdkman", Is: []string{"start-file-tools"}},
+	{Name: "search", Is: []string{"package-manager-words", "prose-words"}},
+	{Name: "secretcli", Is: []string{"cosmos"}},
+	{Name: "secretd", Is: []string{"cosmos"}},
+	{Name: "security", Is: []string{"subcommand-words", "tool-nouns"}},
+	{Name: "sed", Is: []string{"coreutils", "filters-by-program", "filters-with-programs", "in-place-filters", "number-makers", "readers", "variable-programs"}},
+	{Name: "seid", Is: []string{"cosmos"}},
+	{Name: "select-editor", Is: []string{"person-editors"}},
+	{Name: "send", Is: []string{"instruction-verbs", "moving-words", "prose-words"}},
+	{Name: "sendgrid", Is: []string{"service-clis"}},
+	{Name: "sendmail", Is: []string{"netclients"}},
+	{Name: "sendme", Is: []string{"senders"}},
+	{Name: "sensible-editor", Is: []string{"person-editors"}},
+	{Name: "sentry-cli", Is: []string{"service-clis"}},
+	{Name: "seq", Is: []string{"number-makers", "summaries"}},
+	{Name: "server", Is: []string{"package-manager-words"}},
+	{Name: "service", Is: []string{"subcommand-words", "tool-nouns"}},
+	{Name: "set", Is: []string{"package-manager-words", "subcommand-words", "variable-printers"}},
+	{Name: "setopt", Is: []string{"start-file-words"}},
+	{Name: "setup", Is: []string{"package-manager-words"}},
+	{Name: "sftp", Is: []string{"copiers", "netclients", "savers-of-what-is-fetched"}},
+	{Name: "sh", Is: []string{"file-runners", "glob-programs", "interpreters", "script-runners", "shells"}},
+	{Name: "sha1sum", Is: []string{"summaries"}},
+	{Name: "sha256sum", Is: []string{"summaries"}},
+	{Name: "sha512sum", Is: []string{"summaries"}},
+	{Name: "shar", Is: []string{"packers"}},
+	{Name: "shasum", Is: []string{"summaries"}},
+	{Name: "shell", Is: []string{"run-words"}},
+	{Name: "shellenv", Is: []string{"completion-words"}},
+	{Name: "shopify", Is: []string{"service-clis"}},
+	{Name: "shopt", Is: []string{"start-file-words"}},
+	{Name: "shred", Is: []string{"coreutils", "glob-programs", "variable-programs"}},
+	{Name: "shrinkwrap", Is: []string{"package-manager-words"}},
+	{Name: "shuf", Is: []string{"text-filters"}},
+	{Name: "sifnoded", Is: []string{"cosmos"}},
+	{Name: "sign", Is: []string{"moving-words"}},
+	{Name: "simd", Is: []string{"cosmos"}},
+	{Name: "sinch", Is: []string{"service-clis"}},
+	{Name: "slack", Is: []string{"speakers"}},
+	{Name: "sleep", Is: []string{"programs-that-powershell-renames", "subcommand-words"}},
+	{Name: "slsh", Is: []string{"lisps"}},
+	{Name: "snapd", Is: []string{"start-file-tools"}},
+	{Name: "snow", Is: []string{"service-clis"}},
+	{Name: "socat", Is: []string{"netclients"}},
+	{Name: "sops", Is: []string{"completion-tools", "secret-readers"}},
+	{Name: "sort", Is: []string{"coreutils", "programs-that-powershell-renames", "readers", "subcommand-words", "text-filters", "variable-programs", "viewers"}},
+	{Name: "source", Is: []string{"file-runners"}},
+	{Name: "source-highlight", Is: []string{"readers"}},
+	{Name: "speak", Is: []string{"prose-words"}},
+	{Name: "spend", Is: []string{"paying-words"}},
+	{Name: "spend-request", Is: []string{"moving-words"}},
+	{Name: "spin", Is: []string{"service-clis"}},
+	{Name: "spinnaker", Is: []string{"service-clis"}},
+	{Name: "split", Is: []string{"coreutils", "readers", "service-clis", "subcommand-words", "tool-nouns", "variable-programs"}},
+	{Name: "splunk", Is: []string{"service-clis"}},
+	{Name: "sqlcmd", Is: []string{"transactional-ddl"}},
+	{Name: "sqldump", Is: []string{"dumpers"}},
+	{Name: "sqlite", Is: []string{"embedded-databases"}},
+	{Name: "sqlite-utils", Is: []string{"embedded-databases", "lisps"}},
+	{Name: "sqlite3", Is: []string{"embedded-databases", "transactional-ddl"}},
+	{Name: "square", Is: []string{"pay-services", "service-clis"}},
+	{Name: "ssh", Is: []string{"git-programs", "netclients", "remote-shells", "run-words", "variable-programs"}},
+	{Name: "ssh-agent", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "st", Is: []string{"terminals"}},
+	{Name: "stake", Is: []string{"moving-words"}},
+	{Name: "star", Is: []string{"package-manager-words"}},
+	{Name: "stargazed", Is: []string{"cosmos"}},
+	{Name: "starling", Is: []string{"pay-services"}},
+	{Name: "starsd", Is: []string{"cosmos"}},
+	{Name: "starship", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "start", Is: []string{"package-manager-words", "prose-words"}},
+	{Name: "stat", Is: []string{"coreutils", "summaries", "variable-programs"}},
+	{Name: "statsig", Is: []string{"service-clis"}},
+	{Name: "stdbuf", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "step", Is: []string{"completion-tools"}},
+	{Name: "stern", Is: []string{"completion-tools"}},
+	{Name: "stop", Is: []string{"package-manager-words"}},
+	{Name: "store", Is: []string{"git-programs", "package-manager-words"}},
+	{Name: "strided", Is: []string{"cosmos"}},
+	{Name: "strings", Is: []string{"readers", "viewers"}},
+	{Name: "stripe", Is: []string{"service-clis"}},
+	{Name: "stty", Is: []string{"start-file-words"}},
+	{Name: "stuff", Is: []string{"run-words"}},
+	{Name: "stylelint", Is: []string{"project-tools"}},
+	{Name: "subl", Is: []string{"editors", "git-programs", "person-editors", "readers"}},
+	{Name: "supabase", Is: []string{"completion-tools", "local-stores"}},
+	{Name: "supplier", Is: []string{"instruction-objects"}},
+	{Name: "swaks", Is: []string{"netclients", "senders"}},
+	{Name: "swap", Is: []string{"paying-words"}},
+	{Name: "swift", Is: []string{"languages-with-chains"}},
+	{Name: "switch", Is: []string{"instruction-verbs-of"}},
+	{Name: "sync", Is: []string{"coreutils", "subcommand-words", "variable-programs"}},
+	{Name: "t", Is: []string{"package-manager-words"}},
+	{Name: "table", Is: []string{"instruction-objects"}},
+	{Name: "tables", Is: []string{"instruction-objects"}},
+	{Name: "tac", Is: []string{"coreutils", "readers", "variable-programs", "viewers"}},
+	{Name: "tag", Is: []string{"prose-words"}},
+	{Name: "tail", Is: []string{"coreutils", "readers", "text-filters", "variable-programs", "viewers"}},
+	{Name: "tailscale", Is: []string{"service-clis"}},
+	{Name: "tailwindcss", Is: []string{"project-tools"}},
+	{Name: "talosctl", Is: []string{"completion-tools"}},
+	{Name: "tar", Is: []string{"coreutils", "packers", "tars", "unpackers", "variable-programs"}},
+	{Name: "task", Is: []string{"completion-tools"}},
+	{Name: "tcl", Is: []string{"languages-with-dollars"}},
+	{Name: "tcsh", Is: []string{"file-runners", "interpreters", "script-runners", "shells"}},
+	{Name: "tctl", Is: []string{"service-clis"}},
+	{Name: "team", Is: []string{"package-manager-words"}},
+	{Name: "tee", Is: []string{"coreutils", "programs-that-powershell-renames", "readers", "text-filters", "variable-programs"}},
+	{Name: "telnet", Is: []string{"downloaders", "netclients"}},
+	{Name: "telnyx", Is: []string{"service-clis"}},
+	{Name: "tempo", Is: []string{"pay-services"}},
+	{Name: "terminal-notifier", Is: []string{"speakers"}},
+	{Name: "terminator", Is: []string{"terminals"}},
+	{Name: "terrad", Is: []string{"cosmos"}},
+	{Name: "terraform", Is: []string{"completion-tools", "long-options-with-one-dash", "tf", "variable-programs"}},
+	{Name: "terragrunt", Is: []string{"long-options-with-one-dash", "tf"}},
+	{Name: "test", Is: []string{"package-manager-words", "subcommand-words"}},
+	{Name: "textql", Is: []string{"embedded-databases"}},
+	{Name: "tf", Is: []string{"tf"}},
+	{Name: "tftp", Is: []string{"downloaders", "netclients", "senders"}},
+	{Name: "that", Is: []string{"instruction-words"}},
+	{Name: "the", Is: []string{"instruction-words"}},
+	{Name: "thefuck", Is: []string{"completion-tools", "shell-setup"}},
+	{Name: "their", Is: []string{"instruction-words"}},
+	{Name: "these", Is: []string{"instruction-words"}},
+	{Name: "this", Is: []string{"instruction-words"}},
+	{Name: "thornode", Is: []string{"cosmos"}},
+	{Name: "those", Is: []string{"instruction-words"}},
+	{Name: "tiged", Is: []string{"clones"}},
+	{Name: "tilix", Is: []string{"terminals"}},
+	{Name: "time", Is: []string{"subcommand-words"}},
+	{Name: "timeout", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "tinyscheme", Is: []string{"lisps"}},
+	{Name: "tip", Is: []string{"paying-words"}},
+	{Name: "tkn", Is: []string{"service-clis"}},
+	{Name: "tldr", Is: []string{"speakers"}},
+	{Name: "to", Is: []string{"instruction-words"}},
+	{Name: "today", Is: []string{"prose-words"}},
+	{Name: "todo", Is: []string{"prose-words"}},
+	{Name: "tofu", Is: []string{"completion-tools", "long-options-with-one-dash", "tf"}},
+	{Name: "toilet", Is: []string{"speakers"}},
+	{Name: "token", Is: []string{"package-manager-words"}},
+	{Name: "toot", Is: []string{"prose-words"}},
+	{Name: "top-up", Is: []string{"paying-words"}},
+	{Name: "topup", Is: []string{"paying-words"}},
+	{Name: "tput", Is: []string{"completion-tools", "shell-setup", "speakers"}},
+	{Name: "tr", Is: []string{"coreutils", "number-makers", "readers", "variable-programs"}},
+	{Name: "traefik", Is: []string{"service-clis"}},
+	{Name: "trans", Is: []string{"speakers"}},
+	{Name: "transfer", Is: []string{"instruction-verbs-of", "moving-words", "senders"}},
+	{Name: "transferwise", Is: []string{"pay-services"}},
+	{Name: "trdsql", Is: []string{"embedded-databases"}},
+	{Name: "true", Is: []string{"git-programs", "person-editors", "summaries"}},
+	{Name: "truncate", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "trusted=yes", Is: []string{"unsigned-sources"}},
+	{Name: "ts-node", Is: []string{"file-runners", "interpreters", "nodes", "project-tools", "script-runners"}},
+	{Name: "tsc", Is: []string{"project-tools"}},
+	{Name: "tsh", Is: []string{"service-clis"}},
+	{Name: "tst", Is: []string{"package-manager-words"}},
+	{Name: "tsx", Is: []string{"file-runners", "interpreters", "nodes", "project-tools", "script-runners"}},
+	{Name: "turbo", Is: []string{"project-tools"}},
+	{Name: "turn", Is: []string{"instruction-verbs-of"}},
+	{Name: "tweet", Is: []string{"prose-words"}},
+	{Name: "twilio", Is: []string{"service-clis"}},
+	{Name: "two-factor", Is: []string{"instruction-objects"}},
+	{Name: "type", Is: []string{"subcommand-words"}},
+	{Name: "ulimit", Is: []string{"start-file-words"}},
+	{Name: "umask", Is: []string{"start-file-words"}},
+	{Name: "umeed", Is: []string{"cosmos"}},
+	{Name: "un", Is: []string{"package-manager-words"}},
+	{Name: "uname", Is: []string{"summaries"}},
+	{Name: "unar", Is: []string{"unpackers"}},
+	{Name: "uninstall", Is: []string{"package-manager-words"}},
+	{Name: "uniq", Is: []string{"coreutils", "readers", "text-filters", "variable-programs", "viewers"}},
+	{Name: "unleash", Is: []string{"service-clis"}},
+	{Name: "unlink", Is: []string{"coreutils", "package-manager-words", "subcommand-words", "variable-programs"}},
+	{Name: "unpublish", Is: []string{"package-manager-words"}},
+	{Name: "unsetopt", Is: []string{"start-file-words"}},
+	{Name: "unzip", Is: []string{"unpackers"}},
+	{Name: "up", Is: []string{"package-manager-words"}},
+	{Name: "upcloud", Is: []string{"service-clis"}},
+	{Name: "update", Is: []string{"package-manager-words"}},
+	{Name: "upgrade", Is: []string{"package-manager-words"}},
+	{Name: "upgrade-interactive", Is: []string{"package-manager-words"}},
+	{Name: "uptime", Is: []string{"summaries"}},
+	{Name: "urxvt", Is: []string{"terminals"}},
+	{Name: "usd", Is: []string{"instruction-objects"}},
+	{Name: "usdc", Is: []string{"instruction-objects"}},
+	{Name: "users", Is: []string{"subcommand-words"}},
+	{Name: "uuencode", Is: []string{"viewers"}},
+	{Name: "uv", Is: []string{"completion-tools"}},
+	{Name: "uvx", Is: []string{"completion-tools"}},
+	{Name: "uxterm", Is: []string{"terminals"}},
+	{Name: "vastai", Is: []string{"service-clis"}},
+	{Name: "vault", Is: []string{"completion-tools", "long-options-with-one-dash", "secret-readers", "service-clis", "subcommand-words"}},
+	{Name: "velero", Is: []string{"completion-tools", "service-clis"}},
+	{Name: "vendor", Is: []string{"instruction-objects"}},
+	{Name: "version", Is: []string{"package-manager-words"}},
+	{Name: "vi", Is: []string{"editors", "git-programs", "person-editors", "readers"}},
+	{Name: "view", Is: []string{"package-manager-words", "readers", "subcommand-words", "viewers"}},
+	{Name: "vim", Is: []string{"editors", "git-programs", "person-editors", "readers"}},
+	{Name: "vim-cmd", Is: []string{"service-clis"}},
+	{Name: "vimdiff", Is: []string{"git-programs"}},
+	{Name: "vimr", Is: []string{"person-editors"}},
+	{Name: "vis", Is: []string{"viewers"}},
+	{Name: "vite", Is: []string{"project-tools"}},
+	{Name: "vitest", Is: []string{"project-tools"}},
+	{Name: "vm.max_map_count", Is: []string{"kernel-limits"}},
+	{Name: "volta", Is: []string{"start-file-tools"}},
+	{Name: "vonage", Is: []string{"service-clis"}},
+	{Name: "vte", Is: []string{"start-file-tools"}},
+	{Name: "w3m", Is: []string{"downloaders"}},
+	{Name: "wall", Is: []string{"speakers"}},
+	{Name: "wandb", Is: []string{"service-clis"}},
+	{Name: "warp-cli", Is: []string{"senders"}},
+	{Name: "wasmd", Is: []string{"cosmos"}},
+	{Name: "watch", Is: []string{"subcommand-words"}},
+	{Name: "waypoint", Is: []string{"service-clis"}},
+	{Name: "wc", Is: []string{"summaries"}},
+	{Name: "webpack", Is: []string{"project-tools"}},
+	{Name: "websocat", Is: []string{"netclients"}},
+	{Name: "webstorm", Is: []string{"person-editors"}},
+	{Name: "wezterm", Is: []string{"terminals"}},
+	{Name: "wg-quick", Is: []string{"service-clis"}},
+	{Name: "wget", Is: []string{"downloaders", "http-clients", "netclients", "savers-of-what-is-fetched", "variable-programs"}},
+	{Name: "wget2", Is: []string{"downloaders"}},
+	{Name: "wgetpaste", Is: []string{"senders"}},
+	{Name: "whatis", Is: []string{"speakers"}},
+	{Name: "whiptail", Is: []string{"speakers"}},
+	{Name: "who", Is: []string{"subcommand-words"}},
+	{Name: "whoami", Is: []string{"package-manager-words", "summaries"}},
+	{Name: "whois", Is: []string{"downloaders"}},
+	{Name: "why", Is: []string{"package-manager-words", "prose-words"}},
+	{Name: "wincred", Is: []string{"credential-helpers", "git-programs"}},
+	{Name: "windsurf", Is: []string{"person-editors"}},
+	{Name: "wipe", Is: []string{"instruction-verbs"}},
+	{Name: "wire", Is: []string{"instruction-verbs-of"}},
+	{Name: "wise", Is: []string{"pay-services"}},
+	{Name: "withdraw", Is: []string{"paying-words"}},
+	{Name: "wl-copy", Is: []string{"readers"}},
+	{Name: "wolframscript", Is: []string{"lisps"}},
+	{Name: "woodpecker-cli", Is: []string{"service-clis"}},
+	{Name: "workspace", Is: []string{"package-manager-words"}},
+	{Name: "workspaces", Is: []string{"package-manager-words"}},
+	{Name: "worldpay", Is: []string{"pay-services"}},
+	{Name: "wormhole", Is: []string{"senders"}},
+	{Name: "wp", Is: []string{"service-clis"}},
+	{Name: "wrangler", Is: []string{"local-stores"}},
+	{Name: "write", Is: []string{"speakers", "subcommand-words"}},
+	{Name: "wscat", Is: []string{"netclients"}},
+	{Name: "x", Is: []string{"package-manager-words", "tool-nouns"}},
+	{Name: "x-terminal-emulator", Is: []string{"terminals"}},
+	{Name: "x402", Is: []string{"paying-clients"}},
+	{Name: "x402-cli", Is: []string{"paying-clients"}},
+	{Name: "x402-fetch", Is: []string{"paying-clients"}},
+	{Name: "x402curl", Is: []string{"paying-clients"}},
+	{Name: "xargs", Is: []string{"coreutils", "variable-programs"}},
+	{Name: "xclip", Is: []string{"readers"}},
+	{Name: "xdg-open", Is: []string{"person-editors"}},
+	{Name: "xe", Is: []string{"service-clis"}},
+	{Name: "xfce4-terminal", Is: []string{"terminals"}},
+	{Name: "xh", Is: []string{"downloaders", "http-clients", "httpies", "netclients", "printers-of-what-is-fetched", "tool-nouns"}},
+	{Name: "xhs", Is: []string{"downloaders", "http-clients", "httpies", "printers-of-what-is-fetched"}},
+	{Name: "xplad", Is: []string{"cosmos"}},
+	{Name: "xterm", Is: []string{"terminals"}},
+	{Name: "xxd", Is: []string{"number-makers", "readers", "viewers"}},
+	{Name: "xz", Is: []string{"packers", "readers"}},
+	{Name: "xzcat", Is: []string{"viewers"}},
+	{Name: "yad", Is: []string{"speakers"}},
+	{Name: "yarn", Is: []string{"completion-tools", "js-pm", "variable-programs"}},
+	{Name: "yes", Is: []string{"subcommand-words"}},
+	{Name: "yesterday", Is: []string{"prose-words"}},
+	{Name: "yorick", Is: []string{"lisps"}},
+	{Name: "yq", Is: []string{"filters-by-program", "filters-with-programs", "in-place-filters", "jqs", "readers", "viewers"}},
+	{Name: "z", Is: []string{"start-file-tools"}},
+	{Name: "zcash-cli", Is: []string{"bitcoin"}},
+	{Name: "zcat", Is: []string{"readers", "viewers"}},
+	{Name: "zed", Is: []string{"person-editors"}},
+	{Name: "zenity", Is: []string{"speakers"}},
+	{Name: "zerotier-cli", Is: []string{"service-clis"}},
+	{Name: "zetacored", Is: []string{"cosmos"}},
+	{Name: "zgrep", Is: []string{"readers"}},
+	{Name: "zinit", Is: []string{"start-file-tools"}},
+	{Name: "zip", Is: []string{"packers"}},
+	{Name: "zkCli.sh", Is: []string{"packed-scripts"}},
+	{Name: "zless", Is: []string{"readers", "viewers"}},
+	{Name: "zookeeper-shell.sh", Is: []string{"packed-scripts"}},
+	{Name: "zoxide", Is: []string{"completion-tools", "completion-tools", "shell-setup", "start-file-tools"}},
+	{Name: "zplug", Is: []string{"start-file-tools"}},
+	{Name: "zsh", Is: []string{"file-runners", "interpreters", "script-runners", "shells", "start-file-tools"}},
+	{Name: "zshrc", Is: []string{"start-file-tools"}},
+	{Name: "zstd", Is: []string{"packers", "readers"}},
+	{Name: "zstyle", Is: []string{"start-file-words"}},
+}, Slots: []uint16{0, 0, 0, 1208, 0, 0, 0, 0, 1186, 0, 392, 0, 0, 0, 0, 0, 0, 0, 0, 0, 776, 0, 0, 0, 0, 300, 59, 113, 0, 668, 190, 208, 0, 0, 0, 658, 0, 491, 1120, 933, 0, 0, 0, 0, 0, 0, 0, 0, 297, 1242, 1347, 0, 0, 357, 0, 409, 0, 0, 13, 329, 536, 813, 0, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1220, 161, 0, 0, 341, 0, 0, 0, 717, 992, 472, 61, 707, 1245, 0, 0, 925, 0, 0, 0, 0, 516, 0, 0, 151, 298, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 393, 243, 0, 398, 486, 0, 0, 0, 1002, 0, 0, 0, 0, 539, 0, 0, 0, 0, 0, 0, 0, 0, 1312, 0, 277, 913, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 431, 0, 0, 0, 0, 0, 237, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 788, 0, 0, 0, 0, 1293, 0, 0, 0, 0, 0, 374, 0, 0, 0, 0, 0, 964, 0, 0, 0, 0, 201, 0, 0, 0, 0, 873, 641, 566, 836, 972, 1048, 0, 0, 0, 0, 544, 600, 222, 21, 611, 380, 1151, 1216, 0, 0, 0, 0, 1309, 0, 275, 0, 33, 638, 0, 0, 0, 0, 0, 0, 0, 678, 0, 0, 383, 0, 0, 0, 1166, 1339, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1263, 0, 0, 880, 0, 0, 0, 0, 0, 1030, 0, 1148, 0, 0, 0, 0, 0, 0, 14, 136, 618, 0, 0, 0, 0, 0, 0, 0, 665, 336, 211, 0, 0, 0, 0, 0, 0, 0, 890, 0, 0, 0, 410, 0, 0, 1327, 1344, 494, 0, 0, 0, 0, 789, 0, 0, 1085, 0, 0, 0, 0, 0, 0, 147, 0, 150, 522, 0, 0, 23, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 1227, 0, 0, 0, 711, 0, 576, 811, 0, 568, 621, 0, 0, 0, 0, 535, 0, 0, 0, 423, 1041, 1106, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1354, 0, 0, 0, 0, 775, 0, 0, 0, 0, 269, 663, 907, 0, 0, 0, 0, 0, 452, 0, 1196, 896, 0, 457, 752, 1297, 0, 0, 0, 589, 0, 0, 0, 205, 915, 1270, 254, 748, 547, 0, 1349, 0, 1298, 0, 0, 0, 0, 0, 0, 0, 617, 0, 0, 0, 0, 0, 0, 0, 0, 356, 0, 0, 224, 0, 0, 769, 0, 0, 0, 1111, 0, 1004, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1145, 1068, 1269, 0, 0, 0, 0, 0, 0, 0, 682, 0, 0, 0, 0, 0, 64, 412, 0, 0, 0, 0, 0, 0, 0, 903, 733, 0, 0, 0, 514, 0, 567, 787, 0, 0, 0, 0, 1178, 1214, 0, 1031, 50, 988, 477, 553, 1020, 0, 0, 0, 0, 607, 0, 0, 0, 846, 0, 0, 18, 1011, 0, 827, 0, 0, 708, 803, 959, 931, 0, 0, 0, 0, 991, 0, 0, 0, 0, 0, 0, 1173, 338, 0, 1350, 0, 0, 0, 354, 80, 487, 0, 0, 0, 0, 818, 1183, 0, 0, 99, 0, 29, 283, 0, 0, 164, 301, 369, 1082, 1226, 1235, 1278, 0, 661, 0, 0, 0, 0, 0, 0, 634, 1081, 0, 116, 0, 0, 765, 0, 0, 128, 484, 0, 0, 1125, 670, 0, 0, 1122, 0, 0, 0, 0, 0, 967, 0, 523, 0, 96, 419, 692, 722, 0, 319, 0, 0, 0, 652, 0, 0, 973, 0, 1086, 1236, 0, 0, 195, 474, 0, 0, 0, 0, 0, 0, 0, 1314, 546, 0, 0, 0, 0, 0, 0, 0, 134, 1095, 0, 1184, 415, 640, 274, 1223, 0, 835, 875, 952, 0, 1187, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 218, 0, 339, 0, 0, 980, 1133, 1348, 0, 0, 0, 0, 0, 0, 72, 1301, 1143, 0, 244, 78, 0, 0, 0, 306, 1337, 0, 0, 629, 0, 448, 911, 0, 0, 0, 0, 0, 0, 83, 0, 478, 940, 0, 58, 342, 1056, 1199, 0, 0, 0, 0, 0, 43, 586, 0, 0, 0, 0, 1324, 0, 0, 0, 0, 1280, 0, 0, 0, 852, 0, 0, 0, 0, 0, 0, 0, 1135, 0, 0, 0, 68, 860, 0, 475, 0, 189, 0, 157, 0, 0, 0, 0, 202, 0, 749, 0, 0, 0, 728, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 436, 1170, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 796, 0, 674, 0, 0, 882, 993, 0, 0, 0, 0, 0, 0, 0, 887, 0, 1007, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 920, 677, 1333, 0, 0, 0, 1182, 690, 0, 37, 1065, 0, 0, 0, 0, 0, 85, 731, 0, 876, 0, 0, 0, 0, 0, 0, 0, 763, 0, 898, 1051, 0, 0, 284, 228, 453, 0, 0, 180, 0, 492, 0, 0, 0, 0, 0, 0, 1346, 0, 0, 0, 421, 982, 1190, 1142, 0, 0, 0, 240, 1319, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 454, 0, 0, 0, 0, 0, 839, 614, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1006, 0, 0, 0, 0, 225, 0, 0, 0, 1114, 0, 1193, 0, 0, 93, 0, 0, 0, 0, 482, 0, 0, 979, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 910, 0, 0, 0, 66, 0, 450, 0, 213, 0, 807, 378, 958, 1336, 1313, 0, 0, 0, 0, 0, 1345, 372, 0, 0, 0, 0, 0, 0, 0, 799, 0, 0, 1018, 241, 0, 0, 974, 997, 1321, 425, 0, 0, 461, 0, 662, 0, 847, 0, 0, 901, 0, 746, 0, 0, 0, 0, 932, 0, 1033, 0, 0, 0, 0, 966, 0, 0, 0, 0, 0, 0, 0, 0, 955, 948, 570, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1147, 0, 0, 562, 0, 0, 0, 530, 551, 0, 0, 0, 0, 0, 234, 0, 0, 345, 786, 0, 0, 0, 0, 0, 538, 0, 0, 1040, 0, 0, 686, 0, 0, 0, 0, 0, 0, 426, 0, 0, 683, 1338, 0, 0, 16, 0, 0, 0, 1008, 1084, 0, 1189, 252, 0, 704, 0, 0, 0, 476, 635, 0, 0, 0, 1273, 0, 646, 0, 0, 0, 0, 0, 0, 0, 285, 0, 0, 321, 610, 909, 1165, 851, 1292, 0, 363, 7, 919, 0, 279, 0, 0, 0, 272, 736, 1258, 1289, 0, 0, 0, 0, 0, 0, 77, 0, 304, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100, 1201, 1317, 0, 0, 111, 322, 0, 0, 0, 0, 0, 1243, 0, 0, 0, 1307, 671, 916, 0, 114, 0, 0, 0, 473, 1342, 582, 1, 411, 0, 0, 0, 0, 0, 6, 0, 0, 0, 291, 0, 0, 0, 1252, 0, 0, 0, 0, 0, 0, 1234, 0, 559, 779, 0, 397, 574, 0, 0, 460, 0, 0, 386, 524, 0, 44, 1026, 938, 0, 517, 1001, 0, 603, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0, 0, 127, 361, 534, 698, 0, 0, 0, 960, 0, 0, 0, 642, 868, 0, 0, 0, 0, 0, 0, 270, 387, 262, 331, 844, 1340, 0, 0, 0, 0, 0, 0, 0, 587, 1132, 0, 0, 36, 0, 0, 0, 0, 578, 0, 0, 0, 0, 599, 0, 0, 0, 0, 0, 0, 0, 0, 0, 892, 1205, 1261, 0, 552, 1222, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 837, 0, 0, 0, 0, 0, 0, 0, 1167, 1141, 389, 1250, 0, 0, 0, 280, 1176, 0, 0, 1096, 0, 0, 0, 1305, 0, 0, 580, 595, 900, 0, 1099, 258, 0, 0, 1353, 0, 214, 0, 732, 0, 355, 917, 0, 0, 819, 0, 0, 0, 0, 0, 0, 1021, 428, 0, 0, 0, 738, 657, 0, 0, 0, 0, 0, 0, 440, 519, 557, 814, 0, 0, 719, 0, 0, 0, 483, 0, 823, 0, 1316, 0, 162, 0, 463, 0, 0, 0, 0, 0, 0, 0, 0, 0, 101, 627, 0, 0, 0, 1233, 0, 0, 572, 0, 0, 571, 555, 0, 404, 969, 0, 0, 0, 0, 1172, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1284, 0, 0, 526, 905, 178, 0, 785, 0, 396, 1087, 0, 0, 1332, 414, 333, 691, 0, 490, 221, 1300, 235, 669, 0, 0, 109, 0, 0, 0, 0, 0, 0, 0, 0, 0, 924, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 548, 867, 0, 177, 1304, 527, 0, 0, 1052, 0, 0, 0, 0, 0, 0, 0, 0, 606, 1046, 0, 0, 926, 0, 0, 0, 17, 413, 430, 0, 1247, 0, 1283, 358, 0, 0, 0, 0, 0, 0, 0, 0, 471, 0, 186, 0, 0, 0, 0, 403, 977, 1014, 649, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 918, 0, 0, 0, 0, 943, 0, 0, 1012, 0, 0, 0, 1206, 0, 0, 0, 360, 0, 0, 0, 684, 480, 0, 0, 777, 0, 0, 236, 400, 601, 417, 820, 0, 0, 0, 0, 0, 0, 0, 0, 872, 0, 0, 0, 0, 676, 0, 124, 0, 0, 723, 106, 105, 1015, 0, 0, 0, 0, 770, 0, 0, 0, 0, 0, 263, 0, 0, 1080, 0, 0, 0, 0, 0, 0, 0, 188, 1137, 0, 0, 0, 0, 87, 172, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 193, 0, 0, 0, 1343, 75, 1049, 0, 0, 0, 877, 0, 0, 734, 0, 0, 0, 0, 0, 0, 699, 1036, 0, 0, 0, 0, 0, 0, 1162, 0, 0, 0, 0, 0, 435, 324, 0, 0, 0, 0, 0, 0, 0, 623, 598, 1149, 0, 685, 0, 0, 560, 1248, 893, 229, 317, 0, 656, 0, 0, 928, 349, 1037, 0, 0, 278, 718, 0, 1221, 0, 0, 0, 0, 0, 0, 47, 742, 689, 0, 0, 694, 344, 0, 0, 0, 0, 0, 0, 0, 0, 515, 196, 735, 0, 0, 294, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1175, 0, 0, 0, 86, 314, 0, 0, 0, 0, 1124, 0, 507, 0, 0, 0, 0, 0, 0, 0, 0, 0, 791, 0, 0, 0, 0, 146, 102, 200, 1207, 0, 0, 0, 1295, 0, 0, 889, 0, 0, 0, 0, 0, 585, 0, 879, 0, 0, 0, 0, 712, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1079, 437, 613, 968, 458, 709, 0, 0, 848, 0, 0, 11, 0, 0, 366, 76, 0, 0, 981, 0, 0, 0, 0, 120, 0, 0, 593, 0, 0, 0, 0, 0, 0, 0, 45, 0, 0, 1134, 455, 0, 0, 0, 0, 0, 771, 0, 0, 996, 0, 0, 550, 0, 53, 9, 268, 0, 0, 0, 853, 664, 1282, 0, 975, 0, 462, 0, 371, 488, 784, 0, 0, 0, 520, 0, 0, 1150, 0, 0, 0, 0, 395, 0, 0, 0, 503, 0, 0, 140, 0, 130, 797, 0, 1005, 0, 0, 0, 15, 624, 0, 0, 295, 92, 639, 5, 249, 71, 1118, 0, 0, 0, 0, 204, 0, 0, 861, 0, 0, 0, 0, 0, 343, 729, 1163, 367, 145, 855, 750, 1200, 0, 0, 0, 899, 0, 0, 0, 0, 705, 1277, 0, 0, 1054, 0, 0, 0, 0, 592, 1140, 0, 0, 0, 0, 843, 123, 0, 831, 0, 894, 0, 439, 0, 26, 0, 0, 0, 0, 0, 0, 989, 828, 0, 0, 0, 0, 1074, 0, 0, 498, 0, 368, 0, 795, 693, 1072, 1215, 0, 0, 0, 0, 0, 0, 0, 0, 0, 628, 0, 0, 0, 407, 8, 0, 0, 739, 0, 0, 0, 1194, 537, 1023, 0, 0, 0, 0, 0, 0, 1069, 0, 0, 0, 0, 0, 0, 0, 721, 0, 0, 0, 0, 1130, 0, 0, 1218, 1224, 1197, 0, 0, 0, 0, 0, 467, 1104, 0, 0, 0, 0, 0, 0, 230, 0, 0, 0, 1326, 0, 0, 27, 0, 865, 906, 0, 0, 0, 0, 949, 0, 0, 0, 0, 0, 209, 0, 1128, 0, 0, 0, 0, 0, 0, 81, 986, 687, 485, 1113, 468, 0, 0, 0, 416, 869, 0, 0, 1198, 158, 0, 0, 0, 0, 0, 0, 0, 0, 0, 233, 0, 569, 496, 821, 91, 0, 0, 159, 0, 0, 0, 0, 0, 1323, 0, 0, 0, 0, 0, 0, 1094, 978, 0, 420, 757, 0, 0, 0, 0, 0, 0, 804, 794, 0, 0, 0, 0, 406, 1251, 0, 0, 0, 0, 0, 0, 94, 0, 0, 226, 0, 0, 1159, 0, 0, 688, 379, 0, 1266, 0, 0, 1164, 104, 645, 0, 1302, 0, 0, 0, 365, 0, 1027, 0, 0, 1320, 246, 0, 0, 0, 433, 175, 0, 315, 631, 703, 1318, 0, 716, 0, 0, 0, 0, 0, 0, 0, 0, 808, 0, 0, 0, 141, 0, 0, 0, 0, 0, 0, 0, 0, 0, 384, 0, 0, 307, 0, 0, 862, 0, 575, 390, 0, 0, 1063, 1075, 0, 0, 0, 0, 758, 565, 908, 1070, 0, 0, 1062, 1093, 0, 198, 0, 0, 0, 0, 0, 219, 0, 0, 1177, 405, 0, 0, 543, 0, 0, 0, 0, 0, 1131, 0, 0, 0, 0, 287, 1098, 334, 1107, 0, 0, 0, 0, 179, 0, 0, 0, 0, 0, 0, 0, 0, 1311, 577, 0, 760, 0, 165, 0, 0, 0, 644, 350, 1249, 0, 0, 584, 0, 67, 232, 0, 327, 0, 0, 0, 0, 149, 564, 0, 0, 0, 0, 1204, 0, 332, 0, 119, 0, 0, 0, 493, 0, 0, 0, 0, 0, 0, 935, 24, 0, 0, 0, 754, 0, 0, 0, 1112, 0, 0, 0, 0, 0, 0, 0, 152, 895, 0, 0, 0, 0, 69, 0, 28, 1100, 802, 57, 923, 126, 0, 0, 0, 0, 220, 0, 0, 0, 0, 0, 0, 0, 375, 0, 185, 942, 0, 680, 0, 0, 1240, 859, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 781, 0, 248, 1044, 984, 0, 2, 0, 0, 451, 0, 0, 0, 0, 328, 192, 171, 0, 0, 212, 469, 0, 0, 0, 0, 0, 594, 0, 0, 0, 0, 0, 260, 0, 0, 774, 0, 0, 197, 0, 937, 849, 561, 922, 1061, 1146, 0, 290, 0, 0, 766, 362, 1057, 0, 0, 38, 325, 1230, 0, 962, 0, 0, 0, 0, 0, 0, 74, 1129, 1028, 313, 1158, 0, 35, 825, 0, 0, 0, 138, 0, 0, 0, 0, 1019, 0, 0, 0, 0, 505, 52, 0, 0, 0, 265, 0, 0, 648, 0, 0, 1290, 0, 815, 0, 612, 0, 0, 0, 0, 1254, 1066, 0, 0, 0, 0, 0, 239, 402, 616, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 944, 0, 673, 0, 299, 0, 1108, 0, 0, 0, 0, 0, 0, 0, 1287, 0, 0, 0, 874, 1209, 0, 0, 370, 0, 0, 0, 0, 0, 0, 0, 63, 0, 217, 810, 0, 0, 0, 0, 0, 206, 0, 0, 0, 0, 0, 0, 0, 0, 132, 0, 0, 0, 0, 168, 0, 0, 858, 0, 0, 1013, 312, 1136, 726, 0, 176, 0, 0, 0, 326, 0, 0, 156, 0, 0, 0, 0, 0, 0, 438, 1276, 0, 0, 0, 1303, 897, 0, 0, 0, 422, 772, 0, 0, 0, 0, 0, 0, 1203, 1025, 0, 0, 0, 0, 0, 399, 0, 163, 0, 812, 0, 0, 0, 0, 0, 0, 0, 0, 0, 125, 930, 0, 0, 0, 0, 0, 0, 0, 602, 318, 596, 0, 0, 0, 0, 174, 740, 0, 1231, 0, 441, 0, 0, 0, 1257, 184, 939, 1116, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 79, 0, 0, 0, 0, 615, 0, 501, 0, 0, 0, 0, 0, 817, 0, 1064, 434, 0, 936, 115, 1102, 60, 90, 1110, 55, 1291, 0, 0, 1286, 525, 0, 0, 0, 0, 0, 481, 320, 888, 0, 1016, 0, 801, 0, 0, 0, 0, 135, 0, 0, 0, 181, 891, 117, 0, 245, 805, 0, 0, 0, 0, 303, 0, 0, 0, 0, 0, 0, 0, 790, 0, 310, 0, 0, 0, 521, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 82, 659, 432, 1238, 1024, 0, 0, 0, 0, 0, 0, 0, 330, 0, 0, 0, 985, 1032, 608, 987, 0, 679, 0, 1138, 0, 466, 0, 0, 0, 129, 0, 0, 701, 941, 0, 0, 0, 0, 0, 579, 0, 946, 0, 1329, 0, 1103, 0, 0, 0, 0, 0, 173, 806, 0, 0, 0, 0, 0, 1101, 951, 0, 0, 41, 0, 142, 854, 276, 1055, 0, 22, 0, 0, 0, 0, 0, 0, 0, 0, 1264, 1047, 999, 0, 1241, 782, 0, 0, 0, 0, 0, 0, 0, 0, 316, 0, 0, 1225, 0, 137, 0, 0, 1308, 0, 0, 0, 0, 0, 0, 702, 0, 0, 0, 0, 0, 0, 0, 305, 0, 323, 0, 0, 0, 0, 0, 0, 0, 0, 266, 1038, 0, 0, 0, 0, 0, 0, 0, 0, 1334, 0, 30, 444, 0, 0, 445, 1045, 0, 1265, 1335, 0, 833, 112, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 289, 0, 0, 216, 1119, 0, 0, 0, 1195, 0, 0, 0, 0, 0, 0, 0, 0, 264, 381, 842, 1228, 0, 0, 54, 0, 0, 0, 0, 713, 0, 0, 0, 0, 1050, 1071, 511, 1097, 0, 0, 0, 0, 0, 0, 1299, 0, 1256, 0, 885, 767, 0, 427, 0, 0, 0, 0, 741, 167, 1160, 1076, 0, 0, 0, 531, 0, 533, 558, 153, 0, 0, 497, 0, 0, 0, 0, 0, 878, 1117, 166, 829, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1267, 0, 1352, 0, 1155, 1174, 660, 1260, 31, 1192, 0, 0, 1092, 1029, 1126, 0, 0, 0, 0, 0, 0, 271, 0, 0, 0, 0, 0, 335, 0, 0, 0, 0, 0, 0, 0, 1325, 0, 0, 1089, 0, 256, 0, 0, 273, 259, 0, 0, 0, 0, 0, 0, 0, 0, 0, 56, 0, 0, 0, 0, 0, 0, 0, 956, 0, 0, 0, 0, 0, 0, 0, 364, 0, 0, 0, 1058, 0, 1275, 0, 0, 0, 0, 0, 0, 1139, 632, 0, 1091, 0, 155, 0, 816, 0, 0, 0, 0, 0, 0, 0, 838, 706, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 1105, 1042, 0, 0, 1109, 0, 1191, 778, 0, 255, 0, 870, 0, 0, 0, 0, 353, 376, 0, 34, 0, 1253, 0, 0, 0, 0, 382, 0, 0, 753, 1185, 857, 998, 1296, 510, 532, 0, 227, 0, 0, 0, 0, 0, 0, 1169, 0, 1003, 1244, 637, 1059, 0, 0, 0, 0, 0, 0, 0, 0, 1306, 0, 0, 203, 0, 0, 0, 0, 0, 0, 573, 0, 0, 0, 0, 0, 0, 0, 0, 0, 761, 0, 0, 744, 0, 0, 0, 0, 904, 0, 0, 0, 0, 0, 0, 0, 231, 359, 479, 866, 0, 0, 49, 0, 0, 822, 0, 408, 447, 0, 0, 191, 377, 620, 0, 0, 0, 0, 0, 0, 0, 792, 0, 0, 780, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 518, 950, 0, 0, 0, 0, 62, 881, 250, 0, 0, 1246, 0, 0, 0, 0, 0, 42, 247, 681, 0, 0, 0, 0, 0, 1271, 0, 0, 0, 0, 0, 0, 0, 0, 0, 871, 0, 0, 296, 0, 0, 0, 0, 0, 512, 0, 0, 747, 506, 0, 0, 0, 0, 0, 1322, 0, 0, 0, 470, 0, 0, 0, 1168, 0, 0, 373, 0, 0, 0, 0, 0, 1274, 809, 0, 0, 0, 0, 0, 0, 0, 0, 597, 934, 1180, 0, 994, 1017, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 710, 0, 48, 541, 0, 957, 0, 0, 0, 1229, 834, 347, 89, 0, 0, 773, 0, 1161, 292, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1285, 0, 394, 1213, 0, 0, 0, 0, 0, 0, 0, 0, 1255, 605, 0, 107, 647, 39, 588, 0, 0, 0, 0, 0, 459, 0, 590, 293, 0, 0, 0, 0, 725, 0, 0, 0, 0, 308, 0, 0, 0, 0, 0, 0, 0, 194, 583, 401, 311, 500, 563, 695, 929, 0, 970, 0, 0, 0, 0, 442, 0, 199, 509, 0, 0, 0, 97, 0, 0, 0, 1154, 0, 0, 914, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 348, 0, 0, 0, 351, 0, 0, 0, 0, 0, 12, 340, 0, 0, 0, 0, 0, 0, 0, 0, 143, 385, 764, 0, 0, 0, 1077, 1067, 0, 429, 0, 0, 0, 0, 0, 1239, 0, 0, 0, 591, 626, 883, 549, 1115, 1268, 0, 0, 1043, 824, 1217, 0, 0, 724, 154, 0, 0, 0, 1330, 0, 0, 0, 0, 0, 0, 651, 0, 0, 0, 0, 0, 0, 0, 672, 0, 0, 0, 954, 675, 0, 0, 1202, 0, 0, 148, 1060, 832, 1281, 65, 630, 0, 0, 0, 0, 0, 0, 0, 0, 0, 912, 118, 0, 0, 0, 251, 0, 282, 0, 0, 0, 0, 0, 0, 529, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1294, 103, 0, 446, 841, 1144, 182, 0, 0, 0, 0, 556, 1035, 0, 1328, 745, 636, 0, 0, 0, 388, 0, 0, 1088, 0, 1237, 281, 108, 667, 783, 1351, 0, 139, 0, 0, 0, 0, 0, 643, 1053, 625, 0, 3, 121, 1078, 0, 554, 830, 0, 0, 0, 0, 0, 0, 800, 0, 0, 0, 0, 0, 727, 187, 110, 261, 0, 0, 0, 0, 0, 1009, 0, 0, 0, 502, 0, 0, 0, 0, 0, 545, 19, 0, 1331, 650, 0, 0, 0, 1000, 0, 0, 798, 947, 46, 1034, 1181, 40, 1259, 609, 0, 465, 0, 0, 0, 0, 495, 0, 0, 391, 1188, 0, 0, 581, 0, 0, 902, 0, 0, 0, 0, 743, 0, 655, 0, 0, 0, 0, 0, 1010, 0, 207, 0, 0, 961, 0, 0, 0, 0, 0, 223, 995, 0, 160, 1272, 0, 0, 840, 1039, 0, 0, 0, 0, 0, 1210, 0, 0, 0, 0, 0, 884, 0, 619, 0, 0, 762, 0, 700, 0, 976, 10, 443, 0, 0, 0, 0, 0, 0, 0, 0, 715, 850, 0, 540, 0, 352, 0, 0, 755, 0, 346, 0, 1262, 0, 0, 169, 0, 0, 131, 604, 864, 0, 0, 793, 0, 170, 1288, 0, 0, 0, 0, 0, 542, 0, 144, 210, 0, 696, 945, 0, 0, 0, 886, 0, 0, 0, 0, 95, 0, 0, 0, 0, 0, 927, 0, 0, 1179, 0, 0, 0, 921, 0, 489, 504, 0, 84, 965, 0, 0, 0, 0, 714, 0, 0, 0, 0, 242, 0, 0, 971, 0, 1315, 622, 0, 768, 0, 0, 0, 0, 20, 73, 0, 0, 0, 0, 0, 0, 0, 0, 133, 424, 464, 1123, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1310, 0, 1083, 0, 0, 0, 953, 826, 0, 0, 756, 0, 122, 0, 0, 654, 0, 0, 0, 737, 0, 633, 98, 288, 1127, 1152, 0, 0, 730, 0, 499, 513, 1279, 418, 0, 0, 0, 0, 1121, 0, 0, 0, 1211, 0, 0, 0, 0, 0, 88, 0, 528, 759, 856, 0, 0, 1232, 0, 697, 1212, 963, 983, 0, 666, 1153, 0, 449, 0, 0, 0, 0, 990, 0, 0, 0, 0, 309, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 751, 0, 0, 51, 1073, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1156, 653, 1341, 0, 1219, 302, 0, 0, 0, 0, 0, 0, 863, 0, 0, 0, 0, 0, 0, 0, 267, 1022, 286, 0, 0, 238, 0, 1157, 0, 0, 0, 70, 456, 257, 1171, 0, 720, 337, 0, 0, 0, 183, 0, 0, 1090, 0, 0, 0, 0, 0, 0, 0, 845, 0, 0, 215, 0, 0, 0, 508}}, Variables: Dict[*variable]{Entries: []Entry[*variable]{
 	{Name: "ANSIBLE_BECOME_EXE", Is: &row2b3f0ffd60a0},
 	{Name: "ANSIBLE_BECOME_PASSWORD_FILE", Is: &rowc7592913adcf},
 	{Name: "ANSIBLE_PIPELINING_COMMAND", Is: &row811e843e334a},
@@ -16821,10 +15905,10 @@ var row2e95db785b52 = Way{Rule: &row42b05897ae32, Matcher: &rowd4eee11c183c, Pla
 var row1f38ba63e7d9 = Program{Rules: []*Way{&row2e95db785b52}, Judged: true}
 var row7e8cfbf726a4 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &rowf02d0c71d1fc, Place: 2248}
 var row6adc2ce4e8da = Program{Rules: []*Way{&row7e8cfbf726a4}, Judged: true}
-var row8e1908f74f12 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row22930dce38f5, Place: 124}
-var row48ac49c8cb8e = Way{Rule: &rowb8e3486f7dc1, Matcher: &row30fef7788dd0, Place: 125}
-var row71e8274312a2 = Way{Rule: &row9f44b3c69d5d, Matcher: &row196ea6317efb, Place: 820}
-var row9e965e50c3da = Program{Rules: []*Way{&row8e1908f74f12, &row48ac49c8cb8e, &row71e8274312a2}, Judged: true}
+var row33120d098142 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row22930dce38f5, Place: 124, Letters: 524288}
+var row0b5e172eea0a = Way{Rule: &rowb8e3486f7dc1, Matcher: &row30fef7788dd0, Place: 125, Letters: 2097160}
+var row5bddc6bd395d = Way{Rule: &row9f44b3c69d5d, Matcher: &row196ea6317efb, Place: 820, Letters: 2097160}
+var rowd40bd222a2ba = Program{Rules: []*Way{&row33120d098142, &row0b5e172eea0a, &row5bddc6bd395d}, Judged: true}
 var row3b66c60c12bf = Way{Rule: &row42b05897ae32, Matcher: &row402acd6fcd8d, Place: 2136}
 var rowcab6aab71896 = Program{Rules: []*Way{&row3b66c60c12bf}, Judged: true}
 var rowd0fa0b39ee8c = Wrapper{Argv: true, Unless: []string{"-V"}}
@@ -16855,9 +15939,9 @@ var row753aaf6d1424 = proof{None: []string{"--fix", "--write", "-w", "--fix-only
 var rowabda01664438 = Program{Proves: []*proof{&row753aaf6d1424}}
 var row2f5093983d88 = Way{Rule: &row713cb17bfa92, Matcher: &row5b0ad5f5afdd, Place: 1272}
 var rowd123de133215 = Program{Rules: []*Way{&row2f5093983d88}, Judged: true}
-var row11b55fd08bc1 = Way{Rule: &row14b7683aa553, Matcher: &rowbcdc288d360f, Place: 88}
-var rowa5566037dd4f = Way{Rule: &rowb04a10d66dd8, Matcher: &rowc0562d51e27f, Place: 2044}
-var rowbfe22ff56d70 = Program{Rules: []*Way{&row11b55fd08bc1, &rowa5566037dd4f}, Judged: true}
+var rowe8ec8a4c23d5 = Way{Rule: &row14b7683aa553, Matcher: &rowbcdc288d360f, Place: 88, Letters: 786432}
+var rowc36dc19053b4 = Way{Rule: &rowb04a10d66dd8, Matcher: &rowc0562d51e27f, Place: 2044, Letters: 2097152}
+var row874729c1b053 = Program{Rules: []*Way{&rowe8ec8a4c23d5, &rowc36dc19053b4}, Judged: true}
 var row882a13bf3b1d = Way{Rule: &rowf8267cbf3edf, Matcher: &row17c814b8af3a, Place: 1951}
 var rowf373b774196c = Program{Rules: []*Way{&row882a13bf3b1d}, Judged: true}
 var row4f07706e7a09 = Way{Rule: &rowdb82b9f67448, Matcher: &rowdbbd1cbecfd5, Place: 2062}
@@ -16914,27 +15998,27 @@ var rowd0a3414bc15b = Program{Clients: []*Client{&row5bfcebde1173, &rowe233c53e4
 var rowcf8a9d37ca38 = Client{Sub: []string{"export"}, Rule: "wallet.key-export"}
 var row1603bc8dc0ae = Program{Clients: []*Client{&rowcf8a9d37ca38}, Judged: true}
 var row57a5777b922a = Program{Clients: []*Client{&row5bfcebde1173}, Judged: true}
-var row8a19039478ee = Way{Rule: &row0b4e924748a4, Matcher: &rowe2a9bd085147, Place: 575}
-var row0123fae26618 = Program{Rules: []*Way{&row8a19039478ee, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var roweb00951c021a = Way{Rule: &row0b4e924748a4, Matcher: &rowe2a9bd085147, Place: 575, Letters: 819712}
+var rowa93466223ec2 = Program{Rules: []*Way{&roweb00951c021a, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row84d49d16bde7 = proof{Bare: true}
 var row22816554244f = Program{Proves: []*proof{&row84d49d16bde7}}
-var row8b27a8c9446f = Way{Rule: &rowebc7433e7a57, Matcher: &rowe7b2d37f07b9, Place: 1103}
-var row59c88608a297 = Way{Rule: &rowb365a70002da, Matcher: &row56d7715214fa, Place: 1119}
+var row9a48f0cc4281 = Way{Rule: &rowebc7433e7a57, Matcher: &rowe7b2d37f07b9, Place: 1103, Letters: 4294967295}
+var rowaa95233e3ea2 = Way{Rule: &rowb365a70002da, Matcher: &row56d7715214fa, Place: 1119, Letters: 4294967295}
 var rowb8a3ecfa4932 = Way{Rule: &rowb365a70002da, Matcher: &row746fbc5d1301, Place: 1121}
 var row1919376d85dc = Way{Rule: &row0f94ee3e35ad, Matcher: &row6bfb56932bd0, Place: 1298}
-var rowb60c75e0b738 = Way{Rule: &rowd35d8ddb234a, Matcher: &row5272ad67694c, Place: 1547}
-var row5ec41c328166 = Program{Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &rowb8a3ecfa4932, &row1919376d85dc, &rowb60c75e0b738}, Judged: true}
+var row05cd3ec8f5ce = Way{Rule: &rowd35d8ddb234a, Matcher: &row5272ad67694c, Place: 1547, Letters: 4294967295}
+var row93235fbcc802 = Program{Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &rowb8a3ecfa4932, &row1919376d85dc, &row05cd3ec8f5ce}, Judged: true}
 var row158594567afe = Wrapper{Lang: "scala", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var row056898030a7b = Read{Files: []string{"*.sc", "*.scala", "build.sbt", "build.sc", "build.mill", "project/*.scala", "project/*.sbt"}, Lang: "java"}
 var rowd4f65406a1cf = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&row158594567afe}, Reads: []*Read{&row056898030a7b}}
 var rowd38a63f1989d = Program{Rules: []*Way{&row62813fc70fc5, &rowbead0b3a88ac}, Judged: true}
-var row367a06054e67 = Way{Rule: &rowf36db0933cce, Matcher: &row387df7cc4479, Place: 761}
-var roweafd33ebdc46 = Way{Rule: &rowa39bcf657900, Matcher: &row7181496b6a2f, Place: 1355}
-var rowd63b731c4229 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowa5f3fd3c651e, Place: 1455}
-var row5a6a77e20acd = Program{Rules: []*Way{&row367a06054e67, &roweafd33ebdc46, &rowd63b731c4229}, Judged: true}
-var row3d978106eae1 = Program{Rules: []*Way{&row367a06054e67}, Judged: true}
-var rowd7629a6adf00 = Way{Rule: &row4216ebf5a0c8, Matcher: &row2302d739aed7, Place: 1409}
-var row99e5750688cc = Program{Rules: []*Way{&rowd7629a6adf00}, Judged: true}
+var row6d22ef1fcc8f = Way{Rule: &rowf36db0933cce, Matcher: &row387df7cc4479, Place: 761, Letters: 2883600}
+var row4ea93ab1e25f = Way{Rule: &rowa39bcf657900, Matcher: &row7181496b6a2f, Place: 1355, Letters: 48}
+var row03c815a4f32e = Way{Rule: &rowbbf5c15c3107, Matcher: &rowa5f3fd3c651e, Place: 1455, Letters: 65536}
+var row7fcf919c69ca = Program{Rules: []*Way{&row6d22ef1fcc8f, &row4ea93ab1e25f, &row03c815a4f32e}, Judged: true}
+var row0feb2fc16d9b = Program{Rules: []*Way{&row6d22ef1fcc8f}, Judged: true}
+var row99ff3e0bf5fc = Way{Rule: &row4216ebf5a0c8, Matcher: &row2302d739aed7, Place: 1409, Letters: 2097152}
+var row48bb04d08040 = Program{Rules: []*Way{&row99ff3e0bf5fc}, Judged: true}
 var row55b203d24be7 = Read{Files: []string{"anacrontab"}, Lang: "shell"}
 var row795cab8fb1c9 = Program{Reads: []*Read{&row55b203d24be7}}
 var row7d8e4af5f124 = Client{Sub: []string{"deploy", "upgrade", "program deploy", "program upgrade", "migrate"}, Live: []string{"--provider.cluster", "-p"}, Rule: "wallet.upgrade"}
@@ -16975,8 +16059,8 @@ var rowfe3a98a71278 = Way{Rule: &rowaee1716ab128, Matcher: &rowa508fbedbd19, Pla
 var rowb3f0ead0c00e = Way{Rule: &row4ab596d6ffd1, Matcher: &rowccf447da9293, Place: 1822}
 var rowaf6de761cab0 = Program{Options: &row1f5467f9cdd1, Reads: []*Read{&row383becbef3f3}, Rules: []*Way{&rowfe3a98a71278, &rowb3f0ead0c00e}, Judged: true}
 var row36a522783e8a = Program{Reads: []*Read{&row383becbef3f3}}
-var rowcc52979b64a0 = Way{Rule: &row662dd58b017e, Matcher: &row84b0c65792d1, Place: 1602}
-var rowea955d5a2179 = Program{Rules: []*Way{&rowcc52979b64a0}, Judged: true}
+var row7a6785c1617e = Way{Rule: &row662dd58b017e, Matcher: &row84b0c65792d1, Place: 1602, Letters: 4194320}
+var row1331e8947c06 = Program{Rules: []*Way{&row7a6785c1617e}, Judged: true}
 var row400fc23052bd = Read{Files: []string{"build.xml"}, Lang: "xml"}
 var rowab4a2ed4017a = Way{Rule: &row5ed98c41cf09, Matcher: &row59225e157aa6, Place: 1539}
 var rowb2a0833616dc = Program{Reads: []*Read{&row400fc23052bd}, Rules: []*Way{&rowab4a2ed4017a}, Judged: true}
@@ -17002,16 +16086,16 @@ var rowce3a11e53f34 = Program{Options: &row5180aa45b6a9, Rules: []*Way{&row44ce3
 var rowde0061286aa6 = proof{Sub: []string{"list", "info", "search", "show", "policy", "depends", "rdepends", "outdated", "deps", "uses", "leaves", "doctor", "config", "files", "owns", "home", "cat", "desc", "log", "--version", "showpkg", "madison", "stats", "check-update", "repolist", "history", "query", "provides", "repoquery", "which-provides"}}
 var row32eff3ea1707 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowcc0e095976d7, Place: 1974}
 var row275034c1a36f = Way{Rule: &rowf8267cbf3edf, Matcher: &rowbe5eb87425ea, Place: 1975}
-var rowa3b878765788 = Way{Rule: &rowd497347a808d, Matcher: &row79ad80dc989e, Place: 2032}
-var row688d6b900348 = Way{Rule: &rowb04a10d66dd8, Matcher: &row1456a3d1e5c2, Place: 2039}
+var row67e69d40c2b7 = Way{Rule: &rowd497347a808d, Matcher: &row79ad80dc989e, Place: 2032, Letters: 2105858}
+var row50321f8152cd = Way{Rule: &rowb04a10d66dd8, Matcher: &row1456a3d1e5c2, Place: 2039, Letters: 2424946}
 var row1480a793b04b = Way{Rule: &row9d8012620bf1, Matcher: &rowb4b013108086, Place: 2045}
-var rowd01009b01770 = Program{Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&row32eff3ea1707, &row275034c1a36f, &rowa3b878765788, &row688d6b900348, &row1480a793b04b}, Judged: true}
+var row8d117ad4e965 = Program{Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&row32eff3ea1707, &row275034c1a36f, &row67e69d40c2b7, &row50321f8152cd, &row1480a793b04b}, Judged: true}
 var row6acf3104a2c9 = Read{Files: []string{"AppImageBuilder.yml"}, Lang: "settings"}
 var rowc7f7d6ff94a9 = Program{Reads: []*Read{&row6acf3104a2c9}}
-var row158cce498a76 = Way{Rule: &row6e5e38507e6e, Matcher: &rowff8616fdc488, Place: 1704}
-var rowfff3e6c253ee = Program{Rules: []*Way{&row158cce498a76}, Judged: true}
-var row6e5c6135b65d = Way{Rule: &rowa39bcf657900, Matcher: &roweff3d9fd9fee, Place: 1344}
-var rowbe96ab6a2514 = Program{Rules: []*Way{&row6e5c6135b65d}, Judged: true}
+var row201d8286e68d = Way{Rule: &row6e5e38507e6e, Matcher: &rowff8616fdc488, Place: 1704, Letters: 266242}
+var rowa77ccc34dda1 = Program{Rules: []*Way{&row201d8286e68d}, Judged: true}
+var row66341b8c3ef4 = Way{Rule: &rowa39bcf657900, Matcher: &roweff3d9fd9fee, Place: 1344, Letters: 589840}
+var rowa3129523c056 = Program{Rules: []*Way{&row66341b8c3ef4}, Judged: true}
 var rowe19de22b5501 = Tool{Values: []string{"-o", "--option", "-t", "--target-release", "-c"}}
 var row9e7480bc24c2 = Wrapper{Lang: "shell", Options: []string{"-o", "--option"}, Settings: []string{"invoke::", "invoke", "pkgs::", "::post-invoke-success::", "proxyautodetect", "autodetect"}}
 var row0c4c753b1c1b = proof{Any: []string{"-s", "--simulate", "--just-print", "--dry-run", "--recon", "--no-act"}}
@@ -17020,11 +16104,11 @@ var row760938a41670 = Way{Rule: &rowf8267cbf3edf, Matcher: &row26d8bf98c2fc, Pla
 var row3edc38a95989 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowee9fe8204c33, Place: 1972}
 var row5648874ef101 = Way{Rule: &rowf8267cbf3edf, Matcher: &row74e5f8939687, Place: 1973}
 var row69ba38982fb4 = Way{Rule: &row9d8012620bf1, Matcher: &rowa7a0e37b60f7, Place: 2047}
-var rowf91d5d8a57c1 = Program{Options: &rowe19de22b5501, Carries: []*Wrapper{&row9e7480bc24c2}, Proves: []*proof{&rowde0061286aa6}, Dry: []*proof{&row0c4c753b1c1b}, Rules: []*Way{&row7cfdcaf09745, &row760938a41670, &row3edc38a95989, &row5648874ef101, &rowa3b878765788, &row688d6b900348, &row1480a793b04b, &row69ba38982fb4}, Judged: true}
+var row9c90f52d649f = Program{Options: &rowe19de22b5501, Carries: []*Wrapper{&row9e7480bc24c2}, Proves: []*proof{&rowde0061286aa6}, Dry: []*proof{&row0c4c753b1c1b}, Rules: []*Way{&row7cfdcaf09745, &row760938a41670, &row3edc38a95989, &row5648874ef101, &row67e69d40c2b7, &row50321f8152cd, &row1480a793b04b, &row69ba38982fb4}, Judged: true}
 var rowa8938cacf7fa = Program{Proves: []*proof{&rowde0061286aa6}}
-var rowfc01155d3ff6 = Program{Options: &rowe19de22b5501, Carries: []*Wrapper{&row9e7480bc24c2}, Dry: []*proof{&row0c4c753b1c1b}, Rules: []*Way{&row7cfdcaf09745, &row760938a41670, &row3edc38a95989, &row5648874ef101, &rowa3b878765788, &row688d6b900348, &row1480a793b04b, &row69ba38982fb4}, Judged: true}
-var row3d577247f25c = Way{Rule: &rowf8267cbf3edf, Matcher: &rowc48efc9f6be1, Place: 1952}
-var rowada20c06e16b = Program{Rules: []*Way{&row3d577247f25c}, Judged: true}
+var roweeabda8473cf = Program{Options: &rowe19de22b5501, Carries: []*Wrapper{&row9e7480bc24c2}, Dry: []*proof{&row0c4c753b1c1b}, Rules: []*Way{&row7cfdcaf09745, &row760938a41670, &row3edc38a95989, &row5648874ef101, &row67e69d40c2b7, &row50321f8152cd, &row1480a793b04b, &row69ba38982fb4}, Judged: true}
+var row6db75b056118 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowc48efc9f6be1, Place: 1952, Letters: 2}
+var row3c44ae427a3b = Program{Rules: []*Way{&row6db75b056118}, Judged: true}
 var rowa3a7030e490e = Tool{Sub: []string{"run", "enter", "ssh", "exec", "run:detached", "environment:ssh", "ps:run", "ps:exec"}, First: true}
 var rowf9971165f2d4 = Tool{Values: []string{"-a", "--app", "--region", "--project", "-p", "--environment", "-e", "-A", "-r", "--rack"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "enter", Is: &rowa3a7030e490e},
@@ -17068,19 +16152,19 @@ var rowcb5001340c33 = Wrapper{Lang: "kubeconfig", FileOptions: []string{"--kubec
 var rowa2209107a87d = Wrapper{Sub: []string{"app patch", "app patch-resource"}, Lang: "manifest", Options: []string{"--patch"}, Beside: true}
 var rowf2e6fdff1a9c = proof{Any: []string{"--dry-run", "--diff-run"}}
 var row484bfb481d96 = proof{Any: []string{"--dry-run"}}
-var rowa3ec7f96a9a4 = Way{Rule: &row8a858d3d27bb, Matcher: &rowb14146101b11, Place: 878}
-var rowb32024b53da4 = Way{Rule: &row4586d74a3390, Matcher: &row2d6335a95a47, Place: 921}
-var rowf5adcc23b461 = Way{Rule: &row4586d74a3390, Matcher: &row0ab7006ea3e6, Place: 926}
-var row4508c3d3730a = Way{Rule: &row4586d74a3390, Matcher: &rowa1752b8be74b, Place: 929}
-var row7953529ce110 = Way{Rule: &row4586d74a3390, Matcher: &rowc4f5970ae0e4, Place: 930}
-var rowc88fe9fe3e02 = Way{Rule: &rowcb6b3a457f45, Matcher: &row83169dd292f8, Place: 934}
-var rowa150d4270009 = Way{Rule: &rowcb6b3a457f45, Matcher: &row8e1cd9a17247, Place: 937}
-var row321a2d42f021 = Way{Rule: &rowe7349216e0b4, Matcher: &row906c01311a10, Place: 942}
-var rowfab3c439f359 = Way{Rule: &rowa6b4d9db357d, Matcher: &row3ed9aafd2ab4, Place: 1173}
-var rowd7a8e01740fb = Way{Rule: &row662dd58b017e, Matcher: &row21870ca24f80, Place: 1621}
-var row99f06ff34e39 = Way{Rule: &row6e5e38507e6e, Matcher: &row936850de3fde, Place: 1719}
+var rowc66ea353eab7 = Way{Rule: &row8a858d3d27bb, Matcher: &rowb14146101b11, Place: 878, Letters: 2}
+var row09e08e7a2b61 = Way{Rule: &row4586d74a3390, Matcher: &row2d6335a95a47, Place: 921, Letters: 327690}
+var rowdf44f5954877 = Way{Rule: &row4586d74a3390, Matcher: &row0ab7006ea3e6, Place: 926, Letters: 327818}
+var rowdb9e2bf2fd9c = Way{Rule: &row4586d74a3390, Matcher: &rowa1752b8be74b, Place: 929, Letters: 2}
+var row40f7b8fb6ebf = Way{Rule: &row4586d74a3390, Matcher: &rowc4f5970ae0e4, Place: 930, Letters: 2}
+var row7a0934b69c9c = Way{Rule: &rowcb6b3a457f45, Matcher: &row83169dd292f8, Place: 934, Letters: 2}
+var rowf5a93273796d = Way{Rule: &rowcb6b3a457f45, Matcher: &row8e1cd9a17247, Place: 937, Letters: 327690}
+var rowd0e304599faa = Way{Rule: &rowe7349216e0b4, Matcher: &row906c01311a10, Place: 942, Letters: 2}
+var rowbc8cce7982f5 = Way{Rule: &rowa6b4d9db357d, Matcher: &row3ed9aafd2ab4, Place: 1173, Letters: 65538}
+var row2c5fbc16fcf4 = Way{Rule: &row662dd58b017e, Matcher: &row21870ca24f80, Place: 1621, Letters: 2}
+var row8c4ca0eb2a11 = Way{Rule: &row6e5e38507e6e, Matcher: &row936850de3fde, Place: 1719, Letters: 4098}
 var row1bf472fffb3a = Way{Rule: &row4ab596d6ffd1, Matcher: &row2bd0e57cf23a, Place: 1826}
-var rowe612acc25d69 = Program{Options: &rowf7660ee18ef5, Carries: []*Wrapper{&rowcb5001340c33, &rowa2209107a87d}, Dry: []*proof{&rowf2e6fdff1a9c, &row484bfb481d96}, Rules: []*Way{&rowa3ec7f96a9a4, &rowb32024b53da4, &rowf5adcc23b461, &row4508c3d3730a, &row7953529ce110, &rowc88fe9fe3e02, &rowa150d4270009, &row321a2d42f021, &rowfab3c439f359, &row44ce3e981ccd, &row81f07fbc2829, &rowd7a8e01740fb, &row99f06ff34e39, &row1bf472fffb3a}, Judged: true}
+var row29f26d34932b = Program{Options: &rowf7660ee18ef5, Carries: []*Wrapper{&rowcb5001340c33, &rowa2209107a87d}, Dry: []*proof{&rowf2e6fdff1a9c, &row484bfb481d96}, Rules: []*Way{&rowc66ea353eab7, &row09e08e7a2b61, &rowdf44f5954877, &rowdb9e2bf2fd9c, &row40f7b8fb6ebf, &row7a0934b69c9c, &rowf5a93273796d, &rowd0e304599faa, &rowbc8cce7982f5, &row44ce3e981ccd, &row81f07fbc2829, &row2c5fbc16fcf4, &row8c4ca0eb2a11, &row1bf472fffb3a}, Judged: true}
 var row7e4083ca4a69 = Tool{Values: []string{"-o", "--out", "-d", "--dir", "-i", "--input-file", "-x", "-s", "-j"}}
 var row7407ab4dfd49 = effect{Take: []string{"-o", "--out"}, In: []string{"-d", "--dir"}, As: []string{">"}}
 var row17ea7cc284b1 = Program{Options: &row7e4083ca4a69, Effects: []*effect{&row7407ab4dfd49}}
@@ -17114,9 +16198,9 @@ var row7f558c95711c = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 var row300e8952d793 = Wrapper{Sub: []string{"run", "exec"}, Argv: true}
 var rowa5feeaa90282 = Read{Files: []string{".asdfrc"}, Lang: "settings"}
 var rowe4fc68d1c6cb = Read{Files: []string{"mise.toml"}, Lang: "settings"}
-var row64941757f767 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowf305fea26814, Place: 1960}
-var rowa5431066f2e9 = Way{Rule: &rowf8267cbf3edf, Matcher: &row272e9b41425d, Place: 1990}
-var row91cded3fef63 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowa5feeaa90282, &rowe4fc68d1c6cb}, Rules: []*Way{&row64941757f767, &rowa5431066f2e9}, Judged: true}
+var rowa14e8c01f1d9 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowf305fea26814, Place: 1960, Letters: 327680}
+var row37529da8ec54 = Way{Rule: &rowf8267cbf3edf, Matcher: &row272e9b41425d, Place: 1990, Letters: 65536}
+var row801b49c57543 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowa5feeaa90282, &rowe4fc68d1c6cb}, Rules: []*Way{&rowa14e8c01f1d9, &row37529da8ec54}, Judged: true}
 var rowefacf38a50e3 = Tool{Values: []string{"-o", "-O", "--rcfile", "--init-file"}, First: true}
 var rowc8c9f5b7b9b8 = Wrapper{Lang: "shell", Flag: []string{"-c"}, Stdin: true, File: true, Unless: []string{"-n"}}
 var row929233173279 = Wrapper{Lang: "shell", FileOptions: []string{"--rcfile", "--init-file"}}
@@ -17138,11 +16222,11 @@ var row00f22833eb22 = Tool{Values: []string{"-f", "-q", "-t"}}
 var row2025771a9aaf = Wrapper{Lang: "shell", Stdin: true}
 var row5a819d20d171 = Way{Rule: &rowf9770bd2588f, Matcher: &rowb3d653789e2f, Place: 1891}
 var row3a66fa727dee = Program{Options: &row00f22833eb22, Carries: []*Wrapper{&row2025771a9aaf}, Rules: []*Way{&rowf397d4e006a2, &row5a819d20d171}, Judged: true}
-var row19366622ff01 = Way{Rule: &rowb0326f1de202, Matcher: &rowb140f621b305, Place: 638}
-var row05c6d71b6bca = Way{Rule: &row6030f503510c, Matcher: &rowa8344fd78337, Place: 709}
-var row5d253a4ec259 = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&row19366622ff01, &row83604603f4c5, &row05c6d71b6bca}, Judged: true}
-var row07c2b1d7371f = Way{Rule: &rowb8e3486f7dc1, Matcher: &row0e720b44c28c, Place: 136}
-var row89ad148c2873 = Program{Rules: []*Way{&row07c2b1d7371f}, Judged: true}
+var rowde2331de516c = Way{Rule: &rowb0326f1de202, Matcher: &rowb140f621b305, Place: 638, Letters: 524288}
+var row3d30cc77901b = Way{Rule: &row6030f503510c, Matcher: &rowa8344fd78337, Place: 709, Letters: 532480}
+var row3df0c8056cee = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&rowde2331de516c, &row83604603f4c5, &row3d30cc77901b}, Judged: true}
+var rowd5ffb0600734 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row0e720b44c28c, Place: 136, Letters: 852176}
+var rowb9038f56ba3e = Program{Rules: []*Way{&rowd5ffb0600734}, Judged: true}
 var rowea294522cc63 = effect{Take: []string{"operands"}, As: []string{"@mix"}}
 var row6264cdbfc073 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowea294522cc63}}
 var row6e97aec5bff0 = Way{Rule: &row98e421547cf5, Matcher: &row515bedd0af46, Place: 2273}
@@ -17162,8 +16246,8 @@ var row4961ffa1a7f7 = Read{Files: []string{"configure.ac", "Makefile.am"}, Lang:
 var row4724b57e74cd = Program{Reads: []*Read{&row4961ffa1a7f7}}
 var rowd14a545ec229 = Read{Files: []string{".env", ".autoenv.zsh"}, Lang: "shell"}
 var rowcbf2eb4002a8 = Program{Reads: []*Read{&rowd14a545ec229}}
-var row8d98a6e1eff4 = Way{Rule: &row765fac929c5e, Matcher: &rowae317157fe68, Place: 1529}
-var row478e7bd92a3d = Program{Rules: []*Way{&row8d98a6e1eff4}, Judged: true}
+var row4f241e2d9214 = Way{Rule: &row765fac929c5e, Matcher: &rowae317157fe68, Place: 1529, Letters: 2129928}
+var row463adcfaa13c = Program{Rules: []*Way{&row4f241e2d9214}, Judged: true}
 var row707ac7b768f0 = Read{Files: []string{"*.yml", "borgmatic.yaml", "config.yaml", ".autorestic.yml", "rsnapshot.conf"}, Lang: "settings"}
 var row4f02d192dee1 = Program{Reads: []*Read{&row707ac7b768f0}}
 var row604736526437 = Tool{Values: []string{"-M", "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-p", "-Q", "-R", "-S", "-W", "-w", "-B"}, First: true}
@@ -17225,68 +16309,68 @@ var row19ab7733ddd4 = proof{Sub: []string{"s3 *"}, Any: []string{"--dryrun"}}
 var row66c819ef1ef9 = proof{Sub: []string{"* help", "* * help"}}
 var row49343b64834d = proof{Any: []string{"--generate-cli-skeleton"}}
 var rowba3d2db3560e = proof{Sub: []string{"ec2 *"}, None: []string{"--no-dry-run"}, Any: []string{"--dry-run"}}
-var row32e55aa330b7 = Way{Rule: &row714207a9523b, Matcher: &rowda6c290fda79, Place: 179}
-var row191fc75fe4ca = Way{Rule: &row57fa9adcdccd, Matcher: &rowdf18716fc917, Place: 591}
-var row29e6603f2a34 = Way{Rule: &rowfb1558fdad5a, Matcher: &row6bebcdb84f6d, Place: 604}
-var row256fdf4d7aff = Way{Rule: &rowf36db0933cce, Matcher: &rowb778ba5507f5, Place: 756}
-var row012d51897827 = Way{Rule: &row5b7729954b9e, Matcher: &row47740fcaec96, Place: 762}
-var row101749ea333e = Way{Rule: &rowdb2de49c009b, Matcher: &row0b1cc14b6127, Place: 763}
-var row0ece3632b9b6 = Way{Rule: &row46b14b3e6000, Matcher: &row25b94e3aac03, Place: 943}
-var row3dea86c7e11a = Way{Rule: &row46b14b3e6000, Matcher: &row2a89281b8cac, Place: 944}
-var rowbdbf6bd17d8b = Way{Rule: &row689001b8a215, Matcher: &row55504746007b, Place: 945}
-var row6eee5394df08 = Way{Rule: &row689001b8a215, Matcher: &row5b722401f401, Place: 946}
-var row679942a0878e = Way{Rule: &row689001b8a215, Matcher: &rowaf30ef0d20f6, Place: 947}
-var row4726783be52e = Way{Rule: &row52b66bdbf9fe, Matcher: &row54c6b8065b48, Place: 948}
-var row9387595f8f82 = Way{Rule: &row52b66bdbf9fe, Matcher: &rowd273711ff508, Place: 949}
-var rowbbe68ea9a6b4 = Way{Rule: &row52b66bdbf9fe, Matcher: &rowb7daac4afc67, Place: 950}
-var rowf0156684cedd = Way{Rule: &row64108b830a64, Matcher: &row03a82b082b43, Place: 951}
-var row6b606e59890e = Way{Rule: &row01a7ddd47580, Matcher: &row72a784c68306, Place: 952}
-var rowaeb16b69a369 = Way{Rule: &row1b21f9dd49ec, Matcher: &rowa4acb4e14577, Place: 953}
-var rowc534d7e7380f = Way{Rule: &row1b21f9dd49ec, Matcher: &rowc377288e1967, Place: 954}
-var row935de84e435d = Way{Rule: &row1b21f9dd49ec, Matcher: &row373d008f13ad, Place: 955}
-var rowaf29437052aa = Way{Rule: &row21dd189bff31, Matcher: &row358d157c42b2, Place: 957}
-var row46fc924aced1 = Way{Rule: &row21dd189bff31, Matcher: &rowb55977c5e5ad, Place: 958}
-var row4b2a0c037a12 = Way{Rule: &row88958bfeea6b, Matcher: &rowc2e3e7fd8149, Place: 960}
-var row2d8476babf14 = Way{Rule: &row65eb1f7a04d5, Matcher: &row5c6b9006367e, Place: 965}
-var row8a554ea52e13 = Way{Rule: &row65eb1f7a04d5, Matcher: &row65e8b458257b, Place: 966}
-var row781a32c60ae9 = Way{Rule: &row546473670d4b, Matcher: &row12d2211e5e89, Place: 968}
-var row384aa20f807b = Way{Rule: &row33ed0359192a, Matcher: &row916d429c1006, Place: 971}
-var rowda240a4d92f8 = Way{Rule: &row33ed0359192a, Matcher: &row4ed5f7dd1f30, Place: 972}
-var rowacf1c5db64eb = Way{Rule: &row33ed0359192a, Matcher: &row4082475bd5da, Place: 973}
-var rowf610c635f667 = Way{Rule: &row33ed0359192a, Matcher: &row285ff2a46381, Place: 974}
-var row0fa5e9fb95c9 = Way{Rule: &row33ed0359192a, Matcher: &rowd525ef495322, Place: 975}
-var rowe91d017be19f = Way{Rule: &row33ed0359192a, Matcher: &rowa9288c4a7adc, Place: 976}
-var rowc52f866b4ba3 = Way{Rule: &row33ed0359192a, Matcher: &row2b3b5ecef7f2, Place: 977}
-var rowdcfc4b9c8b9d = Way{Rule: &row4e78bd32ac9f, Matcher: &row5fe48d0f6472, Place: 978}
-var row6166d4aeb4a4 = Way{Rule: &rowecc1da14aee7, Matcher: &row601be9c119c4, Place: 982}
-var row2f82dfba03ef = Way{Rule: &row17d7904a0aed, Matcher: &row5f5dcfacf21b, Place: 987}
-var rowad36bb25fdf5 = Way{Rule: &row2977a0939d42, Matcher: &row8a1874d81bde, Place: 988}
-var row6bf5db221295 = Way{Rule: &row5f7a60be9b58, Matcher: &row9817ca0034d1, Place: 989}
-var row56a6015698c0 = Way{Rule: &row0b45d1c21ea4, Matcher: &row93bec327d680, Place: 991}
-var row317b82565289 = Way{Rule: &row0b45d1c21ea4, Matcher: &row60a1cd6c7641, Place: 992}
-var rowe224fb71b042 = Way{Rule: &row339482ea9a27, Matcher: &rowcaf70fb226a8, Place: 993}
-var row8c1b40732136 = Way{Rule: &row290d164a170e, Matcher: &row838b169c2715, Place: 994}
-var row8fb63a2eb15b = Way{Rule: &rowf752440b6b19, Matcher: &rowfd50f0140166, Place: 1156}
-var rowf4102eaf2964 = Way{Rule: &rowa5da9edbbec0, Matcher: &rowb1edc96394bc, Place: 1198}
-var row42bb346ed684 = Way{Rule: &rowa5da9edbbec0, Matcher: &row4ec7179453d6, Place: 1199}
-var row89d6cd56b939 = Way{Rule: &rowa5da9edbbec0, Matcher: &row604b93e82f98, Place: 1206}
-var row40791ee6c316 = Way{Rule: &rowa5da9edbbec0, Matcher: &row0841e8d8fe27, Place: 1207}
+var row9bf6f0cc95c9 = Way{Rule: &row714207a9523b, Matcher: &rowda6c290fda79, Place: 179, Letters: 524288}
+var row56082c98260e = Way{Rule: &row57fa9adcdccd, Matcher: &rowdf18716fc917, Place: 591, Letters: 526336}
+var rowb430bf0e8aa1 = Way{Rule: &rowfb1558fdad5a, Matcher: &row6bebcdb84f6d, Place: 604, Letters: 524288}
+var row70397f71e72d = Way{Rule: &rowf36db0933cce, Matcher: &rowb778ba5507f5, Place: 756, Letters: 8}
+var rowe47321bc2cb4 = Way{Rule: &row5b7729954b9e, Matcher: &row47740fcaec96, Place: 762, Letters: 8}
+var rowa230d2714c41 = Way{Rule: &rowdb2de49c009b, Matcher: &row0b1cc14b6127, Place: 763, Letters: 8}
+var row9f3b9a824fb3 = Way{Rule: &row46b14b3e6000, Matcher: &row25b94e3aac03, Place: 943, Letters: 1898744}
+var rowb44863df6906 = Way{Rule: &row46b14b3e6000, Matcher: &row2a89281b8cac, Place: 944, Letters: 524288}
+var row7c5946e5d14a = Way{Rule: &row689001b8a215, Matcher: &row55504746007b, Place: 945, Letters: 786548}
+var rowd0b6361fa9d2 = Way{Rule: &row689001b8a215, Matcher: &row5b722401f401, Place: 946, Letters: 278544}
+var row2a287414766d = Way{Rule: &row689001b8a215, Matcher: &rowaf30ef0d20f6, Place: 947, Letters: 16}
+var row0539a9e73abe = Way{Rule: &row52b66bdbf9fe, Matcher: &row54c6b8065b48, Place: 948, Letters: 9966318}
+var rowcfc1637466cb = Way{Rule: &row52b66bdbf9fe, Matcher: &rowd273711ff508, Place: 949, Letters: 524288}
+var rowba72c5ac5a04 = Way{Rule: &row52b66bdbf9fe, Matcher: &rowb7daac4afc67, Place: 950, Letters: 48}
+var rowd8251a8b2638 = Way{Rule: &row64108b830a64, Matcher: &row03a82b082b43, Place: 951, Letters: 524304}
+var row3983c6c643c8 = Way{Rule: &row01a7ddd47580, Matcher: &row72a784c68306, Place: 952, Letters: 4294967295}
+var row4bcdaa134eae = Way{Rule: &row1b21f9dd49ec, Matcher: &rowa4acb4e14577, Place: 953, Letters: 32}
+var rowf1a7c69a8bac = Way{Rule: &row1b21f9dd49ec, Matcher: &rowc377288e1967, Place: 954, Letters: 2}
+var rowdad96e699e20 = Way{Rule: &row1b21f9dd49ec, Matcher: &row373d008f13ad, Place: 955, Letters: 4096}
+var row58cd183e3c77 = Way{Rule: &row21dd189bff31, Matcher: &row358d157c42b2, Place: 957, Letters: 512}
+var rowe15b83569090 = Way{Rule: &row21dd189bff31, Matcher: &rowb55977c5e5ad, Place: 958, Letters: 512}
+var rowd449f77b6ffb = Way{Rule: &row88958bfeea6b, Matcher: &rowc2e3e7fd8149, Place: 960, Letters: 563712}
+var row02266f37f22b = Way{Rule: &row65eb1f7a04d5, Matcher: &row5c6b9006367e, Place: 965, Letters: 524840}
+var row6530f7063ddf = Way{Rule: &row65eb1f7a04d5, Matcher: &row65e8b458257b, Place: 966, Letters: 266792}
+var row76957d512ec3 = Way{Rule: &row546473670d4b, Matcher: &row12d2211e5e89, Place: 968, Letters: 262176}
+var rowedf08c30b8c3 = Way{Rule: &row33ed0359192a, Matcher: &row916d429c1006, Place: 971, Letters: 524288}
+var row454d189dfe6d = Way{Rule: &row33ed0359192a, Matcher: &row4ed5f7dd1f30, Place: 972, Letters: 524288}
+var row7c0419502ccd = Way{Rule: &row33ed0359192a, Matcher: &row4082475bd5da, Place: 973, Letters: 524288}
+var row07d628ebd18d = Way{Rule: &row33ed0359192a, Matcher: &row285ff2a46381, Place: 974, Letters: 524288}
+var row022ef9100b34 = Way{Rule: &row33ed0359192a, Matcher: &rowd525ef495322, Place: 975, Letters: 262176}
+var row58a9a8438083 = Way{Rule: &row33ed0359192a, Matcher: &rowa9288c4a7adc, Place: 976, Letters: 262144}
+var row7dbe668e3749 = Way{Rule: &row33ed0359192a, Matcher: &row2b3b5ecef7f2, Place: 977, Letters: 528416}
+var row0cd1f8887751 = Way{Rule: &row4e78bd32ac9f, Matcher: &row5fe48d0f6472, Place: 978, Letters: 2056}
+var rowe29bec57462b = Way{Rule: &rowecc1da14aee7, Matcher: &row601be9c119c4, Place: 982, Letters: 8921770}
+var rowb482b4f431f6 = Way{Rule: &row17d7904a0aed, Matcher: &row5f5dcfacf21b, Place: 987, Letters: 4294967295}
+var row41ca59fce235 = Way{Rule: &row2977a0939d42, Matcher: &row8a1874d81bde, Place: 988, Letters: 524288}
+var row5618096664d2 = Way{Rule: &row5f7a60be9b58, Matcher: &row9817ca0034d1, Place: 989, Letters: 524288}
+var row79f7c332b2cf = Way{Rule: &row0b45d1c21ea4, Matcher: &row93bec327d680, Place: 991, Letters: 262144}
+var rowc9b2952260c7 = Way{Rule: &row0b45d1c21ea4, Matcher: &row60a1cd6c7641, Place: 992, Letters: 262144}
+var rowbe96000f5b01 = Way{Rule: &row339482ea9a27, Matcher: &rowcaf70fb226a8, Place: 993, Letters: 262144}
+var row516a734628d2 = Way{Rule: &row290d164a170e, Matcher: &row838b169c2715, Place: 994, Letters: 32770}
+var row9be12b232790 = Way{Rule: &rowf752440b6b19, Matcher: &rowfd50f0140166, Place: 1156, Letters: 32}
+var row024eff0cfd9c = Way{Rule: &rowa5da9edbbec0, Matcher: &rowb1edc96394bc, Place: 1198, Letters: 524288}
+var row5056100f3439 = Way{Rule: &rowa5da9edbbec0, Matcher: &row4ec7179453d6, Place: 1199, Letters: 524288}
+var row95f033afd066 = Way{Rule: &rowa5da9edbbec0, Matcher: &row604b93e82f98, Place: 1206, Letters: 16}
+var rowf62abf9b44eb = Way{Rule: &rowa5da9edbbec0, Matcher: &row0841e8d8fe27, Place: 1207, Letters: 262144}
 var row09ee40c0205e = Way{Rule: &rowa5da9edbbec0, Matcher: &rowf9be3b5af2a1, Place: 1212}
-var rowc0ca46744c04 = Way{Rule: &rowa5da9edbbec0, Matcher: &row0f97e6dc503d, Place: 1213}
-var rowdcb1d6c3d174 = Way{Rule: &rowa5da9edbbec0, Matcher: &row09f44d96ef6d, Place: 1214}
-var row84396604f675 = Way{Rule: &row0f94ee3e35ad, Matcher: &roweeb2491cc7cf, Place: 1295}
-var row280d2a42b015 = Way{Rule: &row801dbeb7359e, Matcher: &row1c8a2b29be87, Place: 1301}
-var rowe36c152d87d5 = Way{Rule: &row662dd58b017e, Matcher: &rowe2a83b363ed4, Place: 1615}
+var rowd99eeb21365f = Way{Rule: &rowa5da9edbbec0, Matcher: &row0f97e6dc503d, Place: 1213, Letters: 32}
+var row886e53d96454 = Way{Rule: &rowa5da9edbbec0, Matcher: &row09f44d96ef6d, Place: 1214, Letters: 8945676}
+var rowf31029984209 = Way{Rule: &row0f94ee3e35ad, Matcher: &roweeb2491cc7cf, Place: 1295, Letters: 4294967295}
+var row5e8bfde816a2 = Way{Rule: &row801dbeb7359e, Matcher: &row1c8a2b29be87, Place: 1301, Letters: 524288}
+var row3ac153974fdc = Way{Rule: &row662dd58b017e, Matcher: &rowe2a83b363ed4, Place: 1615, Letters: 8}
 var row3e03cec2d5b5 = Way{Rule: &rowf998293dcbee, Matcher: &rowf5d9c685eadc, Place: 1702}
-var row8cdde4d052bb = Way{Rule: &row6e5e38507e6e, Matcher: &row02d5c44fc9e4, Place: 1713}
+var row57b4c0e99a91 = Way{Rule: &row6e5e38507e6e, Matcher: &row02d5c44fc9e4, Place: 1713, Letters: 524288}
 var row4875d274f4e6 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowafde043504c6, Place: 1733}
 var row5abf73ada46f = Way{Rule: &row946a4fb0d8b3, Matcher: &row063df80e7888, Place: 1734}
 var row04ffcb667835 = Way{Rule: &row946a4fb0d8b3, Matcher: &row1ba8c424268b, Place: 1740}
 var row935af84c523a = Way{Rule: &row946a4fb0d8b3, Matcher: &rowbd6c32bf6d87, Place: 1743}
 var row60f3ed48db28 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowb80f566dadc9, Place: 1757}
-var row325d90b13a3b = Way{Rule: &row946a4fb0d8b3, Matcher: &row62307f1fa012, Place: 1764}
+var row18a6ef85b6d3 = Way{Rule: &row946a4fb0d8b3, Matcher: &row62307f1fa012, Place: 1764, Letters: 526368}
 var rowa8227489c166 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &rowdaae81842df2, Place: 1770}
-var row592c8340f648 = Program{Options: &row2f716ceba2ee, Carries: []*Wrapper{&row285dc2b1b447, &rowe4df97946261, &row09046c1de797, &row68b0bcd4dc1d, &rowcdd51a9185fd, &row5e33a8f92a35, &rowe01388a7bc84, &row7e44d2b19f53, &rowf8d051fadd6b, &row755729f57dea, &row4a4a29bd7a61, &row853ccd873df3, &rowdc639dbcda31, &rowdbbcee19e877, &row2fde2eb919c8, &row52ae5a703038, &rowbaa94da08806}, Effects: []*effect{&row1505e98875b8, &row37ecc45a4c1e}, Proves: []*proof{&row8f48fc7d5d94}, Dry: []*proof{&row19ab7733ddd4, &row66c819ef1ef9, &row49343b64834d, &rowba3d2db3560e}, Rules: []*Way{&row32e55aa330b7, &row191fc75fe4ca, &row29e6603f2a34, &row256fdf4d7aff, &row012d51897827, &row101749ea333e, &row0ece3632b9b6, &row3dea86c7e11a, &rowbdbf6bd17d8b, &row6eee5394df08, &row679942a0878e, &row4726783be52e, &row9387595f8f82, &rowbbe68ea9a6b4, &rowf0156684cedd, &row6b606e59890e, &rowaeb16b69a369, &rowc534d7e7380f, &row935de84e435d, &rowaf29437052aa, &row46fc924aced1, &row4b2a0c037a12, &row2d8476babf14, &row8a554ea52e13, &row781a32c60ae9, &row384aa20f807b, &rowda240a4d92f8, &rowacf1c5db64eb, &rowf610c635f667, &row0fa5e9fb95c9, &rowe91d017be19f, &rowc52f866b4ba3, &rowdcfc4b9c8b9d, &row6166d4aeb4a4, &row2f82dfba03ef, &rowad36bb25fdf5, &row6bf5db221295, &row56a6015698c0, &row317b82565289, &rowe224fb71b042, &row8c1b40732136, &row8fb63a2eb15b, &rowf4102eaf2964, &row42bb346ed684, &row89d6cd56b939, &row40791ee6c316, &row09ee40c0205e, &rowc0ca46744c04, &rowdcb1d6c3d174, &row84396604f675, &row280d2a42b015, &rowe36c152d87d5, &row3e03cec2d5b5, &row8cdde4d052bb, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row60f3ed48db28, &row325d90b13a3b, &rowa8227489c166}, Judged: true}
+var rowb540f037389a = Program{Options: &row2f716ceba2ee, Carries: []*Wrapper{&row285dc2b1b447, &rowe4df97946261, &row09046c1de797, &row68b0bcd4dc1d, &rowcdd51a9185fd, &row5e33a8f92a35, &rowe01388a7bc84, &row7e44d2b19f53, &rowf8d051fadd6b, &row755729f57dea, &row4a4a29bd7a61, &row853ccd873df3, &rowdc639dbcda31, &rowdbbcee19e877, &row2fde2eb919c8, &row52ae5a703038, &rowbaa94da08806}, Effects: []*effect{&row1505e98875b8, &row37ecc45a4c1e}, Proves: []*proof{&row8f48fc7d5d94}, Dry: []*proof{&row19ab7733ddd4, &row66c819ef1ef9, &row49343b64834d, &rowba3d2db3560e}, Rules: []*Way{&row9bf6f0cc95c9, &row56082c98260e, &rowb430bf0e8aa1, &row70397f71e72d, &rowe47321bc2cb4, &rowa230d2714c41, &row9f3b9a824fb3, &rowb44863df6906, &row7c5946e5d14a, &rowd0b6361fa9d2, &row2a287414766d, &row0539a9e73abe, &rowcfc1637466cb, &rowba72c5ac5a04, &rowd8251a8b2638, &row3983c6c643c8, &row4bcdaa134eae, &rowf1a7c69a8bac, &rowdad96e699e20, &row58cd183e3c77, &rowe15b83569090, &rowd449f77b6ffb, &row02266f37f22b, &row6530f7063ddf, &row76957d512ec3, &rowedf08c30b8c3, &row454d189dfe6d, &row7c0419502ccd, &row07d628ebd18d, &row022ef9100b34, &row58a9a8438083, &row7dbe668e3749, &row0cd1f8887751, &rowe29bec57462b, &rowb482b4f431f6, &row41ca59fce235, &row5618096664d2, &row79f7c332b2cf, &rowc9b2952260c7, &rowbe96000f5b01, &row516a734628d2, &row9be12b232790, &row024eff0cfd9c, &row5056100f3439, &row95f033afd066, &rowf62abf9b44eb, &row09ee40c0205e, &rowd99eeb21365f, &row886e53d96454, &rowf31029984209, &row5e8bfde816a2, &row3ac153974fdc, &row3e03cec2d5b5, &row57b4c0e99a91, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row60f3ed48db28, &row18a6ef85b6d3, &rowa8227489c166}, Judged: true}
 var rowc00d26f560b5 = Wrapper{Argv: true, After: []string{"--"}}
 var rowf301cc12f4d5 = Program{Carries: []*Wrapper{&rowc00d26f560b5}}
 var row549b713d7665 = Way{Rule: &row765fac929c5e, Matcher: &row16c6ad4b1ccb, Place: 1535}
@@ -17316,44 +16400,44 @@ var row60bccc795bb6 = Wrapper{Sub: []string{"webapp config"}, Lang: "commands", 
 var rowc72df47cc3e7 = effect{Sub: []string{"storage blob download", "storage file download"}, Take: []string{"--file", "-f", "--dest"}, As: []string{">"}}
 var row70649c19af1a = effect{Sub: []string{"appconfig kv show", "vm show"}, Take: []string{}, As: []string{"@store"}}
 var row1cb5ff965498 = proof{Sub: []string{"* list", "* show", "* * list", "* * show", "* * * list", "* * * show", "account show", "account list", "version", "find", "* list-*", "* * list-*", "monitor metrics list", "monitor activity-log list"}}
-var row7a2f34f5f7d0 = Way{Rule: &row863cec161fb1, Matcher: &row815dc60e0769, Place: 566}
-var rowf7eae4fb7878 = Way{Rule: &rowfb1558fdad5a, Matcher: &row3941fde7af05, Place: 610}
-var row4a49f49894b4 = Way{Rule: &rowdb2de49c009b, Matcher: &row660753179bd0, Place: 764}
-var rowf67e7a515a2b = Way{Rule: &rowded2d7131ec7, Matcher: &row40a8b8011732, Place: 1029}
-var rowb308315b7dbf = Way{Rule: &rowded2d7131ec7, Matcher: &rowa70e2521a792, Place: 1030}
-var row14ed120b2e80 = Way{Rule: &rowe0e57da9ff16, Matcher: &row2b1f3ce6def8, Place: 1038}
-var row60e21f1dcba5 = Way{Rule: &row9bc5fd378fee, Matcher: &rowf6f8af455c4f, Place: 1043}
-var row86988b9995d7 = Way{Rule: &row9bc5fd378fee, Matcher: &rowf5a6be2b5392, Place: 1044}
-var row124bf0b90636 = Way{Rule: &row9bc5fd378fee, Matcher: &row05c66a3f1947, Place: 1045}
-var row4c71e27e51b6 = Way{Rule: &row599b50fbd8cd, Matcher: &rowd5c93cb0b486, Place: 1048}
-var rowabce25262631 = Way{Rule: &row62bb8f518b0a, Matcher: &row5c52443ad20f, Place: 1050}
+var row8d7aadb2ec4b = Way{Rule: &row863cec161fb1, Matcher: &row815dc60e0769, Place: 566, Letters: 262144}
+var row8a7ca05c9db7 = Way{Rule: &rowfb1558fdad5a, Matcher: &row3941fde7af05, Place: 610, Letters: 524320}
+var rowc1aba3e4161b = Way{Rule: &rowdb2de49c009b, Matcher: &row660753179bd0, Place: 764, Letters: 524304}
+var row8d4d78ca9280 = Way{Rule: &rowded2d7131ec7, Matcher: &row40a8b8011732, Place: 1029, Letters: 860312}
+var rowb77e90528a65 = Way{Rule: &rowded2d7131ec7, Matcher: &rowa70e2521a792, Place: 1030, Letters: 524288}
+var row126b5777b94d = Way{Rule: &rowe0e57da9ff16, Matcher: &row2b1f3ce6def8, Place: 1038, Letters: 524292}
+var row32fdcb8470f4 = Way{Rule: &row9bc5fd378fee, Matcher: &rowf6f8af455c4f, Place: 1043, Letters: 13398654}
+var rowb57a8c67c5ef = Way{Rule: &row9bc5fd378fee, Matcher: &rowf5a6be2b5392, Place: 1044, Letters: 524432}
+var row16187c249bd8 = Way{Rule: &row9bc5fd378fee, Matcher: &row05c66a3f1947, Place: 1045, Letters: 262144}
+var row4ccf39a5a26d = Way{Rule: &row599b50fbd8cd, Matcher: &rowd5c93cb0b486, Place: 1048, Letters: 524288}
+var row025ea2957dc1 = Way{Rule: &row62bb8f518b0a, Matcher: &row5c52443ad20f, Place: 1050, Letters: 13107418}
 var rowe775467dabfd = Way{Rule: &rowb0863aee5f9e, Matcher: &row199cdf8314e9, Place: 1053}
-var rowdaee02e4a305 = Way{Rule: &row75f5c23980fe, Matcher: &row4729950325a1, Place: 1056}
-var rowa4b31bbbb859 = Way{Rule: &row75f5c23980fe, Matcher: &rowf9d47b93a061, Place: 1057}
-var row11e97d2fa14a = Way{Rule: &row33b514937b32, Matcher: &row6c84c6f7e8f3, Place: 1063}
-var rowec33bfa6a3d1 = Way{Rule: &row33b514937b32, Matcher: &rowd8d21b61d7df, Place: 1064}
-var row462c34b6c30d = Way{Rule: &row33b514937b32, Matcher: &row6f61beb1c793, Place: 1065}
-var row19881f5f9937 = Way{Rule: &rowee25a111bf08, Matcher: &row0183cd4bcd75, Place: 1074}
-var row8755bc0541f6 = Way{Rule: &rowee25a111bf08, Matcher: &row2a2f49ee26a3, Place: 1075}
-var rowf557c4ae95d8 = Way{Rule: &row44d0dfe93772, Matcher: &row67ac471c949a, Place: 1080}
-var row475034746e7d = Way{Rule: &rowc8906a35ad54, Matcher: &rowbd76fe24e2de, Place: 1085}
-var row5fc61b2ea36b = Way{Rule: &row0a5c27a54b4d, Matcher: &rowcc484b835736, Place: 1089}
-var row9bee01035982 = Way{Rule: &rowacc1c031780d, Matcher: &row6ba2f2859211, Place: 1091}
-var rowbfabc5ce8025 = Way{Rule: &row5c7617373e33, Matcher: &row3b301c3cb07d, Place: 1094}
-var row154ef43b0135 = Way{Rule: &rowfd67585c49d9, Matcher: &row6554cf83d1cd, Place: 1095}
-var row69735cf7bdee = Way{Rule: &rowc60188c5bbc7, Matcher: &rowde7f8941ed55, Place: 1097}
-var rowede15ee92bc2 = Way{Rule: &rowdc38f703092e, Matcher: &rowcc94b25e6b9d, Place: 1099}
-var row5f70ef34c83b = Way{Rule: &rowae1650915f28, Matcher: &row193d2510aeaa, Place: 1100}
-var row285324d14215 = Way{Rule: &rowa5da9edbbec0, Matcher: &row21be32ce0039, Place: 1208}
-var row87c5e59d57c4 = Way{Rule: &row0f94ee3e35ad, Matcher: &row5ce0d8870f71, Place: 1297}
-var rowcc887f5f2ef2 = Way{Rule: &row801dbeb7359e, Matcher: &row78f02074d44e, Place: 1304}
-var row13cfc8bddf3e = Way{Rule: &row801dbeb7359e, Matcher: &rowb5dc00fa0ea5, Place: 1305}
-var rowd8ac3b9bf6a9 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row122e700a5949, Place: 1505}
-var row7ba5b74c303f = Way{Rule: &rowd35d8ddb234a, Matcher: &row2dae864ab43e, Place: 1543}
-var row10b18121e79c = Way{Rule: &rowd35d8ddb234a, Matcher: &rowd6eb600593cf, Place: 1549}
-var rowb5b3ec46090c = Way{Rule: &rowc24f80035860, Matcher: &row9a0d9cf430f5, Place: 1561}
+var rowbbc65ca5d8ed = Way{Rule: &row75f5c23980fe, Matcher: &row4729950325a1, Place: 1056, Letters: 262144}
+var row0a2692854dd0 = Way{Rule: &row75f5c23980fe, Matcher: &rowf9d47b93a061, Place: 1057, Letters: 262144}
+var row8cc0cc890043 = Way{Rule: &row33b514937b32, Matcher: &row6c84c6f7e8f3, Place: 1063, Letters: 262144}
+var row886551a7bbb5 = Way{Rule: &row33b514937b32, Matcher: &rowd8d21b61d7df, Place: 1064, Letters: 333826}
+var rowd7422787ace5 = Way{Rule: &row33b514937b32, Matcher: &row6f61beb1c793, Place: 1065, Letters: 524288}
+var row4bef823a3b8f = Way{Rule: &rowee25a111bf08, Matcher: &row0183cd4bcd75, Place: 1074, Letters: 9175050}
+var row6acb7fd2ea78 = Way{Rule: &rowee25a111bf08, Matcher: &row2a2f49ee26a3, Place: 1075, Letters: 262144}
+var rowc4e47d672a01 = Way{Rule: &row44d0dfe93772, Matcher: &row67ac471c949a, Place: 1080, Letters: 4808704}
+var row5413b660969c = Way{Rule: &rowc8906a35ad54, Matcher: &rowbd76fe24e2de, Place: 1085, Letters: 524288}
+var row980997450e56 = Way{Rule: &row0a5c27a54b4d, Matcher: &rowcc484b835736, Place: 1089, Letters: 2048}
+var row5db087417658 = Way{Rule: &rowacc1c031780d, Matcher: &row6ba2f2859211, Place: 1091, Letters: 532480}
+var row152cd57162de = Way{Rule: &row5c7617373e33, Matcher: &row3b301c3cb07d, Place: 1094, Letters: 8390720}
+var rowb8d47f747fc8 = Way{Rule: &rowfd67585c49d9, Matcher: &row6554cf83d1cd, Place: 1095, Letters: 2048}
+var rowa901cbb23d6c = Way{Rule: &rowc60188c5bbc7, Matcher: &rowde7f8941ed55, Place: 1097, Letters: 16384}
+var row201565cbf82f = Way{Rule: &rowdc38f703092e, Matcher: &rowcc94b25e6b9d, Place: 1099, Letters: 16384}
+var row2d1f8b61690c = Way{Rule: &rowae1650915f28, Matcher: &row193d2510aeaa, Place: 1100, Letters: 6}
+var row934ae4796c67 = Way{Rule: &rowa5da9edbbec0, Matcher: &row21be32ce0039, Place: 1208, Letters: 524288}
+var rowae8535e06c41 = Way{Rule: &row0f94ee3e35ad, Matcher: &row5ce0d8870f71, Place: 1297, Letters: 262150}
+var row57ea0f1f1565 = Way{Rule: &row801dbeb7359e, Matcher: &row78f02074d44e, Place: 1304, Letters: 524288}
+var row6afd8b8b804d = Way{Rule: &row801dbeb7359e, Matcher: &rowb5dc00fa0ea5, Place: 1305, Letters: 524288}
+var row13c95f4c2e93 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row122e700a5949, Place: 1505, Letters: 4194306}
+var row4d7f7591ec49 = Way{Rule: &rowd35d8ddb234a, Matcher: &row2dae864ab43e, Place: 1543, Letters: 294938}
+var row416e91f96b7d = Way{Rule: &rowd35d8ddb234a, Matcher: &rowd6eb600593cf, Place: 1549, Letters: 262144}
+var row2a955b1d6fa8 = Way{Rule: &rowc24f80035860, Matcher: &row9a0d9cf430f5, Place: 1561, Letters: 294938}
 var row2c41fe8d6a80 = Way{Rule: &rowf998293dcbee, Matcher: &rowa8497472d626, Place: 1703}
-var rowde4d045ce854 = Program{Options: &rowb607dc798ff3, Carries: []*Wrapper{&rowbaceece6e028, &rowd2d629ce4e09, &rowe3a1338b8efa, &row6a80d6a44ac9, &row2b2593310b06, &row685811f4c1ee, &row6ef4ce3acc86, &row5c0790308fd4, &rowbe8b002e95d7, &row4f488b7ba8fb, &row60bccc795bb6}, Effects: []*effect{&rowc72df47cc3e7, &row70649c19af1a}, Proves: []*proof{&row1cb5ff965498}, Rules: []*Way{&row7a2f34f5f7d0, &rowf7eae4fb7878, &row4a49f49894b4, &rowf67e7a515a2b, &rowb308315b7dbf, &row14ed120b2e80, &row60e21f1dcba5, &row86988b9995d7, &row124bf0b90636, &row4c71e27e51b6, &rowabce25262631, &rowe775467dabfd, &rowdaee02e4a305, &rowa4b31bbbb859, &row11e97d2fa14a, &rowec33bfa6a3d1, &row462c34b6c30d, &row19881f5f9937, &row8755bc0541f6, &rowf557c4ae95d8, &row475034746e7d, &row5fc61b2ea36b, &row9bee01035982, &rowbfabc5ce8025, &row154ef43b0135, &row69735cf7bdee, &rowede15ee92bc2, &row5f70ef34c83b, &row285324d14215, &row87c5e59d57c4, &rowcc887f5f2ef2, &row13cfc8bddf3e, &rowd8ac3b9bf6a9, &row7ba5b74c303f, &row10b18121e79c, &rowb5b3ec46090c, &row2c41fe8d6a80, &row158cce498a76, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row60f3ed48db28}, Judged: true}
+var row312499ae3dc5 = Program{Options: &rowb607dc798ff3, Carries: []*Wrapper{&rowbaceece6e028, &rowd2d629ce4e09, &rowe3a1338b8efa, &row6a80d6a44ac9, &row2b2593310b06, &row685811f4c1ee, &row6ef4ce3acc86, &row5c0790308fd4, &rowbe8b002e95d7, &row4f488b7ba8fb, &row60bccc795bb6}, Effects: []*effect{&rowc72df47cc3e7, &row70649c19af1a}, Proves: []*proof{&row1cb5ff965498}, Rules: []*Way{&row8d7aadb2ec4b, &row8a7ca05c9db7, &rowc1aba3e4161b, &row8d4d78ca9280, &rowb77e90528a65, &row126b5777b94d, &row32fdcb8470f4, &rowb57a8c67c5ef, &row16187c249bd8, &row4ccf39a5a26d, &row025ea2957dc1, &rowe775467dabfd, &rowbbc65ca5d8ed, &row0a2692854dd0, &row8cc0cc890043, &row886551a7bbb5, &rowd7422787ace5, &row4bef823a3b8f, &row6acb7fd2ea78, &rowc4e47d672a01, &row5413b660969c, &row980997450e56, &row5db087417658, &row152cd57162de, &rowb8d47f747fc8, &rowa901cbb23d6c, &row201565cbf82f, &row2d1f8b61690c, &row934ae4796c67, &rowae8535e06c41, &row57ea0f1f1565, &row6afd8b8b804d, &row13c95f4c2e93, &row4d7f7591ec49, &row416e91f96b7d, &row2a955b1d6fa8, &row2c41fe8d6a80, &row201d8286e68d, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row60f3ed48db28}, Judged: true}
 var rowfb223da24078 = Tool{Values: []string{"-g", "--resource-group", "-n", "--name", "--subscription", "-o", "--output", "--query", "--location", "-l", "--account-name", "--vault-name", "--assignee", "--role", "--scope", "--container-name", "--file", "-f", "--template-file", "--source", "--image", "--id", "--ids", "--server", "--resource-group-name"}}
 var rowb227f6e1691c = Program{Options: &rowfb223da24078}
 var rowa55b73bc522e = Tool{Values: []string{"--from-to", "--blob-type", "--block-size-mb", "--cap-mbps", "--include-pattern", "--exclude-pattern", "--include-path", "--exclude-path", "--include-regex", "--exclude-regex", "--list-of-files", "--log-level", "--overwrite", "--metadata", "--output-type", "--content-type", "--block-blob-tier"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
@@ -17361,19 +16445,19 @@ var rowa55b73bc522e = Tool{Values: []string{"--from-to", "--blob-type", "--block
 }, Slots: []uint16{1, 0}}}
 var rowcbe3577ec24c = effect{Sub: []string{"copy", "cp", "sync"}, Take: []string{"last"}, As: []string{">"}}
 var row540c5cac0493 = proof{Any: []string{"--dry-run", "--dryRun"}}
-var row42d563c6f0b3 = Way{Rule: &row713cb17bfa92, Matcher: &row8f3485f8b8b1, Place: 1239}
-var row607d023bc98c = Way{Rule: &row801dbeb7359e, Matcher: &row765df506f624, Place: 1306}
-var rowbcd32f8521dc = Program{Options: &rowa55b73bc522e, Effects: []*effect{&rowcbe3577ec24c}, Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row42d563c6f0b3, &row607d023bc98c, &row04ffcb667835, &row935af84c523a}, Judged: true}
+var row3516e94abfa2 = Way{Rule: &row713cb17bfa92, Matcher: &row8f3485f8b8b1, Place: 1239, Letters: 524288}
+var row2abfb095f192 = Way{Rule: &row801dbeb7359e, Matcher: &row765df506f624, Place: 1306, Letters: 524296}
+var row0aebcc07f67e = Program{Options: &rowa55b73bc522e, Effects: []*effect{&rowcbe3577ec24c}, Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row3516e94abfa2, &row2abfb095f192, &row04ffcb667835, &row935af84c523a}, Judged: true}
 var row934d726b2f07 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cp", Is: &rowb9680c9eb52b},
 	{Name: "upload-file", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 2, 1, 0}}, Made: true}
 var row838ddd622c59 = effect{Sub: []string{"upload-file", "file upload"}, Take: []string{"operands"}, As: []string{"@send"}}
 var rowf86a016574a2 = effect{Sub: []string{"cp", "get", "mv", "sync", "file download"}, Take: []string{"last"}, As: []string{">"}}
-var row64ddda3ada04 = Way{Rule: &rowc3bc7be6aa45, Matcher: &row6e1b6d955e89, Place: 1130}
-var rowfce5a11b2d7b = Way{Rule: &row801dbeb7359e, Matcher: &row4c1a5a41dc1b, Place: 1310}
-var row4c0eb8c0c3ee = Way{Rule: &row801dbeb7359e, Matcher: &row667ad7cb1153, Place: 1311}
-var row47cf21f0975d = Program{Options: &row934d726b2f07, Effects: []*effect{&row838ddd622c59, &rowf86a016574a2}, Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row64ddda3ada04, &rowfce5a11b2d7b, &row4c0eb8c0c3ee, &row04ffcb667835, &row935af84c523a}, Judged: true}
+var row5d9b224a3d5e = Way{Rule: &rowc3bc7be6aa45, Matcher: &row6e1b6d955e89, Place: 1130, Letters: 262164}
+var row8673f54ea0c3 = Way{Rule: &row801dbeb7359e, Matcher: &row4c1a5a41dc1b, Place: 1310, Letters: 2097216}
+var row839afaa98227 = Way{Rule: &row801dbeb7359e, Matcher: &row667ad7cb1153, Place: 1311, Letters: 524288}
+var rowcc67c5eab70f = Program{Options: &row934d726b2f07, Effects: []*effect{&row838ddd622c59, &rowf86a016574a2}, Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row5d9b224a3d5e, &row8673f54ea0c3, &row839afaa98227, &row04ffcb667835, &row935af84c523a}, Judged: true}
 var row79c06661fdef = Way{Rule: &row6e5e38507e6e, Matcher: &row231d51b8a51e, Place: 1723}
 var row7a5f8a0cfad6 = Program{Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row79c06661fdef}, Judged: true}
 var row7353594532b1 = Read{Files: []string{"babel.config.js", "babel.config.cjs", "babel.config.mjs", ".babelrc.js", ".babelrc.cjs"}, Lang: "node"}
@@ -17390,10 +16474,10 @@ var rowbf4eb4cd1465 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 var rowf2bbb7f8b13a = effect{Sub: []string{"local flash"}, Take: []string{"--drive", "-d"}, As: []string{">"}}
 var row63e0d599976d = Program{Options: &rowbf4eb4cd1465, Effects: []*effect{&rowf2bbb7f8b13a}}
 var row9ae3a68b8b51 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc}, Judged: true}
-var row4925d0497b94 = Way{Rule: &row9e2c83df0e1c, Matcher: &row73935d989cc6, Place: 1219}
-var rowbd224871637a = Program{Rules: []*Way{&row4925d0497b94, &row2f5093983d88}, Judged: true}
+var rowb58ebcf6f385 = Way{Rule: &row9e2c83df0e1c, Matcher: &row73935d989cc6, Place: 1219, Letters: 16}
+var row1cc6a95b78ac = Program{Rules: []*Way{&rowb58ebcf6f385, &row2f5093983d88}, Judged: true}
 var row8201eb3740bf = Way{Rule: &rowb8e3486f7dc1, Matcher: &row577483f5039d, Place: 137}
-var row8a3528a20528 = Program{Rules: []*Way{&row07c2b1d7371f, &row8201eb3740bf}, Judged: true}
+var rowb49dae795784 = Program{Rules: []*Way{&rowd5ffb0600734, &row8201eb3740bf}, Judged: true}
 var row1297751777a0 = Way{Rule: &rowe7fac635d202, Matcher: &row18bde2568b2a, Place: 1569}
 var rowcbd0125e0228 = Way{Rule: &rowe7fac635d202, Matcher: &rowdcb23efbe0d7, Place: 1579}
 var rowfbfe40f2ee1e = Way{Rule: &row671cda92c8ce, Matcher: &row30cb4e51126c, Place: 1585}
@@ -17417,9 +16501,9 @@ var rowfe42281e0987 = Program{Options: &roweb30d8c39d8b, Carries: []*Wrapper{&ro
 var rowc22c1ea1ba74 = Tool{Values: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-code", "-batch", "--batch-string"}, First: true}
 var row96b7f41649d9 = Wrapper{Lang: "other", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var row8648e9b25bea = Read{Files: []string{"project.clj", "build.boot", "deps.edn", "bb.edn", "user.clj", "build.clj"}, Lang: "other"}
-var rowfb49a81c09e2 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &rowe893b42c5755, Place: 1771}
+var rowed93ed066527 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &rowe893b42c5755, Place: 1771, Letters: 860824}
 var rowade4fdae61a9 = Way{Rule: &row4ab596d6ffd1, Matcher: &row1e7046ad8aac, Place: 1828}
-var rowd6a429accddc = Program{Options: &rowc22c1ea1ba74, Carries: []*Wrapper{&row96b7f41649d9}, Reads: []*Read{&row8648e9b25bea}, Rules: []*Way{&rowfb49a81c09e2, &rowade4fdae61a9, &row6bb427d04672}, Judged: true}
+var rowaed28c6de248 = Program{Options: &rowc22c1ea1ba74, Carries: []*Wrapper{&row96b7f41649d9}, Reads: []*Read{&row8648e9b25bea}, Rules: []*Way{&rowed93ed066527, &rowade4fdae61a9, &row6bb427d04672}, Judged: true}
 var rowd8d72fb0804f = Read{Files: []string{"bitbucket-pipelines.yml"}, Lang: "settings"}
 var rowdc7433a109e1 = Program{Reads: []*Read{&rowd8d72fb0804f}}
 var row4541574e84f0 = Wrapper{Lang: "bang", Stdin: true}
@@ -17427,8 +16511,8 @@ var rowf4cb2e2ff7f5 = Program{Carries: []*Wrapper{&row4541574e84f0}, Proves: []*
 var row075314fa6b03 = Tool{Values: []string{"-B", "--bdev", "-C", "--cache"}, Made: true}
 var row502bf93a6158 = effect{Take: []string{"-B", "--bdev", "-C", "--cache"}, As: []string{">"}}
 var row6f0fca36ee23 = Program{Options: &row075314fa6b03, Effects: []*effect{&row502bf93a6158}}
-var row31921de0ee4e = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowb685daf5869a, Place: 138}
-var row2950a75e94b0 = Program{Rules: []*Way{&row31921de0ee4e}, Judged: true}
+var row5b0779f6e913 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowb685daf5869a, Place: 138, Letters: 524368}
+var rowa1f4f11637d0 = Program{Rules: []*Way{&row5b0779f6e913}, Judged: true}
 var rowb06f0721b252 = Way{Rule: &row6fc8c3d07b29, Matcher: &row757d3d679683, Place: 303}
 var row23799cdf9eb4 = Way{Rule: &row6fc8c3d07b29, Matcher: &row388e3bb948de, Place: 304}
 var row9cb385582402 = Program{Rules: []*Way{&rowb06f0721b252, &row23799cdf9eb4}, Judged: true}
@@ -17444,8 +16528,8 @@ var rowcfb304e7772b = Read{Files: []string{"*Test.php", "phpunit.php", "bootstra
 var rowb637b20846fe = Program{Reads: []*Read{&rowcfb304e7772b}}
 var row3f01afc3128b = Read{Files: []string{"conftest.py", "test_*.py", "*_test.py", "tests.py", "steps/*.py", "environment.py"}, Lang: "python"}
 var rowcdae548098e7 = Program{Reads: []*Read{&row3f01afc3128b}}
-var rowc5bd2502d6d0 = Way{Rule: &row662dd58b017e, Matcher: &rowb807a5a22bbe, Place: 1611}
-var rowc4bbe7fa1076 = Program{Rules: []*Way{&rowc5bd2502d6d0}, Judged: true}
+var rowb11804a6188d = Way{Rule: &row662dd58b017e, Matcher: &rowb807a5a22bbe, Place: 1611, Letters: 2}
+var row062fd118a0a6 = Program{Rules: []*Way{&rowb11804a6188d}, Judged: true}
 var row7050db936f6b = Read{Files: []string{"Berksfile"}, Lang: "ruby"}
 var row62a7c8d0aa6c = Program{Reads: []*Read{&row7050db936f6b}}
 var row1de3d5a401ae = proof{Any: []string{"--dry-run", "-n"}}
@@ -17464,7 +16548,7 @@ var row6eb596bda9d7 = Client{Sub: []string{"importprivkey", "walletpassphrase", 
 var row360b4b62a8ce = Client{Sub: []string{"signmessage", "signmessagewithprivkey"}, Rule: "wallet.sign-text"}
 var row755d548e37d2 = Program{Clients: []*Client{&rowa5106d8d34dc, &row5d57805e83d5, &rowdab504eeab9d, &row9685063ec5d0, &row34da547daaa8, &row6eb596bda9d7, &row360b4b62a8ce}, Judged: true}
 var row821f7883584f = Read{Files: []string{"pipeline.yml", ".buildkite/pipeline.yml"}, Lang: "settings"}
-var rowa16abf457862 = Program{Reads: []*Read{&row821f7883584f}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row7ba5b74c303f}, Judged: true}
+var row2b71de1f4164 = Program{Reads: []*Read{&row821f7883584f}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row4d7f7591ec49}, Judged: true}
 var rowebb3ee417fb6 = effect{Any: []string{"-s", "--shred"}, Take: []string{"operands"}, As: []string{"rm", "-rf"}}
 var rowd15a4d349df1 = Way{Rule: &rowbc01476742e9, Matcher: &rowc7d4a323fbef, Place: 57}
 var rowdabb01b91514 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowebb3ee417fb6}, Rules: []*Way{&rowd15a4d349df1}, Judged: true}
@@ -17492,10 +16576,10 @@ var rowf33f6a3153c3 = Wrapper{Sub: []string{"script run"}, Lang: "shell", File: 
 var rowc4bd6b78498e = Wrapper{Sub: []string{"apply"}, Lang: "puppet", Options: []string{"-e", "--execute"}, File: true, Remote: true, Beside: true}
 var row4e47bc25d503 = Wrapper{Sub: []string{"task run"}, Lang: "function", Remote: true, Beside: true}
 var row7e84b835dbcd = proof{Any: []string{"--noop"}}
-var rowb162513a4ca4 = Way{Rule: &rowaee1716ab128, Matcher: &rowdce153c07ea7, Place: 1519}
-var row10d1683e96d0 = Way{Rule: &row662dd58b017e, Matcher: &row5328f3b15727, Place: 1626}
-var row2a721a6faa09 = Way{Rule: &row11dd81da258a, Matcher: &row8df6e7a87977, Place: 1849}
-var rowb26454ee7f4c = Program{Options: &row97bd308b3472, Carries: []*Wrapper{&rowd8dbecdeb3cc, &row4708e9cf1b43, &rowf33f6a3153c3, &rowc4bd6b78498e, &row4e47bc25d503}, Dry: []*proof{&row7e84b835dbcd}, Rules: []*Way{&rowb162513a4ca4, &row10d1683e96d0, &rowafb265db3751, &row2a721a6faa09}, Judged: true}
+var rowc7138dc6f447 = Way{Rule: &rowaee1716ab128, Matcher: &rowdce153c07ea7, Place: 1519, Letters: 1638474}
+var rowe69e10f72201 = Way{Rule: &row662dd58b017e, Matcher: &row5328f3b15727, Place: 1626, Letters: 524288}
+var rowa65f4d356546 = Way{Rule: &row11dd81da258a, Matcher: &row8df6e7a87977, Place: 1849, Letters: 524290}
+var row58e918b18893 = Program{Options: &row97bd308b3472, Carries: []*Wrapper{&rowd8dbecdeb3cc, &row4708e9cf1b43, &rowf33f6a3153c3, &rowc4bd6b78498e, &row4e47bc25d503}, Dry: []*proof{&row7e84b835dbcd}, Rules: []*Way{&rowc7138dc6f447, &rowe69e10f72201, &rowafb265db3751, &rowa65f4d356546}, Judged: true}
 var row2d97e683f1b2 = Client{Sub: []string{"send", "msig propose", "msig approve", "market withdraw", "actor withdraw", "wallet market withdraw"}, Rule: "wallet.transfer"}
 var rowa159bf01743e = Program{Clients: []*Client{&row2d97e683f1b2}, Judged: true}
 var row222feb60a86e = Way{Rule: &row4216ebf5a0c8, Matcher: &row99d5e2462433, Place: 1408}
@@ -17513,18 +16597,18 @@ var rowbacdb05667b3 = Way{Rule: &row93c0ff0cf80a, Matcher: &row027d13d851f5, Pla
 var rowa6354fcb9229 = Program{Rules: []*Way{&rowbacdb05667b3}, Judged: true}
 var row5ba8cfb4cffe = proof{Sub: []string{"check"}, None: []string{"--repair"}}
 var rowf673ae5ca013 = proof{Sub: []string{"snapshots", "list", "stats", "ls", "find", "diff", "info", "version", "cat"}}
-var rowb3624ea4e3c4 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowbaf7ed78bde5, Place: 117}
-var row355c701c5037 = Way{Rule: &rowa6b4d9db357d, Matcher: &row3eb000023d59, Place: 1170}
-var row06238bb620d8 = Way{Rule: &rowa5da9edbbec0, Matcher: &row5380bf189ddc, Place: 1203}
-var rowfc12d63f55e5 = Way{Rule: &row9e2c83df0e1c, Matcher: &row9cb9b49f17d8, Place: 1231}
-var rowa93e668aba82 = Way{Rule: &row713cb17bfa92, Matcher: &row300cc2158649, Place: 1244}
-var rowc3f0319120cb = Program{Proves: []*proof{&row5ba8cfb4cffe, &rowf673ae5ca013}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&rowb3624ea4e3c4, &row355c701c5037, &row06238bb620d8, &rowfc12d63f55e5, &row44ce3e981ccd, &row81f07fbc2829, &rowa93e668aba82}, Judged: true}
+var row5200d0458fea = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowbaf7ed78bde5, Place: 117, Letters: 852048}
+var rowad93ee3478ed = Way{Rule: &rowa6b4d9db357d, Matcher: &row3eb000023d59, Place: 1170, Letters: 2048}
+var row1f37c7d2cd2a = Way{Rule: &rowa5da9edbbec0, Matcher: &row5380bf189ddc, Place: 1203, Letters: 8}
+var row8f5aa5caee5b = Way{Rule: &row9e2c83df0e1c, Matcher: &row9cb9b49f17d8, Place: 1231, Letters: 8}
+var row49b838b2022c = Way{Rule: &row713cb17bfa92, Matcher: &row300cc2158649, Place: 1244, Letters: 262152}
+var row248796890af9 = Program{Proves: []*proof{&row5ba8cfb4cffe, &rowf673ae5ca013}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row5200d0458fea, &rowad93ee3478ed, &row1f37c7d2cd2a, &row8f5aa5caee5b, &row44ce3e981ccd, &row81f07fbc2829, &row49b838b2022c}, Judged: true}
 var row0f468f2110b9 = Way{Rule: &row97fbff0f0afd, Matcher: &row335d14a22948, Place: 1292}
 var row6a473740f35a = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9}, Judged: true}
-var row5bdef64133d7 = Way{Rule: &row4216ebf5a0c8, Matcher: &row4e1a82bc2428, Place: 1402}
-var row671786962cc6 = Program{Rules: []*Way{&row5bdef64133d7}, Judged: true}
-var row4566924ff5f5 = Way{Rule: &row4216ebf5a0c8, Matcher: &row771a61ffc26b, Place: 1401}
-var row9fb19a8d3e9b = Program{Rules: []*Way{&row4566924ff5f5}, Judged: true}
+var rowbdb6bce783b5 = Way{Rule: &row4216ebf5a0c8, Matcher: &row4e1a82bc2428, Place: 1402, Letters: 262144}
+var row4c88ccc9590f = Program{Rules: []*Way{&rowbdb6bce783b5}, Judged: true}
+var rowbb8ff94c50bc = Way{Rule: &row4216ebf5a0c8, Matcher: &row771a61ffc26b, Place: 1401, Letters: 65536}
+var rowc7cc1eee530c = Program{Rules: []*Way{&rowbb8ff94c50bc}, Judged: true}
 var rowad381819549a = Tool{Values: []string{"-c", "-e"}}
 var rowb0b296c653e2 = Wrapper{Lang: "shell", Options: []string{"-c"}}
 var row0273339f4863 = Wrapper{Lang: "awk", Options: []string{"-e"}}
@@ -17541,22 +16625,22 @@ var row2b184d032d30 = effect{Take: []string{}, As: []string{"@store"}}
 var row4711ffc0b596 = proof{Sub: []string{"ls", "show", "head", "version", "help"}}
 var row2a2045dd8cc1 = proof{Any: []string{"--dry_run", "--dry-run", "--validate-only"}}
 var row9a7897a034b1 = proof{Any: []string{"--dry_run"}}
-var row72d1a52c9fd1 = Way{Rule: &row80976d698a4a, Matcher: &rowd064052b221d, Place: 513}
-var row036abfeec05c = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowc4b1bbc473d7, Place: 999}
-var rowed8e500a50d2 = Program{Options: &row2a5516dd1a66, Carries: []*Wrapper{&row26088dd485fe, &row2b2f3c738e94}, Effects: []*effect{&row2b184d032d30}, Proves: []*proof{&row4711ffc0b596}, Dry: []*proof{&row2a2045dd8cc1, &row9a7897a034b1}, Rules: []*Way{&row72d1a52c9fd1, &row036abfeec05c}, Judged: true}
+var row15a10a60fda4 = Way{Rule: &row80976d698a4a, Matcher: &rowd064052b221d, Place: 513, Letters: 32}
+var row9637332c17b3 = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowc4b1bbc473d7, Place: 999, Letters: 262144}
+var row5122db1e07c5 = Program{Options: &row2a5516dd1a66, Carries: []*Wrapper{&row26088dd485fe, &row2b2f3c738e94}, Effects: []*effect{&row2b184d032d30}, Proves: []*proof{&row4711ffc0b596}, Dry: []*proof{&row2a2045dd8cc1, &row9a7897a034b1}, Rules: []*Way{&row15a10a60fda4, &row9637332c17b3}, Judged: true}
 var row872fd33006c8 = Program{Clients: []*Client{&row29fd60ef42ec}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var rowda357e5fe14f = Way{Rule: &rowf8267cbf3edf, Matcher: &row5876defc3198, Place: 2003}
 var rowede7b9e6d53f = Program{Rules: []*Way{&rowda357e5fe14f}, Judged: true}
 var row04d05bd851b2 = Read{Sub: []string{"bundle"}, Files: []string{"Brewfile"}, Lang: "ruby"}
 var rowe5ec950e94b5 = Read{Sub: []string{"install", "reinstall", "audit", "test"}, Files: []string{"*.rb"}, Lang: "ruby", Named: true}
-var row5e8b862a2c02 = Way{Rule: &row644f01e5b460, Matcher: &rowce2fad711892, Place: 241}
-var row4fe10e1bf5f2 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowcc7c16d2ee20, Place: 1947}
-var row68aa93bd1858 = Way{Rule: &rowd497347a808d, Matcher: &rowbd24c594b25e, Place: 2031}
-var rowe23eb8803fea = Way{Rule: &row9d8012620bf1, Matcher: &row6d0dfa2833f0, Place: 2046}
-var rowb826fd2d7912 = Program{Reads: []*Read{&row04d05bd851b2, &rowe5ec950e94b5}, Proves: []*proof{&rowde0061286aa6}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row5e8b862a2c02, &row4fe10e1bf5f2, &row68aa93bd1858, &row688d6b900348, &rowe23eb8803fea}, Judged: true}
+var row811be59428a3 = Way{Rule: &row644f01e5b460, Matcher: &rowce2fad711892, Place: 241, Letters: 524288}
+var row7d0604a1aef1 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowcc7c16d2ee20, Place: 1947, Letters: 1049088}
+var row6a273d628cd9 = Way{Rule: &rowd497347a808d, Matcher: &rowbd24c594b25e, Place: 2031, Letters: 2097794}
+var row78b542addf30 = Way{Rule: &row9d8012620bf1, Matcher: &row6d0dfa2833f0, Place: 2046, Letters: 2359296}
+var row6ad3b5a993b7 = Program{Reads: []*Read{&row04d05bd851b2, &rowe5ec950e94b5}, Proves: []*proof{&rowde0061286aa6}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row811be59428a3, &row7d0604a1aef1, &row6a273d628cd9, &row50321f8152cd, &row78b542addf30}, Judged: true}
 var row4ea9315b832f = Program{Options: &row4c326176a7eb, Carries: []*Wrapper{&row7197dca851e0, &row8930f2222e38}, Reads: []*Read{&row3c35f089df4d}, Clients: []*Client{&row30bf34e0dacd, &rowac5541b9c98b}, Rules: []*Way{&row7470847dc45a}, Judged: true}
-var row31ac4f32412f = Way{Rule: &row9ca348902184, Matcher: &rowfa5cc41820a9, Place: 398}
-var rowaeeda3138416 = Program{Rules: []*Way{&row31ac4f32412f}, Judged: true}
+var row1f84d146d3f3 = Way{Rule: &row9ca348902184, Matcher: &rowfa5cc41820a9, Place: 398, Letters: 262144}
+var row647ebd5375e9 = Program{Rules: []*Way{&row1f84d146d3f3}, Judged: true}
 var row7ef3e49dab8f = Tool{Values: []string{"-f", "--file", "-C", "--directory", "--exclude", "-T", "--files-from", "-X", "--exclude-from", "-I", "--use-compress-program", "--checkpoint-action", "--info-script", "-F", "--rsh-command", "--rmt-command", "--new-volume-script", "--to-command", "--transform", "--strip-components", "--owner", "--group", "--mode", "-s", "--checkpoint", "--newer", "-b", "-g"}, Vars: []string{"TAR_OPTIONS"}}
 var rowcfae058b4bf2 = Wrapper{Lang: "shell", Options: []string{"--to-command", "--checkpoint-action", "--info-script", "--new-volume-script", "-F", "-I", "--use-compress-program", "--rsh-command", "--rmt-command"}}
 var row2196dfb2f216 = effect{Any: []string{"--remove-files"}, Take: []string{"operands"}, In: []string{"-C", "--directory"}, As: []string{"rm", "-rf"}}
@@ -17571,14 +16655,14 @@ var row6cf6080ad46a = Tool{Values: []string{"-q", "-n", "-o", "-e", "-J", "-W", 
 var rowf18790bd309a = Wrapper{Lang: "shell", Stdin: true, File: true}
 var row142900ff0e1e = Program{Options: &row6cf6080ad46a, Carries: []*Wrapper{&rowf18790bd309a, &row80e80a0f9224}}
 var row06acc490dd9e = proof{Sub: []string{"list", "get", "status", "history", "iostat", "subvolume list", "subvolume show", "filesystem df", "filesystem show", "filesystem usage", "diff", "events"}}
-var row93f5500a41f0 = Way{Rule: &row1db00726dccb, Matcher: &rowda2d006fe628, Place: 68}
-var rowd77cd2e9db06 = Way{Rule: &row1db00726dccb, Matcher: &row7313914c878d, Place: 69}
-var row09fd07c9285c = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowf3f48c63d17f, Place: 113}
-var row9c4c4e8b6d97 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row29f0fbc25191, Place: 120}
-var rowdd5f5d8a95c2 = Program{Proves: []*proof{&row06acc490dd9e}, Rules: []*Way{&row93f5500a41f0, &rowd77cd2e9db06, &row09fd07c9285c, &row9c4c4e8b6d97}, Judged: true}
+var row96926b4680b7 = Way{Rule: &row1db00726dccb, Matcher: &rowda2d006fe628, Place: 68, Letters: 262152}
+var row211eaa97d1f1 = Way{Rule: &row1db00726dccb, Matcher: &row7313914c878d, Place: 69, Letters: 8}
+var row2b1e4f4bab4d = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowf3f48c63d17f, Place: 113, Letters: 524288}
+var rowddb7f8a5a658 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row29f0fbc25191, Place: 120, Letters: 524288}
+var row252f83914fbd = Program{Proves: []*proof{&row06acc490dd9e}, Rules: []*Way{&row96926b4680b7, &row211eaa97d1f1, &row2b1e4f4bab4d, &rowddb7f8a5a658}, Judged: true}
 var row931edb3e801c = Program{Reads: []*Read{&row0d6ad1645625}}
 var row21b26d3371b8 = Way{Rule: &rowd35d8ddb234a, Matcher: &row4d5ffc7d847b, Place: 1548}
-var row596848910356 = Program{Rules: []*Way{&row4566924ff5f5, &row21b26d3371b8}, Judged: true}
+var row048f1b130ffa = Program{Rules: []*Way{&rowbb8ff94c50bc, &row21b26d3371b8}, Judged: true}
 var row6b559e7a8ad3 = Program{Clients: []*Client{&row30bf34e0dacd}, Judged: true}
 var rowd155b7bd61d9 = Read{Files: []string{".storybook/main.js", ".storybook/main.ts", ".storybook/preview.js", ".storybook/preview.ts", ".storybook/main.cjs"}, Lang: "node"}
 var row6ffdba873cea = Program{Reads: []*Read{&rowd155b7bd61d9}}
@@ -17589,10 +16673,10 @@ var row9e9b9f2321a4 = Tool{Values: []string{"-v", "--volume", "--name", "-f", "-
 var rowe6c0ae7e4651 = Wrapper{Sub: []string{"bud", "build"}, Lang: "dockerfile", Stdin: true, FileOptions: []string{"-f", "--file"}, Beside: true}
 var row0ffbfe4dae95 = Wrapper{Sub: []string{"unshare"}, Argv: true, Beside: true}
 var row147c5a14900c = Read{Sub: []string{"build", "buildx build", "image build", "builder build", "bud"}, Files: []string{"Dockerfile*", "Containerfile*"}, Lang: "dockerfile", Unless: []string{"-f", "--file"}}
-var row3e7bd6ae1e0a = Way{Rule: &rowb58807fe23af, Matcher: &rowd8fdbf138a2d, Place: 771}
-var rowb9b6344e30fe = Way{Rule: &row3e444db9112e, Matcher: &row5c6906d4d411, Place: 804}
-var row30c767aa96ad = Way{Rule: &row99309f34b6f1, Matcher: &row5f4153f86a04, Place: 1729}
-var row1d9b49fe7059 = Program{Options: &row9e9b9f2321a4, Carries: []*Wrapper{&rowe6c0ae7e4651, &row0ffbfe4dae95}, Reads: []*Read{&row147c5a14900c}, Rules: []*Way{&row3e7bd6ae1e0a, &rowb9b6344e30fe, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad}, Judged: true}
+var row8e8103975b7e = Way{Rule: &rowb58807fe23af, Matcher: &rowd8fdbf138a2d, Place: 771, Letters: 262212}
+var row73c8755c803e = Way{Rule: &row3e444db9112e, Matcher: &row5c6906d4d411, Place: 804, Letters: 262144}
+var row653a5b163fc6 = Way{Rule: &row99309f34b6f1, Matcher: &row5f4153f86a04, Place: 1729, Letters: 266242}
+var row8582b35ab8f4 = Program{Options: &row9e9b9f2321a4, Carries: []*Wrapper{&rowe6c0ae7e4651, &row0ffbfe4dae95}, Reads: []*Read{&row147c5a14900c}, Rules: []*Way{&row8e8103975b7e, &row73c8755c803e, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6}, Judged: true}
 var row2c48fdd50488 = Program{Reads: []*Read{&row821f7883584f}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row0a40315fa3e6 = Tool{Values: []string{"-a"}, First: true}
 var rowbe51f757934f = Program{Options: &row0a40315fa3e6, Carries: []*Wrapper{&rowd0fa0b39ee8c}}
@@ -17607,17 +16691,17 @@ var row152d5bf0cb77 = Read{Sub: []string{"test"}, Files: []string{"*.test.js", "
 var rowc2c52ce42130 = proof{Sub: []string{"ls", "list", "ll", "la", "view", "info", "show", "outdated", "why", "explain", "audit", "search", "whoami", "ping", "root", "prefix", "bin", "config get", "config list", "config ls", "-v", "help", "doctor", "fund", "query", "pack --dry-run", "licenses", "owner ls", "dist-tag ls", "access list", "profile get", "token list", "run", "version --json", "check", "cache dir", "cache ls", "store path"}, None: []string{"--fix", "fix"}}
 var row0977783759bb = proof{None: []string{"-c", "-e", "-m", "-r", "-p", "-n", "-f"}, Any: []string{"--version", "-version", "-V", "-v"}}
 var row53dfa63dc84b = proof{Any: []string{"--dry-run", "--check-only"}}
-var row3b7cf96ef515 = Way{Rule: &row4216ebf5a0c8, Matcher: &row938d0fba13ff, Place: 1368}
-var rowc4c75f021232 = Way{Rule: &row5ed98c41cf09, Matcher: &rowaec08b29f163, Place: 1537}
+var row8989123598de = Way{Rule: &row4216ebf5a0c8, Matcher: &row938d0fba13ff, Place: 1368, Letters: 81920}
+var row60b94d301175 = Way{Rule: &row5ed98c41cf09, Matcher: &rowaec08b29f163, Place: 1537, Letters: 262160}
 var row7501ef3044e3 = Way{Rule: &row11dd81da258a, Matcher: &row90fe91a35e6c, Place: 1850}
 var rowd463fe34bb8a = Way{Rule: &row0ecd244e9360, Matcher: &rowafd00afd60a1, Place: 1881}
-var rowf1adffe9eada = Way{Rule: &rowf9770bd2588f, Matcher: &row9bfde105c544, Place: 1906}
-var row4441c16efed9 = Way{Rule: &rowf8267cbf3edf, Matcher: &row105cde07ba5c, Place: 1944}
-var rowc615dcfac4e4 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowe4f376c4a1ce, Place: 1966}
-var row39705281eb52 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowad3502e9f6de, Place: 1994}
-var row3aebb371a12a = Way{Rule: &rowd497347a808d, Matcher: &row3b080465e0ac, Place: 2028}
-var row72abea69b87d = Way{Rule: &row9e082cecd425, Matcher: &rowa1ca06c93eed, Place: 2036}
-var row78a88375d141 = Program{Options: &row852b5a57ae27, Carries: []*Wrapper{&row53e450a64d0f, &row40e7b97c659f, &row0bf6d5ac33fc}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1}, Reads: []*Read{&row8fc6dbcad0df, &row152d5bf0cb77, &rowb46f3ae032c9}, Proves: []*proof{&rowc2c52ce42130, &row0977783759bb}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row3b7cf96ef515, &rowc4c75f021232, &row3a96d6876ee1, &row374c45b17b3f, &row7f7568ef0d31, &row31dd5e7681b3, &row94d0c7543f96, &rowb973f1fe5838, &rowade4fdae61a9, &row7501ef3044e3, &rowd463fe34bb8a, &rowf1adffe9eada, &row4441c16efed9, &rowc615dcfac4e4, &row39705281eb52, &row3aebb371a12a, &row72abea69b87d, &row4d6ff8f9bb41, &rowad91125a9d3d, &row85a565bbb6c6}, Judged: true}
+var row864a0b1c06e7 = Way{Rule: &rowf9770bd2588f, Matcher: &row9bfde105c544, Place: 1906, Letters: 524296}
+var rowaea382f75f31 = Way{Rule: &rowf8267cbf3edf, Matcher: &row105cde07ba5c, Place: 1944, Letters: 514}
+var row358a76f9e7c4 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowe4f376c4a1ce, Place: 1966, Letters: 524296}
+var row1b1274399d86 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowad3502e9f6de, Place: 1994, Letters: 17039928}
+var row61f3f79ad512 = Way{Rule: &rowd497347a808d, Matcher: &row3b080465e0ac, Place: 2028, Letters: 2097674}
+var rowdea2af4a307e = Way{Rule: &row9e082cecd425, Matcher: &rowa1ca06c93eed, Place: 2036, Letters: 2359296}
+var row1e9ef4dfdbfa = Program{Options: &row852b5a57ae27, Carries: []*Wrapper{&row53e450a64d0f, &row40e7b97c659f, &row0bf6d5ac33fc}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1}, Reads: []*Read{&row8fc6dbcad0df, &row152d5bf0cb77, &rowb46f3ae032c9}, Proves: []*proof{&rowc2c52ce42130, &row0977783759bb}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row8989123598de, &row60b94d301175, &row3a96d6876ee1, &row374c45b17b3f, &row7f7568ef0d31, &row31dd5e7681b3, &row94d0c7543f96, &rowb973f1fe5838, &rowade4fdae61a9, &row7501ef3044e3, &rowd463fe34bb8a, &row864a0b1c06e7, &rowaea382f75f31, &row358a76f9e7c4, &row1b1274399d86, &row61f3f79ad512, &rowdea2af4a307e, &row4d6ff8f9bb41, &rowad91125a9d3d, &row85a565bbb6c6}, Judged: true}
 var row8d30fcd55eb2 = Tool{Sub: []string{"open"}, Values: []string{"-e", "--editor", "-v", "--version"}}
 var row7dcda79880c2 = Tool{Values: []string{"--editor"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "exec", Is: &rowf05086cbdf57},
@@ -17627,10 +16711,10 @@ var row7dcda79880c2 = Tool{Values: []string{"--editor"}, Subs: Dict[*Tool]{Entri
 var row387c079f4e0f = Wrapper{Sub: []string{"open"}, Lang: "shell", Options: []string{"-e", "--editor"}}
 var row5da82aea773d = Read{Files: []string{"Gemfile", "gems.rb", "*.gemspec"}, Lang: "ruby"}
 var row26ee39ec34cb = proof{Sub: []string{"list", "info", "outdated", "search", "env", "environment", "check", "show", "which", "specification", "doctor", "contents", "config list", "licenses", "platform", "viz"}}
-var row418d61ddb4c1 = Way{Rule: &row4216ebf5a0c8, Matcher: &row089e470f34ff, Place: 1405}
-var row8fe0259a4640 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowd5fa547797ff, Place: 1970}
-var row292345d5cc83 = Program{Options: &row7dcda79880c2, Carries: []*Wrapper{&row300e8952d793, &row387c079f4e0f}, Reads: []*Read{&row5da82aea773d}, Proves: []*proof{&row26ee39ec34cb}, Rules: []*Way{&row418d61ddb4c1, &row8fe0259a4640, &row68aa93bd1858}, Judged: true}
-var row1ad38d84b051 = Program{Reads: []*Read{&row5da82aea773d}, Rules: []*Way{&row8fe0259a4640}, Judged: true}
+var row406d0ede026e = Way{Rule: &row4216ebf5a0c8, Matcher: &row089e470f34ff, Place: 1405, Letters: 32}
+var row54b36de5bc84 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowd5fa547797ff, Place: 1970, Letters: 8}
+var row994153e7fab9 = Program{Options: &row7dcda79880c2, Carries: []*Wrapper{&row300e8952d793, &row387c079f4e0f}, Reads: []*Read{&row5da82aea773d}, Proves: []*proof{&row26ee39ec34cb}, Rules: []*Way{&row406d0ede026e, &row54b36de5bc84, &row6a273d628cd9}, Judged: true}
+var rowa7ad351e427b = Program{Reads: []*Read{&row5da82aea773d}, Rules: []*Way{&row54b36de5bc84}, Judged: true}
 var rowc25e302b479a = Tool{Values: []string{"--from", "--with", "-p", "--package", "-c", "--call", "--registry"}, First: true, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "del-cli", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}}
@@ -17638,30 +16722,30 @@ var rowe742167cde0a = Wrapper{Argv: true, Unless: []string{"-c", "--call"}}
 var row39974a07e10c = Wrapper{Lang: "shell", Options: []string{"-c", "--call"}}
 var rowfc01b4511ff7 = effect{Sub: []string{"del-cli", "del", "trash-cli", "rimraf", "premove", "fs-extra-cli"}, Take: []string{"operands"}, As: []string{"rm", "-rf"}}
 var rowccd3fa0a2efb = Read{Files: []string{"*.js"}, Lang: "node", Named: true}
-var rowbd12d45ad987 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowc9f37f70e58b, Place: 1414}
+var row82e3e9977dba = Way{Rule: &row4216ebf5a0c8, Matcher: &rowc9f37f70e58b, Place: 1414, Letters: 4773000}
 var row9e1ee8e6d947 = Way{Rule: &rowf8267cbf3edf, Matcher: &row81f1c1505cb8, Place: 1961}
 var row7372dd86f99f = Way{Rule: &rowf8267cbf3edf, Matcher: &row3830e104879f, Place: 1993}
 var rowd0071349973f = Way{Rule: &rowf7292d82d51a, Matcher: &row260b930626a4, Place: 2021}
-var rowcaf7555892be = Program{Options: &rowc25e302b479a, Carries: []*Wrapper{&rowe742167cde0a, &row39974a07e10c}, Effects: []*effect{&rowfc01b4511ff7}, Reads: []*Read{&rowccd3fa0a2efb}, Rules: []*Way{&rowbd12d45ad987, &row9e1ee8e6d947, &row7372dd86f99f, &rowd0071349973f}, Judged: true}
+var row595eab7ae7b7 = Program{Options: &rowc25e302b479a, Carries: []*Wrapper{&rowe742167cde0a, &row39974a07e10c}, Effects: []*effect{&rowfc01b4511ff7}, Reads: []*Read{&rowccd3fa0a2efb}, Rules: []*Way{&row82e3e9977dba, &row9e1ee8e6d947, &row7372dd86f99f, &rowd0071349973f}, Judged: true}
 var rowfbe966195dd1 = Way{Rule: &rowf75783a05851, Matcher: &rowea3d72691b00, Place: 76}
-var row268a19a1b123 = Way{Rule: &row7a928221a04a, Matcher: &row2a454bbbafea, Place: 211}
-var row6b83f37ef662 = Way{Rule: &row644f01e5b460, Matcher: &rowec7fcabcb617, Place: 244}
+var row1e48e6235342 = Way{Rule: &row7a928221a04a, Matcher: &row2a454bbbafea, Place: 211, Letters: 8}
+var row95bd0abb7bf3 = Way{Rule: &row644f01e5b460, Matcher: &rowec7fcabcb617, Place: 244, Letters: 8}
 var row1b8d37930171 = Way{Rule: &rowbd79e64fac42, Matcher: &row31d591203fac, Place: 2067}
-var row7ddf6041de44 = Program{Rules: []*Way{&rowfbe966195dd1, &row268a19a1b123, &row6b83f37ef662, &row1b8d37930171}, Judged: true}
+var row8794362e9566 = Program{Rules: []*Way{&rowfbe966195dd1, &row1e48e6235342, &row95bd0abb7bf3, &row1b8d37930171}, Judged: true}
 var rowbc10504d291c = Read{Files: []string{"*.rockspec", ".busted", "*_spec.lua"}, Lang: "lua"}
 var row3c8a799a50ce = Program{Reads: []*Read{&rowbc10504d291c}}
-var row37e9b93200d9 = Way{Rule: &row7a928221a04a, Matcher: &rowf9a62a0da49d, Place: 223}
+var row6e043bd73169 = Way{Rule: &row7a928221a04a, Matcher: &rowf9a62a0da49d, Place: 223, Letters: 327936}
 var rowee9a3f248df0 = Way{Rule: &row946a4fb0d8b3, Matcher: &row177250d980bc, Place: 1747}
-var row50457cde29d3 = Program{Options: &row0a40315fa3e6, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Rules: []*Way{&row37e9b93200d9, &rowee9a3f248df0}, Judged: true}
-var row94c74d5105b1 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowbbf90962cf43, Place: 1417}
-var rowcd76350d4fe9 = Program{Rules: []*Way{&row94c74d5105b1}, Judged: true}
+var rowb715d9bac098 = Program{Options: &row0a40315fa3e6, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Rules: []*Way{&row6e043bd73169, &rowee9a3f248df0}, Judged: true}
+var row6444ca8213b0 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowbbf90962cf43, Place: 1417, Letters: 65536}
+var row722d0f1edeae = Program{Rules: []*Way{&row6444ca8213b0}, Judged: true}
 var rowd6822f0ff487 = Tool{Values: []string{"-f", "--file"}}
 var rowfedd65ed307c = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "send", Is: &rowd6822f0ff487},
 }, Slots: []uint16{0, 1}}, Made: true}
 var rowcac90e21b9ea = effect{Sub: []string{"send"}, Take: []string{"-f", "--file"}, As: []string{"@send"}}
-var rowacb019078f1a = Way{Rule: &row662dd58b017e, Matcher: &row84143f78d96b, Place: 1592}
-var row4ec2e74b252d = Program{Options: &rowfedd65ed307c, Effects: []*effect{&rowcac90e21b9ea}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &rowacb019078f1a}, Judged: true}
+var row52823ed80f65 = Way{Rule: &row662dd58b017e, Matcher: &row84143f78d96b, Place: 1592, Letters: 4256}
+var rowcebbbd148ebd = Program{Options: &rowfedd65ed307c, Effects: []*effect{&rowcac90e21b9ea}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row52823ed80f65}, Judged: true}
 var row9fcb4208f807 = Wrapper{Sub: []string{"new-session", "new", "new-window", "neww", "split-window"}, Lang: "shell", Join: true}
 var row1430811557f4 = Way{Rule: &row3b39759dfc49, Matcher: &rowc290f60caff2, Place: 2058}
 var rowb7166efb6105 = Program{Carries: []*Wrapper{&row9fcb4208f807}, Rules: []*Way{&row1430811557f4}, Judged: true}
@@ -17677,9 +16761,9 @@ var rowa2c16f7d1eeb = Program{Carries: []*Wrapper{&row0e99df5c7bcb}}
 var row9b754b7a03d9 = Read{Sub: []string{"build", "run", "test", "install", "exec"}, Files: []string{"Setup.hs", "app/Main.hs", "test/*.hs"}, Lang: "haskell"}
 var rowbed0c842030c = Read{Files: []string{"*.hs", "Setup.hs", "Setup.lhs"}, Lang: "haskell", Named: true}
 var row8c1e283ceadc = Read{Files: []string{".ghci"}, Lang: "bang"}
-var row0229d5b5c4b3 = Way{Rule: &row4216ebf5a0c8, Matcher: &row26da1c30ddb3, Place: 1396}
-var row61d5cd087cd9 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowd6c5b1e599ed, Place: 1979}
-var row49bf746b6dda = Program{Reads: []*Read{&row9b754b7a03d9, &rowbed0c842030c, &row8c1e283ceadc}, Rules: []*Way{&row0229d5b5c4b3, &row61d5cd087cd9}, Judged: true}
+var rowe659dea109f3 = Way{Rule: &row4216ebf5a0c8, Matcher: &row26da1c30ddb3, Place: 1396, Letters: 2097152}
+var row6364e5df9c44 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowd6c5b1e599ed, Place: 1979, Letters: 514}
+var row15d5cff8badf = Program{Reads: []*Read{&row9b754b7a03d9, &rowbed0c842030c, &row8c1e283ceadc}, Rules: []*Way{&rowe659dea109f3, &row6364e5df9c44}, Judged: true}
 var row85c3bd33e7f9 = Read{Files: []string{"Caddyfile"}, Lang: "settings"}
 var row5216ab5377c2 = Program{Reads: []*Read{&row85c3bd33e7f9}, Rules: []*Way{&rowee9a3f248df0}, Judged: true}
 var row78de6a2f008b = Tool{Values: []string{"-t", "-w"}, First: true}
@@ -17688,14 +16772,14 @@ var rowbf6cab895c1a = Read{Files: []string{"build.cake"}, Lang: "csharp"}
 var rowdd00a5c77648 = Read{Files: []string{"*.csproj", "Directory.Build.props", "Directory.Build.targets", "*.targets", "*.props"}, Lang: "xml"}
 var row4ed7a7086ad2 = Program{Reads: []*Read{&rowbf6cab895c1a, &rowdd00a5c77648}}
 var rowb511e6396413 = Read{Files: []string{"Capfile", "config/deploy.rb"}, Lang: "ruby"}
-var row8dc50fcde60f = Way{Rule: &rowa0e498ae638c, Matcher: &row97f55b793709, Place: 1436}
-var rowbc872fad855e = Way{Rule: &rowbbf5c15c3107, Matcher: &row275ddbbae8cd, Place: 1456}
+var row5c781ca75b5f = Way{Rule: &rowa0e498ae638c, Matcher: &row97f55b793709, Place: 1436, Letters: 65536}
+var rowd992590fcb08 = Way{Rule: &rowbbf5c15c3107, Matcher: &row275ddbbae8cd, Place: 1456, Letters: 4294967295}
 var rowa2daccda54c4 = Way{Rule: &rowbef3f6918b00, Matcher: &row175579e26b64, Place: 1481}
-var row8f4f92f0f511 = Way{Rule: &rowaee1716ab128, Matcher: &row6a46971651df, Place: 1518}
-var row6175305e1c95 = Program{Reads: []*Read{&rowb511e6396413}, Rules: []*Way{&row8dc50fcde60f, &rowbc872fad855e, &rowa2daccda54c4, &row8f4f92f0f511}, Judged: true}
+var row5261b470c2e5 = Way{Rule: &rowaee1716ab128, Matcher: &row6a46971651df, Place: 1518, Letters: 4294967295}
+var row7608d0c77ed6 = Program{Reads: []*Read{&rowb511e6396413}, Rules: []*Way{&row5c781ca75b5f, &rowd992590fcb08, &rowa2daccda54c4, &row5261b470c2e5}, Judged: true}
 var row6c30dbff8319 = Program{Reads: []*Read{&rowb511e6396413}}
-var rowf1fbc57132e3 = Way{Rule: &rowa39bcf657900, Matcher: &row4fb85fda9f03, Place: 1342}
-var rowe981ac0e36f0 = Program{Rules: []*Way{&rowf1fbc57132e3}, Judged: true}
+var rowf6c3f067e785 = Way{Rule: &rowa39bcf657900, Matcher: &row4fb85fda9f03, Place: 1342, Letters: 2}
+var rowdf4acd4249d4 = Program{Rules: []*Way{&rowf6c3f067e785}, Judged: true}
 var row46c5f7b96d7f = Wrapper{Lang: "shell", Options: []string{"-c"}, Stdin: true}
 var row8f30a656e6b2 = Program{Options: &row723e33a7c1f8, Carries: []*Wrapper{&row46c5f7b96d7f, &rowc00d26f560b5}}
 var rowa96fd550aca6 = Client{Sub: []string{"transaction submit", "transaction sign", "* transaction submit", "* transaction sign", "transaction sign-witness", "* transaction assemble"}, Rule: "wallet.blind-sign"}
@@ -17715,13 +16799,13 @@ var rowab181597a676 = Read{Sub: []string{"make"}, Files: []string{"Makefile.toml
 var row8ee86f2de303 = Read{Files: []string{".cargo/config.toml", ".cargo/config", "config.toml"}, Lang: "settings"}
 var rowc0c9c9e7e6e9 = proof{Sub: []string{"tree", "metadata", "search", "--version", "version", "check", "clippy", "verify-project", "locate-project", "pkgid", "help", "read-manifest", "audit", "outdated", "deny", "info", "fmt --check"}}
 var row56e27fde41b7 = proof{Sub: []string{"fmt"}, Any: []string{"--check"}}
-var rowd0f8e27d0470 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row8ebdabec679e, Place: 1362}
-var row988ab71b9c5b = Way{Rule: &row4216ebf5a0c8, Matcher: &row748fb30529b8, Place: 1369}
-var row46201f14a9f3 = Way{Rule: &row358ee0942105, Matcher: &rowb784fd6b5278, Place: 1428}
-var row36fe47fb2405 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowc6f476d3084e, Place: 1946}
+var row6e7f4f5124b8 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row8ebdabec679e, Place: 1362, Letters: 33554432}
+var rowc2a1ae887473 = Way{Rule: &row4216ebf5a0c8, Matcher: &row748fb30529b8, Place: 1369, Letters: 65536}
+var rowf3c8e4014a10 = Way{Rule: &row358ee0942105, Matcher: &rowb784fd6b5278, Place: 1428, Letters: 32768}
+var row2fb1017df183 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowc6f476d3084e, Place: 1946, Letters: 512}
 var rowa7e9d27eb825 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowa19d9cb8289f, Place: 1984}
-var row92a91a69a6d0 = Way{Rule: &row9e082cecd425, Matcher: &row6b0e4b8a8207, Place: 2034}
-var rowf8a667ac2d40 = Program{Options: &row347eb7295e02, Carries: []*Wrapper{&row5ba96684d2d6, &row0c48bfc83759}, Reads: []*Read{&row85c6f0766474, &row1d2ed3197e3a, &row70b6f8f29524, &rowab181597a676, &row8ee86f2de303}, Proves: []*proof{&rowc0c9c9e7e6e9, &row56e27fde41b7}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&rowd0f8e27d0470, &row988ab71b9c5b, &row46201f14a9f3, &row99f06ff34e39, &row36fe47fb2405, &rowa7e9d27eb825, &row68aa93bd1858, &row92a91a69a6d0}, Judged: true}
+var row537884cc4fbb = Way{Rule: &row9e082cecd425, Matcher: &row6b0e4b8a8207, Place: 2034, Letters: 2359296}
+var rowff57e61450f7 = Program{Options: &row347eb7295e02, Carries: []*Wrapper{&row5ba96684d2d6, &row0c48bfc83759}, Reads: []*Read{&row85c6f0766474, &row1d2ed3197e3a, &row70b6f8f29524, &rowab181597a676, &row8ee86f2de303}, Proves: []*proof{&rowc0c9c9e7e6e9, &row56e27fde41b7}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row6e7f4f5124b8, &rowc2a1ae887473, &rowf3c8e4014a10, &row8c4ca0eb2a11, &row2fb1017df183, &rowa7e9d27eb825, &row6a273d628cd9, &row537884cc4fbb}, Judged: true}
 var row9c4bc26575cb = Read{Files: []string{"*.rs"}, Lang: "rust", Named: true, Compile: true}
 var rowb2f5e5db843d = Program{Reads: []*Read{&row9c4bc26575cb}}
 var row9f4a5ee0244a = Program{Options: &row80e9b0f63765, Carries: []*Wrapper{&rowf55b5430d0fc}}
@@ -17743,8 +16827,8 @@ var row8c0c0893f2d6 = Tool{Values: []string{"-e", "--engine", "-u", "--user", "-
 var rowd89cb499aa7e = Wrapper{Lang: "sql", Options: []string{"-s", "--script"}, Stdin: true, FileOptions: []string{"-f", "--file"}}
 var rowdd7b8630fb55 = Program{Options: &row8c0c0893f2d6, Carries: []*Wrapper{&rowd89cb499aa7e}}
 var rowa73d0f3a7021 = Tool{Values: []string{"-instance", "-project", "-creds"}, Long: true}
-var row6feba64168e1 = Way{Rule: &rowbe547581dbbf, Matcher: &row86e58dbfba66, Place: 538}
-var rowe5a246269727 = Program{Options: &rowa73d0f3a7021, Rules: []*Way{&row6feba64168e1}, Judged: true}
+var rowaa174caa315e = Way{Rule: &rowbe547581dbbf, Matcher: &row86e58dbfba66, Place: 538, Letters: 16}
+var row3139bab99079 = Program{Options: &rowa73d0f3a7021, Rules: []*Way{&rowaa174caa315e}, Judged: true}
 var row641c543b07f7 = effect{Any: []string{"-E"}, Take: []string{"operands"}, As: []string{"cat"}}
 var row8c5c30f9d478 = Way{Rule: &row0ecd244e9360, Matcher: &row5e9c3c89a634, Place: 1877}
 var rowc1542c3b7886 = Program{Options: &rowf371f13a158e, Carries: []*Wrapper{&row3593115554e6, &rowb2167e61dc4c}, Effects: []*effect{&row641c543b07f7, &rowb890c34008e8}, Reads: []*Read{&row0bbcbae1c9f1}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&row8c5c30f9d478}, Judged: true}
@@ -17759,42 +16843,42 @@ var rowb1c5844c2b49 = Read{Files: []string{"app.py"}, Lang: "python"}
 var row38177fa3bfaf = Read{Files: []string{"cdk.json", "cdktf.json", "cdk8s.yaml"}, Lang: "settings"}
 var row48eb262d7661 = proof{Sub: []string{"diff", "synth", "list", "ls", "doctor", "docs", "metadata"}}
 var row63c00d779b7d = proof{Any: []string{"--no-execute"}}
-var row0d67531b2b1d = Way{Rule: &rowe05e98beaf57, Matcher: &row5067172ba1c1, Place: 746}
-var rowa9fe040c8f0b = Way{Rule: &rowed191a0de135, Matcher: &rowb289336dcb7d, Place: 747}
-var rowd29e9ec9480d = Way{Rule: &rowed191a0de135, Matcher: &row4116de15236d, Place: 748}
-var row02755905a8cb = Way{Rule: &rowd75c864821e1, Matcher: &rowa1c8a4cce750, Place: 749}
-var row4b63a035e7d7 = Way{Rule: &rowd75c864821e1, Matcher: &row33f7b64aa1b4, Place: 751}
-var row1d19b80d6ae0 = Way{Rule: &rowbcf8b1139c8b, Matcher: &row337f772b543a, Place: 752}
-var row797374f4c2c3 = Way{Rule: &rowbcf8b1139c8b, Matcher: &row2779225ccf06, Place: 753}
-var rowa637d7eaef19 = Way{Rule: &rowbcf8b1139c8b, Matcher: &rowee3babe4040c, Place: 755}
-var row8ef5b34fd815 = Program{Options: &row5c8e0a51229a, Carries: []*Wrapper{&rowd19a28bac692}, Reads: []*Read{&rowdfbf10c87779, &rowb1c5844c2b49, &row38177fa3bfaf}, Proves: []*proof{&row48eb262d7661}, Dry: []*proof{&row63c00d779b7d}, Rules: []*Way{&row0d67531b2b1d, &rowa9fe040c8f0b, &rowd29e9ec9480d, &row02755905a8cb, &row4b63a035e7d7, &row1d19b80d6ae0, &row797374f4c2c3, &rowa637d7eaef19}, Judged: true}
+var row8a59f59235a7 = Way{Rule: &rowe05e98beaf57, Matcher: &row5067172ba1c1, Place: 746, Letters: 16}
+var row5f3026675ef8 = Way{Rule: &rowed191a0de135, Matcher: &rowb289336dcb7d, Place: 747, Letters: 16}
+var row2fb2d40e4953 = Way{Rule: &rowed191a0de135, Matcher: &row4116de15236d, Place: 748, Letters: 16}
+var row12544b1b3970 = Way{Rule: &rowd75c864821e1, Matcher: &rowa1c8a4cce750, Place: 749, Letters: 16}
+var rowaa12914adcd3 = Way{Rule: &rowd75c864821e1, Matcher: &row33f7b64aa1b4, Place: 751, Letters: 8659460}
+var rowc556cf61e981 = Way{Rule: &rowbcf8b1139c8b, Matcher: &row337f772b543a, Place: 752, Letters: 16}
+var row8cecfcc13171 = Way{Rule: &rowbcf8b1139c8b, Matcher: &row2779225ccf06, Place: 753, Letters: 16}
+var row5efb38cf45d0 = Way{Rule: &rowbcf8b1139c8b, Matcher: &rowee3babe4040c, Place: 755, Letters: 16}
+var row748450894a79 = Program{Options: &row5c8e0a51229a, Carries: []*Wrapper{&rowd19a28bac692}, Reads: []*Read{&rowdfbf10c87779, &rowb1c5844c2b49, &row38177fa3bfaf}, Proves: []*proof{&row48eb262d7661}, Dry: []*proof{&row63c00d779b7d}, Rules: []*Way{&row8a59f59235a7, &row5f3026675ef8, &row2fb2d40e4953, &row12544b1b3970, &rowaa12914adcd3, &rowc556cf61e981, &row8cecfcc13171, &row5efb38cf45d0}, Judged: true}
 var rowe3dd227d5838 = Program{Reads: []*Read{&row38177fa3bfaf}}
 var row157ed90ce296 = Tool{Values: []string{"--app"}}
 var row06a855d2b6e4 = Wrapper{Lang: "shell", Options: []string{"--app"}, Beside: true}
 var rowec8683cac24e = Read{Files: []string{"main.ts", "main.js"}, Lang: "node"}
 var rowdf977e6605e8 = Read{Files: []string{"__main__.py", "main.py"}, Lang: "python"}
-var row37526d31b26b = Way{Rule: &rowf36db0933cce, Matcher: &row41602d1484c6, Place: 757}
-var row0348b0841e50 = Program{Options: &row157ed90ce296, Carries: []*Wrapper{&row06a855d2b6e4}, Reads: []*Read{&rowec8683cac24e, &rowdf977e6605e8}, Rules: []*Way{&rowd29e9ec9480d, &row02755905a8cb, &row1d19b80d6ae0, &rowa637d7eaef19, &row37526d31b26b}, Judged: true}
+var row165a69f8d86d = Way{Rule: &rowf36db0933cce, Matcher: &row41602d1484c6, Place: 757, Letters: 524338}
+var rowacbd65cf5984 = Program{Options: &row157ed90ce296, Carries: []*Wrapper{&row06a855d2b6e4}, Reads: []*Read{&rowec8683cac24e, &rowdf977e6605e8}, Rules: []*Way{&row2fb2d40e4953, &row12544b1b3970, &rowc556cf61e981, &row5efb38cf45d0, &row165a69f8d86d}, Judged: true}
 var row3b6567948d53 = Program{Clients: []*Client{&rowe8ff4380b8cf}, Judged: true}
 var row56eab7b57142 = Tool{Values: []string{"-A", "--app", "-b", "--broker", "-Q"}}
 var rowa683ed7c4a4b = Read{Files: []string{"celeryconfig.py", "tasks.py", "celery.py", "app.py"}, Lang: "python"}
 var row51ac6f790a1e = Way{Rule: &rowfb1558fdad5a, Matcher: &row24be35a0630d, Place: 602}
 var rowd6ed1d71a563 = Program{Options: &row56eab7b57142, Reads: []*Read{&rowa683ed7c4a4b}, Rules: []*Way{&row51ac6f790a1e}, Judged: true}
 var rowf4610ed37fd5 = Read{Files: []string{"cli.ini", "*.conf"}, Lang: "settings"}
-var row07a418a6e843 = Way{Rule: &rowa8f61916031c, Matcher: &row93a0a6585530, Place: 31}
+var row3c27de2e7972 = Way{Rule: &rowa8f61916031c, Matcher: &row93a0a6585530, Place: 31, Letters: 16}
 var row4b17c8d93e05 = Way{Rule: &row713cb17bfa92, Matcher: &row641775bf057a, Place: 1278}
-var rowa39863f262e3 = Program{Reads: []*Read{&rowf4610ed37fd5}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row07a418a6e843, &row4b17c8d93e05}, Judged: true}
-var row5c63214d758b = Program{Rules: []*Way{&row07a418a6e843, &row4b17c8d93e05}, Judged: true}
+var row337cbc5e3b0f = Program{Reads: []*Read{&rowf4610ed37fd5}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row3c27de2e7972, &row4b17c8d93e05}, Judged: true}
+var row0415284dc91f = Program{Rules: []*Way{&row3c27de2e7972, &row4b17c8d93e05}, Judged: true}
 var row2a95e1a89acf = Tool{Values: []string{"-i", "-c", "--command", "-m", "-k", "-n", "--name", "-f", "-X", "-d", "-H"}}
 var rowbf2191639e46 = Wrapper{Sub: []string{"ssh", "run-task", "rt"}, Lang: "shell", Options: []string{"-c", "--command"}, Remote: true, Gone: true, Beside: true}
 var rowff78d27e64cf = Wrapper{Sub: []string{"mysql"}, Lang: "sql", Stdin: true, Beside: true}
-var rowc33b9da9da49 = Way{Rule: &rowa39bcf657900, Matcher: &rowb7ff1a91b9fe, Place: 1333}
-var row6e9d2f557154 = Way{Rule: &rowa39bcf657900, Matcher: &rowce91e0cca697, Place: 1351}
-var row4fe5e3e3259f = Way{Rule: &rowbbf5c15c3107, Matcher: &rowe0edabf1f16f, Place: 1454}
-var row1a4223b4cb2f = Way{Rule: &rowe97bc97b4cf9, Matcher: &row4c861769a762, Place: 1501}
-var row2bc3771094cb = Way{Rule: &row5803bc739bbe, Matcher: &row33e07f95e6c1, Place: 1512}
-var rowffe380c8bea2 = Way{Rule: &row3c20bf39fa17, Matcher: &row175b2fe1414d, Place: 1668}
-var rowa994914b7787 = Program{Options: &row2a95e1a89acf, Carries: []*Wrapper{&rowbf2191639e46, &rowff78d27e64cf}, Rules: []*Way{&rowc33b9da9da49, &row6e9d2f557154, &row4fe5e3e3259f, &row1a4223b4cb2f, &row2bc3771094cb, &row7ba5b74c303f, &rowb5b3ec46090c, &rowffe380c8bea2}, Judged: true}
+var row364fa445b89c = Way{Rule: &rowa39bcf657900, Matcher: &rowb7ff1a91b9fe, Place: 1333, Letters: 16}
+var row6fb190261b73 = Way{Rule: &rowa39bcf657900, Matcher: &rowce91e0cca697, Place: 1351, Letters: 65552}
+var rowff35caed11ea = Way{Rule: &rowbbf5c15c3107, Matcher: &rowe0edabf1f16f, Place: 1454, Letters: 327680}
+var row0f75334b6a8b = Way{Rule: &rowe97bc97b4cf9, Matcher: &row4c861769a762, Place: 1501, Letters: 524288}
+var rowa75225217f62 = Way{Rule: &row5803bc739bbe, Matcher: &row33e07f95e6c1, Place: 1512, Letters: 2097160}
+var rowbc2d1586d9dd = Way{Rule: &row3c20bf39fa17, Matcher: &row175b2fe1414d, Place: 1668, Letters: 32}
+var rowf685dfc4c34c = Program{Options: &row2a95e1a89acf, Carries: []*Wrapper{&rowbf2191639e46, &rowff78d27e64cf}, Rules: []*Way{&row364fa445b89c, &row6fb190261b73, &rowff35caed11ea, &row0f75334b6a8b, &rowa75225217f62, &row4d7f7591ec49, &row2a955b1d6fa8, &rowbc2d1586d9dd}, Judged: true}
 var rowb1861c4b6c95 = Wrapper{Lang: "shell", After: []string{"--"}, Remote: true, Gone: true}
 var row22e5e7e4394f = Program{Carries: []*Wrapper{&rowb1861c4b6c95}}
 var row465ab17dd1ef = Way{Rule: &rowa536b8531d1b, Matcher: &rowe4504f82419f, Place: 92}
@@ -17804,14 +16888,14 @@ var row18f8c3e7109c = Program{Reads: []*Read{&rowbe42f0ce373c}}
 var row2b29809c6860 = Program{Carries: []*Wrapper{&row80e80a0f9224}}
 var row0aa9735c0560 = Read{Files: []string{"*.py"}, Lang: "python", Named: true}
 var row77e9cac072eb = Program{Reads: []*Read{&row0aa9735c0560}}
-var row0e6fe327a4f9 = Way{Rule: &row662dd58b017e, Matcher: &row2953539fa590, Place: 1600}
-var row816d7babd43e = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row0e6fe327a4f9}, Judged: true}
+var row02bab0c15eda = Way{Rule: &row662dd58b017e, Matcher: &row2953539fa590, Place: 1600, Letters: 262176}
+var row618213561488 = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row02bab0c15eda}, Judged: true}
 var rowc20eb3b1d249 = Read{Files: []string{".release-it.js", ".release-it.ts"}, Lang: "node"}
 var rowe73a4ca50e1e = Program{Reads: []*Read{&rowc20eb3b1d249}}
-var rowaf220d6aa8a7 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowe856cb1d9c21, Place: 1384}
-var rowc65b8d54cee2 = Program{Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&rowaf220d6aa8a7}, Judged: true}
-var rowc133e3a812bf = Way{Rule: &row4216ebf5a0c8, Matcher: &rowc79067ab6167, Place: 1410}
-var rowb8f3f7b4ac66 = Program{Rules: []*Way{&rowc133e3a812bf}, Judged: true}
+var row0bbde3094d63 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowe856cb1d9c21, Place: 1384, Letters: 65536}
+var rowe95bf205e193 = Program{Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row0bbde3094d63}, Judged: true}
+var row542d3582deb3 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowc79067ab6167, Place: 1410, Letters: 2359296}
+var rowff30422449c6 = Program{Rules: []*Way{&row542d3582deb3}, Judged: true}
 var row2db4de1bc186 = Way{Rule: &row21097d843f21, Matcher: &rowefab8bef7e9b, Place: 282}
 var row88e7ef0f915f = Program{Rules: []*Way{&row2db4de1bc186}, Judged: true}
 var rowcc393194a2be = Read{Files: []string{"recipes/*.rb", "*.rb", "client.rb", "solo.rb", "knife.rb"}, Lang: "chef"}
@@ -17841,8 +16925,8 @@ var row34753e2d01ca = Way{Rule: &row21097d843f21, Matcher: &rowac740846df90, Pla
 var rowaba8c39cc85b = Way{Rule: &row46b1f8360347, Matcher: &row2ab0f0527481, Place: 291}
 var row7a73dadb4e72 = Program{Options: &row269eb16e81ad, Rules: []*Way{&row2db4de1bc186, &row34753e2d01ca, &rowaba8c39cc85b}, Judged: true}
 var row8161db7f018e = Program{Options: &rowc22c1ea1ba74, Carries: []*Wrapper{&row96b7f41649d9}, Rules: []*Way{&row6bb427d04672}, Judged: true}
-var rowe019eeaa7374 = Way{Rule: &row93c0ff0cf80a, Matcher: &row5c4841424c73, Place: 2346}
-var row1af79be5cb4a = Program{Rules: []*Way{&rowe019eeaa7374}, Judged: true}
+var row471bfe044baa = Way{Rule: &row93c0ff0cf80a, Matcher: &row5c4841424c73, Place: 2346, Letters: 8}
+var row9ddb09660041 = Program{Rules: []*Way{&row471bfe044baa}, Judged: true}
 var row02ef048eeefc = Way{Rule: &rowf9770bd2588f, Matcher: &row86bb23be82d2, Place: 1900}
 var rowe4a693731476 = Program{Rules: []*Way{&row02ef048eeefc}, Judged: true}
 var row391a83bb7fcf = Way{Rule: &rowad9ce47ac4d8, Matcher: &row1267446068f5, Place: 286}
@@ -17862,8 +16946,8 @@ var rowc3bb6d934041 = Tool{Values: []string{"-S", "-n", "-x", "-w", "-i", "-R", 
 var row4b0b0d2a8758 = Program{Options: &rowc3bb6d934041, Rules: []*Way{&row70481a8470a6, &rowe2760eb9e863}, Judged: true}
 var rowc0dcbd8b0f6d = Tool{Values: []string{"-u", "-U", "-b", "-e", "-/", "-n", "-l", "-L", "-m", "-d", "-o", "-p", "-f", "-c", "-r", "-t", "-C"}, First: true}
 var rowb2760f69c908 = Program{Options: &rowc0dcbd8b0f6d, Carries: []*Wrapper{&rowd0fa0b39ee8c}}
-var row11c971441b14 = Way{Rule: &row4216ebf5a0c8, Matcher: &row9e96bb71f1cc, Place: 1419}
-var rowdf5cb1792d53 = Program{Rules: []*Way{&row11c971441b14}, Judged: true}
+var rowcdb75c5bfbe8 = Way{Rule: &row4216ebf5a0c8, Matcher: &row9e96bb71f1cc, Place: 1419, Letters: 2162688}
+var rowc570a3f620d9 = Program{Rules: []*Way{&rowcdb75c5bfbe8}, Judged: true}
 var row394e337f3641 = Tool{Values: []string{"--userspec", "--groups"}, First: true}
 var row03ade905455b = Wrapper{Skip: 1, Argv: true}
 var row7d8eaa04af90 = Program{Options: &row394e337f3641, Carries: []*Wrapper{&row03ade905455b}}
@@ -17879,12 +16963,12 @@ var rowf7ab95c226af = Client{Sub: []string{"wallet limit reset", "wallet limit r
 var rowa65f497554b9 = Client{Sub: []string{"wallet export", "keys export"}, Rule: "wallet.key-export"}
 var rowc06115dfaff4 = Program{Clients: []*Client{&rowf0c0a7ee7e26, &row32b845cf31c4, &rowf7ab95c226af, &rowa65f497554b9, &row29fd60ef42ec}, Judged: true}
 var row0dfde799f86b = Read{Files: []string{".circleci/config.yml", "circleci/config.yml"}, Lang: "settings"}
-var row2a138e94ce24 = Program{Reads: []*Read{&row0dfde799f86b}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row99f06ff34e39}, Judged: true}
+var row6d714dca8d19 = Program{Reads: []*Read{&row0dfde799f86b}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row8c4ca0eb2a11}, Judged: true}
 var rowb0f0875c8e95 = Read{Files: []string{"supervisord.conf", "*.ini", "supervisor/*.conf", "*.conf"}, Lang: "settings"}
 var rowac854ecd90c1 = Program{Reads: []*Read{&rowb0f0875c8e95}}
 var rowff200cc5c5fc = Tool{Values: []string{"--user-data", "--userdata", "--metadata.user_data", "--cloud-init", "--user-data-file", "--user-data-from-file"}}
 var rowb2ba189dd733 = Wrapper{Lang: "commands", Options: []string{"--user-data", "--userdata", "--metadata.user_data", "--cloud-init"}, FileOptions: []string{"--user-data-file", "--user-data-from-file", "--user-data"}, Beside: true}
-var row5f150ba8c6d1 = Program{Options: &rowff200cc5c5fc, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297}, Judged: true}
+var row4980baf9b273 = Program{Options: &rowff200cc5c5fc, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2}, Judged: true}
 var row2494524e6354 = Client{Sub: []string{"sign"}, Rule: "wallet.blind-sign"}
 var row174bfde1f610 = Program{Clients: []*Client{&row2494524e6354}, Judged: true}
 var rowdbc1c9984d94 = Program{Reads: []*Read{&row0bbcbae1c9f1}}
@@ -17911,8 +16995,8 @@ var rowb26359b6d9bd = Tool{Values: []string{"-a", "--app", "--region", "--projec
 	{Name: "ssh", Is: &rowa3a7030e490e},
 }, Slots: []uint16{0, 8, 2, 0, 0, 0, 7, 4, 0, 0, 6, 5, 3, 1, 0, 0}}}
 var rowab85d86497c5 = Wrapper{Sub: []string{"pgsql-console", "mysql-console", "redis-console", "postgres:connect", "mysql:connect", "mariadb:connect", "redis:connect", "sql", "db:sql", "psql"}, Lang: "sql", Options: []string{"-c", "--command"}, Join: true, Stdin: true, Beside: true}
-var rowf7e04c05959e = Way{Rule: &row5803bc739bbe, Matcher: &row18457515146e, Place: 1511}
-var row5cfde773e902 = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5}, Rules: []*Way{&row1a5d84b9dd55, &rowf7e04c05959e, &row7ba5b74c303f}, Judged: true}
+var rowcaf7ea965345 = Way{Rule: &row5803bc739bbe, Matcher: &row18457515146e, Place: 1511, Letters: 2}
+var row965754313e21 = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5}, Rules: []*Way{&row1a5d84b9dd55, &rowcaf7ea965345, &row4d7f7591ec49}, Judged: true}
 var rowbac980ec5470 = Tool{Values: []string{"-q", "--query", "-h", "--host", "--port", "-u", "--user", "--password", "-d", "--database", "--queries-file", "--multiquery"}}
 var row27e3a84a55c8 = Wrapper{Lang: "sql", Options: []string{"-q", "--query", "--multiquery"}, Stdin: true, FileOptions: []string{"--queries-file"}}
 var row4a843920d699 = Program{Options: &rowbac980ec5470, Carries: []*Wrapper{&row27e3a84a55c8}}
@@ -17938,16 +17022,16 @@ var row97f3b3a3ee1b = Read{Files: []string{"*.yaml", "user-data", "*.cfg"}, Lang
 var rowace13e890816 = Way{Rule: &row4ab596d6ffd1, Matcher: &row9229d626f165, Place: 1825}
 var row5782ee90f142 = Program{Carries: []*Wrapper{&row839a254a1176}, Reads: []*Read{&row97f3b3a3ee1b}, Rules: []*Way{&rowace13e890816}, Judged: true}
 var row2e55d228d77b = Program{Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa}}
-var row8a56377b4b06 = Way{Rule: &row0f94ee3e35ad, Matcher: &row7ba9edd6daec, Place: 1299}
-var row51eba4f32a23 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc, &row8a56377b4b06}, Judged: true}
-var rowe0d2bb59beda = Way{Rule: &rowa2e1a66373d5, Matcher: &row0b4091144374, Place: 1138}
-var row8133fcae766a = Way{Rule: &row93c0ff0cf80a, Matcher: &row32606db0e027, Place: 2343}
-var row50a63cfc640c = Program{Rules: []*Way{&rowe0d2bb59beda, &row8133fcae766a}, Judged: true}
+var rowa317a3968533 = Way{Rule: &row0f94ee3e35ad, Matcher: &row7ba9edd6daec, Place: 1299, Letters: 16}
+var rowaeed943b5736 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc, &rowa317a3968533}, Judged: true}
+var rowece861123a62 = Way{Rule: &rowa2e1a66373d5, Matcher: &row0b4091144374, Place: 1138, Letters: 1048576}
+var row707c13ba6a62 = Way{Rule: &row93c0ff0cf80a, Matcher: &row32606db0e027, Place: 2343, Letters: 1048578}
+var rowa99ff7f67590 = Program{Rules: []*Way{&rowece861123a62, &row707c13ba6a62}, Judged: true}
 var rowb096803b44a0 = Tool{Values: []string{"-w", "-H", "--host", "-h", "--hosts", "-g", "-l", "--user", "-x", "-a_", "-o", "-e", "-t", "-p", "-f", "-R", "-u"}, First: true}
 var row75a83990989f = Wrapper{Lang: "shell", Join: true, Remote: true, Gone: true}
 var row2362ddef255a = Program{Options: &rowb096803b44a0, Carries: []*Wrapper{&row75a83990989f}}
-var row9e4f3ea2b0fc = Way{Rule: &row9f44b3c69d5d, Matcher: &row7ed269677155, Place: 839}
-var row8c99bde1068f = Program{Rules: []*Way{&row9e4f3ea2b0fc}, Judged: true}
+var row14a01f315698 = Way{Rule: &row9f44b3c69d5d, Matcher: &row7ed269677155, Place: 839, Letters: 16}
+var rowa0dc6b961226 = Program{Rules: []*Way{&row14a01f315698}, Judged: true}
 var row40996a8cd53e = Tool{Sub: []string{"env", "chdir", "time"}, First: true}
 var row4babc26ce268 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cat", Is: &rowb9680c9eb52b},
@@ -17975,8 +17059,8 @@ var row98b54bad15a6 = Wrapper{Sub: []string{"sql"}, Lang: "sql", Options: []stri
 var rowe29ca5fcf573 = Program{Options: &rowefd5ae1ace85, Carries: []*Wrapper{&row98b54bad15a6}}
 var rowcfe892ae7667 = Way{Rule: &rowf8267cbf3edf, Matcher: &row79141da2486d, Place: 1987}
 var row812a87afe033 = Way{Rule: &rowf8267cbf3edf, Matcher: &row3ce39b92b977, Place: 1988}
-var row6bef00a76f42 = Way{Rule: &row93c0ff0cf80a, Matcher: &rowa24182016a98, Place: 2348}
-var row03b5befcac26 = Program{Rules: []*Way{&rowcfe892ae7667, &row812a87afe033, &row6bef00a76f42}, Judged: true}
+var row7451ad212a9b = Way{Rule: &row93c0ff0cf80a, Matcher: &rowa24182016a98, Place: 2348, Letters: 1048576}
+var row38fed49898b4 = Program{Rules: []*Way{&rowcfe892ae7667, &row812a87afe033, &row7451ad212a9b}, Judged: true}
 var rowa63139dc5838 = Read{Files: []string{"playwright.config.js", "playwright.config.mjs", "playwright.config.cjs", "playwright.config.ts", "playwright.config.mts", "playwright.config.cts", "playwright-ct.config.js", "playwright-ct.config.mjs", "playwright-ct.config.cjs", "playwright-ct.config.ts", "playwright-ct.config.mts", "playwright-ct.config.cts", "cypress.config.js", "cypress.config.mjs", "cypress.config.cjs", "cypress.config.ts", "cypress.config.mts", "cypress.config.cts", "wdio.conf.js", "wdio.conf.ts", "karma.conf.js", "karma.conf.ts", "nightwatch.conf.js", "codecept.conf.js", ".testcaferc.js", "cypress/support/*.js", "cypress/support/*.ts", "cypress/plugins/*.js", "*.test.js", "*.test.jsx", "*.test.ts", "*.test.tsx", "*.test.mjs", "*.test.cjs", "*.test.mts", "*.spec.js", "*.spec.jsx", "*.spec.ts", "*.spec.tsx", "*.spec.mjs", "*.cy.js", "*.cy.ts", "*.bench.ts", "*.e2e.ts", "__tests__/*.js", "__tests__/*.ts", "test/*.js", "test/*.ts"}, Lang: "node"}
 var rowab8d50b87b41 = Program{Reads: []*Read{&rowa63139dc5838}}
 var row9effc63ed313 = Tool{Sub: []string{"ssh"}, First: true}
@@ -17996,8 +17080,8 @@ var rowe00850453faf = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 var rowd965afd0d014 = Wrapper{Sub: []string{"kubectl"}, Skip: -1, Argv: true}
 var row8c85495771ae = Wrapper{Sub: []string{"ssh", "run"}, Lang: "shell", Join: true, Remote: true, Gone: true, Beside: true}
 var row3847e6fc46db = Wrapper{Sub: []string{"exec"}, Skip: 1, Argv: true}
-var row5c1672b5debe = Way{Rule: &row9f44b3c69d5d, Matcher: &row1b06316b0b5a, Place: 829}
-var row001a1aad38e7 = Program{Options: &rowe00850453faf, Carries: []*Wrapper{&rowd965afd0d014, &row8c85495771ae, &row3847e6fc46db}, Rules: []*Way{&row5c1672b5debe}, Judged: true}
+var rowdd987200914c = Way{Rule: &row9f44b3c69d5d, Matcher: &row1b06316b0b5a, Place: 829, Letters: 16}
+var row5440cafa584e = Program{Options: &rowe00850453faf, Carries: []*Wrapper{&rowd965afd0d014, &row8c85495771ae, &row3847e6fc46db}, Rules: []*Way{&rowdd987200914c}, Judged: true}
 var rowb7aa45173eb4 = Tool{Sub: []string{"exec"}, Values: []string{"--on"}, First: true}
 var rowf4f25a6b66e9 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "exec", Is: &rowb7aa45173eb4},
@@ -18011,12 +17095,12 @@ var rowf4eb1035a8a5 = Program{Options: &row0a40315fa3e6, Carries: []*Wrapper{&ro
 var rowecdeab19b43d = Read{Files: []string{"commitlint.config.js", "commitlint.config.mjs", "commitlint.config.cjs", "commitlint.config.ts", "commitlint.config.mts", "commitlint.config.cts", ".commitlintrc.js"}, Lang: "node"}
 var row21529afc6ef3 = Program{Reads: []*Read{&rowecdeab19b43d}}
 var row22dfcf555646 = Read{Files: []string{"composer.json"}, Lang: "scripts"}
-var rowda3344d47a9e = Way{Rule: &rowf8267cbf3edf, Matcher: &rowb1dac3480db6, Place: 1971}
-var rowf0497ee489b1 = Way{Rule: &rowf8267cbf3edf, Matcher: &row6849f16a497a, Place: 1992}
-var row976b48fb1a11 = Program{Reads: []*Read{&row22dfcf555646}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&rowda3344d47a9e, &rowf0497ee489b1, &row68aa93bd1858, &row92a91a69a6d0}, Judged: true}
+var row4c81bef31f5e = Way{Rule: &rowf8267cbf3edf, Matcher: &rowb1dac3480db6, Place: 1971, Letters: 8}
+var rowa38f86668a96 = Way{Rule: &rowf8267cbf3edf, Matcher: &row6849f16a497a, Place: 1992, Letters: 8}
+var rowdd8df48b1a77 = Program{Reads: []*Read{&row22dfcf555646}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row4c81bef31f5e, &rowa38f86668a96, &row6a273d628cd9, &row537884cc4fbb}, Judged: true}
 var rowb9dac93ebf7f = Read{Files: []string{"conanfile.py"}, Lang: "python"}
-var rowce6c5e728612 = Way{Rule: &row4216ebf5a0c8, Matcher: &row31827a4f09b1, Place: 1382}
-var row128953fa3651 = Program{Reads: []*Read{&rowb9dac93ebf7f}, Rules: []*Way{&rowce6c5e728612}, Judged: true}
+var row11bae0d70454 = Way{Rule: &row4216ebf5a0c8, Matcher: &row31827a4f09b1, Place: 1382, Letters: 2097152}
+var row95d1f818edb8 = Program{Reads: []*Read{&rowb9dac93ebf7f}, Rules: []*Way{&row11bae0d70454}, Judged: true}
 var row8ae4f97f2808 = Read{Files: []string{"pipeline.yml", "task.yml"}, Lang: "settings"}
 var row841d29823e3e = Program{Reads: []*Read{&row8ae4f97f2808}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row472432f83e17 = Wrapper{Lang: "shell", Each: true}
@@ -18024,14 +17108,14 @@ var rowe92f473d7fc3 = Program{Carries: []*Wrapper{&row472432f83e17}}
 var rowf93661944fb4 = proof{Sub: []string{"show", "check", "env list", "env info", "list", "info", "graph", "version", "search", "config --list", "about", "--version", "env show", "status"}}
 var row44d41d5ef354 = Way{Rule: &rowf8267cbf3edf, Matcher: &row9cfc09f88550, Place: 1982}
 var rowb57dfbe3051b = Way{Rule: &rowf8267cbf3edf, Matcher: &row6b31b83c54e4, Place: 2001}
-var rowbe1eccff97d8 = Way{Rule: &row9e082cecd425, Matcher: &rowc0654ec60f0c, Place: 2038}
-var row9e0c6df9f533 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&row61d5cd087cd9, &row44d41d5ef354, &rowb57dfbe3051b, &rowbe1eccff97d8}, Judged: true}
+var row15d5a40f8777 = Way{Rule: &row9e082cecd425, Matcher: &rowc0654ec60f0c, Place: 2038, Letters: 2359296}
+var row8a49709ea1b5 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&row6364e5df9c44, &row44d41d5ef354, &rowb57dfbe3051b, &row15d5a40f8777}, Judged: true}
 var row36a46c0abaf4 = Read{Files: []string{"pyproject.toml", "pixi.toml"}, Lang: "settings"}
 var row1a32edf4c169 = Program{Reads: []*Read{&row36a46c0abaf4}}
 var row35d12f1b0dd1 = Read{Files: []string{"configure"}, Lang: "shell"}
 var row2aa8838ec10d = Program{Reads: []*Read{&row35d12f1b0dd1}}
-var rowbe03ac173412 = Way{Rule: &row57fa9adcdccd, Matcher: &rowcaf23151cd9a, Place: 584}
-var rowcccf5a3a34f7 = Program{Rules: []*Way{&rowbe03ac173412, &row44ce3e981ccd, &row81f07fbc2829, &row7ba5b74c303f}, Judged: true}
+var rowc9feda620ed1 = Way{Rule: &row57fa9adcdccd, Matcher: &rowcaf23151cd9a, Place: 584, Letters: 2048}
+var row66ebc006ac87 = Program{Rules: []*Way{&rowc9feda620ed1, &row44ce3e981ccd, &row81f07fbc2829, &row4d7f7591ec49}, Judged: true}
 var row6f87eddce0d8 = Wrapper{Sub: []string{"dbal:run-sql", "doctrine:query:sql", "doctrine:query:dql"}, Lang: "sql", Script: true}
 var rowb882bc2d07c5 = Way{Rule: &rowb0326f1de202, Matcher: &row7b61440abf7e, Place: 630}
 var row83608f43c4dc = Way{Rule: &row44d052d2c10b, Matcher: &rowf51563fbaccb, Place: 666}
@@ -18051,33 +17135,33 @@ var row414bfff4c7a3 = Wrapper{Sub: []string{"lock"}, Skip: 1, Argv: true}
 var rowe127ee4d309b = Wrapper{Sub: []string{"watch"}, Argv: true}
 var rowf6d07514ec81 = Wrapper{Sub: []string{"exec"}, Lang: "shell", Join: true, Remote: true, Gone: true, Beside: true}
 var row76a99d9ab3f6 = effect{Sub: []string{"kv get"}, Take: []string{}, As: []string{"@store"}}
-var rowd49de0e6b723 = Way{Rule: &row21f5b529b634, Matcher: &rowed17d1abeb16, Place: 546}
-var row67e254929e1d = Way{Rule: &rowaf19e6617ea1, Matcher: &rowebe9679ddecf, Place: 558}
-var rowde807579acc8 = Way{Rule: &row3165f3771714, Matcher: &rowbd4282968b88, Place: 857}
-var rowb9764f38ea66 = Way{Rule: &rowf752440b6b19, Matcher: &row6e4c0ddea451, Place: 1157}
-var row97fd5b7a5909 = Program{Options: &row506b1d3f27b7, Carries: []*Wrapper{&row414bfff4c7a3, &rowe127ee4d309b, &rowf6d07514ec81}, Effects: []*effect{&row76a99d9ab3f6}, Rules: []*Way{&rowd49de0e6b723, &row67e254929e1d, &rowde807579acc8, &rowb9764f38ea66, &row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &row7ba5b74c303f, &rowb5b3ec46090c}, Judged: true}
+var rowcd19a40f89a3 = Way{Rule: &row21f5b529b634, Matcher: &rowed17d1abeb16, Place: 546, Letters: 2048}
+var rowbe0d83278614 = Way{Rule: &rowaf19e6617ea1, Matcher: &rowebe9679ddecf, Place: 558, Letters: 2048}
+var row752da35dc9ea = Way{Rule: &row3165f3771714, Matcher: &rowbd4282968b88, Place: 857, Letters: 6208}
+var row8f929899ba81 = Way{Rule: &rowf752440b6b19, Matcher: &row6e4c0ddea451, Place: 1157, Letters: 528448}
+var rowdc44a6f629c8 = Program{Options: &row506b1d3f27b7, Carries: []*Wrapper{&row414bfff4c7a3, &rowe127ee4d309b, &rowf6d07514ec81}, Effects: []*effect{&row76a99d9ab3f6}, Rules: []*Way{&rowcd19a40f89a3, &rowbe0d83278614, &row752da35dc9ea, &row8f929899ba81, &row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &row4d7f7591ec49, &row2a955b1d6fa8}, Judged: true}
 var rowb566d7cfd1de = Tool{Values: []string{"-attach", "--attach-file"}, Made: true}
 var rowf2b0bdb9342a = effect{Take: []string{"-attach", "--attach-file", "operands"}, As: []string{"@mix"}}
 var rowe1f745ecd03d = effect{Take: []string{"last"}, As: []string{">"}}
 var row9ef863370508 = Program{Options: &rowb566d7cfd1de, Effects: []*effect{&rowf2b0bdb9342a, &rowe1f745ecd03d}}
-var rowa094b1932162 = Way{Rule: &rowb0326f1de202, Matcher: &row85bb941a26e2, Place: 653}
-var rowe0b6041de2a9 = Way{Rule: &rowa39bcf657900, Matcher: &row7678b6c26372, Place: 1341}
-var rowc4dc7098fa73 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowae5903c38706, Place: 1461}
-var rowd23bc0dda2db = Program{Rules: []*Way{&rowa094b1932162, &rowe0b6041de2a9, &rowc4dc7098fa73}, Judged: true}
+var row8ab4dcdaf947 = Way{Rule: &rowb0326f1de202, Matcher: &row85bb941a26e2, Place: 653, Letters: 512}
+var rowa046ef3b91de = Way{Rule: &rowa39bcf657900, Matcher: &row7678b6c26372, Place: 1341, Letters: 16}
+var row980ff10467b2 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowae5903c38706, Place: 1461, Letters: 16}
+var roweb13642f9422 = Program{Rules: []*Way{&row8ab4dcdaf947, &rowa046ef3b91de, &row980ff10467b2}, Judged: true}
 var rowb3780423822a = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5}, Rules: []*Way{&row1a5d84b9dd55}, Judged: true}
 var rowb7564490fa1d = Tool{Values: []string{"-a", "--app", "-c", "--command", "-e", "--env", "-n", "--name"}}
 var rowba49730c5c97 = Wrapper{Sub: []string{"svc exec", "task exec", "task run"}, Lang: "shell", Options: []string{"-c", "--command"}, Remote: true, Gone: true, Beside: true}
-var rowc54a5856b126 = Way{Rule: &rowf36db0933cce, Matcher: &rowe7ad6e281131, Place: 760}
-var row5b172bb4b436 = Way{Rule: &rowbbf5c15c3107, Matcher: &row6fb5db189477, Place: 1460}
+var rowb7a0dc539b46 = Way{Rule: &rowf36db0933cce, Matcher: &rowe7ad6e281131, Place: 760, Letters: 1115136}
+var row1e8f26bd0d3c = Way{Rule: &rowbbf5c15c3107, Matcher: &row6fb5db189477, Place: 1460, Letters: 524304}
 var row891c725995ae = Way{Rule: &rowd9026d7d03ef, Matcher: &rowbfab124486db, Place: 2352}
-var rowe90a00d4d8c3 = Program{Options: &rowb7564490fa1d, Carries: []*Wrapper{&rowba49730c5c97}, Rules: []*Way{&row02755905a8cb, &rowa637d7eaef19, &row37526d31b26b, &rowc54a5856b126, &row5b172bb4b436, &row62813fc70fc5, &rowbead0b3a88ac, &row891c725995ae}, Judged: true}
-var rowce6f5ed99142 = Way{Rule: &row801dbeb7359e, Matcher: &rowb92fc1452d2f, Place: 1316}
-var row958e3bd6ea52 = Program{Rules: []*Way{&rowce6f5ed99142, &row04ffcb667835, &row935af84c523a}, Judged: true}
-var rowc95211122d07 = Way{Rule: &row801dbeb7359e, Matcher: &row78634105a8fc, Place: 1317}
-var rowc6964d8cf9d8 = Program{Rules: []*Way{&rowc95211122d07}, Judged: true}
-var row3f2ee6ee9f29 = Way{Rule: &rowb23b27bcebee, Matcher: &row78e0be44129b, Place: 528}
-var row9d08a5f8ac5b = Way{Rule: &row21f5b529b634, Matcher: &rowadf9792076eb, Place: 551}
-var row7babb385c1d7 = Program{Rules: []*Way{&row3f2ee6ee9f29, &row9d08a5f8ac5b}, Judged: true}
+var row65e4cd2c47c4 = Program{Options: &rowb7564490fa1d, Carries: []*Wrapper{&rowba49730c5c97}, Rules: []*Way{&row12544b1b3970, &row5efb38cf45d0, &row165a69f8d86d, &rowb7a0dc539b46, &row1e8f26bd0d3c, &row62813fc70fc5, &rowbead0b3a88ac, &row891c725995ae}, Judged: true}
+var rowf5e68cf75791 = Way{Rule: &row801dbeb7359e, Matcher: &rowb92fc1452d2f, Place: 1316, Letters: 524296}
+var row4a95ea4ee0db = Program{Rules: []*Way{&rowf5e68cf75791, &row04ffcb667835, &row935af84c523a}, Judged: true}
+var rowf3ff0984212f = Way{Rule: &row801dbeb7359e, Matcher: &row78634105a8fc, Place: 1317, Letters: 2097152}
+var row66413e350baa = Program{Rules: []*Way{&rowf3ff0984212f}, Judged: true}
+var rowfbd2988909b8 = Way{Rule: &rowb23b27bcebee, Matcher: &row78e0be44129b, Place: 528, Letters: 524300}
+var row569b1d805933 = Way{Rule: &row21f5b529b634, Matcher: &rowadf9792076eb, Place: 551, Letters: 4}
+var row4141404d5b22 = Program{Rules: []*Way{&rowfbd2988909b8, &row569b1d805933}, Judged: true}
 var rowbb6d33ea9fde = proof{Sub: []string{"gate"}, None: []string{"hook", "allow", "trust", "--once"}}
 var row807e4b90384a = proof{Sub: []string{"check", "verify", "doctor", "version", "rules", "explain"}}
 var rowba7e1dd9770d = Program{Proves: []*proof{&rowbb6d33ea9fde, &row807e4b90384a}}
@@ -18092,11 +17176,11 @@ var row0a805088f9b8 = Way{Rule: &rowf9770bd2588f, Matcher: &row6a43258e7533, Pla
 var rowd8126b66e2ec = Way{Rule: &row4eafb44808a2, Matcher: &row424352fbc7e7, Place: 2126}
 var row513c789d38f9 = Way{Rule: &row31397473ad7a, Matcher: &row5833c9fe2fbf, Place: 2131}
 var row3494b6bb025e = Program{Options: &rowbced8ab47c5b, Effects: []*effect{&row7ff6b8caff95, &row2037125a3de3}, Rules: []*Way{&row10b0b655cf27, &rowa32d01a6ad47, &row9b0c5a9f86de, &row0e48267ce2fe, &rowcd99c0984c75, &row0a805088f9b8, &row486b73e89369, &rowd8126b66e2ec, &row513c789d38f9, &rowbe355859ca05}, Judged: true}
-var rowc6a06f9c14cc = Program{Reads: []*Read{&row50cd2c08a92d}, Rules: []*Way{&row61d5cd087cd9}, Judged: true}
+var row8e35ebafe395 = Program{Reads: []*Read{&row50cd2c08a92d}, Rules: []*Way{&row6364e5df9c44}, Judged: true}
 var rowc969eca754a2 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowf47a79a1d34d, Place: 1415}
 var rowf042682b9a9a = Program{Rules: []*Way{&rowc969eca754a2}, Judged: true}
 var row4b62615e0898 = Way{Rule: &rowf8267cbf3edf, Matcher: &row4a2b8fb035f6, Place: 1980}
-var row07bbb1077845 = Program{Reads: []*Read{&row50cd2c08a92d}, Rules: []*Way{&row61d5cd087cd9, &row4b62615e0898}, Judged: true}
+var row9f050d06f794 = Program{Reads: []*Read{&row50cd2c08a92d}, Rules: []*Way{&row6364e5df9c44, &row4b62615e0898}, Judged: true}
 var rowcb2334466423 = Tool{Values: []string{"-F", "--file", "-O", "-I", "-E", "-H", "--format", "-C", "-D", "--directory", "-M", "-R"}}
 var rowb38b3b1d417a = effect{Any: []string{"-p", "-pdm", "-pd", "-pdv"}, Take: []string{"last"}, As: []string{">"}}
 var rowe2ae394048ad = Way{Rule: &row6fa57ce96822, Matcher: &row011f35119c05, Place: 172}
@@ -18109,9 +17193,9 @@ var rowa89dcbdcbaad = Way{Rule: &row11dd81da258a, Matcher: &row9912249c78a0, Pla
 var rowdca98a8f87f7 = Program{Options: &rowad3e66eff496, Carries: []*Wrapper{&row10972c8e3d05}, Effects: []*effect{&row2b184d032d30}, Rules: []*Way{&row2c41fe8d6a80, &rowa89dcbdcbaad}, Judged: true}
 var row6ddb2b56028d = Wrapper{Sub: []string{"db/query"}, Lang: "sql", Script: true}
 var row339be25cd4a4 = Program{Carries: []*Wrapper{&row6ddb2b56028d}}
-var rowbc5763e1e519 = Way{Rule: &rowf1df73f96e6e, Matcher: &row4141727fada7, Place: 811}
-var row5e43c52a818c = Way{Rule: &row4216ebf5a0c8, Matcher: &row63c68b02d117, Place: 1425}
-var rowf0a0d05c944d = Program{Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&rowbc5763e1e519, &row5e43c52a818c, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad}, Judged: true}
+var row27fd4d0c665f = Way{Rule: &rowf1df73f96e6e, Matcher: &row4141727fada7, Place: 811, Letters: 16}
+var row01a8a0a1650a = Way{Rule: &row4216ebf5a0c8, Matcher: &row63c68b02d117, Place: 1425, Letters: 65536}
+var row841c2d06a1bf = Program{Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&row27fd4d0c665f, &row01a8a0a1650a, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6}, Judged: true}
 var row3300a8603426 = Program{Carries: []*Wrapper{&rowd965afd0d014}}
 var rowbe626f90b978 = Tool{Values: []string{"-h", "--host", "-p", "--port", "-U", "--username"}}
 var rowb183228a64a3 = Program{Options: &rowbe626f90b978}
@@ -18124,8 +17208,8 @@ var row197c77d5ed48 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 }, Slots: []uint16{0, 2, 3, 0, 1, 0, 0, 0}}}
 var row7f21517d69c6 = Wrapper{Sub: []string{"exec"}, Skip: 1, Argv: true, Remote: true, Gone: true, Beside: true}
 var rowc6b13921b42b = Wrapper{Sub: []string{"tasks exec", "task exec", "t exec"}, Skip: 1, Argv: true, Remote: true, Gone: true, Beside: true}
-var row73ff82378a6d = Way{Rule: &rowf1df73f96e6e, Matcher: &row9180ccdbc137, Place: 817}
-var rowf7a687902078 = Program{Options: &row197c77d5ed48, Carries: []*Wrapper{&row7f21517d69c6, &rowc6b13921b42b}, Rules: []*Way{&row73ff82378a6d}, Judged: true}
+var row4aa920d20304 = Way{Rule: &rowf1df73f96e6e, Matcher: &row9180ccdbc137, Place: 817, Letters: 262144}
+var rowfb0c953068ac = Program{Options: &row197c77d5ed48, Carries: []*Wrapper{&row7f21517d69c6, &rowc6b13921b42b}, Rules: []*Way{&row4aa920d20304}, Judged: true}
 var rowb9e292d75fca = Tool{Values: []string{"--text", "--code", "--relay", "--pass", "--relay-url", "--transit-helper"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "send", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}}
@@ -18144,9 +17228,9 @@ var row99105366ebdf = Wrapper{Argv: true, Assigns: true}
 var rowb499fabe430c = Program{Carries: []*Wrapper{&row99105366ebdf}}
 var rowc58206f112a3 = effect{Any: []string{"-i", "--inplace", "--in-place", "-L", "--set", "--del"}, Take: []string{"operands"}, As: []string{">"}}
 var row0faed8db3b93 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowc58206f112a3}}
-var rowe9deb16d5338 = Way{Rule: &rowdca336296e24, Matcher: &rowf8b035262b57, Place: 110}
+var rowcc0187e22e1a = Way{Rule: &rowdca336296e24, Matcher: &rowf8b035262b57, Place: 110, Letters: 266272}
 var row14056c9b7279 = Way{Rule: &row6e5e38507e6e, Matcher: &rowfde1eae7b9d4, Place: 1721}
-var row88b30e7daba8 = Program{Rules: []*Way{&rowe9deb16d5338, &row14056c9b7279}, Judged: true}
+var rowa759d165a6e2 = Program{Rules: []*Way{&rowcc0187e22e1a, &row14056c9b7279}, Judged: true}
 var row1cf61f7a49f0 = Tool{Values: []string{"-C", "--directory"}}
 var row7873c714f382 = Wrapper{Sub: []string{"run"}, Lang: "crystal", File: true}
 var rowfb6e95c44f57 = Wrapper{Sub: []string{"eval"}, Lang: "crystal", Script: true}
@@ -18159,16 +17243,16 @@ var rowb85ed338175e = Wrapper{Lang: "csharp", Options: []string{"-e", "-E", "-c"
 var row15997b0a7cda = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&rowb85ed338175e}, Reads: []*Read{&row93d171325543}}
 var rowc75fab76f6f2 = Tool{Values: []string{"-b", "--bytes", "-C", "--line-bytes", "-l", "--lines", "-n", "--number", "-a", "--suffix-length", "-t", "--separator", "-f", "--prefix", "--additional-suffix"}}
 var rowb1c2592f53ac = Program{Options: &rowc75fab76f6f2}
-var row4b2f66e44d3f = Way{Rule: &row42b05897ae32, Matcher: &row820d0c909498, Place: 2133}
-var rowd5aac483fbea = Way{Rule: &row42b05897ae32, Matcher: &row36712d356b52, Place: 2145}
-var row5f10e0695337 = Program{Rules: []*Way{&row4b2f66e44d3f, &rowd5aac483fbea}, Judged: true}
+var row570ee8db54a9 = Way{Rule: &row42b05897ae32, Matcher: &row820d0c909498, Place: 2133, Letters: 16}
+var row8b43615bf175 = Way{Rule: &row42b05897ae32, Matcher: &row36712d356b52, Place: 2145, Letters: 42}
+var row65ecdd7eaccb = Program{Rules: []*Way{&row570ee8db54a9, &row8b43615bf175}, Judged: true}
 var rowe32721406bce = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row4c29e0204f6f}}
 var row6fa7ef8932da = Program{Rules: []*Way{&rowade4fdae61a9}, Judged: true}
 var row262125fc859e = proof{}
 var row96f4554eb133 = Program{Reads: []*Read{&row0804492bcbfd}, Proves: []*proof{&row262125fc859e}}
 var row14552fc4360a = Tool{Values: []string{"-n", "--namespace", "-a", "--address", "--mount", "--env", "--rootfs"}}
-var row6d32d052b140 = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowa84bc4a5519f, Place: 786}
-var row714d4d37c6eb = Program{Options: &row14552fc4360a, Carries: []*Wrapper{&row7f21517d69c6, &rowc6b13921b42b}, Rules: []*Way{&row3e7bd6ae1e0a, &row6d32d052b140}, Judged: true}
+var row413a03ee7e39 = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowa84bc4a5519f, Place: 786, Letters: 262144}
+var row1a17ec4629b3 = Program{Options: &row14552fc4360a, Carries: []*Wrapper{&row7f21517d69c6, &rowc6b13921b42b}, Rules: []*Way{&row8e8103975b7e, &row413a03ee7e39}, Judged: true}
 var row745f778cb050 = Read{Files: []string{"features/*.rb", "features/support/*.rb", "step_definitions/*.rb", "env.rb"}, Lang: "ruby"}
 var rowfeace404d01e = Program{Reads: []*Read{&row745f778cb050}}
 var row7e13a84bab34 = Way{Rule: &rowbe547581dbbf, Matcher: &rowe92f8aeeb07e, Place: 539}
@@ -18252,17 +17336,17 @@ var row0588464dbf87 = Wrapper{Lang: "dart", Options: []string{"-e", "-E", "-c", 
 var row333cd1cc72ca = Wrapper{Sub: []string{"run"}, Lang: "dart", File: true}
 var row715731ff2711 = Read{Files: []string{"*.dart"}, Lang: "dart", Named: true}
 var rowf6f632071ca2 = Read{Sub: []string{"test", "run"}, Files: []string{"*_test.dart", "bin/*.dart", "lib/main.dart", "build.dart"}, Lang: "dart"}
-var rowf69230888930 = Way{Rule: &row4216ebf5a0c8, Matcher: &roweb5b3a7a7d51, Place: 1394}
-var row627d48ab7329 = Program{Options: &row0bad69f8323c, Carries: []*Wrapper{&row0588464dbf87, &row333cd1cc72ca}, Reads: []*Read{&row715731ff2711, &rowf6f632071ca2}, Rules: []*Way{&rowf69230888930}, Judged: true}
+var rowffb65cf0d4a3 = Way{Rule: &row4216ebf5a0c8, Matcher: &roweb5b3a7a7d51, Place: 1394, Letters: 65536}
+var rowbb12849e8651 = Program{Options: &row0bad69f8323c, Carries: []*Wrapper{&row0588464dbf87, &row333cd1cc72ca}, Reads: []*Read{&row715731ff2711, &rowf6f632071ca2}, Rules: []*Way{&rowffb65cf0d4a3}, Judged: true}
 var row8322df3ae660 = Read{Files: []string{"default.nix", "shell.nix", "flake.nix", "configuration.nix", "home.nix"}, Lang: "settings"}
 var rowad46ab167723 = Program{Reads: []*Read{&row8322df3ae660}}
 var rowbcec3c586483 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row4c29e0204f6f, &rowc58206f112a3}}
 var row36425ba1a3b3 = Tool{Values: []string{"--json", "-p", "--profile", "-t", "--target"}}
 var row59cab528c5cb = Wrapper{Sub: []string{"sql"}, Lang: "sql", Join: true}
 var rowcb46846b015c = Wrapper{Sub: []string{"api"}, Lang: "body", Options: []string{"--json"}}
-var row64e6b11cb949 = Way{Rule: &row801dbeb7359e, Matcher: &row6a901b0a560f, Place: 1321}
-var row28dba45f63c5 = Way{Rule: &rowd35d8ddb234a, Matcher: &rowfe7f4f2cc57e, Place: 1546}
-var rowdd5a8fb72de4 = Program{Options: &row36425ba1a3b3, Carries: []*Wrapper{&row59cab528c5cb, &rowcb46846b015c}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row64e6b11cb949, &row28dba45f63c5}, Judged: true}
+var rowb75fa037aa66 = Way{Rule: &row801dbeb7359e, Matcher: &row6a901b0a560f, Place: 1321, Letters: 64}
+var rowb72adb35eaea = Way{Rule: &rowd35d8ddb234a, Matcher: &rowfe7f4f2cc57e, Place: 1546, Letters: 18}
+var rowf1fba58bda2e = Program{Options: &row36425ba1a3b3, Carries: []*Wrapper{&row59cab528c5cb, &rowcb46846b015c}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &rowb75fa037aa66, &rowb72adb35eaea}, Judged: true}
 var row83762a96fe27 = Tool{Values: []string{"-e", "-f"}}
 var row42143444a670 = Program{Options: &row83762a96fe27, Carries: []*Wrapper{&row033e36ec0b3f}}
 var row6a12d3580ad7 = Tool{Values: []string{"-f", "--file"}, Made: true}
@@ -18290,8 +17374,8 @@ var row8a9a047a5129 = Program{Options: &row4237b92bcedd, Carries: []*Wrapper{&ro
 var row6f89cfa92bec = Way{Rule: &row1db00726dccb, Matcher: &rowbd2a4602f501, Place: 73}
 var row227f6456abee = Program{Rules: []*Way{&row6f89cfa92bec}, Judged: true}
 var rowd8939d022434 = Program{Reads: []*Read{&row0bbcbae1c9f1}, Rules: []*Way{&row95e46c9390de}, Judged: true}
-var row2a3b8ccc4f1b = Way{Rule: &row94f46d91e0f7, Matcher: &rowa25d5b2d173f, Place: 41}
-var rowbd6be90df4cf = Program{Rules: []*Way{&row2a3b8ccc4f1b}, Judged: true}
+var rowf818387448a5 = Way{Rule: &row94f46d91e0f7, Matcher: &rowa25d5b2d173f, Place: 41, Letters: 262144}
+var row29937f4147c0 = Program{Rules: []*Way{&rowf818387448a5}, Judged: true}
 var row3016c82563b0 = Way{Rule: &row366716a75175, Matcher: &rowee7c65950336, Place: 149}
 var rowf92458ec7136 = Program{Options: &rowb9680c9eb52b, Rules: []*Way{&row10b0b655cf27, &row3016c82563b0, &row83e83cde099e, &row1afbc545aaf9, &rowbe355859ca05}, Judged: true}
 var rowf3465f8d0daa = Program{Carries: []*Wrapper{&row5489fa08497c}}
@@ -18301,17 +17385,17 @@ var rowf507e77579a6 = Way{Rule: &row1db00726dccb, Matcher: &row3df4d63c6458, Pla
 var row03b29ec855b0 = Program{Rules: []*Way{&rowf507e77579a6}, Judged: true}
 var row7954d166d9d5 = Read{Files: []string{"debian/rules"}, Lang: "make"}
 var row36be5280cc1a = Program{Reads: []*Read{&row7954d166d9d5}}
-var row17f266bea36e = Way{Rule: &row713cb17bfa92, Matcher: &row1ccbec559f59, Place: 1243}
-var row39f4e850d5b5 = Program{Options: &row5180aa45b6a9, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row17f266bea36e}, Judged: true}
+var row7a19f02bfead = Way{Rule: &row713cb17bfa92, Matcher: &row1ccbec559f59, Place: 1243, Letters: 786560}
+var row44c16c0b447d = Program{Options: &row5180aa45b6a9, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row7a19f02bfead}, Judged: true}
 var row19e5eda68d42 = Way{Rule: &row3c20bf39fa17, Matcher: &row8db7abd744f6, Place: 1656}
 var row947415d42e5a = Way{Rule: &row3c20bf39fa17, Matcher: &rowd3e453e6abbd, Place: 1671}
 var rowbbfd3017a246 = Way{Rule: &row12b7f9d142a0, Matcher: &row575a2ab50b46, Place: 1677}
 var row18f9fd553211 = Program{Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row19e5eda68d42, &row947415d42e5a, &rowbbfd3017a246}, Judged: true}
 var rowe24b64ccde3a = proof{Sub: []string{"read", "domains", "find"}}
-var rowee5361784f41 = Way{Rule: &row94f46d91e0f7, Matcher: &row1b11ebf80474, Place: 40}
-var row8326fc394567 = Way{Rule: &rowf9770bd2588f, Matcher: &row27eff4da16f2, Place: 1894}
-var rowe73ab10a7be3 = Way{Rule: &row42b05897ae32, Matcher: &rowa50289963be9, Place: 2152}
-var rowbb94f3b08cab = Program{Proves: []*proof{&rowe24b64ccde3a}, Rules: []*Way{&rowee5361784f41, &row8326fc394567, &rowe73ab10a7be3}, Judged: true}
+var row91097759d889 = Way{Rule: &row94f46d91e0f7, Matcher: &row1b11ebf80474, Place: 40, Letters: 16}
+var rowbed066da9de2 = Way{Rule: &rowf9770bd2588f, Matcher: &row27eff4da16f2, Place: 1894, Letters: 8388608}
+var row1f3bd2c9a481 = Way{Rule: &row42b05897ae32, Matcher: &rowa50289963be9, Place: 2152, Letters: 8388608}
+var row689654685e40 = Program{Proves: []*proof{&rowe24b64ccde3a}, Rules: []*Way{&row91097759d889, &rowbed066da9de2, &row1f3bd2c9a481}, Judged: true}
 var row6317ea13931a = Tool{Values: []string{"--command"}}
 var rowb20790a09f85 = Program{Options: &row6317ea13931a, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5}, Rules: []*Way{&row1a5d84b9dd55}, Judged: true}
 var rowecc55076f31c = effect{Take: []string{"operands"}, As: []string{"rm", "-rf"}}
@@ -18321,11 +17405,11 @@ var rowab168bf3a178 = Wrapper{Sub: []string{"eval"}, Lang: "node", Script: true}
 var row5c36a3a0a8a0 = Read{Sub: []string{"task"}, Files: []string{"deno.json", "deno.jsonc"}, Lang: "scripts"}
 var rowfa11f43c564b = Way{Rule: &row4ab596d6ffd1, Matcher: &row18bb67e236b6, Place: 1827}
 var row43fdf2840a98 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowc499759ba06d, Place: 2000}
-var row13ab747501bf = Way{Rule: &rowf7292d82d51a, Matcher: &rowabc2bee7748d, Place: 2027}
-var row66e7b438f573 = Program{Options: &rowb9680c9eb52b, Carries: []*Wrapper{&rowab168bf3a178, &row40e7b97c659f}, Reads: []*Read{&row5c36a3a0a8a0, &row152d5bf0cb77}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&row4566924ff5f5, &row3a96d6876ee1, &row374c45b17b3f, &row7f7568ef0d31, &row31dd5e7681b3, &row94d0c7543f96, &rowb973f1fe5838, &rowfa11f43c564b, &row7501ef3044e3, &row61d5cd087cd9, &row43fdf2840a98, &row13ab747501bf, &row4d6ff8f9bb41, &rowad91125a9d3d, &row85a565bbb6c6}, Judged: true}
+var row5c2581c2e550 = Way{Rule: &rowf7292d82d51a, Matcher: &rowabc2bee7748d, Place: 2027, Letters: 262144}
+var row0507adc18191 = Program{Options: &rowb9680c9eb52b, Carries: []*Wrapper{&rowab168bf3a178, &row40e7b97c659f}, Reads: []*Read{&row5c36a3a0a8a0, &row152d5bf0cb77}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&rowbb8ff94c50bc, &row3a96d6876ee1, &row374c45b17b3f, &row7f7568ef0d31, &row31dd5e7681b3, &row94d0c7543f96, &rowb973f1fe5838, &rowfa11f43c564b, &row7501ef3044e3, &row6364e5df9c44, &row43fdf2840a98, &row5c2581c2e550, &row4d6ff8f9bb41, &rowad91125a9d3d, &row85a565bbb6c6}, Judged: true}
 var row46eb5532571b = Wrapper{Sub: []string{"run"}, Lang: "shell", Script: true, Remote: true, Gone: true, Beside: true}
-var rowd077f9ac5594 = Way{Rule: &rowa0e498ae638c, Matcher: &row8df49bf6ddde, Place: 1437}
-var rowfff753ce94fe = Program{Carries: []*Wrapper{&row46eb5532571b}, Reads: []*Read{&row84dcaa28ebe4}, Rules: []*Way{&rowd077f9ac5594}, Judged: true}
+var rowe06162422aa0 = Way{Rule: &rowa0e498ae638c, Matcher: &row8df49bf6ddde, Place: 1437, Letters: 16}
+var row319e47417b38 = Program{Carries: []*Wrapper{&row46eb5532571b}, Reads: []*Read{&row84dcaa28ebe4}, Rules: []*Way{&rowe06162422aa0}, Judged: true}
 var rowf50be95cf9da = Read{Files: []string{"knip.ts", "knip.js"}, Lang: "node"}
 var row2177c564616c = Program{Reads: []*Read{&rowf50be95cf9da}}
 var rowac68604e2e5e = Way{Rule: &row5ed98c41cf09, Matcher: &rowbe7235a1a8da, Place: 1540}
@@ -18342,8 +17426,8 @@ var row576f4783102e = Read{Files: []string{"devenv.nix", "devenv.yaml"}, Lang: "
 var row27ce4b8e3126 = Program{Reads: []*Read{&row576f4783102e}}
 var rowfd7a702508db = Read{Files: []string{"devspace.yaml"}, Lang: "settings"}
 var row8e3dccddbdbc = Program{Reads: []*Read{&rowfd7a702508db}, Rules: []*Way{&row97b2c68f7013}, Judged: true}
-var row9a3f3c4ebc5a = Way{Rule: &row93c0ff0cf80a, Matcher: &rowd1f17ec2c2dd, Place: 2347}
-var row655415169652 = Program{Rules: []*Way{&row9a3f3c4ebc5a}, Judged: true}
+var row71be18dc98a2 = Way{Rule: &row93c0ff0cf80a, Matcher: &rowd1f17ec2c2dd, Place: 2347, Letters: 256}
+var row651508a5c0a5 = Program{Rules: []*Way{&row71be18dc98a2}, Judged: true}
 var row0380f73e82b9 = Tool{Values: []string{"--network", "--network-config", "-n", "--amount", "--memo", "--identity", "--source", "--source-account", "--signer", "--account", "--profile", "--rpc-url", "--url", "--nodeUrl", "--accountId"}}
 var row032b32b6abc5 = Client{Sub: []string{"ledger transfer", "cycles transfer"}, Live: []string{"--network", "--ic"}, Rule: "transfer", Amount: "--amount", Asset: "tokens"}
 var rowd12a0685001b = Client{Sub: []string{"ledger top-up", "ledger create-canister", "cycles top-up", "wallet send", "canister deposit-cycles", "canister call"}, None: []string{"--query"}, Live: []string{"--network", "--ic"}, Rule: "wallet.transfer"}
@@ -18357,10 +17441,10 @@ var row938fc9ba8316 = Program{Reads: []*Read{&rowe3ede6bbb44d}}
 var row3a71ae51a825 = Tool{Values: []string{"--textbox"}, Made: true}
 var rowe7ff57704cd1 = effect{Any: []string{"--textbox"}, Take: []string{"--textbox"}, As: []string{"cat"}}
 var row94510d5f7f24 = Program{Options: &row3a71ae51a825, Effects: []*effect{&rowe7ff57704cd1}}
-var row7fba7907b1ce = Way{Rule: &rowb0326f1de202, Matcher: &row6552bf4aa5ae, Place: 637}
-var row833037fbc314 = Way{Rule: &rowd535f41f3f72, Matcher: &rowde13aae6834c, Place: 683}
-var row4b7442fcc052 = Way{Rule: &row6030f503510c, Matcher: &rowfa666304ddaa, Place: 701}
-var row68b3e3d68fe4 = Program{Rules: []*Way{&row7fba7907b1ce, &row833037fbc314, &row4b7442fcc052}, Judged: true}
+var row00430c17680e = Way{Rule: &rowb0326f1de202, Matcher: &row6552bf4aa5ae, Place: 637, Letters: 16}
+var row5033a069b002 = Way{Rule: &rowd535f41f3f72, Matcher: &rowde13aae6834c, Place: 683, Letters: 8192}
+var row91e6f28df39b = Way{Rule: &row6030f503510c, Matcher: &rowfa666304ddaa, Place: 701, Letters: 8192}
+var row5cc262e211e6 = Program{Rules: []*Way{&row00430c17680e, &row5033a069b002, &row91e6f28df39b}, Judged: true}
 var row159eb76c084b = Tool{Values: []string{"-t", "-p", "-q", "-c", "-x_", "-f", "-k", "-y", "-iL"}}
 var row581062803a08 = effect{Take: []string{"-f", "-iL"}, As: []string{"cat"}}
 var row0a29ca0c325b = Way{Rule: &row946a4fb0d8b3, Matcher: &row7ce5fbbdf376, Place: 1738}
@@ -18371,9 +17455,9 @@ var rowa1b0502e43db = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Reads: []*R
 var rowb4efc0fc92af = Way{Rule: &rowd7634e280a5b, Matcher: &rowa498145089c7, Place: 321}
 var row03bdaa1a9fbc = Program{Rules: []*Way{&rowb4efc0fc92af}, Judged: true}
 var rowa738cb95a80b = proof{Sub: []string{"list", "info", "activity", "apfs list"}}
-var rowb6651c9b63e9 = Way{Rule: &row14b7683aa553, Matcher: &rowc59ef39cd259, Place: 85}
-var row5fca4524c990 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowea48d756a2d6, Place: 145}
-var row6d80819a0846 = Program{Proves: []*proof{&rowa738cb95a80b}, Rules: []*Way{&rowb6651c9b63e9, &row5fca4524c990}, Judged: true}
+var row1a7cbdcd30b8 = Way{Rule: &row14b7683aa553, Matcher: &rowc59ef39cd259, Place: 85, Letters: 67960866}
+var rowcaec49588f8f = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowea48d756a2d6, Place: 145, Letters: 2}
+var row3cddcf59382e = Program{Proves: []*proof{&rowa738cb95a80b}, Rules: []*Way{&row1a7cbdcd30b8, &rowcaec49588f8f}, Judged: true}
 var rowef03f07ae99f = Tool{Values: []string{"-i", "-f", "-I", "-s", "-C", "-e"}}
 var row808897ecefc7 = Wrapper{Lang: "sql", Options: []string{"-s", "-C", "-e"}, Stdin: true}
 var rowa485233a79b0 = Program{Options: &rowef03f07ae99f, Carries: []*Wrapper{&rowda9ce449a747, &row808897ecefc7}}
@@ -18387,13 +17471,13 @@ var row48db36ec4bbb = Read{Files: []string{"*.d", "dub.json", "source/*.d"}, Lan
 var rowd09746ff6358 = Program{Reads: []*Read{&row48db36ec4bbb}}
 var row2d134a59e57a = proof{None: []string{"-C", "--clear", "-c", "--read-clear", "-D", "-E", "-n"}}
 var rowa8629f40cc26 = Program{Proves: []*proof{&row2d134a59e57a}}
-var row0e192aff0ef0 = Way{Rule: &rowdb8acac25903, Matcher: &rowf75da1c6b9b5, Place: 101}
-var row7ca74d4088ca = Program{Rules: []*Way{&row0e192aff0ef0}, Judged: true}
+var row34d29703a77f = Way{Rule: &rowdb8acac25903, Matcher: &rowf75da1c6b9b5, Place: 101, Letters: 8650752}
+var rowc76cb7324da0 = Program{Rules: []*Way{&row34d29703a77f}, Judged: true}
 var row6b97956d46df = Way{Rule: &rowf8267cbf3edf, Matcher: &rowea9330927ea0, Place: 1949}
 var row33e3ee7103e2 = Way{Rule: &rowf8267cbf3edf, Matcher: &row61dd347159df, Place: 1950}
-var rowc353a664b500 = Program{Proves: []*proof{&rowde0061286aa6}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row7cfdcaf09745, &row6b97956d46df, &row33e3ee7103e2, &rowa3b878765788, &row688d6b900348, &row1480a793b04b, &row69ba38982fb4}, Judged: true}
-var rowb221e6f4787a = Way{Rule: &rowa2e1a66373d5, Matcher: &row116be9413a95, Place: 1140}
-var rowc292b0cf3ad2 = Program{Rules: []*Way{&rowb221e6f4787a}, Judged: true}
+var rowd54a515a67f4 = Program{Proves: []*proof{&rowde0061286aa6}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row7cfdcaf09745, &row6b97956d46df, &row33e3ee7103e2, &row67e69d40c2b7, &row50321f8152cd, &row1480a793b04b, &row69ba38982fb4}, Judged: true}
+var rowae801aa6012f = Way{Rule: &rowa2e1a66373d5, Matcher: &row116be9413a95, Place: 1140, Letters: 65536}
+var rowcb4e1cf7375a = Program{Rules: []*Way{&rowae801aa6012f}, Judged: true}
 var row1a2fc4131b20 = Tool{Values: []string{"-u", "--user", "-g", "--group", "-h", "--host", "-p", "--prompt", "-C", "--close-from", "-r", "--role", "-t", "--type", "-T", "--command-timeout", "-U", "--other-user", "-D", "--chdir", "-R", "--chroot"}, First: true}
 var row476356a043ed = Wrapper{Argv: true, Assigns: true, Root: true, Unless: []string{"-l", "-v", "-K", "-V", "-e", "--edit", "--list", "--validate"}}
 var rowb4e3b0e3cf09 = Way{Rule: &row3b39759dfc49, Matcher: &rowdf3a3fc7372c, Place: 2050}
@@ -18449,69 +17533,69 @@ var row379dfb0ab946 = Read{Sub: []string{"compose build", "compose up", "build",
 var row7fe16a7591f2 = Read{Files: []string{"docker-compose*.y*ml", "compose*.y*ml"}, Lang: "compose", Unless: []string{"config", "ps", "logs", "images", "top", "down", "stop", "pull", "convert", "ls", "-f", "--file", "build"}}
 var row6e3ea5ea44b9 = proof{Sub: []string{"ps", "images", "logs", "inspect", "stats", "top", "version", "info", "history", "port", "diff", "events", "search", "image ls", "image inspect", "image history", "container ls", "container inspect", "container logs", "container top", "volume ls", "volume inspect", "network ls", "network inspect", "system df", "system info", "context ls", "context show", "context inspect", "compose ps", "compose logs", "compose config", "compose images", "compose top", "compose ls", "compose version", "manifest inspect", "buildx ls", "buildx inspect", "node ls", "service ls", "service ps", "service logs", "stack ls", "stack ps", "stack services", "scout", "plugin ls"}}
 var rowb04084391316 = proof{Sub: []string{"compose *"}, Any: []string{"--dry-run"}}
-var rowbf1cc5397479 = Way{Rule: &rowb58807fe23af, Matcher: &row991544e64395, Place: 766}
-var rowfe5c9f68ef91 = Way{Rule: &rowb58807fe23af, Matcher: &row85aecc1e6cb6, Place: 768}
-var row73b6e1544cdd = Way{Rule: &rowb58807fe23af, Matcher: &rowba075c937d88, Place: 769}
-var rowda070545efff = Way{Rule: &row27fba8df6508, Matcher: &row39eb609a48f9, Place: 773}
-var row03004da41d93 = Way{Rule: &row27fba8df6508, Matcher: &row297f53dd3647, Place: 775}
-var row0c42f80fb63b = Way{Rule: &row27fba8df6508, Matcher: &row783bd8b84457, Place: 776}
-var row0b1e6f27346c = Way{Rule: &row27fba8df6508, Matcher: &row96644eea7859, Place: 778}
-var row877b30014a6d = Way{Rule: &rowe9a17b1df4d6, Matcher: &roweac89bb9ed9b, Place: 779}
-var row87cb6449d45a = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowb8c55d269a8f, Place: 781}
-var row13eadfc9c260 = Way{Rule: &rowe9a17b1df4d6, Matcher: &row1acf19ef0fd2, Place: 782}
-var row9add8bd0f79d = Way{Rule: &rowe9a17b1df4d6, Matcher: &row5a8528411012, Place: 783}
-var rowf5bd9a195529 = Way{Rule: &rowe9a17b1df4d6, Matcher: &row775d1891009e, Place: 787}
+var row0ec0d6b1383b = Way{Rule: &rowb58807fe23af, Matcher: &row991544e64395, Place: 766, Letters: 262152}
+var rowa3693f7f44e4 = Way{Rule: &rowb58807fe23af, Matcher: &row85aecc1e6cb6, Place: 768, Letters: 524288}
+var rowa6d683319c8f = Way{Rule: &rowb58807fe23af, Matcher: &rowba075c937d88, Place: 769, Letters: 8}
+var rowbb029d44fa02 = Way{Rule: &row27fba8df6508, Matcher: &row39eb609a48f9, Place: 773, Letters: 262152}
+var row49156c6192cd = Way{Rule: &row27fba8df6508, Matcher: &row297f53dd3647, Place: 775, Letters: 524288}
+var rowc64d5d1bb617 = Way{Rule: &row27fba8df6508, Matcher: &row783bd8b84457, Place: 776, Letters: 262152}
+var rowf729f05e1a60 = Way{Rule: &row27fba8df6508, Matcher: &row96644eea7859, Place: 778, Letters: 8}
+var rowac9d766c6d14 = Way{Rule: &rowe9a17b1df4d6, Matcher: &roweac89bb9ed9b, Place: 779, Letters: 262184}
+var row66dd9cd6d9b0 = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowb8c55d269a8f, Place: 781, Letters: 786440}
+var row2f5555455381 = Way{Rule: &rowe9a17b1df4d6, Matcher: &row1acf19ef0fd2, Place: 782, Letters: 65536}
+var row026ce2291558 = Way{Rule: &rowe9a17b1df4d6, Matcher: &row5a8528411012, Place: 783, Letters: 4}
+var row5ec4cc198ffc = Way{Rule: &rowe9a17b1df4d6, Matcher: &row775d1891009e, Place: 787, Letters: 8}
 var rowea608fd57d1d = Way{Rule: &rowdb03b5b5ecca, Matcher: &row98e2345572de, Place: 789}
-var row9eb666b5e06a = Way{Rule: &rowdb03b5b5ecca, Matcher: &rowc776d63be06e, Place: 790}
-var row1350cb2ec4a1 = Way{Rule: &rowe2bbf75562ee, Matcher: &rowc16b5bdd8eee, Place: 791}
-var row1731f1251540 = Way{Rule: &row9f674bae3f48, Matcher: &rowa60e25b0dc6b, Place: 792}
-var rowde93530f9819 = Way{Rule: &row9f674bae3f48, Matcher: &rowd147cf594b78, Place: 793}
-var row39de2b74303f = Way{Rule: &row176c220068dd, Matcher: &row300b7fa00d75, Place: 795}
-var row2aba4fea3751 = Way{Rule: &row33f931e162e3, Matcher: &row15143254e1a7, Place: 797}
-var rowaf43306eac7f = Way{Rule: &rowe828beb4dcdb, Matcher: &row2983d7921aa8, Place: 798}
-var row70fe4670b140 = Way{Rule: &rowe828beb4dcdb, Matcher: &row280ab8181d4d, Place: 799}
-var rowce11d68dcf29 = Way{Rule: &rowe828beb4dcdb, Matcher: &row847617636e7b, Place: 800}
-var row8eb3a22738d0 = Way{Rule: &row3e444db9112e, Matcher: &rowd3b9f23674c1, Place: 801}
-var row19d6352e9dba = Way{Rule: &row3e444db9112e, Matcher: &rowa469f618081b, Place: 802}
-var row5c75644ab8c4 = Way{Rule: &row3e444db9112e, Matcher: &row223f5d12bcfb, Place: 803}
-var rowccdf5d206231 = Way{Rule: &row4271aefea56b, Matcher: &row13f9b06021e1, Place: 805}
-var row3bbe94ec0ceb = Way{Rule: &row4271aefea56b, Matcher: &rowee8371a334d1, Place: 806}
-var row2cac3fbf6323 = Way{Rule: &rowcea4e0b09e38, Matcher: &row78167934eee9, Place: 809}
-var row4679e03de6c3 = Way{Rule: &row43880c8e8d51, Matcher: &row99a99ff493f6, Place: 810}
-var row2de46b7033b1 = Way{Rule: &row713cb17bfa92, Matcher: &row5b5fd77a7297, Place: 1264}
-var rowffe47b6909cf = Way{Rule: &rowbbf5c15c3107, Matcher: &rowb3da9c74ea03, Place: 1464}
-var row018fab158d4b = Way{Rule: &row23695f5caab6, Matcher: &row82b6fe4ff52d, Place: 1469}
-var rowae9ea0e81506 = Way{Rule: &row7ea792563277, Matcher: &row2b5de99c9ee5, Place: 1496}
-var rowfa6f3abe82bd = Way{Rule: &rowe97bc97b4cf9, Matcher: &row724825035352, Place: 1503}
-var row0896795a7d8d = Way{Rule: &rowe97bc97b4cf9, Matcher: &rowf5b1ae71c8b7, Place: 1504}
-var rowecafa19fc365 = Way{Rule: &row604b073e3e53, Matcher: &row286f27dfbb2e, Place: 1695}
-var row8ffcf5d0f28d = Way{Rule: &row4ab596d6ffd1, Matcher: &row5d3c1d464ae1, Place: 1824}
+var row8560fecf4c76 = Way{Rule: &rowdb03b5b5ecca, Matcher: &rowc776d63be06e, Place: 790, Letters: 8}
+var row5f7701c87943 = Way{Rule: &rowe2bbf75562ee, Matcher: &rowc16b5bdd8eee, Place: 791, Letters: 4194304}
+var row00360d26722d = Way{Rule: &row9f674bae3f48, Matcher: &rowa60e25b0dc6b, Place: 792, Letters: 4194304}
+var row491f255022de = Way{Rule: &row9f674bae3f48, Matcher: &rowd147cf594b78, Place: 793, Letters: 524288}
+var rowec806b4528bb = Way{Rule: &row176c220068dd, Matcher: &row300b7fa00d75, Place: 795, Letters: 8}
+var rowf62841c59a93 = Way{Rule: &row33f931e162e3, Matcher: &row15143254e1a7, Place: 797, Letters: 541196}
+var row1cbb5796aea6 = Way{Rule: &rowe828beb4dcdb, Matcher: &row2983d7921aa8, Place: 798, Letters: 524288}
+var row6a9aaa76f665 = Way{Rule: &rowe828beb4dcdb, Matcher: &row280ab8181d4d, Place: 799, Letters: 524288}
+var rowadd240e240ed = Way{Rule: &rowe828beb4dcdb, Matcher: &row847617636e7b, Place: 800, Letters: 16384}
+var row755a6eee11e1 = Way{Rule: &row3e444db9112e, Matcher: &rowd3b9f23674c1, Place: 801, Letters: 262152}
+var row0f839a129831 = Way{Rule: &row3e444db9112e, Matcher: &rowa469f618081b, Place: 802, Letters: 65536}
+var row134d1c103d1c = Way{Rule: &row3e444db9112e, Matcher: &row223f5d12bcfb, Place: 803, Letters: 262152}
+var rowe8436b96672d = Way{Rule: &row4271aefea56b, Matcher: &row13f9b06021e1, Place: 805, Letters: 804872}
+var rowcf00899eb571 = Way{Rule: &row4271aefea56b, Matcher: &rowee8371a334d1, Place: 806, Letters: 262152}
+var row9765ef98b7fc = Way{Rule: &rowcea4e0b09e38, Matcher: &row78167934eee9, Place: 809, Letters: 262656}
+var rowbc58b28886a6 = Way{Rule: &row43880c8e8d51, Matcher: &row99a99ff493f6, Place: 810, Letters: 74248}
+var rowf1d700adc99f = Way{Rule: &row713cb17bfa92, Matcher: &row5b5fd77a7297, Place: 1264, Letters: 524296}
+var rowce6415b377e9 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowb3da9c74ea03, Place: 1464, Letters: 524288}
+var rowf7bc0280e4f7 = Way{Rule: &row23695f5caab6, Matcher: &row82b6fe4ff52d, Place: 1469, Letters: 2951192}
+var rowc37e04e4fa21 = Way{Rule: &row7ea792563277, Matcher: &row2b5de99c9ee5, Place: 1496, Letters: 524296}
+var row4fe954e28ab5 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row724825035352, Place: 1503, Letters: 524296}
+var row0ca8f694941c = Way{Rule: &rowe97bc97b4cf9, Matcher: &rowf5b1ae71c8b7, Place: 1504, Letters: 8}
+var row26e3bdec68c9 = Way{Rule: &row604b073e3e53, Matcher: &row286f27dfbb2e, Place: 1695, Letters: 72}
+var rowf0bc618d2d0e = Way{Rule: &row4ab596d6ffd1, Matcher: &row5d3c1d464ae1, Place: 1824, Letters: 8}
 var row1391b07847fd = Way{Rule: &row11dd81da258a, Matcher: &row7956c53aa890, Place: 1839}
-var row36320545f3e9 = Way{Rule: &rowf8267cbf3edf, Matcher: &row72fcc1229b8e, Place: 1959}
-var rowb9bf0d2fa722 = Program{Options: &row58fb65839a34, Carries: []*Wrapper{&row944ca8c67d27, &row6a3211471735, &row99c894060f69, &row1c0816829dcd, &row7ce0c669790a, &rowff926f2fcb1a, &rowb0570d7d3912, &rowe143bfd5918c, &row38ed500cf7d5, &row918c2374b1f4, &rowf082c12a1c60}, Effects: []*effect{&row0c03b2e4608f, &rowd40dafc07c98, &rowa00f1d5f2550, &row8659a040f318, &row5eb7a9975b50}, Reads: []*Read{&row379dfb0ab946, &row147c5a14900c, &row7fe16a7591f2}, Proves: []*proof{&row6e3ea5ea44b9}, Dry: []*proof{&rowb04084391316}, Rules: []*Way{&row6e4f6a925205, &rowbf1cc5397479, &rowfe5c9f68ef91, &row73b6e1544cdd, &rowda070545efff, &row03004da41d93, &row0c42f80fb63b, &row0b1e6f27346c, &row877b30014a6d, &row87cb6449d45a, &row13eadfc9c260, &row9add8bd0f79d, &rowf5bd9a195529, &rowea608fd57d1d, &row9eb666b5e06a, &row1350cb2ec4a1, &row1731f1251540, &rowde93530f9819, &row39de2b74303f, &row2aba4fea3751, &rowaf43306eac7f, &row70fe4670b140, &rowce11d68dcf29, &row8eb3a22738d0, &row19d6352e9dba, &row5c75644ab8c4, &rowccdf5d206231, &row3bbe94ec0ceb, &row2cac3fbf6323, &row4679e03de6c3, &row2de46b7033b1, &rowffe47b6909cf, &row018fab158d4b, &rowae9ea0e81506, &rowfa6f3abe82bd, &row0896795a7d8d, &rowecafa19fc365, &row3e03cec2d5b5, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad, &rowf397d4e006a2, &row8ffcf5d0f28d, &row1391b07847fd, &row36320545f3e9}, Judged: true}
+var rowf3507f579ba3 = Way{Rule: &rowf8267cbf3edf, Matcher: &row72fcc1229b8e, Place: 1959, Letters: 65536}
+var row71df507651b6 = Program{Options: &row58fb65839a34, Carries: []*Wrapper{&row944ca8c67d27, &row6a3211471735, &row99c894060f69, &row1c0816829dcd, &row7ce0c669790a, &rowff926f2fcb1a, &rowb0570d7d3912, &rowe143bfd5918c, &row38ed500cf7d5, &row918c2374b1f4, &rowf082c12a1c60}, Effects: []*effect{&row0c03b2e4608f, &rowd40dafc07c98, &rowa00f1d5f2550, &row8659a040f318, &row5eb7a9975b50}, Reads: []*Read{&row379dfb0ab946, &row147c5a14900c, &row7fe16a7591f2}, Proves: []*proof{&row6e3ea5ea44b9}, Dry: []*proof{&rowb04084391316}, Rules: []*Way{&row6e4f6a925205, &row0ec0d6b1383b, &rowa3693f7f44e4, &rowa6d683319c8f, &rowbb029d44fa02, &row49156c6192cd, &rowc64d5d1bb617, &rowf729f05e1a60, &rowac9d766c6d14, &row66dd9cd6d9b0, &row2f5555455381, &row026ce2291558, &row5ec4cc198ffc, &rowea608fd57d1d, &row8560fecf4c76, &row5f7701c87943, &row00360d26722d, &row491f255022de, &rowec806b4528bb, &rowf62841c59a93, &row1cbb5796aea6, &row6a9aaa76f665, &rowadd240e240ed, &row755a6eee11e1, &row0f839a129831, &row134d1c103d1c, &rowe8436b96672d, &rowcf00899eb571, &row9765ef98b7fc, &rowbc58b28886a6, &rowf1d700adc99f, &rowce6415b377e9, &rowf7bc0280e4f7, &rowc37e04e4fa21, &row4fe954e28ab5, &row0ca8f694941c, &row26e3bdec68c9, &row3e03cec2d5b5, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6, &rowf397d4e006a2, &rowf0bc618d2d0e, &row1391b07847fd, &rowf3507f579ba3}, Judged: true}
 var row3d115b9f5bdc = Tool{Values: []string{"-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory", "-t", "--timeout", "-e", "--env", "-u", "--user", "-w", "--workdir", "-v", "--volume", "--name", "--entrypoint"}, Vars: []string{"COMPOSE_FILE=-f", "COMPOSE_PROJECT_NAME=-p"}}
 var rowd4a418810b8f = Wrapper{Sub: []string{"exec", "run"}, Skip: 1, Argv: true, Remote: true, Gone: true}
 var rowabda852971b9 = Wrapper{Lang: "settings", FileOptions: []string{"-f", "--file"}}
 var row85192bdd81c1 = Wrapper{Lang: "compose", FileOptions: []string{"-f", "--file"}, Unless: []string{"config", "ps", "logs", "images", "top", "down", "stop", "pull"}, Beside: true}
 var row1f43d992ca47 = proof{Sub: []string{"ps", "logs", "config", "images", "top", "ls", "version", "port"}}
-var row44e8f74d95eb = Way{Rule: &rowb58807fe23af, Matcher: &row9db4a1f2f55a, Place: 770}
-var row9dc4e141fc32 = Way{Rule: &row176c220068dd, Matcher: &row74d41baf599b, Place: 796}
-var row68232bfa0c0c = Way{Rule: &row4271aefea56b, Matcher: &rowdb63c069746b, Place: 807}
-var row0a57557b4b71 = Program{Options: &row3d115b9f5bdc, Carries: []*Wrapper{&rowd4a418810b8f, &rowabda852971b9, &row85192bdd81c1}, Reads: []*Read{&row379dfb0ab946, &row7fe16a7591f2}, Proves: []*proof{&row1f43d992ca47}, Rules: []*Way{&row44e8f74d95eb, &row9dc4e141fc32, &row68232bfa0c0c, &row018fab158d4b}, Judged: true}
+var row72cebb0bb8b5 = Way{Rule: &rowb58807fe23af, Matcher: &row9db4a1f2f55a, Place: 770, Letters: 262144}
+var rowc12e67585dc5 = Way{Rule: &row176c220068dd, Matcher: &row74d41baf599b, Place: 796, Letters: 262160}
+var row73ee2df65c3a = Way{Rule: &row4271aefea56b, Matcher: &rowdb63c069746b, Place: 807, Letters: 788496}
+var rowdb9274aa7e8a = Program{Options: &row3d115b9f5bdc, Carries: []*Wrapper{&rowd4a418810b8f, &rowabda852971b9, &row85192bdd81c1}, Reads: []*Read{&row379dfb0ab946, &row7fe16a7591f2}, Proves: []*proof{&row1f43d992ca47}, Rules: []*Way{&row72cebb0bb8b5, &rowc12e67585dc5, &row73ee2df65c3a, &rowf7bc0280e4f7}, Judged: true}
 var row1c1b0d91cbd6 = Way{Rule: &row662dd58b017e, Matcher: &row3d26470064c1, Place: 1607}
 var rowcea31fb7fb58 = Program{Rules: []*Way{&row1c1b0d91cbd6}, Judged: true}
-var rowcd0686337a38 = Way{Rule: &row662dd58b017e, Matcher: &row69db2a2f39f8, Place: 1630}
-var row258139330db9 = Program{Rules: []*Way{&rowcd0686337a38}, Judged: true}
-var row90843cdd5fea = Way{Rule: &row9f44b3c69d5d, Matcher: &row4f2fdae163e3, Place: 838}
-var rowd73277a38b94 = Program{Rules: []*Way{&row90843cdd5fea}, Judged: true}
+var rowd48a9911834c = Way{Rule: &row662dd58b017e, Matcher: &row69db2a2f39f8, Place: 1630, Letters: 128}
+var row8de701ee9294 = Program{Rules: []*Way{&rowd48a9911834c}, Judged: true}
+var row9c9e3108214e = Way{Rule: &row9f44b3c69d5d, Matcher: &row4f2fdae163e3, Place: 838, Letters: 262144}
+var rowe8af71378504 = Program{Rules: []*Way{&row9c9e3108214e}, Judged: true}
 var row42b0d0b30920 = Way{Rule: &rowdb03b5b5ecca, Matcher: &row60a621915922, Place: 788}
 var row6a6f2a04cdf7 = Program{Rules: []*Way{&row42b0d0b30920}, Judged: true}
 var roweb15e2d03d2e = Tool{Values: []string{"-t", "--access-token", "--context", "-o", "--output", "--format", "--region", "--ssh-command", "--ssh-user", "--ssh-key-path", "--image", "--size", "--user-data", "--user-data-file", "--user-data-from-file", "--userdata", "--count", "--metadata.user_data", "--cloud-init"}}
 var rowbd537b4b1620 = Wrapper{Sub: []string{"compute ssh"}, Lang: "shell", Options: []string{"--ssh-command"}, Remote: true, Gone: true, Beside: true}
 var rowa6b975ce1fd6 = Wrapper{Sub: []string{"databases sql_"}, Lang: "sql", Stdin: true, Beside: true}
-var rowa24f3a183d03 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row6f9716380589, Place: 1506}
-var row5b4b1ae232c8 = Way{Rule: &row662dd58b017e, Matcher: &row51f2447f41b4, Place: 1623}
-var rowc2567d11f2de = Program{Options: &roweb15e2d03d2e, Carries: []*Wrapper{&rowbd537b4b1620, &rowa6b975ce1fd6, &rowb2ba189dd733}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &row1919376d85dc, &rowa24f3a183d03, &row5b4b1ae232c8, &row99f06ff34e39}, Judged: true}
+var row209e84ec146f = Way{Rule: &rowe97bc97b4cf9, Matcher: &row6f9716380589, Place: 1506, Letters: 2048}
+var row97a14a7e67b7 = Way{Rule: &row662dd58b017e, Matcher: &row51f2447f41b4, Place: 1623, Letters: 2}
+var row8b02a1f74418 = Program{Options: &roweb15e2d03d2e, Carries: []*Wrapper{&rowbd537b4b1620, &rowa6b975ce1fd6, &rowb2ba189dd733}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &row1919376d85dc, &row209e84ec146f, &row97a14a7e67b7, &row8c4ca0eb2a11}, Judged: true}
 var row95dba4f55cd2 = Program{Rules: []*Way{&rowb882bc2d07c5}, Judged: true}
 var rowee8398fb9b97 = Read{Files: []string{"docusaurus.config.js", "docusaurus.config.mjs", "docusaurus.config.cjs", "docusaurus.config.ts", "docusaurus.config.mts", "docusaurus.config.cts"}, Lang: "node"}
 var row94c2c19485fa = Program{Reads: []*Read{&rowee8398fb9b97}}
@@ -18520,19 +17604,19 @@ var row09aefac2a3e5 = Program{Reads: []*Read{&row0ffe9032ac87}, Rules: []*Way{&r
 var rowaad2f44a88de = Wrapper{Sub: []string{"run", "run:detached"}, Lang: "shell", Skip: 1, Join: true, Remote: true, Gone: true, Beside: true}
 var rowb54f3d57a098 = Wrapper{Sub: []string{"enter"}, Lang: "shell", Skip: 2, Join: true, Remote: true, Gone: true, Beside: true}
 var row539a6ee61a6d = Wrapper{Sub: []string{"postgres:connect", "mysql:connect", "redis:connect"}, Lang: "sql", Skip: 1, Join: true, Stdin: true, Beside: true}
-var row36e257a4b022 = Way{Rule: &rowa39bcf657900, Matcher: &row4976b520d304, Place: 1332}
-var row753dd242faef = Way{Rule: &rowa39bcf657900, Matcher: &rowcbcd1325dfff, Place: 1354}
-var row037935e9d413 = Way{Rule: &rowbbf5c15c3107, Matcher: &row8ba3d8ad7d03, Place: 1458}
-var rowd7ac5a751728 = Way{Rule: &row7ea792563277, Matcher: &rowecdca8002a18, Place: 1495}
-var row060f88258209 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row8a11073a2e73, Place: 1498}
-var rowc8f6e6e232d6 = Way{Rule: &row3c20bf39fa17, Matcher: &row8c8b034c79c7, Place: 1667}
-var rowe80ff53d478a = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5, &rowaad2f44a88de, &rowb54f3d57a098, &row539a6ee61a6d}, Reads: []*Read{&rowbc7b899ca0d0}, Rules: []*Way{&row36e257a4b022, &row753dd242faef, &row037935e9d413, &rowd7ac5a751728, &row060f88258209, &rowc8f6e6e232d6}, Judged: true}
+var row4fd444ac5832 = Way{Rule: &rowa39bcf657900, Matcher: &row4976b520d304, Place: 1332, Letters: 335874}
+var row176d920c44cd = Way{Rule: &rowa39bcf657900, Matcher: &rowcbcd1325dfff, Place: 1354, Letters: 73728}
+var row0b1655976537 = Way{Rule: &rowbbf5c15c3107, Matcher: &row8ba3d8ad7d03, Place: 1458, Letters: 65544}
+var row650b4653c985 = Way{Rule: &row7ea792563277, Matcher: &rowecdca8002a18, Place: 1495, Letters: 65536}
+var row99318c99574b = Way{Rule: &rowe97bc97b4cf9, Matcher: &row8a11073a2e73, Place: 1498, Letters: 589824}
+var rowcc575fca9ab3 = Way{Rule: &row3c20bf39fa17, Matcher: &row8c8b034c79c7, Place: 1667, Letters: 8}
+var row8eeebb2b9295 = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5, &rowaad2f44a88de, &rowb54f3d57a098, &row539a6ee61a6d}, Reads: []*Read{&rowbc7b899ca0d0}, Rules: []*Way{&row4fd444ac5832, &row176d920c44cd, &row0b1655976537, &row650b4653c985, &row99318c99574b, &rowcc575fca9ab3}, Judged: true}
 var row60f5546486af = Tool{Values: []string{"-q", "--query"}}
 var row0f9cc94b94b5 = Wrapper{Sub: []string{"sql"}, Lang: "sql", Options: []string{"-q", "--query"}, Stdin: true}
 var row6bfa379da4a6 = Program{Options: &row60f5546486af, Carries: []*Wrapper{&row0f9cc94b94b5}}
-var rowbedc20918fe0 = Way{Rule: &rowa56f15275b56, Matcher: &row90c32dbd1d4b, Place: 1490}
-var row5ad19f4c7c0f = Way{Rule: &row662dd58b017e, Matcher: &row782c9997232f, Place: 1598}
-var rowf14a2f7885a6 = Program{Options: &row5180aa45b6a9, Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &rowbedc20918fe0, &row7ba5b74c303f, &row5ad19f4c7c0f}, Judged: true}
+var rowa79a6210b349 = Way{Rule: &rowa56f15275b56, Matcher: &row90c32dbd1d4b, Place: 1490, Letters: 524288}
+var row24fec1947a7c = Way{Rule: &row662dd58b017e, Matcher: &row782c9997232f, Place: 1598, Letters: 524288}
+var row1d8c58aeddf9 = Program{Options: &row5180aa45b6a9, Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &rowa79a6210b349, &row4d7f7591ec49, &row24fec1947a7c}, Judged: true}
 var rowbfe4f0af5f23 = Program{Options: &row3019ee9a1933, Effects: []*effect{&row1dcdcc09cbca}, Proves: []*proof{&row262125fc859e}}
 var row7d2f6db580d1 = Program{Reads: []*Read{&row7d9910ab18bd}}
 var row9ee527397d83 = Program{Carries: []*Wrapper{&rowc00d26f560b5, &row99105366ebdf}}
@@ -18543,14 +17627,14 @@ var rowf21f399bf724 = Tool{Values: []string{"--eval"}, Subs: Dict[*Tool]{Entries
 var row263d26c0125b = Wrapper{Sub: []string{"script"}, Lang: "other", Options: []string{"-e", "--eval"}}
 var row29da38b82d9c = Read{Sub: []string{"run", "test", "watch", "script"}, Files: []string{"Program.cs", "*.cs", "*.csx"}, Lang: "csharp"}
 var rowb76a9f2564a9 = Read{Files: []string{"*.fsx", "*.fs"}, Lang: "other", Named: true}
-var row97af0fc17f28 = Way{Rule: &rowb0326f1de202, Matcher: &rowd856565c1a44, Place: 631}
-var rowaec4321489ca = Way{Rule: &rowd535f41f3f72, Matcher: &rowb47d99fa0477, Place: 688}
-var rowa98999903bed = Way{Rule: &row6030f503510c, Matcher: &row23395a38ab23, Place: 706}
-var row1d93deb2d041 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row4b8692711f0c, Place: 1364}
-var row4323eda4fbff = Way{Rule: &row4216ebf5a0c8, Matcher: &row2ae27854bfcf, Place: 1374}
-var rowd431ad0db993 = Way{Rule: &row4ab596d6ffd1, Matcher: &row4b95f4d49f24, Place: 1829}
-var rowa5e8cd58eaf8 = Way{Rule: &rowf8267cbf3edf, Matcher: &row2bde47b01fa0, Place: 1983}
-var rowbe1ec884aba3 = Program{Options: &rowf21f399bf724, Carries: []*Wrapper{&row263d26c0125b}, Reads: []*Read{&row29da38b82d9c, &rowb76a9f2564a9, &rowdd00a5c77648}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&row97af0fc17f28, &rowaec4321489ca, &rowa98999903bed, &row1d93deb2d041, &row4323eda4fbff, &row7cfdcaf09745, &rowd431ad0db993, &rowa5e8cd58eaf8, &row92a91a69a6d0}, Judged: true}
+var row2c8f22c60018 = Way{Rule: &rowb0326f1de202, Matcher: &rowd856565c1a44, Place: 631, Letters: 32}
+var row89095f6e39ad = Way{Rule: &rowd535f41f3f72, Matcher: &rowb47d99fa0477, Place: 688, Letters: 32}
+var rowb1431e23dffb = Way{Rule: &row6030f503510c, Matcher: &row23395a38ab23, Place: 706, Letters: 32}
+var row4ba5de481927 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row4b8692711f0c, Place: 1364, Letters: 16384}
+var rowd25feb82034e = Way{Rule: &row4216ebf5a0c8, Matcher: &row2ae27854bfcf, Place: 1374, Letters: 16384}
+var row76dd05fa053f = Way{Rule: &row4ab596d6ffd1, Matcher: &row4b95f4d49f24, Place: 1829, Letters: 524288}
+var row6847d61e5408 = Way{Rule: &rowf8267cbf3edf, Matcher: &row2bde47b01fa0, Place: 1983, Letters: 540674}
+var row892bfdab37eb = Program{Options: &rowf21f399bf724, Carries: []*Wrapper{&row263d26c0125b}, Reads: []*Read{&row29da38b82d9c, &rowb76a9f2564a9, &rowdd00a5c77648}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&row2c8f22c60018, &row89095f6e39ad, &rowb1431e23dffb, &row4ba5de481927, &rowd25feb82034e, &row7cfdcaf09745, &row76dd05fa053f, &row6847d61e5408, &row537884cc4fbb}, Judged: true}
 var rowba2622aec889 = Program{Reads: []*Read{&rowbf6cab895c1a}}
 var rowa38db41d349d = Program{Reads: []*Read{&rowb76a9f2564a9}}
 var row624ba9f7efd0 = Wrapper{Lang: "other", Options: []string{"-e"}}
@@ -18570,11 +17654,11 @@ var row5bcbed8cb579 = Way{Rule: &row4e0ec3cca504, Matcher: &row07eaebcf2c50, Pla
 var rowe6fddc81fd51 = Program{Rules: []*Way{&row5bcbed8cb579}, Judged: true}
 var rowe853cb8b65b1 = Program{Rules: []*Way{&row9cbf412b75be}, Judged: true}
 var row72b04b6739fd = Read{Files: []string{"drizzle.config.js", "drizzle.config.mjs", "drizzle.config.cjs", "drizzle.config.ts", "drizzle.config.mts", "drizzle.config.cts"}, Lang: "node"}
-var row3f664936d0b1 = Way{Rule: &rowb0326f1de202, Matcher: &rowdd8e77d4d35c, Place: 643}
-var rowdea946863d62 = Way{Rule: &row44d052d2c10b, Matcher: &row5a88269d4441, Place: 665}
-var row53c7d491f59c = Way{Rule: &row44d052d2c10b, Matcher: &rowbe6c76f7a4b3, Place: 672}
-var rowec2ec419e4a5 = Way{Rule: &row6030f503510c, Matcher: &row8abe62301fe7, Place: 708}
-var rowaa74949a2bdd = Program{Reads: []*Read{&row72b04b6739fd}, Rules: []*Way{&row3f664936d0b1, &rowdea946863d62, &row53c7d491f59c, &rowec2ec419e4a5}, Judged: true}
+var row07031869b397 = Way{Rule: &rowb0326f1de202, Matcher: &rowdd8e77d4d35c, Place: 643, Letters: 16}
+var row0791a7774685 = Way{Rule: &row44d052d2c10b, Matcher: &row5a88269d4441, Place: 665, Letters: 65536}
+var row254cb3c5b29a = Way{Rule: &row44d052d2c10b, Matcher: &rowbe6c76f7a4b3, Place: 672, Letters: 65552}
+var rowf1c12f28f7ad = Way{Rule: &row6030f503510c, Matcher: &row8abe62301fe7, Place: 708, Letters: 73728}
+var row81846a7de87a = Program{Reads: []*Read{&row72b04b6739fd}, Rules: []*Way{&row07031869b397, &row0791a7774685, &row254cb3c5b29a, &rowf1c12f28f7ad}, Judged: true}
 var rowf3b067a26513 = Read{Files: []string{".drone.yml", ".woodpecker.yml", ".woodpecker.yaml", ".woodpecker/*.yml", ".woodpecker/*.yaml"}, Lang: "settings"}
 var rowf7df70771462 = Program{Reads: []*Read{&rowf3b067a26513}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row9a4b830621de = Way{Rule: &row6879bdd56b2b, Matcher: &rowab9852a1c4b5, Place: 465}
@@ -18587,7 +17671,7 @@ var row53b53f1718e7 = Wrapper{Sub: []string{"php:eval", "ev", "eval", "php-eval"
 var rowa06940e0b06e = Read{Files: []string{"drushrc.php", "*.drush.inc"}, Lang: "php"}
 var row9156277e0335 = Way{Rule: &row6879bdd56b2b, Matcher: &row35492ae93a3a, Place: 469}
 var row6c4e7b1d05d7 = Program{Options: &row68eaf0b5bd51, Carries: []*Wrapper{&rowb4adc931608e, &row2b50a1d0dad9, &row53b53f1718e7}, Reads: []*Read{&rowa06940e0b06e}, Rules: []*Way{&row9156277e0335, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
-var row765fa8b5906d = Program{Reads: []*Read{&row48db36ec4bbb}, Rules: []*Way{&row61d5cd087cd9}, Judged: true}
+var row4ebb825d7355 = Program{Reads: []*Read{&row48db36ec4bbb}, Rules: []*Way{&row6364e5df9c44}, Judged: true}
 var rowf8a84b2ba7ca = Tool{Values: []string{"-cmd", "-c", "-s", "-init", "-separator", "-nullvalue", "-newline"}, Long: true}
 var rowb865709e47f3 = Wrapper{Lang: "sql", Options: []string{"-c", "-s"}, Skip: 1, Stdin: true, Each: true, Also: []string{"-cmd"}}
 var row3f0f9086f4bd = Program{Options: &rowf8a84b2ba7ca, Carries: []*Wrapper{&rowb865709e47f3}, Effects: []*effect{&row2b184d032d30}}
@@ -18597,21 +17681,21 @@ var rowdae163e56e4c = Program{Options: &row55221f8e6fcc, Effects: []*effect{&row
 var row5e45a0b35efd = Read{Files: []string{"dune", "dune-project"}, Lang: "other"}
 var row7402b8689335 = Read{Files: []string{"*.ml", ".ocamlinit"}, Lang: "ocaml"}
 var row0c295938a348 = Program{Reads: []*Read{&row5e45a0b35efd, &row7402b8689335}}
-var rowdc62cfb18348 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowbef2b8279c32, Place: 135}
-var rowe04f761a494e = Way{Rule: &row9e2c83df0e1c, Matcher: &row19e035cdf98d, Place: 1225}
-var rowb6aab801d88c = Program{Rules: []*Way{&rowdc62cfb18348, &rowe04f761a494e}, Judged: true}
+var row5423710dec13 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowbef2b8279c32, Place: 135, Letters: 8454144}
+var rowb9142a900088 = Way{Rule: &row9e2c83df0e1c, Matcher: &row19e035cdf98d, Place: 1225, Letters: 65536}
+var row2b77c087359e = Program{Rules: []*Way{&row5423710dec13, &rowb9142a900088}, Judged: true}
 var rowbccb37fb477a = Way{Rule: &row9e2c83df0e1c, Matcher: &rowb5167a4f2ccf, Place: 1221}
-var rowc9554af2532a = Way{Rule: &row9e2c83df0e1c, Matcher: &row8f2140b30b92, Place: 1222}
-var rowff764da5c8fb = Program{Rules: []*Way{&rowb3624ea4e3c4, &rowbccb37fb477a, &rowc9554af2532a}, Judged: true}
+var row62dcc92dc895 = Way{Rule: &row9e2c83df0e1c, Matcher: &row8f2140b30b92, Place: 1222, Letters: 8}
+var row62ef785f11d1 = Program{Rules: []*Way{&row5200d0458fea, &rowbccb37fb477a, &row62dcc92dc895}, Judged: true}
 var row57b7732050ab = Read{Files: []string{"dvc.yaml", "*.dvc"}, Lang: "settings"}
-var row31cb5e995317 = Way{Rule: &rowa910c1ee3e50, Matcher: &row31373d93a4e9, Place: 422}
-var rowb2b4e188442f = Program{Reads: []*Read{&row57b7732050ab}, Rules: []*Way{&row31cb5e995317}, Judged: true}
+var rowef4594b8daca = Way{Rule: &rowa910c1ee3e50, Matcher: &row31373d93a4e9, Place: 422, Letters: 144}
+var row4092d999e492 = Program{Reads: []*Read{&row57b7732050ab}, Rules: []*Way{&rowef4594b8daca}, Judged: true}
 var row086fdd4ff767 = Read{Files: []string{"Earthfile"}, Lang: "settings"}
 var row4be312e3ee5b = Program{Reads: []*Read{&row086fdd4ff767}}
 var rowf11e44b0ca74 = Read{Files: []string{"metro.config.js", "app.config.js", "app.config.ts", "react-native.config.js", "babel.config.js"}, Lang: "node"}
-var row060517df2d5f = Way{Rule: &rowa0e498ae638c, Matcher: &rowee474c893ee0, Place: 1442}
-var rowd1c82ff3aade = Way{Rule: &rowbbf5c15c3107, Matcher: &row19b330912b61, Place: 1465}
-var rowec72da5c544b = Program{Reads: []*Read{&rowf11e44b0ca74}, Rules: []*Way{&row060517df2d5f, &rowd1c82ff3aade}, Judged: true}
+var row5bb1f8bba2da = Way{Rule: &rowa0e498ae638c, Matcher: &rowee474c893ee0, Place: 1442, Letters: 2621444}
+var rowe40693e742d7 = Way{Rule: &rowbbf5c15c3107, Matcher: &row19b330912b61, Place: 1465, Letters: 2621444}
+var rowadad33de562f = Program{Reads: []*Read{&rowf11e44b0ca74}, Rules: []*Way{&row5bb1f8bba2da, &rowe40693e742d7}, Judged: true}
 var rowf4d0ba016a07 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowde7aabd6c026, Place: 1985}
 var rowd2c47453842e = Way{Rule: &rowf8267cbf3edf, Matcher: &row3f4c5a976d2c, Place: 1986}
 var rowf2e7fc19b061 = Program{Reads: []*Read{&rowbd020ad8db84}, Rules: []*Way{&rowf4d0ba016a07, &rowd2c47453842e}, Judged: true}
@@ -18619,12 +17703,12 @@ var row8e64168898f5 = Program{Rules: []*Way{&rowf4d0ba016a07}, Judged: true}
 var rowab277c4b6908 = Program{Options: &rowce846f945163, Carries: []*Wrapper{&rowd0fa0b39ee8c}}
 var row2e51f0a88d58 = Tool{Values: []string{"-c", "--command", "-e", "--environment", "-n", "--number", "--profile", "-r", "--region", "-l", "--label", "-m", "--message", "--timeout"}}
 var row626677b3889f = Wrapper{Sub: []string{"ssh"}, Lang: "shell", Options: []string{"-c", "--command"}, Remote: true, Gone: true, Beside: true}
-var row9080060a1138 = Way{Rule: &rowa39bcf657900, Matcher: &row126c85496e7c, Place: 1331}
-var row36550f8afca0 = Way{Rule: &rowa0e498ae638c, Matcher: &row1f440b09971b, Place: 1439}
-var row048c0f741555 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowe5707f929de2, Place: 1447}
-var row8024e51f29d6 = Way{Rule: &rowbef3f6918b00, Matcher: &rowe93ebd8727ef, Place: 1480}
-var row7c46e69acbf2 = Way{Rule: &row3c20bf39fa17, Matcher: &row209b42424956, Place: 1669}
-var rowf91ac2ff35a1 = Program{Options: &row2e51f0a88d58, Carries: []*Wrapper{&row626677b3889f}, Rules: []*Way{&row9080060a1138, &row36550f8afca0, &row048c0f741555, &row8024e51f29d6, &row7c46e69acbf2}, Judged: true}
+var row58ee05265f24 = Way{Rule: &rowa39bcf657900, Matcher: &row126c85496e7c, Place: 1331, Letters: 1048576}
+var rowae252b0e1fae = Way{Rule: &rowa0e498ae638c, Matcher: &row1f440b09971b, Place: 1439, Letters: 16}
+var row29741bcd2b62 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowe5707f929de2, Place: 1447, Letters: 262168}
+var row9d4915723400 = Way{Rule: &rowbef3f6918b00, Matcher: &rowe93ebd8727ef, Place: 1480, Letters: 262144}
+var rowec57889e87e9 = Way{Rule: &row3c20bf39fa17, Matcher: &row209b42424956, Place: 1669, Letters: 65536}
+var row8ce1aaf4aade = Program{Options: &row2e51f0a88d58, Carries: []*Wrapper{&row626677b3889f}, Rules: []*Way{&row58ee05265f24, &rowae252b0e1fae, &row29741bcd2b62, &row9d4915723400, &rowec57889e87e9}, Judged: true}
 var row776ea6a6a560 = Read{Files: []string{"*.ebuild"}, Lang: "functions"}
 var rowbe9c737922d9 = Program{Reads: []*Read{&row776ea6a6a560}}
 var rowcea54e3c2f37 = Way{Rule: &rowe7fac635d202, Matcher: &row09048b081f2e, Place: 1574}
@@ -18643,13 +17727,13 @@ var row752574708964 = Program{Options: &row04f48fd1e3d9, Carries: []*Wrapper{&ro
 var row4453b3bea99a = Tool{Values: []string{"-I", "--instance", "-d", "--database", "-b", "--branch", "-H", "--host", "-P", "--port", "-u", "--user", "--dsn", "-c", "-f", "--file"}}
 var row2e181ce36ebe = Wrapper{Sub: []string{"query"}, Lang: "sql", Stdin: true, FileOptions: []string{"-f", "--file"}, Each: true}
 var row333eee6f3124 = Wrapper{Lang: "sql", Options: []string{"-c"}, Stdin: true}
-var rowc2d83355dbef = Way{Rule: &rowb0326f1de202, Matcher: &row88a2eacd5dda, Place: 639}
-var row986b47109bdf = Program{Options: &row4453b3bea99a, Carries: []*Wrapper{&row2e181ce36ebe, &row333eee6f3124}, Rules: []*Way{&rowc2d83355dbef}, Judged: true}
+var row0705c53eecee = Way{Rule: &rowb0326f1de202, Matcher: &row88a2eacd5dda, Place: 639, Letters: 532}
+var row1e5fa930b5db = Program{Options: &row4453b3bea99a, Carries: []*Wrapper{&row2e181ce36ebe, &row333eee6f3124}, Rules: []*Way{&row0705c53eecee}, Judged: true}
 var row136a99a8385a = Tool{Values: []string{"-e", "-f", "-A", "-B", "-C", "-m", "--regexp", "--file", "--after-context", "--before-context", "--context", "--max-count", "--include", "--exclude", "--exclude-dir", "--color", "--label"}, Data: 1, DataUnless: []string{"-e", "-f", "--regexp", "--file"}}
 var row185e5c865a5d = Program{Options: &row136a99a8385a, Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row1bab838e26cc, &row8a4b755abdb7, &row2df3d0b99a9a, &row3f9e5aec2c6e, &row6a17f066ec14}, Judged: true}
-var row399178447f8e = Way{Rule: &row1b21f9dd49ec, Matcher: &rowda8549a0cf80, Place: 956}
-var row6c290a32fa19 = Way{Rule: &roweadaff31d9c3, Matcher: &rowb183d426a49b, Place: 1131}
-var row7e6e0f2c3e53 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&row399178447f8e, &row6c290a32fa19}, Judged: true}
+var rowdfef43cac1a3 = Way{Rule: &row1b21f9dd49ec, Matcher: &rowda8549a0cf80, Place: 956, Letters: 524288}
+var rowc4699b8a25bd = Way{Rule: &roweadaff31d9c3, Matcher: &rowb183d426a49b, Place: 1131, Letters: 16}
+var rowef033b2a3cac = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&rowdfef43cac1a3, &rowc4699b8a25bd}, Judged: true}
 var row6003016eb5aa = Way{Rule: &row21f5b529b634, Matcher: &rowb12c2b346363, Place: 554}
 var rowe8fdf9361024 = Program{Rules: []*Way{&row6003016eb5aa}, Judged: true}
 var rowa5aabd397d52 = Read{Files: []string{"main.js", "electron-builder.config.js", "forge.config.js"}, Lang: "node"}
@@ -18705,11 +17789,11 @@ var row8188cdde501b = Tool{Values: []string{"--endpoints", "--cacert", "--cert",
 	{Name: "get", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}}
 var rowd5acc37ef87c = effect{Sub: []string{"get"}, Take: []string{}, As: []string{"@store"}}
-var row2d79f4d3bd26 = Way{Rule: &row21f5b529b634, Matcher: &rowa3a1218da02b, Place: 545}
-var row9b5060f2705b = Way{Rule: &rowaf19e6617ea1, Matcher: &rowc8bb091feb7c, Place: 557}
-var row397a0f7d4ca9 = Way{Rule: &rowa5f663a74f42, Matcher: &rowbe425ed93ee1, Place: 570}
-var rowd7d21b7aa62d = Way{Rule: &row3165f3771714, Matcher: &row4363d35776ad, Place: 858}
-var row991a78f86c19 = Program{Options: &row8188cdde501b, Effects: []*effect{&rowd5acc37ef87c}, Rules: []*Way{&row2d79f4d3bd26, &row9b5060f2705b, &row397a0f7d4ca9, &rowd7d21b7aa62d}, Judged: true}
+var rowde719f0ba840 = Way{Rule: &row21f5b529b634, Matcher: &rowa3a1218da02b, Place: 545, Letters: 16}
+var rowb32d4584c6dd = Way{Rule: &rowaf19e6617ea1, Matcher: &rowc8bb091feb7c, Place: 557, Letters: 16}
+var row540fbe695729 = Way{Rule: &rowa5f663a74f42, Matcher: &rowbe425ed93ee1, Place: 570, Letters: 2367490}
+var rowbf13d63ee11a = Way{Rule: &row3165f3771714, Matcher: &row4363d35776ad, Place: 858, Letters: 2367504}
+var row9c15568d6fc4 = Program{Options: &row8188cdde501b, Effects: []*effect{&rowd5acc37ef87c}, Rules: []*Way{&rowde719f0ba840, &rowb32d4584c6dd, &row540fbe695729, &rowbf13d63ee11a}, Judged: true}
 var rowa2819dc13b34 = Wrapper{Lang: "tex", Script: true, Stdin: true}
 var rowce15960051c0 = Program{Carries: []*Wrapper{&rowa2819dc13b34}}
 var row77aa0488f2c9 = Way{Rule: &row3103ae70a65f, Matcher: &row8454bf6f77c0, Place: 2360}
@@ -18755,8 +17839,8 @@ var rowfa4c36635ac2 = Read{Files: []string{".tclshrc", ".wishrc", ".expect.rc", 
 var row696090399f9b = Program{Options: &row5abb25b4ae9d, Carries: []*Wrapper{&rowc97bb360438d, &row031c7666ef91}, Reads: []*Read{&rowfa4c36635ac2}, Rules: []*Way{&rowf397d4e006a2, &row7501ef3044e3}, Judged: true}
 var row6b5ab9a344d8 = Program{Proves: []*proof{&row262125fc859e}}
 var row746a8305b81b = Program{Reads: []*Read{&rowf11e44b0ca74}}
-var rowd593d0e3a005 = Way{Rule: &row662dd58b017e, Matcher: &row148cce8a46c8, Place: 1624}
-var row3e86787c904c = Program{Rules: []*Way{&rowd593d0e3a005}, Judged: true}
+var rowbfa5b2add44b = Way{Rule: &row662dd58b017e, Matcher: &row148cce8a46c8, Place: 1624, Letters: 16}
+var rowff0c4010e0b8 = Program{Rules: []*Way{&rowbfa5b2add44b}, Judged: true}
 var row7fce9d8c68a7 = Read{Files: []string{"*.god", "*.eye"}, Lang: "ruby", Named: true}
 var row8b0b618d2853 = Program{Reads: []*Read{&row7fce9d8c68a7}}
 var rowef17e45e2948 = Read{Files: []string{"fabfile.py"}, Lang: "python"}
@@ -18771,27 +17855,27 @@ var row7c4cbb34458d = Tool{Values: []string{"-p", "--date-prog"}, First: true}
 var row418a6530774c = Program{Options: &row7c4cbb34458d, Carries: []*Wrapper{&row03ade905455b}}
 var row9e5a99ed8656 = Read{Files: []string{"config.ru", "config/application.rb", "config/environment.rb", "config/boot.rb", "config/initializers/*.rb", "config/puma.rb", "db/seeds.rb", "db/migrate/*.rb"}, Lang: "ruby"}
 var row0d58aa30f170 = Program{Reads: []*Read{&row9e5a99ed8656}}
-var rowee240860769d = Way{Rule: &row42b05897ae32, Matcher: &row4a9f74daff60, Place: 2160}
-var row89417d81002c = Program{Rules: []*Way{&rowee240860769d}, Judged: true}
+var row904d05c1a038 = Way{Rule: &row42b05897ae32, Matcher: &row4a9f74daff60, Place: 2160, Letters: 2097152}
+var rowab3d92edae6c = Program{Rules: []*Way{&row904d05c1a038}, Judged: true}
 var row8210077ea2ea = effect{Any: []string{"-p", "--punch-hole", "-c", "--collapse-range", "-z", "--zero-range"}, Take: []string{"operands"}, As: []string{"truncate", "-s", "0"}}
 var rowdaa9827ddb41 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row8210077ea2ea}}
-var rowf5be251eb013 = Way{Rule: &row14b7683aa553, Matcher: &row42dd545e4925, Place: 86}
+var row6ea15a31b017 = Way{Rule: &row14b7683aa553, Matcher: &row42dd545e4925, Place: 86, Letters: 10518624}
 var row79118c690760 = Way{Rule: &row14b7683aa553, Matcher: &rowa2b6a9fdf5ba, Place: 87}
 var rowb2b2fbcc5f01 = Way{Rule: &row7a928221a04a, Matcher: &rowb30286ed6bb0, Place: 220}
-var row75e5edf74e4e = Program{Rules: []*Way{&rowf5be251eb013, &row79118c690760, &rowb2b2fbcc5f01}, Judged: true}
+var rowd52dedbce44f = Program{Rules: []*Way{&row6ea15a31b017, &row79118c690760, &rowb2b2fbcc5f01}, Judged: true}
 var row8e294fe647ee = Way{Rule: &row7a928221a04a, Matcher: &row269eb3ce8ddc, Place: 219}
 var rowe6778647f96c = Program{Rules: []*Way{&row8e294fe647ee}, Judged: true}
 var row6ef6b2628696 = Read{Files: []string{"Fastfile", "fastlane/Fastfile", "Appfile", "Pluginfile"}, Lang: "ruby"}
-var rowb961284ae956 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowf9ff70f16ad8, Place: 1393}
-var row5a7aabfe24f0 = Program{Reads: []*Read{&row6ef6b2628696}, Rules: []*Way{&rowb961284ae956}, Judged: true}
+var rowb0fd9c3a649e = Way{Rule: &row4216ebf5a0c8, Matcher: &rowf9ff70f16ad8, Place: 1393, Letters: 851988}
+var rowc67df3fd9c88 = Program{Reads: []*Read{&row6ef6b2628696}, Rules: []*Way{&rowb0fd9c3a649e}, Judged: true}
 var row4d0f6fa65ec1 = Way{Rule: &rowf752440b6b19, Matcher: &row41c381e1a40b, Place: 1152}
 var rowa515c1b21212 = Way{Rule: &rowbbf5c15c3107, Matcher: &row802551da733c, Place: 1466}
 var row5cf15770befc = Program{Rules: []*Way{&row4d0f6fa65ec1, &row44ce3e981ccd, &row81f07fbc2829, &rowa515c1b21212}, Judged: true}
 var row982a964bf480 = Tool{Values: []string{"-u", "-user", "-p", "-password", "-i", "-input", "-o", "-r", "-ch"}}
 var row0a880cbfa8f8 = Wrapper{Lang: "sql", Stdin: true, FileOptions: []string{"-i", "-input"}}
 var rowadf68e61ea93 = Program{Options: &row982a964bf480, Carries: []*Wrapper{&row0a880cbfa8f8}}
-var rowe4dd6d5a4b69 = Way{Rule: &rowf05948dba9bc, Matcher: &rowfd252727881d, Place: 54}
-var rowb895d42b7559 = Program{Rules: []*Way{&rowe4dd6d5a4b69}, Judged: true}
+var row0a29f3c9402d = Way{Rule: &rowf05948dba9bc, Matcher: &rowfd252727881d, Place: 54, Letters: 262144}
+var row6661461c5d44 = Program{Rules: []*Way{&row0a29f3c9402d}, Judged: true}
 var row344592650a9b = Way{Rule: &rowf9770bd2588f, Matcher: &rowb64472bcaba8, Place: 1905}
 var row0c1b1a7ff594 = Program{Rules: []*Way{&row344592650a9b}, Judged: true}
 var row4b1206092c8f = Tool{Values: []string{"-e", "-E", "-t", "-d", "-x", "-X", "--extension", "--exclude", "--type", "--max-depth", "--exec", "--exec-batch"}}
@@ -18801,8 +17885,8 @@ var row03675a919f18 = Way{Rule: &rowf05948dba9bc, Matcher: &row327bc206e6f7, Pla
 var row272598decd5d = Way{Rule: &rowf05948dba9bc, Matcher: &row086407758a1b, Place: 53}
 var row29fcee2522c0 = Way{Rule: &rowad1118648603, Matcher: &rowbd63a4d77d4b, Place: 1683}
 var row2baaebc39c2a = Program{Options: &row4b1206092c8f, Carries: []*Wrapper{&row51ad6acec1f2}, Proves: []*proof{&row8a569ff023a6}, Rules: []*Way{&row03675a919f18, &row272598decd5d, &row29fcee2522c0}, Judged: true}
-var rowedff705d7dcb = Way{Rule: &row42b05897ae32, Matcher: &row272938d814c8, Place: 2142}
-var row79b7930ebbd1 = Program{Rules: []*Way{&rowedff705d7dcb}, Judged: true}
+var rowdb5dbbd78194 = Way{Rule: &row42b05897ae32, Matcher: &row272938d814c8, Place: 2142, Letters: 262160}
+var row9c9a6ca156a8 = Program{Rules: []*Way{&rowdb5dbbd78194}, Judged: true}
 var row38047ba1f764 = Program{Options: &row4b1206092c8f, Carries: []*Wrapper{&row51ad6acec1f2}, Proves: []*proof{&row8a569ff023a6}, Rules: []*Way{&row03675a919f18, &row272598decd5d}, Judged: true}
 var row7501fd175e2d = Tool{Values: []string{"-o", "-O", "--output", "--offset", "-t", "--types", "-n", "-d", "-c", "-u"}}
 var row79802d0e4ebd = Program{Options: &row7501fd175e2d, Proves: []*proof{&rowf8b537dd0360}, Rules: []*Way{&row465ab17dd1ef}, Judged: true}
@@ -18811,8 +17895,8 @@ var rowf82ca761a9db = effect{Any: []string{"-I", "--immediate"}, Take: []string{
 var row8df866e95641 = effect{All: []string{"-d"}, Any: []string{"-N", "--noprompt", "--no-prompt"}, Take: []string{"operands"}, As: []string{"rm", "-rf"}}
 var row6b444771a48c = effect{All: []string{"--delete"}, Any: []string{"-N", "--noprompt", "--no-prompt"}, Take: []string{"operands"}, As: []string{"rm", "-rf"}}
 var row6ba4f2bca294 = Program{Options: &rowc2bcf5040d7d, Effects: []*effect{&rowf82ca761a9db, &row8df866e95641, &row6b444771a48c}}
-var rowc6884b1c7c0b = Way{Rule: &row4216ebf5a0c8, Matcher: &row3cd4a964d97b, Place: 1416}
-var row5e5f10cc979d = Program{Rules: []*Way{&rowc6884b1c7c0b}, Judged: true}
+var rowe89043595ace = Way{Rule: &row4216ebf5a0c8, Matcher: &row3cd4a964d97b, Place: 1416, Letters: 2359296}
+var rowfb8c55ed9cf8 = Program{Rules: []*Way{&rowe89043595ace}, Judged: true}
 var row914524cfe2b1 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "upload", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{1, 0}}, Made: true}
@@ -18844,13 +17928,13 @@ var row96b7a613ad25 = effect{Any: []string{"--rw=*write*", "--rw=rw", "--rw=rand
 var row4de6649fd7ab = Program{Options: &row0122d60a2620, Effects: []*effect{&row96b7a613ad25}}
 var row37b5508fed46 = Tool{Values: []string{"-P", "--project", "--only", "--except", "--token", "-m", "--message", "-c", "--config"}}
 var rowd89978c1c22e = proof{Sub: []string{"ls", "list", "inspect", "logs", "whoami", "status", "env ls", "domains ls", "projects ls", "projects:list", "teams ls", "tail", "deployments list", "kv key list", "kv namespace list", "r2 bucket list", "d1 list", "variables", "functions:list", "apps:list", "sites:list", "env:list", "deployments status", "versions list", "secret list", "functions:log", "open"}}
-var row590fecfc728c = Way{Rule: &rowa39bcf657900, Matcher: &rowe12dcc5fbec1, Place: 1328}
-var row72b05d3cda2a = Way{Rule: &rowa0e498ae638c, Matcher: &rowdb5b85791cbe, Place: 1441}
-var rowca7e00ef30dc = Way{Rule: &rowbbf5c15c3107, Matcher: &row36e56f71dbbb, Place: 1450}
-var rowd4ba328cf728 = Way{Rule: &rowac219066bd1f, Matcher: &row41eb435ad2fd, Place: 1472}
-var rowde031f5433fd = Way{Rule: &rowa56f15275b56, Matcher: &row33261a5c9a20, Place: 1489}
-var rowb720e5dac4b7 = Way{Rule: &row3c20bf39fa17, Matcher: &row1f955a088f1f, Place: 1659}
-var rowef499a8a6e40 = Program{Options: &row37b5508fed46, Proves: []*proof{&rowd89978c1c22e}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row590fecfc728c, &row72b05d3cda2a, &rowca7e00ef30dc, &rowd4ba328cf728, &rowde031f5433fd, &rowb720e5dac4b7, &row99f06ff34e39}, Judged: true}
+var rowc5ecbf1af422 = Way{Rule: &rowa39bcf657900, Matcher: &rowe12dcc5fbec1, Place: 1328, Letters: 65874}
+var row6e509d79b063 = Way{Rule: &rowa0e498ae638c, Matcher: &rowdb5b85791cbe, Place: 1441, Letters: 16}
+var row24c1dda3eabf = Way{Rule: &rowbbf5c15c3107, Matcher: &row36e56f71dbbb, Place: 1450, Letters: 2097168}
+var rowcd3bb86402a9 = Way{Rule: &rowac219066bd1f, Matcher: &row41eb435ad2fd, Place: 1472, Letters: 256}
+var rowff62782266da = Way{Rule: &rowa56f15275b56, Matcher: &row33261a5c9a20, Place: 1489, Letters: 64}
+var row87b682d4db20 = Way{Rule: &row3c20bf39fa17, Matcher: &row1f955a088f1f, Place: 1659, Letters: 64}
+var row7537881ba4e3 = Program{Options: &row37b5508fed46, Proves: []*proof{&rowd89978c1c22e}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&rowc5ecbf1af422, &row6e509d79b063, &row24c1dda3eabf, &rowcd3bb86402a9, &rowff62782266da, &row87b682d4db20, &row8c4ca0eb2a11}, Judged: true}
 var rowe34ae23a154b = Way{Rule: &row8c8ec4f9b9c9, Matcher: &rowd566a2291734, Place: 2246}
 var rowd1c85d45a967 = Program{Rules: []*Way{&rowe34ae23a154b}, Judged: true}
 var row3bac00342d71 = Way{Rule: &row42b05897ae32, Matcher: &row567f81a986dc, Place: 2163}
@@ -18860,8 +17944,8 @@ var row893326f37e4a = Wrapper{Lang: "shell", Options: []string{"-C", "--init-com
 var row485de1c23e51 = Program{Options: &row89b99b6182d9, Carries: []*Wrapper{&rowc8c9f5b7b9b8, &row929233173279, &row893326f37e4a}, Effects: []*effect{&row9bc9812f0530}, Reads: []*Read{&row5ff58d384595}, Rules: []*Way{&rowe07d9f7f2cc2, &row3a96d6876ee1, &row374c45b17b3f, &row7f7568ef0d31, &row31dd5e7681b3, &row94d0c7543f96, &rowb973f1fe5838, &row69c101e81bc9, &row2adf2ce6d19a, &row0e06e783dfe0, &row4d6ff8f9bb41, &rowc9fa7a07c6c7, &rowad91125a9d3d, &row85a565bbb6c6}, Judged: true}
 var rowdcf3b52dcd19 = Read{Files: []string{"*plugin*.py"}, Lang: "python"}
 var row20799e3d63ae = Program{Reads: []*Read{&rowdcf3b52dcd19}, Proves: []*proof{&row753aaf6d1424}}
-var row0371b561e514 = Way{Rule: &rowa2e1a66373d5, Matcher: &row04f928360020, Place: 1139}
-var rowa0a55d405e5a = Program{Rules: []*Way{&row0371b561e514, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var row88f5594729a5 = Way{Rule: &rowa2e1a66373d5, Matcher: &row04f928360020, Place: 1139, Letters: 67108880}
+var row53a8b73dc233 = Program{Rules: []*Way{&row88f5594729a5, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row9d16b1848a0c = Way{Rule: &row1db00726dccb, Matcher: &row299d948829fe, Place: 72}
 var row244b522014c3 = Program{Rules: []*Way{&row9d16b1848a0c}, Judged: true}
 var rowf371443f9098 = Way{Rule: &row1db00726dccb, Matcher: &rowb2b5a35b125b, Place: 70}
@@ -18869,12 +17953,12 @@ var row7eef6456175a = Program{Rules: []*Way{&rowf371443f9098}, Judged: true}
 var row9747674d91bb = Read{Files: []string{"app.py", "wsgi.py", ".flaskenv"}, Lang: "python"}
 var row44d331cd935c = Program{Reads: []*Read{&row9747674d91bb}, Rules: []*Way{&row6a9ffbe59218, &rowc0bfe9370184, &roweac8b51e6205}, Judged: true}
 var rowc7a8f543f923 = Way{Rule: &rowf8267cbf3edf, Matcher: &row6d688bf05d96, Place: 1978}
-var row7421fd4f0154 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowef8712c0a550, Place: 1998}
-var row01a77b1b206e = Program{Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&rowc7a8f543f923, &row7421fd4f0154, &row688d6b900348}, Judged: true}
+var row6202242aa105 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowef8712c0a550, Place: 1998, Letters: 512}
+var rowef69f61f0317 = Program{Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&rowc7a8f543f923, &row6202242aa105, &row50321f8152cd}, Judged: true}
 var rowc5a4ccc50868 = Read{Files: []string{"*.json", "*.yml", "*.yaml"}, Lang: "settings", Named: true}
 var rowc24f46223b28 = Program{Reads: []*Read{&rowc5a4ccc50868}}
-var row1dfae161efa4 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8ba109beb354, Place: 1373}
-var rowcd9e8bbe705c = Program{Reads: []*Read{&rowbd020ad8db84}, Rules: []*Way{&row1dfae161efa4}, Judged: true}
+var rowc7c576f23633 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8ba109beb354, Place: 1373, Letters: 65536}
+var row2688f128532d = Program{Reads: []*Read{&rowbd020ad8db84}, Rules: []*Way{&rowc7c576f23633}, Judged: true}
 var rowd9bf1818a6fa = Tool{Values: []string{"-w", "--timeout", "-E", "-c", "--command"}, First: true}
 var rowb6dc19ad0883 = Wrapper{Lang: "shell", Options: []string{"-c", "--command"}}
 var rowea25cb95339c = Program{Options: &rowd9bf1818a6fa, Carries: []*Wrapper{&row03ade905455b, &rowb6dc19ad0883}}
@@ -18885,12 +17969,12 @@ var row1a584a53a69b = Read{Files: []string{"manifest.toml", "pixi.toml"}, Lang: 
 var row98d8bf0b9866 = Program{Reads: []*Read{&row1a584a53a69b}}
 var rowd9b4c7f16358 = Read{Files: []string{"*.conf", "*.toml"}, Lang: "settings", Named: true}
 var row297af06748ad = Program{Reads: []*Read{&rowd9b4c7f16358}}
-var row968ff3ea6d66 = Program{Reads: []*Read{&row715731ff2711, &rowf6f632071ca2}, Rules: []*Way{&rowf69230888930}, Judged: true}
+var row49ce9e863343 = Program{Reads: []*Read{&row715731ff2711, &rowf6f632071ca2}, Rules: []*Way{&rowffb65cf0d4a3}, Judged: true}
 var rowddb9f9e8221a = Tool{Values: []string{"-n", "--namespace", "--context", "--url", "--source", "--path", "--branch", "--interval", "--kubeconfig"}}
-var row405d26f0f7cd = Way{Rule: &row4586d74a3390, Matcher: &row3dafc1e9791b, Place: 922}
-var rowab2a55c11f33 = Way{Rule: &row4586d74a3390, Matcher: &rowbec1a09f1778, Place: 927}
-var row6449b356dddd = Way{Rule: &rowcb6b3a457f45, Matcher: &row8ecb6b0444f7, Place: 938}
-var rowd1b2f48b7b12 = Program{Options: &rowddb9f9e8221a, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&row405d26f0f7cd, &rowab2a55c11f33, &row6449b356dddd, &row44ce3e981ccd, &row81f07fbc2829, &row1bf472fffb3a}, Judged: true}
+var row1a69e598bae1 = Way{Rule: &row4586d74a3390, Matcher: &row3dafc1e9791b, Place: 922, Letters: 2621456}
+var rowaed47d0edfe5 = Way{Rule: &row4586d74a3390, Matcher: &rowbec1a09f1778, Place: 927, Letters: 262144}
+var rowaec6f0323d88 = Way{Rule: &rowcb6b3a457f45, Matcher: &row8ecb6b0444f7, Place: 938, Letters: 262668}
+var row0f8054dffef1 = Program{Options: &rowddb9f9e8221a, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&row1a69e598bae1, &rowaed47d0edfe5, &rowaec6f0323d88, &row44ce3e981ccd, &row81f07fbc2829, &row1bf472fffb3a}, Judged: true}
 var rowc0ba519f0b38 = Tool{Sub: []string{"machine exec", "machines exec", "m exec", "machine run", "machines run", "m run"}, First: true}
 var row64984dea6b3b = Tool{Values: []string{"-a", "--app", "-c", "--config", "--command", "-C", "-o", "--org", "-r", "--region", "-s", "--select", "-u", "--user", "-d", "--database", "-t", "--access-token", "-e", "--env", "--image", "-i", "--count", "-n", "--name"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "m exec", Is: &rowc0ba519f0b38},
@@ -18908,22 +17992,22 @@ var rowc4d2a7483f69 = Wrapper{Sub: []string{"machine exec", "machines exec", "m 
 var row095d26f41457 = Wrapper{Sub: []string{"machine run", "machines run"}, Lang: "shell", Skip: 1, Join: true, Remote: true, Gone: true, Beside: true}
 var row6a8014b0643b = Wrapper{Sub: []string{"console"}, Lang: "shell", Options: []string{"-C", "--command"}, Remote: true, Gone: true, Beside: true}
 var row465cbcf52a22 = proof{Sub: []string{"status", "logs", "apps list", "info", "version", "releases", "ips list", "volumes list", "scale show", "regions list", "services list", "config show", "machine list", "machines list", "secrets list", "platform", "doctor", "checks list", "postgres list"}}
-var row615d1b601316 = Way{Rule: &rowa39bcf657900, Matcher: &rowf9f671dbe069, Place: 1325}
-var row1f077fff4603 = Way{Rule: &rowa39bcf657900, Matcher: &rowf92353e085e9, Place: 1346}
-var row35c78dc3b199 = Way{Rule: &rowa39bcf657900, Matcher: &rowa91189ec7f52, Place: 1358}
-var row2b7a3b450f9b = Way{Rule: &rowa39bcf657900, Matcher: &row15f3acbfc03c, Place: 1360}
-var rowd395a9cacd1b = Way{Rule: &rowbbf5c15c3107, Matcher: &row13a505122058, Place: 1444}
-var row0bcb1f98df16 = Way{Rule: &rowbef3f6918b00, Matcher: &rowd3488c69efca, Place: 1478}
-var row7e486863c4ca = Way{Rule: &rowa56f15275b56, Matcher: &row2851095806d7, Place: 1484}
-var row8c9f78f3f233 = Way{Rule: &row7ea792563277, Matcher: &row639b38010656, Place: 1493}
-var rowf70cdba9b8d7 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row8a4c9c762ad2, Place: 1499}
-var rowf7f507e685d3 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row75fa7d98f6aa, Place: 1500}
-var row3486371a006e = Way{Rule: &row5803bc739bbe, Matcher: &row5d72d3df66a0, Place: 1508}
-var row088d17a64899 = Way{Rule: &row662dd58b017e, Matcher: &rowf2517a2d9879, Place: 1622}
-var row0c8a3f6599a7 = Way{Rule: &row3c20bf39fa17, Matcher: &rowa3d91533dd43, Place: 1665}
-var row1d62835c2414 = Way{Rule: &row6e5e38507e6e, Matcher: &row49a6ec206053, Place: 1710}
-var row356634032dc6 = Program{Options: &row64984dea6b3b, Carries: []*Wrapper{&rowd039a24aafd3, &row8dddbf696bea, &rowab717c216c28, &rowc43f961c481f, &rowc4d2a7483f69, &row095d26f41457, &row6a8014b0643b}, Reads: []*Read{&row8ae4f97f2808}, Proves: []*proof{&row465cbcf52a22}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row1919376d85dc, &row8a56377b4b06, &row615d1b601316, &row1f077fff4603, &row35c78dc3b199, &row2b7a3b450f9b, &rowd395a9cacd1b, &row0bcb1f98df16, &row7e486863c4ca, &row8c9f78f3f233, &rowf70cdba9b8d7, &rowf7f507e685d3, &row3486371a006e, &row088d17a64899, &row0c8a3f6599a7, &row1d62835c2414}, Judged: true}
-var row01b9981c7ede = Program{Options: &row64984dea6b3b, Carries: []*Wrapper{&rowd039a24aafd3, &row8dddbf696bea, &rowab717c216c28, &rowc43f961c481f, &rowc4d2a7483f69, &row095d26f41457, &row6a8014b0643b}, Proves: []*proof{&row465cbcf52a22}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row1919376d85dc, &row8a56377b4b06, &row615d1b601316, &row1f077fff4603, &row2b7a3b450f9b, &rowd395a9cacd1b, &row0bcb1f98df16, &row7e486863c4ca, &row8c9f78f3f233, &rowf70cdba9b8d7, &rowf7f507e685d3, &row3486371a006e, &row088d17a64899, &row0c8a3f6599a7, &row1d62835c2414}, Judged: true}
+var row27c5d48ed6bc = Way{Rule: &rowa39bcf657900, Matcher: &rowf9f671dbe069, Place: 1325, Letters: 4530194}
+var row32057ed4ae5e = Way{Rule: &rowa39bcf657900, Matcher: &rowf92353e085e9, Place: 1346, Letters: 5087274}
+var row0b1918ec82f1 = Way{Rule: &rowa39bcf657900, Matcher: &rowa91189ec7f52, Place: 1358, Letters: 65554}
+var row6c6d309a34c7 = Way{Rule: &rowa39bcf657900, Matcher: &row15f3acbfc03c, Place: 1360, Letters: 65536}
+var rowf98d5d2837cd = Way{Rule: &rowbbf5c15c3107, Matcher: &row13a505122058, Place: 1444, Letters: 602650}
+var rowa9b2c89d8c44 = Way{Rule: &rowbef3f6918b00, Matcher: &rowd3488c69efca, Place: 1478, Letters: 786432}
+var row0dca2f1e59e4 = Way{Rule: &rowa56f15275b56, Matcher: &row2851095806d7, Place: 1484, Letters: 524288}
+var row5e48655ddfd7 = Way{Rule: &row7ea792563277, Matcher: &row639b38010656, Place: 1493, Letters: 524290}
+var rowd436c7b21e20 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row8a4c9c762ad2, Place: 1499, Letters: 524288}
+var row70d506291b35 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row75fa7d98f6aa, Place: 1500, Letters: 524288}
+var row793361f60a56 = Way{Rule: &row5803bc739bbe, Matcher: &row5d72d3df66a0, Place: 1508, Letters: 335904}
+var row926a98a55edb = Way{Rule: &row662dd58b017e, Matcher: &rowf2517a2d9879, Place: 1622, Letters: 2}
+var rowf0ab80ae0802 = Way{Rule: &row3c20bf39fa17, Matcher: &rowa3d91533dd43, Place: 1665, Letters: 8}
+var row9a1e94b98ac0 = Way{Rule: &row6e5e38507e6e, Matcher: &row49a6ec206053, Place: 1710, Letters: 524288}
+var rowe9078673b6e6 = Program{Options: &row64984dea6b3b, Carries: []*Wrapper{&rowd039a24aafd3, &row8dddbf696bea, &rowab717c216c28, &rowc43f961c481f, &rowc4d2a7483f69, &row095d26f41457, &row6a8014b0643b}, Reads: []*Read{&row8ae4f97f2808}, Proves: []*proof{&row465cbcf52a22}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row1919376d85dc, &rowa317a3968533, &row27c5d48ed6bc, &row32057ed4ae5e, &row0b1918ec82f1, &row6c6d309a34c7, &rowf98d5d2837cd, &rowa9b2c89d8c44, &row0dca2f1e59e4, &row5e48655ddfd7, &rowd436c7b21e20, &row70d506291b35, &row793361f60a56, &row926a98a55edb, &rowf0ab80ae0802, &row9a1e94b98ac0}, Judged: true}
+var rowcdbd5d4e2feb = Program{Options: &row64984dea6b3b, Carries: []*Wrapper{&rowd039a24aafd3, &row8dddbf696bea, &rowab717c216c28, &rowc43f961c481f, &rowc4d2a7483f69, &row095d26f41457, &row6a8014b0643b}, Proves: []*proof{&row465cbcf52a22}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row1919376d85dc, &rowa317a3968533, &row27c5d48ed6bc, &row32057ed4ae5e, &row6c6d309a34c7, &rowf98d5d2837cd, &rowa9b2c89d8c44, &row0dca2f1e59e4, &row5e48655ddfd7, &rowd436c7b21e20, &row70d506291b35, &row793361f60a56, &row926a98a55edb, &rowf0ab80ae0802, &row9a1e94b98ac0}, Judged: true}
 var row18c18bc51557 = Program{Reads: []*Read{&row41d87c6c27f3}}
 var row238767ad2ae3 = Tool{Values: []string{"-initSql"}, Long: true}
 var row2c034aaa9aae = Wrapper{Lang: "sql", Also: []string{"-initSql"}}
@@ -18946,8 +18030,8 @@ var row20295d4813a6 = Program{Reads: []*Read{&rowaa02329ae009}}
 var rowd072cd06d50e = Program{Carries: []*Wrapper{&rowd846c1291114}}
 var row617b43c62a9f = Tool{Values: []string{"-o", "--overwrite"}, Made: true}
 var row8446284a3ef6 = effect{Take: []string{"-o", "--overwrite"}, As: []string{">"}}
-var row16b765fd4a44 = Way{Rule: &row1db00726dccb, Matcher: &rowf3cd05d3765c, Place: 74}
-var row9b8a5e86c8ba = Program{Options: &row617b43c62a9f, Effects: []*effect{&row8446284a3ef6}, Rules: []*Way{&row16b765fd4a44}, Judged: true}
+var row5ece62852b99 = Way{Rule: &row1db00726dccb, Matcher: &rowf3cd05d3765c, Place: 74, Letters: 262144}
+var rowc7ee5118b41a = Program{Options: &row617b43c62a9f, Effects: []*effect{&row8446284a3ef6}, Rules: []*Way{&row5ece62852b99}, Judged: true}
 var row87b51aca24d7 = Program{Options: &rowc22c1ea1ba74, Carries: []*Wrapper{&row96b7f41649d9}, Reads: []*Read{&row93d171325543}, Rules: []*Way{&row6bb427d04672}, Judged: true}
 var rowe8cd40661c4c = Read{Files: []string{".lftprc", ".netrc", "lftp.conf"}, Lang: "bang"}
 var row4affa8ba4623 = Way{Rule: &row713cb17bfa92, Matcher: &row7b19f6e4afb9, Place: 1252}
@@ -18963,8 +18047,8 @@ var rowf29caeb5e737 = Wrapper{Lang: "fzf", Options: []string{"--preview", "--bin
 var rowa5d137db4c88 = Wrapper{Lang: "shell", Options: []string{"-c", "--cmd"}}
 var roweadc66504f9d = Program{Options: &rowd447144422ec, Carries: []*Wrapper{&rowf29caeb5e737, &rowa5d137db4c88}}
 var row532c7f693abf = Program{Options: &rowf371f13a158e, Carries: []*Wrapper{&row3593115554e6, &rowb2167e61dc4c}, Effects: []*effect{&row641c543b07f7, &rowb890c34008e8}, Reads: []*Read{&row0bbcbae1c9f1}, Rules: []*Way{&row8c5c30f9d478}, Judged: true}
-var row642e5a8b0480 = Way{Rule: &row0f94ee3e35ad, Matcher: &rowfa7d6b5b568a, Place: 1300}
-var rowadd0d252436c = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc, &row8a56377b4b06, &row642e5a8b0480}, Judged: true}
+var row4c0a40e2624b = Way{Rule: &row0f94ee3e35ad, Matcher: &rowfa7d6b5b568a, Place: 1300, Letters: 16}
+var row2121ce1ea61a = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc, &rowa317a3968533, &row4c0a40e2624b}, Judged: true}
 var rowb3a8191fcc40 = Read{Files: []string{"garden.yml"}, Lang: "settings"}
 var rowe55b845f38ba = Program{Reads: []*Read{&rowb3a8191fcc40}, Rules: []*Way{&row97b2c68f7013}, Judged: true}
 var rowb6f770380a80 = Read{Files: []string{"gatsby-config.js", "gatsby-node.js", "gatsby-config.ts", "gatsby-node.ts"}, Lang: "node"}
@@ -18990,51 +18074,51 @@ var row51becfe32e96 = effect{Sub: []string{"storage cp", "storage mv"}, Take: []
 var row5c5067904730 = effect{Sub: []string{"compute project-info describe", "compute instances describe", "pubsub subscriptions pull"}, Take: []string{}, As: []string{"@store"}}
 var rowe91186b75d03 = Read{Sub: []string{"builds submit"}, Files: []string{"cloudbuild.y*ml"}, Lang: "manifest"}
 var row57b70c7a2727 = proof{Sub: []string{"* list", "* describe", "* * list", "* * describe", "* * * list", "* * * describe", "info", "version", "config list", "config get-value", "config get", "auth list", "logging read", "* get-iam-policy", "* * get-iam-policy", "* * * get-iam-policy", "projects get-ancestors", "help", "topic"}}
-var rowb3c858dc92a3 = Way{Rule: &row80976d698a4a, Matcher: &row55186090d7a2, Place: 514}
-var row37debdacabdc = Way{Rule: &row21f5b529b634, Matcher: &rowe1af48f08922, Place: 553}
-var row3cfd51508ded = Way{Rule: &row57fa9adcdccd, Matcher: &row6de1c1eeace9, Place: 587}
-var rowbce0d630b52e = Way{Rule: &rowfb1558fdad5a, Matcher: &rowffcc7c44b7d8, Place: 605}
-var row100d7f40e849 = Way{Rule: &rowdb2de49c009b, Matcher: &rowf7bca12731c5, Place: 765}
-var row1bf304957fa1 = Way{Rule: &row5c9eb2f2de8a, Matcher: &row55fb69817ddc, Place: 995}
-var row2778cc259a53 = Way{Rule: &row5c9eb2f2de8a, Matcher: &row1e0c50ec312f, Place: 998}
-var row8eda9366b005 = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowabdec7beb03b, Place: 1001}
-var rowae36c8fee5b4 = Way{Rule: &rowb8066dda0dd9, Matcher: &rowd6f57af823eb, Place: 1002}
-var rowb348dcf773d7 = Way{Rule: &roweac7395688a3, Matcher: &row07f186e7df84, Place: 1003}
-var rowdd9c78a4191e = Way{Rule: &roweac7395688a3, Matcher: &row928d22cf05fe, Place: 1004}
-var row4e29984de3ca = Way{Rule: &roweac7395688a3, Matcher: &rowdf3003478ed2, Place: 1005}
-var rowe8db99328485 = Way{Rule: &roweac7395688a3, Matcher: &row8231ca6b0d42, Place: 1006}
-var row11435aa6db64 = Way{Rule: &row6f1b3d6a64e5, Matcher: &row5aa153bce640, Place: 1008}
-var row9d36091b149e = Way{Rule: &row580f54b4797d, Matcher: &row391a1ef4846f, Place: 1009}
+var rowd7153fdab465 = Way{Rule: &row80976d698a4a, Matcher: &row55186090d7a2, Place: 514, Letters: 4294967295}
+var rowaa419c15114d = Way{Rule: &row21f5b529b634, Matcher: &rowe1af48f08922, Place: 553, Letters: 66}
+var row1b59e05b670a = Way{Rule: &row57fa9adcdccd, Matcher: &row6de1c1eeace9, Place: 587, Letters: 65536}
+var row618a8fa9d764 = Way{Rule: &rowfb1558fdad5a, Matcher: &rowffcc7c44b7d8, Place: 605, Letters: 1114112}
+var row1e450591f3c2 = Way{Rule: &rowdb2de49c009b, Matcher: &rowf7bca12731c5, Place: 765, Letters: 512}
+var row71eb19148b73 = Way{Rule: &row5c9eb2f2de8a, Matcher: &row55fb69817ddc, Place: 995, Letters: 4294967295}
+var rowca901551f7dd = Way{Rule: &row5c9eb2f2de8a, Matcher: &row1e0c50ec312f, Place: 998, Letters: 524288}
+var row0c534102b360 = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowabdec7beb03b, Place: 1001, Letters: 524288}
+var rowd8e1bbb96a6b = Way{Rule: &rowb8066dda0dd9, Matcher: &rowd6f57af823eb, Place: 1002, Letters: 4294967295}
+var row4022474043ad = Way{Rule: &roweac7395688a3, Matcher: &row07f186e7df84, Place: 1003, Letters: 4294967295}
+var roweacec6a0aaa3 = Way{Rule: &roweac7395688a3, Matcher: &row928d22cf05fe, Place: 1004, Letters: 524288}
+var rowce996898156b = Way{Rule: &roweac7395688a3, Matcher: &rowdf3003478ed2, Place: 1005, Letters: 786496}
+var row7d463268cf55 = Way{Rule: &roweac7395688a3, Matcher: &row8231ca6b0d42, Place: 1006, Letters: 8}
+var row5f60909cb857 = Way{Rule: &row6f1b3d6a64e5, Matcher: &row5aa153bce640, Place: 1008, Letters: 524288}
+var row12f15518399e = Way{Rule: &row580f54b4797d, Matcher: &row391a1ef4846f, Place: 1009, Letters: 4294967295}
 var row54c068019624 = Way{Rule: &rowb6a037db1113, Matcher: &row879b6895cb52, Place: 1010}
 var rowf4a0878fd103 = Way{Rule: &rowd32db4e7e991, Matcher: &row0772e05dfa59, Place: 1011}
 var rowdf755c3ce12f = Way{Rule: &row8b420072be69, Matcher: &row1013609dd5b4, Place: 1012}
-var rowebac50a0efd4 = Way{Rule: &row8b420072be69, Matcher: &row4d42cb860348, Place: 1013}
-var row75cd02fd4326 = Way{Rule: &row8b420072be69, Matcher: &rowf4ca28aff595, Place: 1015}
-var rowe68bcea95c01 = Way{Rule: &row8b420072be69, Matcher: &row35bffd5bede6, Place: 1016}
-var row339264b0e74f = Way{Rule: &rowd901a7a1fd95, Matcher: &row038097bb4af9, Place: 1017}
-var row43b3fdcfa05d = Way{Rule: &row6a5ebf9aac6d, Matcher: &row617fbcb91d45, Place: 1018}
-var rowde27a7ebda2d = Way{Rule: &rowd5df9e0bb998, Matcher: &row79a1983c6623, Place: 1020}
-var row070d1220a326 = Way{Rule: &rowebf92201c76e, Matcher: &row93bca33fc871, Place: 1022}
-var row2c361c1d3f8e = Way{Rule: &rowc31a9ce8dbf7, Matcher: &row2a6dfb94c06c, Place: 1023}
-var row5b3bd04b7d4f = Way{Rule: &row33204d3ed03a, Matcher: &rowb5ceb75faf4d, Place: 1024}
-var row959469ac8957 = Way{Rule: &rowa96e3982f3fe, Matcher: &rowbc0aa21f518b, Place: 1025}
-var row9cc30b262710 = Way{Rule: &row93ee33184290, Matcher: &rowfea962dc7f5a, Place: 1026}
-var rowf243a21a18ae = Way{Rule: &row252f2bd5bdac, Matcher: &row30c7c128cf03, Place: 1027}
-var row5cbffcb46b66 = Way{Rule: &rowbd7e834107bf, Matcher: &rowc6af883e373b, Place: 1028}
-var rowea76b6ba5e0a = Way{Rule: &rowa5da9edbbec0, Matcher: &row09bc2fd6e79f, Place: 1201}
+var row25c016c6aa1d = Way{Rule: &row8b420072be69, Matcher: &row4d42cb860348, Place: 1013, Letters: 4294967295}
+var row626318357d79 = Way{Rule: &row8b420072be69, Matcher: &rowf4ca28aff595, Place: 1015, Letters: 8}
+var row8eda40ae5e92 = Way{Rule: &row8b420072be69, Matcher: &row35bffd5bede6, Place: 1016, Letters: 524288}
+var rowdbd5f078348c = Way{Rule: &rowd901a7a1fd95, Matcher: &row038097bb4af9, Place: 1017, Letters: 4294967295}
+var rowd36b447a19cb = Way{Rule: &row6a5ebf9aac6d, Matcher: &row617fbcb91d45, Place: 1018, Letters: 4294967295}
+var rowdb2e92722960 = Way{Rule: &rowd5df9e0bb998, Matcher: &row79a1983c6623, Place: 1020, Letters: 524288}
+var row2449de752dc0 = Way{Rule: &rowebf92201c76e, Matcher: &row93bca33fc871, Place: 1022, Letters: 4294967295}
+var rowe0a2c1ae1361 = Way{Rule: &rowc31a9ce8dbf7, Matcher: &row2a6dfb94c06c, Place: 1023, Letters: 4294967295}
+var row18dca6508057 = Way{Rule: &row33204d3ed03a, Matcher: &rowb5ceb75faf4d, Place: 1024, Letters: 4294967295}
+var rowad663cf13aa9 = Way{Rule: &rowa96e3982f3fe, Matcher: &rowbc0aa21f518b, Place: 1025, Letters: 4294967295}
+var row4a0cdcb4c80a = Way{Rule: &row93ee33184290, Matcher: &rowfea962dc7f5a, Place: 1026, Letters: 4294967295}
+var row2a399b6395de = Way{Rule: &row252f2bd5bdac, Matcher: &row30c7c128cf03, Place: 1027, Letters: 4294967295}
+var row514ebda68622 = Way{Rule: &rowbd7e834107bf, Matcher: &rowc6af883e373b, Place: 1028, Letters: 4294967295}
+var row63d3ee4a9df8 = Way{Rule: &rowa5da9edbbec0, Matcher: &row09bc2fd6e79f, Place: 1201, Letters: 524288}
 var rowa41d35a053d3 = Way{Rule: &rowa5da9edbbec0, Matcher: &row86897cabb976, Place: 1215}
-var rowba489b124de2 = Way{Rule: &rowa5da9edbbec0, Matcher: &rowb679a7e31122, Place: 1216}
-var row8ce9012cb5ad = Way{Rule: &row713cb17bfa92, Matcher: &rowc8c20e013375, Place: 1262}
-var row48ae31f01b5a = Way{Rule: &row0f94ee3e35ad, Matcher: &rowbe18d81aba16, Place: 1296}
-var rowe51845613633 = Way{Rule: &row801dbeb7359e, Matcher: &row2b8686e90aaf, Place: 1303}
-var row9f8ee8b3744c = Way{Rule: &row6e5e38507e6e, Matcher: &rowb6787a139c66, Place: 1711}
-var rowe194d1b8a653 = Way{Rule: &row6e5e38507e6e, Matcher: &rowbb27c2ed8c8e, Place: 1712}
-var row56a408f260ce = Program{Options: &rowd0130924b752, Carries: []*Wrapper{&rowaf30806c330f, &rowc8742bdcb85c, &row9b10270928da, &row8a666bc7f0f5, &row3e6fe4cdff91, &row64b0b739b8e0, &row408e5bbef065, &row78b5f05629f9, &row112847435556, &rowefc24d09aeb1, &row60149021ffd6, &row0e47f295ea58, &row5bf85a5045ef}, Effects: []*effect{&row51becfe32e96, &row5c5067904730}, Reads: []*Read{&rowe91186b75d03}, Proves: []*proof{&row57b70c7a2727}, Dry: []*proof{&row2a2045dd8cc1}, Rules: []*Way{&rowb3c858dc92a3, &row37debdacabdc, &row3cfd51508ded, &rowbce0d630b52e, &row100d7f40e849, &row1bf304957fa1, &row2778cc259a53, &row8eda9366b005, &rowae36c8fee5b4, &rowb348dcf773d7, &rowdd9c78a4191e, &row4e29984de3ca, &rowe8db99328485, &row11435aa6db64, &row9d36091b149e, &row54c068019624, &rowf4a0878fd103, &rowdf755c3ce12f, &rowebac50a0efd4, &row75cd02fd4326, &rowe68bcea95c01, &row339264b0e74f, &row43b3fdcfa05d, &rowde27a7ebda2d, &row070d1220a326, &row2c361c1d3f8e, &row5b3bd04b7d4f, &row959469ac8957, &row9cc30b262710, &rowf243a21a18ae, &row5cbffcb46b66, &rowea76b6ba5e0a, &rowa41d35a053d3, &rowba489b124de2, &row8ce9012cb5ad, &row48ae31f01b5a, &rowe51845613633, &row9f8ee8b3744c, &rowe194d1b8a653, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row60f3ed48db28}, Judged: true}
+var row817973c932a3 = Way{Rule: &rowa5da9edbbec0, Matcher: &rowb679a7e31122, Place: 1216, Letters: 294912}
+var row39575cc68342 = Way{Rule: &row713cb17bfa92, Matcher: &rowc8c20e013375, Place: 1262, Letters: 524288}
+var row9163613e5358 = Way{Rule: &row0f94ee3e35ad, Matcher: &rowbe18d81aba16, Place: 1296, Letters: 24}
+var row3189dbd21784 = Way{Rule: &row801dbeb7359e, Matcher: &row2b8686e90aaf, Place: 1303, Letters: 4294967295}
+var rowb502b7b92e8c = Way{Rule: &row6e5e38507e6e, Matcher: &rowb6787a139c66, Place: 1711, Letters: 524288}
+var row3b79bab31fcf = Way{Rule: &row6e5e38507e6e, Matcher: &rowbb27c2ed8c8e, Place: 1712, Letters: 2}
+var rowcdb3fca048b8 = Program{Options: &rowd0130924b752, Carries: []*Wrapper{&rowaf30806c330f, &rowc8742bdcb85c, &row9b10270928da, &row8a666bc7f0f5, &row3e6fe4cdff91, &row64b0b739b8e0, &row408e5bbef065, &row78b5f05629f9, &row112847435556, &rowefc24d09aeb1, &row60149021ffd6, &row0e47f295ea58, &row5bf85a5045ef}, Effects: []*effect{&row51becfe32e96, &row5c5067904730}, Reads: []*Read{&rowe91186b75d03}, Proves: []*proof{&row57b70c7a2727}, Dry: []*proof{&row2a2045dd8cc1}, Rules: []*Way{&rowd7153fdab465, &rowaa419c15114d, &row1b59e05b670a, &row618a8fa9d764, &row1e450591f3c2, &row71eb19148b73, &rowca901551f7dd, &row0c534102b360, &rowd8e1bbb96a6b, &row4022474043ad, &roweacec6a0aaa3, &rowce996898156b, &row7d463268cf55, &row5f60909cb857, &row12f15518399e, &row54c068019624, &rowf4a0878fd103, &rowdf755c3ce12f, &row25c016c6aa1d, &row626318357d79, &row8eda40ae5e92, &rowdbd5f078348c, &rowd36b447a19cb, &rowdb2e92722960, &row2449de752dc0, &rowe0a2c1ae1361, &row18dca6508057, &rowad663cf13aa9, &row4a0cdcb4c80a, &row2a399b6395de, &row514ebda68622, &row63d3ee4a9df8, &rowa41d35a053d3, &row817973c932a3, &row39575cc68342, &row9163613e5358, &row3189dbd21784, &rowb502b7b92e8c, &row3b79bab31fcf, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row60f3ed48db28}, Judged: true}
 var rowdc099b0eec34 = Way{Rule: &rowcbc94172d0d4, Matcher: &rowb58386a9748d, Place: 2323}
 var row4d3792b49e39 = Program{Rules: []*Way{&rowdc099b0eec34}, Judged: true}
 var row70d002b5acb6 = Tool{Values: []string{"-t", "--target-directory", "-S", "--suffix"}}
 var row9952f6570cdb = Program{Options: &row70d002b5acb6}
-var row9ff974906956 = Program{Rules: []*Way{&rowbc5763e1e519}, Judged: true}
+var row57e2671de868 = Program{Rules: []*Way{&row27fd4d0c665f}, Judged: true}
 var rowe33b31449383 = Tool{Values: []string{"-ex", "--ex", "-x", "-p", "--pid", "--batch-commands", "-iex", "--eval-command", "-s", "--command", "--source", "-ix", "--source-before-file"}, Long: true, First: true}
 var rowf03fb69d4f35 = Wrapper{Lang: "bang", Options: []string{"-ex", "--ex", "-iex", "--eval-command"}}
 var rowf40b4b6ab5c0 = Wrapper{Lang: "bang", FileOptions: []string{"-x", "-s", "--command", "--source"}}
@@ -19050,12 +18134,12 @@ var row52acfc56f3a8 = Tool{Values: []string{"-s", "--source", "-v", "--version",
 	{Name: "open", Is: &row8d30fcd55eb2},
 }, Slots: []uint16{0, 1}}}
 var row90a4867b54d2 = Read{Sub: []string{"build", "install"}, Files: []string{"*.gemspec"}, Lang: "ruby"}
-var row2b8da60efa37 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row2964f961c24f, Place: 1363}
-var rowf546991c50f9 = Way{Rule: &row4216ebf5a0c8, Matcher: &row6b7851ffd349, Place: 1370}
+var rowb1882c6fc1f6 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row2964f961c24f, Place: 1363, Letters: 33554432}
+var row9fd4c2a2347f = Way{Rule: &row4216ebf5a0c8, Matcher: &row6b7851ffd349, Place: 1370, Letters: 65536}
 var rowceccd3c2f1dc = Way{Rule: &rowf8267cbf3edf, Matcher: &row64431e054c40, Place: 1962}
-var row78e4cf1fab4e = Way{Rule: &rowf8267cbf3edf, Matcher: &row010885c0edb9, Place: 1963}
-var rowd967007ca12a = Way{Rule: &row9e082cecd425, Matcher: &rowa76d1af506a1, Place: 2037}
-var row15d8656373de = Program{Options: &row52acfc56f3a8, Carries: []*Wrapper{&row387c079f4e0f}, Reads: []*Read{&row90a4867b54d2}, Proves: []*proof{&row26ee39ec34cb}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row2b8da60efa37, &rowf546991c50f9, &row46201f14a9f3, &rowceccd3c2f1dc, &row78e4cf1fab4e, &row7421fd4f0154, &row68aa93bd1858, &rowd967007ca12a}, Judged: true}
+var row3234cd825279 = Way{Rule: &rowf8267cbf3edf, Matcher: &row010885c0edb9, Place: 1963, Letters: 524288}
+var rowc0bb1f9dca7a = Way{Rule: &row9e082cecd425, Matcher: &rowa76d1af506a1, Place: 2037, Letters: 2097152}
+var row17346d7942a0 = Program{Options: &row52acfc56f3a8, Carries: []*Wrapper{&row387c079f4e0f}, Reads: []*Read{&row90a4867b54d2}, Proves: []*proof{&row26ee39ec34cb}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&rowb1882c6fc1f6, &row9fd4c2a2347f, &rowf3c8e4014a10, &rowceccd3c2f1dc, &row3234cd825279, &row6202242aa105, &row6a273d628cd9, &rowc0bb1f9dca7a}, Judged: true}
 var roweedb6bc42a90 = Program{Options: &row2ecffb84f9f9, Reads: []*Read{&row4d10d626537b}, Rules: []*Way{&row62813fc70fc5, &rowbead0b3a88ac, &row891c725995ae}, Judged: true}
 var row7eeb85bc0fb5 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowdf3956152b6d, Place: 1762}
 var row7bcdb129a058 = Program{Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row0a29ca0c325b, &row7eeb85bc0fb5}, Judged: true}
@@ -19080,45 +18164,45 @@ var row105bbb6ddeca = effect{Sub: []string{"gist view", "snippet view", "api", "
 var rowd13e22d12aa5 = effect{Sub: []string{"release download", "run download"}, Take: []string{"-p", "--pattern", "-O", "--output"}, As: []string{"@fetched"}}
 var rowf31cb46dd74e = proof{Sub: []string{"pr list", "pr view", "pr status", "pr checks", "pr diff", "issue list", "issue view", "issue status", "repo view", "repo list", "run list", "run view", "run watch", "release list", "release view", "workflow list", "workflow view", "auth status", "search", "gist list", "gist view", "label list", "secret list", "variable list", "cache list", "api", "mr list", "mr view", "mr diff", "ci list", "ci view", "ci status", "browse", "status", "ruleset list", "ruleset view", "ruleset check", "org list", "project list", "project view"}, None: []string{"-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"}}
 var rowcbec13972971 = proof{Sub: []string{"api"}, Any: []string{"-X=GET", "--method=GET"}}
-var row5f8218dc06bd = Way{Rule: &row2e0095eaf233, Matcher: &row383861eec84a, Place: 342}
-var rowf8f1234f91ed = Way{Rule: &row575ee24eaff5, Matcher: &rowa97ba33ebef3, Place: 350}
-var row79f05d3ac6bc = Way{Rule: &row575ee24eaff5, Matcher: &row346e52579b06, Place: 351}
-var rowbf2c4c061b34 = Way{Rule: &row575ee24eaff5, Matcher: &row36eee8f5ff26, Place: 352}
-var row9806e5bbc86c = Way{Rule: &row29527a6e7eba, Matcher: &row21caba286f9b, Place: 355}
-var row5366bb2f3a55 = Way{Rule: &row78a7bcfb5406, Matcher: &row71dae2246d41, Place: 438}
-var row90fc2f970b83 = Way{Rule: &row78a7bcfb5406, Matcher: &rowba45b9dae922, Place: 440}
-var rowd0bad2071544 = Way{Rule: &rowd514ca3132f8, Matcher: &row8350ac1c8776, Place: 442}
-var row54e0df9eed69 = Way{Rule: &rowd514ca3132f8, Matcher: &rowfb8192bb78af, Place: 443}
-var row7d681874d012 = Way{Rule: &rowd514ca3132f8, Matcher: &rowf3fd4e9eca3f, Place: 444}
-var row268838be1ada = Way{Rule: &rowd514ca3132f8, Matcher: &row92aedc8a4c6d, Place: 446}
-var rowfcdb3f0f8426 = Way{Rule: &rowdae25b9b3048, Matcher: &row45da2db9a4d5, Place: 447}
-var row4ad7e9d4a36d = Way{Rule: &rowdae25b9b3048, Matcher: &row022008b66bc9, Place: 448}
-var row70fe97654fa4 = Way{Rule: &rowdae25b9b3048, Matcher: &row513990b0785e, Place: 449}
-var row779988dbff61 = Way{Rule: &rowdae25b9b3048, Matcher: &row91bed268a182, Place: 450}
-var row35f0c7c0c417 = Way{Rule: &rowdae25b9b3048, Matcher: &row5ed4c31df203, Place: 451}
-var rowf5a218adfe37 = Way{Rule: &row6aabb525dad1, Matcher: &rowf7eaff4a91c6, Place: 452}
-var row5535b33ee46f = Way{Rule: &row6aabb525dad1, Matcher: &row925dc30e629a, Place: 453}
-var row311200b862ac = Way{Rule: &row6aabb525dad1, Matcher: &rowe8ddd5c5da38, Place: 454}
-var row204ac459944b = Way{Rule: &rowd4508eb32473, Matcher: &row85243ee8e9f2, Place: 456}
-var row05dbcd8dac76 = Way{Rule: &rowc6efc631395b, Matcher: &rowebf0f85f7553, Place: 457}
-var row81e7f9f90911 = Way{Rule: &rowbdd315384d3d, Matcher: &rowcdff4e94fe2c, Place: 458}
-var rowecfc205f1103 = Way{Rule: &rowb55d2d9509f4, Matcher: &row55befb087228, Place: 459}
-var row02ca7568e81b = Way{Rule: &row1521e5d29ac1, Matcher: &row090bef3aabed, Place: 460}
-var row12d534c71d48 = Way{Rule: &rowdaa92ada3a6c, Matcher: &row0d55a1f291ed, Place: 462}
-var row652b0c7ea47c = Way{Rule: &row31659dc8d170, Matcher: &rowfdf9ca166c69, Place: 463}
-var row4fe8a1b45cc2 = Way{Rule: &row713cb17bfa92, Matcher: &rowc85f6f795722, Place: 1251}
-var row2f04df01a23a = Way{Rule: &row6350b069efb2, Matcher: &rowc7a22b07f69a, Place: 1473}
-var rowfc167cdd2100 = Way{Rule: &rowf28b8a477be9, Matcher: &rowf19808053299, Place: 1555}
-var row209fa9776832 = Way{Rule: &row662dd58b017e, Matcher: &row801f05b1650f, Place: 1603}
-var rowbad634301099 = Way{Rule: &row662dd58b017e, Matcher: &row96cc45153ef4, Place: 1629}
-var row5b4e59b6e65d = Way{Rule: &row6e5e38507e6e, Matcher: &rowee3544bd33cb, Place: 1705}
-var row6060a96e2f18 = Way{Rule: &row6e5e38507e6e, Matcher: &row611ed84a4a03, Place: 1707}
-var rowe0166db05ab1 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row886b8d66b6d2, Place: 1767}
-var rowfe8011da739e = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row2c86c0ce0590, Place: 1769}
-var rowec16b0a5b798 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row9fd2a79d5009, Place: 1772}
-var row57e2e02ab3e5 = Way{Rule: &row4eafb44808a2, Matcher: &row7f493855fc8f, Place: 2128}
-var rowafe5b2b870de = Way{Rule: &row4eafb44808a2, Matcher: &row9b1905195e02, Place: 2129}
-var row9637d9e1a8a4 = Program{Options: &rowf8f0906cc97e, Carries: []*Wrapper{&rowbfe47916200b, &rowd3bcb7739041}, Effects: []*effect{&row17028084f0c0, &row2167954e2879, &row5ce7a74cc674, &row105bbb6ddeca, &rowd13e22d12aa5}, Proves: []*proof{&rowf31cb46dd74e, &rowcbec13972971}, Rules: []*Way{&row5f8218dc06bd, &rowf8f1234f91ed, &row79f05d3ac6bc, &rowbf2c4c061b34, &row9806e5bbc86c, &row5366bb2f3a55, &row90fc2f970b83, &rowd0bad2071544, &row54e0df9eed69, &row7d681874d012, &row268838be1ada, &rowfcdb3f0f8426, &row4ad7e9d4a36d, &row70fe97654fa4, &row779988dbff61, &row35f0c7c0c417, &rowf5a218adfe37, &row5535b33ee46f, &row311200b862ac, &row204ac459944b, &row05dbcd8dac76, &row81e7f9f90911, &rowecfc205f1103, &row02ca7568e81b, &row12d534c71d48, &row652b0c7ea47c, &row44ce3e981ccd, &row81f07fbc2829, &row4fe8a1b45cc2, &row2f04df01a23a, &rowfc167cdd2100, &row209fa9776832, &rowbad634301099, &row3e03cec2d5b5, &row5b4e59b6e65d, &row6060a96e2f18, &rowe0166db05ab1, &rowfe8011da739e, &rowfb49a81c09e2, &rowec16b0a5b798, &row57e2e02ab3e5, &rowafe5b2b870de}, Judged: true}
+var rowa12961b1a1f8 = Way{Rule: &row2e0095eaf233, Matcher: &row383861eec84a, Place: 342, Letters: 2}
+var row503c53a5ffd6 = Way{Rule: &row575ee24eaff5, Matcher: &rowa97ba33ebef3, Place: 350, Letters: 2}
+var row896ed122eaf9 = Way{Rule: &row575ee24eaff5, Matcher: &row346e52579b06, Place: 351, Letters: 2}
+var rowf6d3c5ec5186 = Way{Rule: &row575ee24eaff5, Matcher: &row36eee8f5ff26, Place: 352, Letters: 2}
+var rowc6758069daf3 = Way{Rule: &row29527a6e7eba, Matcher: &row21caba286f9b, Place: 355, Letters: 65536}
+var rowcb64c272989f = Way{Rule: &row78a7bcfb5406, Matcher: &row71dae2246d41, Place: 438, Letters: 262144}
+var rowe85fc52b054d = Way{Rule: &row78a7bcfb5406, Matcher: &rowba45b9dae922, Place: 440, Letters: 2}
+var row7f1ea43ee0f8 = Way{Rule: &rowd514ca3132f8, Matcher: &row8350ac1c8776, Place: 442, Letters: 262144}
+var row5dd1b1958c7d = Way{Rule: &rowd514ca3132f8, Matcher: &rowfb8192bb78af, Place: 443, Letters: 2}
+var row3cdb713bf3a4 = Way{Rule: &rowd514ca3132f8, Matcher: &rowf3fd4e9eca3f, Place: 444, Letters: 2}
+var rowdbe32f466150 = Way{Rule: &rowd514ca3132f8, Matcher: &row92aedc8a4c6d, Place: 446, Letters: 2}
+var row70edf90d8d2f = Way{Rule: &rowdae25b9b3048, Matcher: &row45da2db9a4d5, Place: 447, Letters: 2}
+var rowba126a91f54f = Way{Rule: &rowdae25b9b3048, Matcher: &row022008b66bc9, Place: 448, Letters: 262144}
+var row17041e4ed6e6 = Way{Rule: &rowdae25b9b3048, Matcher: &row513990b0785e, Place: 449, Letters: 2}
+var row62b478a97778 = Way{Rule: &rowdae25b9b3048, Matcher: &row91bed268a182, Place: 450, Letters: 2}
+var row27b5a8001b2d = Way{Rule: &rowdae25b9b3048, Matcher: &row5ed4c31df203, Place: 451, Letters: 2}
+var row354c57c23e46 = Way{Rule: &row6aabb525dad1, Matcher: &rowf7eaff4a91c6, Place: 452, Letters: 262144}
+var rowe9abff663ae9 = Way{Rule: &row6aabb525dad1, Matcher: &row925dc30e629a, Place: 453, Letters: 262144}
+var rowe8d724233117 = Way{Rule: &row6aabb525dad1, Matcher: &rowe8ddd5c5da38, Place: 454, Letters: 2}
+var row41ea43adf449 = Way{Rule: &rowd4508eb32473, Matcher: &row85243ee8e9f2, Place: 456, Letters: 73728}
+var row99da2af9fc3c = Way{Rule: &rowc6efc631395b, Matcher: &rowebf0f85f7553, Place: 457, Letters: 73728}
+var row4c7248a69666 = Way{Rule: &rowbdd315384d3d, Matcher: &rowcdff4e94fe2c, Place: 458, Letters: 13439658}
+var rowadd2b385d181 = Way{Rule: &rowb55d2d9509f4, Matcher: &row55befb087228, Place: 459, Letters: 2}
+var rowd2db11579e48 = Way{Rule: &row1521e5d29ac1, Matcher: &row090bef3aabed, Place: 460, Letters: 2}
+var rowfc20a97ae5bb = Way{Rule: &rowdaa92ada3a6c, Matcher: &row0d55a1f291ed, Place: 462, Letters: 4718592}
+var row2fce4f69cb5b = Way{Rule: &row31659dc8d170, Matcher: &rowfdf9ca166c69, Place: 463, Letters: 8716296}
+var row7eb7e710b024 = Way{Rule: &row713cb17bfa92, Matcher: &rowc85f6f795722, Place: 1251, Letters: 4489224}
+var row76f1eba226c0 = Way{Rule: &row6350b069efb2, Matcher: &rowc7a22b07f69a, Place: 1473, Letters: 262144}
+var row6b528299b861 = Way{Rule: &rowf28b8a477be9, Matcher: &rowf19808053299, Place: 1555, Letters: 2}
+var row00fd0e339448 = Way{Rule: &row662dd58b017e, Matcher: &row801f05b1650f, Place: 1603, Letters: 2}
+var rowdba8ab0428eb = Way{Rule: &row662dd58b017e, Matcher: &row96cc45153ef4, Place: 1629, Letters: 2}
+var rowedd4e705c834 = Way{Rule: &row6e5e38507e6e, Matcher: &rowee3544bd33cb, Place: 1705, Letters: 2}
+var rowba6045214aef = Way{Rule: &row6e5e38507e6e, Matcher: &row611ed84a4a03, Place: 1707, Letters: 4718592}
+var row746e14777d8f = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row886b8d66b6d2, Place: 1767, Letters: 524416}
+var row99e9724d083b = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row2c86c0ce0590, Place: 1769, Letters: 328192}
+var rowc5f776f538e7 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row9fd2a79d5009, Place: 1772, Letters: 2}
+var rowcb40fa6d45c7 = Way{Rule: &row4eafb44808a2, Matcher: &row7f493855fc8f, Place: 2128, Letters: 786576}
+var row57b61434c10b = Way{Rule: &row4eafb44808a2, Matcher: &row9b1905195e02, Place: 2129, Letters: 2}
+var rowe82ec7bab41c = Program{Options: &rowf8f0906cc97e, Carries: []*Wrapper{&rowbfe47916200b, &rowd3bcb7739041}, Effects: []*effect{&row17028084f0c0, &row2167954e2879, &row5ce7a74cc674, &row105bbb6ddeca, &rowd13e22d12aa5}, Proves: []*proof{&rowf31cb46dd74e, &rowcbec13972971}, Rules: []*Way{&rowa12961b1a1f8, &row503c53a5ffd6, &row896ed122eaf9, &rowf6d3c5ec5186, &rowc6758069daf3, &rowcb64c272989f, &rowe85fc52b054d, &row7f1ea43ee0f8, &row5dd1b1958c7d, &row3cdb713bf3a4, &rowdbe32f466150, &row70edf90d8d2f, &rowba126a91f54f, &row17041e4ed6e6, &row62b478a97778, &row27b5a8001b2d, &row354c57c23e46, &rowe9abff663ae9, &rowe8d724233117, &row41ea43adf449, &row99da2af9fc3c, &row4c7248a69666, &rowadd2b385d181, &rowd2db11579e48, &rowfc20a97ae5bb, &row2fce4f69cb5b, &row44ce3e981ccd, &row81f07fbc2829, &row7eb7e710b024, &row76f1eba226c0, &row6b528299b861, &row00fd0e339448, &rowdba8ab0428eb, &row3e03cec2d5b5, &rowedd4e705c834, &rowba6045214aef, &row746e14777d8f, &row99e9724d083b, &rowed93ed066527, &rowc5f776f538e7, &rowcb40fa6d45c7, &row57b61434c10b}, Judged: true}
 var row19598e619ef4 = Tool{Values: []string{"--source", "--dest", "--where", "--alter", "--limit", "--table", "--database", "--host", "--user", "--password"}}
 var row4f37424d502d = Way{Rule: &row5df83c5f262a, Matcher: &row378d85e26aae, Place: 481}
 var row11527ac56e92 = Program{Options: &row19598e619ef4, Rules: []*Way{&row4f37424d502d}, Judged: true}
@@ -19127,7 +18211,7 @@ var row917103768079 = Program{Rules: []*Way{&rowefc688e87c89}, Judged: true}
 var row8f4a64cb3f24 = Wrapper{Lang: "haskell", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var rowb0785ab65908 = Program{Options: &rowed05056586a5, Carries: []*Wrapper{&row8f4a64cb3f24}, Reads: []*Read{&rowbed0c842030c, &row8c1e283ceadc}}
 var row7fade38db9b4 = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&row8f4a64cb3f24}, Reads: []*Read{&row8c1e283ceadc}, Rules: []*Way{&row6bb427d04672}, Judged: true}
-var row70a61d7acb5c = Program{Options: &rowf9971165f2d4, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa}, Rules: []*Way{&row1a5d84b9dd55, &row060f88258209}, Judged: true}
+var rowb4f1d93abdb1 = Program{Options: &rowf9971165f2d4, Carries: []*Wrapper{&row3d6467a29a82, &rowfcf529e7d8aa}, Rules: []*Way{&row1a5d84b9dd55, &row99318c99574b}, Judged: true}
 var rowda4acc702ebb = Tool{Values: []string{"-b", "--batch"}}
 var rowe5181fcfd131 = Wrapper{Lang: "python", Options: []string{"-b", "--batch"}}
 var rowb72c438ba854 = Program{Options: &rowda4acc702ebb, Carries: []*Wrapper{&rowe5181fcfd131}}
@@ -19137,8 +18221,8 @@ var row45821dd92651 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "remove", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}, Made: true}
 var row0a10e02b4744 = effect{Sub: []string{"remove"}, Take: []string{"operands"}, As: []string{"rm", "-rf"}}
-var row98956d8ccaff = Way{Rule: &row5e701c509347, Matcher: &row1e284bd44c93, Place: 36}
-var rowdd91939ab790 = Program{Options: &row45821dd92651, Effects: []*effect{&row0a10e02b4744}, Rules: []*Way{&row98956d8ccaff}, Judged: true}
+var row80b3e6365c69 = Way{Rule: &row5e701c509347, Matcher: &row1e284bd44c93, Place: 36, Letters: 1048576}
+var row6d7464d07eb8 = Program{Options: &row45821dd92651, Effects: []*effect{&row0a10e02b4744}, Rules: []*Way{&row80b3e6365c69}, Judged: true}
 var rowe22932463994 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &row1af57442d711, Place: 1768}
 var rowbe3be299797e = Program{Rules: []*Way{&rowe22932463994}, Judged: true}
 var row96b47da40bd3 = Tool{Sub: []string{"archive"}, Values: []string{"--remote", "--exec", "-o", "--output", "--format", "--prefix"}}
@@ -19235,213 +18319,213 @@ var row91a8b9c0cc58 = proof{Sub: []string{"commit"}, Any: []string{"--dry-run"}}
 var rowac1b703fd870 = proof{Sub: []string{"push", "add", "fetch", "rm", "mv", "notes prune", "remote prune", "prune", "worktree prune", "send-email", "stage", "lfs prune", "reflog expire", "reflog delete", "reflog drop"}, None: []string{"--no-dry-run"}, Any: []string{"-n", "--dry-run"}}
 var rowbc1c783f89f3 = proof{Sub: []string{"filter-repo"}, Any: []string{"--dry-run", "--analyze"}}
 var row8cc16cbee5a5 = proof{Sub: []string{"clean"}, None: []string{"--no-dry-run"}, Any: []string{"-n", "--dry-run"}}
-var row6ad006123bd8 = Way{Rule: &row2e0095eaf233, Matcher: &row4db5a31d9a96, Place: 338}
-var rowe5e56feb04c2 = Way{Rule: &row2e0095eaf233, Matcher: &row100b6b2da243, Place: 339}
-var rowed59df74871d = Way{Rule: &row2e0095eaf233, Matcher: &row5c21906b0b45, Place: 340}
-var row8efd69f28fcf = Way{Rule: &row2e0095eaf233, Matcher: &row4c6888ef0429, Place: 341}
-var row16744981ce2e = Way{Rule: &row2d205662a3c2, Matcher: &row10a05138e1b3, Place: 343}
-var rowcfa64e369f97 = Way{Rule: &row2b3b3e39aa09, Matcher: &rowb35e6966c20c, Place: 344}
-var rowe92964a099fe = Way{Rule: &row2b3b3e39aa09, Matcher: &rowa11e7848895b, Place: 345}
-var row1d1bfe389531 = Way{Rule: &row50c9e5d71e27, Matcher: &rowfd16aa049678, Place: 346}
-var row910001aef270 = Way{Rule: &row50c9e5d71e27, Matcher: &row3bcedc3f28ff, Place: 347}
-var row1ad6a80d762d = Way{Rule: &row575ee24eaff5, Matcher: &row8a43f2dd6a29, Place: 348}
-var rowd6b7879cbd2f = Way{Rule: &row575ee24eaff5, Matcher: &row60567c3cd3fc, Place: 349}
-var row7ce583521026 = Way{Rule: &row29527a6e7eba, Matcher: &row7f73d77a539a, Place: 353}
-var row3490f7a04cd1 = Way{Rule: &row29527a6e7eba, Matcher: &rowb90b123b6545, Place: 354}
-var row739b57fb3502 = Way{Rule: &row84c1772fb9a9, Matcher: &rowc08837989c36, Place: 356}
-var row8947ed3b289f = Way{Rule: &row84c1772fb9a9, Matcher: &rowb5bf651cfc4c, Place: 357}
-var rowafbbf70faaa1 = Way{Rule: &rowa8fd616a5cd9, Matcher: &rowc01e61972bd0, Place: 358}
-var rowdf0f1cd624c6 = Way{Rule: &rowa78c18cce43d, Matcher: &row0241ec0065f5, Place: 359}
-var row99421dbc3ef1 = Way{Rule: &row5bdc3c5ec6d3, Matcher: &row2577cae03941, Place: 360}
-var rowd8a5e7c84fa9 = Way{Rule: &row8903eb592910, Matcher: &row893e1b38dd5b, Place: 361}
-var row740f697699c5 = Way{Rule: &rowb697bfdb3a23, Matcher: &row1d6d1c1de20a, Place: 362}
-var rowd71c5bae0943 = Way{Rule: &row692e6f83f94c, Matcher: &row8e3f1aec29ae, Place: 363}
-var row04e4e570f533 = Way{Rule: &rowa77cc0b3cef9, Matcher: &row82b8a5730553, Place: 364}
-var row8a59f8cb584b = Way{Rule: &rowa77cc0b3cef9, Matcher: &row7520e932aa0d, Place: 365}
-var row8e6306359ec8 = Way{Rule: &row59ee97a58111, Matcher: &row141e13bfde8d, Place: 366}
-var row998e6a06e05e = Way{Rule: &row59ee97a58111, Matcher: &row399f1061ebcd, Place: 367}
-var row23463c7664d6 = Way{Rule: &row45ada8c6c4a8, Matcher: &rowcb07e841d0e1, Place: 368}
-var row6ec570127468 = Way{Rule: &row45ada8c6c4a8, Matcher: &rowcc24d230eac3, Place: 369}
-var row348a4fabe05f = Way{Rule: &row45ada8c6c4a8, Matcher: &rowfd20bb65b087, Place: 370}
-var row93a96ed22e98 = Way{Rule: &row45ada8c6c4a8, Matcher: &row5ef61fab6387, Place: 371}
-var row54cfc9bcf992 = Way{Rule: &row02b25efa9f51, Matcher: &row8a0724514651, Place: 372}
-var rowded1c59005fa = Way{Rule: &row02b25efa9f51, Matcher: &row922d095a4770, Place: 373}
-var row0b691c5f9eb6 = Way{Rule: &row117ffbea1deb, Matcher: &rowbb90fae843b9, Place: 374}
-var rowe5032e0bdfb4 = Way{Rule: &row117ffbea1deb, Matcher: &rowccd45ccda199, Place: 375}
-var rowbb154138bc51 = Way{Rule: &rowc2b3ea43bad7, Matcher: &row2be7b93c6c24, Place: 376}
-var row8030c02a39b8 = Way{Rule: &rowbaee2675d9b9, Matcher: &row41f3574efbe9, Place: 377}
-var rowdbc76f4545b7 = Way{Rule: &row7a35c66cf932, Matcher: &row405f75e56cdf, Place: 378}
-var rowd58d8e5e6698 = Way{Rule: &row26230f48220e, Matcher: &row0bbc18f112b9, Place: 379}
-var row1f6f50cdf43c = Way{Rule: &row26230f48220e, Matcher: &row72855ff2ea94, Place: 380}
-var rowa3a715a84082 = Way{Rule: &rowb9822ec41614, Matcher: &rowcae7d6bf7c2a, Place: 381}
-var row6d46325a986b = Way{Rule: &rowb9822ec41614, Matcher: &row8aad202789f8, Place: 382}
-var row8f4bb5e80af6 = Way{Rule: &rowb9822ec41614, Matcher: &rowd13860a4be72, Place: 383}
-var row6be447919bc7 = Way{Rule: &rowb9822ec41614, Matcher: &rowb962da6f629d, Place: 384}
-var row7791ea485f85 = Way{Rule: &rowb9822ec41614, Matcher: &row2a01d139dac9, Place: 385}
-var row58b1b353fb39 = Way{Rule: &rowb9822ec41614, Matcher: &row0a0104ddc7ca, Place: 386}
-var rowd1e6d57f541a = Way{Rule: &rowb9822ec41614, Matcher: &rowdbba479a068b, Place: 387}
-var row2a9f0ad5008e = Way{Rule: &row286ab7bf8f6a, Matcher: &row2ec0a8f79589, Place: 388}
-var row74f38735c720 = Way{Rule: &row286ab7bf8f6a, Matcher: &rowc92a6092e60e, Place: 389}
-var rowd48d952bd82a = Way{Rule: &row286ab7bf8f6a, Matcher: &row84890c214b89, Place: 390}
-var row050d6d99f4e9 = Way{Rule: &row286ab7bf8f6a, Matcher: &roweceae58bee5f, Place: 391}
-var row8905742bb9c8 = Way{Rule: &row9ca348902184, Matcher: &row3c6603e9a144, Place: 400}
-var row46c00bf9afd4 = Way{Rule: &rowe7727c7e6aa1, Matcher: &row5e8705ba590f, Place: 401}
-var row98080fdf8d31 = Way{Rule: &rowe7727c7e6aa1, Matcher: &rowcd3374c1ff62, Place: 402}
-var row7398556ef747 = Way{Rule: &rowc72a197f3da4, Matcher: &roweeaaa214f5aa, Place: 403}
-var row3022a7eb4cd8 = Way{Rule: &row85f70eaba5dc, Matcher: &row01ff1bcf693e, Place: 404}
-var row742de849a9f0 = Way{Rule: &row85f70eaba5dc, Matcher: &row74774510072b, Place: 405}
-var row4142bed75548 = Way{Rule: &row573ca5c3e207, Matcher: &rowba8fe833fea8, Place: 406}
-var row263e9d3fa57b = Way{Rule: &row21c1251b2392, Matcher: &roweedbd2079304, Place: 407}
-var rowe47ebb668aa6 = Way{Rule: &row21c1251b2392, Matcher: &row0970a2b1b9cf, Place: 408}
-var row10e57d87c48e = Way{Rule: &rowa910c1ee3e50, Matcher: &row16323df8486d, Place: 411}
-var row5e8fb2a8e797 = Way{Rule: &rowa910c1ee3e50, Matcher: &row695258c71681, Place: 412}
-var row4729554dcf4e = Way{Rule: &rowa910c1ee3e50, Matcher: &row626876cb06fc, Place: 413}
-var row81eaacedc92f = Way{Rule: &rowa910c1ee3e50, Matcher: &row621d6ecd18df, Place: 414}
-var rowdf73f11d944e = Way{Rule: &rowa910c1ee3e50, Matcher: &rowc1d801f421a9, Place: 415}
-var row94f6b679fed8 = Way{Rule: &rowa910c1ee3e50, Matcher: &row33a2642df402, Place: 416}
-var row81cc3cbb6022 = Way{Rule: &rowa910c1ee3e50, Matcher: &rowe645938f8291, Place: 417}
-var rowd2f3a497a14d = Way{Rule: &rowa910c1ee3e50, Matcher: &rowd68ee38318bc, Place: 418}
-var row347f40d6de05 = Way{Rule: &rowa910c1ee3e50, Matcher: &row15b0375798b3, Place: 419}
-var row60599e8a6932 = Way{Rule: &rowa910c1ee3e50, Matcher: &rowcfb9eb177496, Place: 420}
-var rowfbe1e24e067e = Way{Rule: &row5b2753e2558c, Matcher: &row42cac88141cb, Place: 423}
-var row1e5bd1356cbb = Way{Rule: &row5b2753e2558c, Matcher: &roweb009d910140, Place: 424}
-var row89b06d603669 = Way{Rule: &row46e814bdce70, Matcher: &row9c383fe26935, Place: 425}
-var row9509b5be38ae = Way{Rule: &rowe288d86561c3, Matcher: &roweb3f8f1ec536, Place: 426}
-var row764270a1ce44 = Way{Rule: &rowcc213424771d, Matcher: &row8b33839903f0, Place: 427}
-var row486f9fd349d7 = Way{Rule: &rowcc213424771d, Matcher: &row943df0c7f959, Place: 428}
-var rowb9d05f9106fd = Way{Rule: &rowcc213424771d, Matcher: &row05a3e7064e4a, Place: 429}
-var row720158ad1ffe = Way{Rule: &row90bec23ebc06, Matcher: &rowac38a6298d91, Place: 430}
-var rowe2c9897f9aa2 = Way{Rule: &row8223de6860f4, Matcher: &row30924245a136, Place: 431}
-var rowd6162271df7d = Way{Rule: &row185e11791e67, Matcher: &row69301fcaa807, Place: 432}
-var rowf3adb70e28ff = Way{Rule: &row41d57e32fb71, Matcher: &rowc24a21902215, Place: 433}
-var row9cb41dc7b730 = Way{Rule: &row20ff3dd33223, Matcher: &row7102fb748d80, Place: 434}
-var row594c31547dc5 = Way{Rule: &rowb7a35624a37d, Matcher: &rowbd78d40c1cac, Place: 435}
-var rowbd5a08ae2ab1 = Way{Rule: &rowb7a35624a37d, Matcher: &rowd6eeaec06cb4, Place: 436}
-var row453c85d6a106 = Way{Rule: &rowb7a35624a37d, Matcher: &row0c803e8e32fb, Place: 437}
-var rowf0e1dd5894bb = Way{Rule: &rowa0e498ae638c, Matcher: &row987e1e4c5125, Place: 1438}
-var rowbdd2768c39a4 = Way{Rule: &row6350b069efb2, Matcher: &row4fdbdcf94abd, Place: 1474}
-var row79108a34b978 = Way{Rule: &row6350b069efb2, Matcher: &row06a1410b9802, Place: 1475}
-var row449714854049 = Way{Rule: &rowe7fac635d202, Matcher: &rowb93f3b0b9724, Place: 1576}
-var rowa7bab86d2fa5 = Way{Rule: &rowe7fac635d202, Matcher: &rowe8de303d6614, Place: 1577}
-var rowaddc5bc097ab = Way{Rule: &rowe7fac635d202, Matcher: &row559c5fbf6da7, Place: 1578}
-var row58268560bf66 = Way{Rule: &row662dd58b017e, Matcher: &rowa5c5c3d85c80, Place: 1606}
-var row235d7dfe3c2b = Way{Rule: &row662dd58b017e, Matcher: &row72355e66cda5, Place: 1631}
-var row51f0458750c5 = Way{Rule: &row5b341e85d3a2, Matcher: &row9a1005daa79a, Place: 1699}
-var rowcb0602d4e689 = Way{Rule: &row5b341e85d3a2, Matcher: &row8404f37f68da, Place: 1700}
-var rowdc4d352c9a38 = Way{Rule: &row5b341e85d3a2, Matcher: &row0ba64a241200, Place: 1701}
+var row788540fa10a5 = Way{Rule: &row2e0095eaf233, Matcher: &row4db5a31d9a96, Place: 338, Letters: 65536}
+var rowbcf76868b96d = Way{Rule: &row2e0095eaf233, Matcher: &row100b6b2da243, Place: 339, Letters: 65536}
+var row53f48d597255 = Way{Rule: &row2e0095eaf233, Matcher: &row5c21906b0b45, Place: 340, Letters: 65536}
+var row2124382315fa = Way{Rule: &row2e0095eaf233, Matcher: &row4c6888ef0429, Place: 341, Letters: 65536}
+var row0d0a5e02878c = Way{Rule: &row2d205662a3c2, Matcher: &row10a05138e1b3, Place: 343, Letters: 65536}
+var row92946f43d2b0 = Way{Rule: &row2b3b3e39aa09, Matcher: &rowb35e6966c20c, Place: 344, Letters: 65536}
+var row9a84f3428c6d = Way{Rule: &row2b3b3e39aa09, Matcher: &rowa11e7848895b, Place: 345, Letters: 65536}
+var row82fdbd5084da = Way{Rule: &row50c9e5d71e27, Matcher: &rowfd16aa049678, Place: 346, Letters: 65536}
+var row5836138dac27 = Way{Rule: &row50c9e5d71e27, Matcher: &row3bcedc3f28ff, Place: 347, Letters: 65536}
+var row712b49d91284 = Way{Rule: &row575ee24eaff5, Matcher: &row8a43f2dd6a29, Place: 348, Letters: 65536}
+var rowd7de0d3fd6d9 = Way{Rule: &row575ee24eaff5, Matcher: &row60567c3cd3fc, Place: 349, Letters: 65536}
+var row5174a130e97d = Way{Rule: &row29527a6e7eba, Matcher: &row7f73d77a539a, Place: 353, Letters: 65536}
+var row25fb8ab93d4b = Way{Rule: &row29527a6e7eba, Matcher: &rowb90b123b6545, Place: 354, Letters: 65536}
+var rowfb22e0b77945 = Way{Rule: &row84c1772fb9a9, Matcher: &rowc08837989c36, Place: 356, Letters: 65536}
+var row858c50c1020e = Way{Rule: &row84c1772fb9a9, Matcher: &rowb5bf651cfc4c, Place: 357, Letters: 65536}
+var row48555c5dc898 = Way{Rule: &rowa8fd616a5cd9, Matcher: &rowc01e61972bd0, Place: 358, Letters: 65536}
+var row0f9cb299a12c = Way{Rule: &rowa78c18cce43d, Matcher: &row0241ec0065f5, Place: 359, Letters: 65536}
+var rowd75ba61ca30a = Way{Rule: &row5bdc3c5ec6d3, Matcher: &row2577cae03941, Place: 360, Letters: 65536}
+var row6ff3b66e1cbc = Way{Rule: &row8903eb592910, Matcher: &row893e1b38dd5b, Place: 361, Letters: 65536}
+var rowe4ad4b008d1e = Way{Rule: &rowb697bfdb3a23, Matcher: &row1d6d1c1de20a, Place: 362, Letters: 65536}
+var row5378d1dc4eef = Way{Rule: &row692e6f83f94c, Matcher: &row8e3f1aec29ae, Place: 363, Letters: 65536}
+var rowfaf77a143ad7 = Way{Rule: &rowa77cc0b3cef9, Matcher: &row82b8a5730553, Place: 364, Letters: 262144}
+var rowff2c6b37966e = Way{Rule: &rowa77cc0b3cef9, Matcher: &row7520e932aa0d, Place: 365, Letters: 262144}
+var rowf6fc3f82ab0c = Way{Rule: &row59ee97a58111, Matcher: &row141e13bfde8d, Place: 366, Letters: 8}
+var rowf112a30f155a = Way{Rule: &row59ee97a58111, Matcher: &row399f1061ebcd, Place: 367, Letters: 8}
+var rowebf9a73fe749 = Way{Rule: &row45ada8c6c4a8, Matcher: &rowcb07e841d0e1, Place: 368, Letters: 8}
+var rowdb7fbdf36c0a = Way{Rule: &row45ada8c6c4a8, Matcher: &rowcc24d230eac3, Place: 369, Letters: 8}
+var roweda64a9dc1c1 = Way{Rule: &row45ada8c6c4a8, Matcher: &rowfd20bb65b087, Place: 370, Letters: 8}
+var row016cb24fa370 = Way{Rule: &row45ada8c6c4a8, Matcher: &row5ef61fab6387, Place: 371, Letters: 524288}
+var row3bfde11c0635 = Way{Rule: &row02b25efa9f51, Matcher: &row8a0724514651, Place: 372, Letters: 262144}
+var rowec8104cb42e9 = Way{Rule: &row02b25efa9f51, Matcher: &row922d095a4770, Place: 373, Letters: 262144}
+var rowd58cab9b73f1 = Way{Rule: &row117ffbea1deb, Matcher: &rowbb90fae843b9, Place: 374, Letters: 262144}
+var row59cf1a84b067 = Way{Rule: &row117ffbea1deb, Matcher: &rowccd45ccda199, Place: 375, Letters: 262144}
+var row1d7985e80d08 = Way{Rule: &rowc2b3ea43bad7, Matcher: &row2be7b93c6c24, Place: 376, Letters: 262144}
+var rowc903fd6f22a0 = Way{Rule: &rowbaee2675d9b9, Matcher: &row41f3574efbe9, Place: 377, Letters: 524288}
+var rowa1b543265c14 = Way{Rule: &row7a35c66cf932, Matcher: &row405f75e56cdf, Place: 378, Letters: 524288}
+var rowf89458d4ea7b = Way{Rule: &row26230f48220e, Matcher: &row0bbc18f112b9, Place: 379, Letters: 4}
+var row76cbbacea0e5 = Way{Rule: &row26230f48220e, Matcher: &row72855ff2ea94, Place: 380, Letters: 4}
+var row26b4db76472c = Way{Rule: &rowb9822ec41614, Matcher: &rowcae7d6bf7c2a, Place: 381, Letters: 8}
+var row50e434a6b949 = Way{Rule: &rowb9822ec41614, Matcher: &row8aad202789f8, Place: 382, Letters: 524288}
+var rowa126a20c2480 = Way{Rule: &rowb9822ec41614, Matcher: &rowd13860a4be72, Place: 383, Letters: 4}
+var row5452c041354e = Way{Rule: &rowb9822ec41614, Matcher: &rowb962da6f629d, Place: 384, Letters: 8388608}
+var rowbc17792732c0 = Way{Rule: &rowb9822ec41614, Matcher: &row2a01d139dac9, Place: 385, Letters: 65600}
+var row46e77df3fa2b = Way{Rule: &rowb9822ec41614, Matcher: &row0a0104ddc7ca, Place: 386, Letters: 65600}
+var row9fd59bfee622 = Way{Rule: &rowb9822ec41614, Matcher: &rowdbba479a068b, Place: 387, Letters: 2621440}
+var row3915e3ab1a39 = Way{Rule: &row286ab7bf8f6a, Matcher: &row2ec0a8f79589, Place: 388, Letters: 262144}
+var rowa539f6f715f5 = Way{Rule: &row286ab7bf8f6a, Matcher: &rowc92a6092e60e, Place: 389, Letters: 8}
+var row18abaae97e10 = Way{Rule: &row286ab7bf8f6a, Matcher: &row84890c214b89, Place: 390, Letters: 524288}
+var row1002628cb409 = Way{Rule: &row286ab7bf8f6a, Matcher: &roweceae58bee5f, Place: 391, Letters: 2}
+var row3be23f0186ef = Way{Rule: &row9ca348902184, Matcher: &row3c6603e9a144, Place: 400, Letters: 524544}
+var row17b8d8e891e6 = Way{Rule: &rowe7727c7e6aa1, Matcher: &row5e8705ba590f, Place: 401, Letters: 4}
+var row8e6e6e857be4 = Way{Rule: &rowe7727c7e6aa1, Matcher: &rowcd3374c1ff62, Place: 402, Letters: 65600}
+var rowecf4682c6410 = Way{Rule: &rowc72a197f3da4, Matcher: &roweeaaa214f5aa, Place: 403, Letters: 4}
+var rowf211e3c8aa31 = Way{Rule: &row85f70eaba5dc, Matcher: &row01ff1bcf693e, Place: 404, Letters: 4}
+var rowffc328102909 = Way{Rule: &row85f70eaba5dc, Matcher: &row74774510072b, Place: 405, Letters: 4}
+var rowb9bbf74189dc = Way{Rule: &row573ca5c3e207, Matcher: &rowba8fe833fea8, Place: 406, Letters: 8388608}
+var rowe0ce94abbe8e = Way{Rule: &row21c1251b2392, Matcher: &roweedbd2079304, Place: 407, Letters: 262208}
+var rowe209a85acb5a = Way{Rule: &row21c1251b2392, Matcher: &row0970a2b1b9cf, Place: 408, Letters: 64}
+var row70dede3bc53a = Way{Rule: &rowa910c1ee3e50, Matcher: &row16323df8486d, Place: 411, Letters: 262144}
+var row3a213783ee5b = Way{Rule: &rowa910c1ee3e50, Matcher: &row695258c71681, Place: 412, Letters: 262144}
+var rowb1047f52f62f = Way{Rule: &rowa910c1ee3e50, Matcher: &row626876cb06fc, Place: 413, Letters: 128}
+var rowec1de28d7129 = Way{Rule: &rowa910c1ee3e50, Matcher: &row621d6ecd18df, Place: 414, Letters: 128}
+var rowcb69e1bc3a93 = Way{Rule: &rowa910c1ee3e50, Matcher: &rowc1d801f421a9, Place: 415, Letters: 65536}
+var row3bd7dd1371a2 = Way{Rule: &rowa910c1ee3e50, Matcher: &row33a2642df402, Place: 416, Letters: 2097152}
+var row3caaf7b9b61a = Way{Rule: &rowa910c1ee3e50, Matcher: &rowe645938f8291, Place: 417, Letters: 2097152}
+var rowbd9c30dbcd02 = Way{Rule: &rowa910c1ee3e50, Matcher: &rowd68ee38318bc, Place: 418, Letters: 4096}
+var row682898e6c121 = Way{Rule: &rowa910c1ee3e50, Matcher: &row15b0375798b3, Place: 419, Letters: 262144}
+var row056b50e29138 = Way{Rule: &rowa910c1ee3e50, Matcher: &rowcfb9eb177496, Place: 420, Letters: 2}
+var row02f2bd280c96 = Way{Rule: &row5b2753e2558c, Matcher: &row42cac88141cb, Place: 423, Letters: 270346}
+var rowb2f2683d3b05 = Way{Rule: &row5b2753e2558c, Matcher: &roweb009d910140, Place: 424, Letters: 4}
+var row87aff8e8849b = Way{Rule: &row46e814bdce70, Matcher: &row9c383fe26935, Place: 425, Letters: 262144}
+var rowf381ff987757 = Way{Rule: &rowe288d86561c3, Matcher: &roweb3f8f1ec536, Place: 426, Letters: 8}
+var row8f39cf9c6b06 = Way{Rule: &rowcc213424771d, Matcher: &row8b33839903f0, Place: 427, Letters: 8}
+var row7f456a0f6e3c = Way{Rule: &rowcc213424771d, Matcher: &row943df0c7f959, Place: 428, Letters: 65536}
+var row962d0a73b998 = Way{Rule: &rowcc213424771d, Matcher: &row05a3e7064e4a, Place: 429, Letters: 8192}
+var row80a97db05651 = Way{Rule: &row90bec23ebc06, Matcher: &rowac38a6298d91, Place: 430, Letters: 1048576}
+var row8c8bb4639e79 = Way{Rule: &row8223de6860f4, Matcher: &row30924245a136, Place: 431, Letters: 1048576}
+var rowa87d365d61e2 = Way{Rule: &row185e11791e67, Matcher: &row69301fcaa807, Place: 432, Letters: 524288}
+var rowca2df65fdc01 = Way{Rule: &row41d57e32fb71, Matcher: &rowc24a21902215, Place: 433, Letters: 262144}
+var row45921430db56 = Way{Rule: &row20ff3dd33223, Matcher: &row7102fb748d80, Place: 434, Letters: 262144}
+var row7c0dabae2f38 = Way{Rule: &rowb7a35624a37d, Matcher: &rowbd78d40c1cac, Place: 435, Letters: 8}
+var row531e1c4acab8 = Way{Rule: &rowb7a35624a37d, Matcher: &rowd6eeaec06cb4, Place: 436, Letters: 8}
+var row9aa5b05c9055 = Way{Rule: &rowb7a35624a37d, Matcher: &row0c803e8e32fb, Place: 437, Letters: 8}
+var rowdc7ad00b276b = Way{Rule: &rowa0e498ae638c, Matcher: &row987e1e4c5125, Place: 1438, Letters: 65536}
+var row3d12d5267157 = Way{Rule: &row6350b069efb2, Matcher: &row4fdbdcf94abd, Place: 1474, Letters: 65536}
+var row00f54dd55463 = Way{Rule: &row6350b069efb2, Matcher: &row06a1410b9802, Place: 1475, Letters: 65536}
+var row79f84ac68d58 = Way{Rule: &rowe7fac635d202, Matcher: &rowb93f3b0b9724, Place: 1576, Letters: 150}
+var row76e111e1159d = Way{Rule: &rowe7fac635d202, Matcher: &rowe8de303d6614, Place: 1577, Letters: 8392704}
+var row52350b99b7a9 = Way{Rule: &rowe7fac635d202, Matcher: &row559c5fbf6da7, Place: 1578, Letters: 524296}
+var rowb51cfcc35113 = Way{Rule: &row662dd58b017e, Matcher: &rowa5c5c3d85c80, Place: 1606, Letters: 8}
+var row812dcdea7b4b = Way{Rule: &row662dd58b017e, Matcher: &row72355e66cda5, Place: 1631, Letters: 8}
+var rowf1a151615c7a = Way{Rule: &row5b341e85d3a2, Matcher: &row9a1005daa79a, Place: 1699, Letters: 2}
+var rowc9a75f25f5f2 = Way{Rule: &row5b341e85d3a2, Matcher: &row8404f37f68da, Place: 1700, Letters: 1064968}
+var row7e40373b2e90 = Way{Rule: &row5b341e85d3a2, Matcher: &row0ba64a241200, Place: 1701, Letters: 589836}
 var row0babe4f418dd = Way{Rule: &row11dd81da258a, Matcher: &rowdfc3d109bc1b, Place: 1843}
-var row526ccb856303 = Way{Rule: &rowf9770bd2588f, Matcher: &rowf22334b1e91b, Place: 1903}
-var rowd6af15923d72 = Way{Rule: &row42b05897ae32, Matcher: &row0198dc3a525f, Place: 2139}
-var row9d64e1741726 = Program{Options: &rowa5363a635ed6, Carries: []*Wrapper{&row3acb81235868, &row60a2e76431b3, &rowfe06daf0a743, &row8e442b139348, &row31a4383fba19, &row0e39ade4fdc2, &rowa109eae62f19, &row26657c57dceb, &row97fd533b0c79}, Effects: []*effect{&rowb7f1c650fbcc, &row631b71cedec2, &row803c645dad8a, &row43af9df20f10, &row6e82960e05d0, &rowc3bfd0f798d8, &row44b502b0d5d9}, Reads: []*Read{&row40239c068de0, &row05ce35793e07, &rowa26e5db135a2, &rowfc87c7afd0d0, &rowbf7ce524dae3, &row9ddc73b1e492}, Proves: []*proof{&rowcdb4a5681964, &row439877cfa9fb, &rowf3e376f6cd70, &row0767404cad12, &row71c522cc0fe5, &row4c931e824ec7, &rowc842093434eb}, Dry: []*proof{&row91a8b9c0cc58, &rowac1b703fd870, &rowbc1c783f89f3, &row8cc16cbee5a5}, Rules: []*Way{
-	&row6ad006123bd8,
-	&rowe5e56feb04c2,
-	&rowed59df74871d,
-	&row8efd69f28fcf,
-	&row16744981ce2e,
-	&rowcfa64e369f97,
-	&rowe92964a099fe,
-	&row1d1bfe389531,
-	&row910001aef270,
-	&row1ad6a80d762d,
-	&rowd6b7879cbd2f,
-	&row7ce583521026,
-	&row3490f7a04cd1,
-	&row739b57fb3502,
-	&row8947ed3b289f,
-	&rowafbbf70faaa1,
-	&rowdf0f1cd624c6,
-	&row99421dbc3ef1,
-	&rowd8a5e7c84fa9,
-	&row740f697699c5,
-	&rowd71c5bae0943,
-	&row04e4e570f533,
-	&row8a59f8cb584b,
-	&row8e6306359ec8,
-	&row998e6a06e05e,
-	&row23463c7664d6,
-	&row6ec570127468,
-	&row348a4fabe05f,
-	&row93a96ed22e98,
-	&row54cfc9bcf992,
-	&rowded1c59005fa,
-	&row0b691c5f9eb6,
-	&rowe5032e0bdfb4,
-	&rowbb154138bc51,
-	&row8030c02a39b8,
-	&rowdbc76f4545b7,
-	&rowd58d8e5e6698,
-	&row1f6f50cdf43c,
-	&rowa3a715a84082,
-	&row6d46325a986b,
-	&row8f4bb5e80af6,
-	&row6be447919bc7,
-	&row7791ea485f85,
-	&row58b1b353fb39,
-	&rowd1e6d57f541a,
-	&row2a9f0ad5008e,
-	&row74f38735c720,
-	&rowd48d952bd82a,
-	&row050d6d99f4e9,
-	&row8905742bb9c8,
-	&row46c00bf9afd4,
-	&row98080fdf8d31,
-	&row7398556ef747,
-	&row3022a7eb4cd8,
-	&row742de849a9f0,
-	&row4142bed75548,
-	&row263e9d3fa57b,
-	&rowe47ebb668aa6,
-	&row10e57d87c48e,
-	&row5e8fb2a8e797,
-	&row4729554dcf4e,
-	&row81eaacedc92f,
-	&rowdf73f11d944e,
-	&row94f6b679fed8,
-	&row81cc3cbb6022,
-	&rowd2f3a497a14d,
-	&row347f40d6de05,
-	&row60599e8a6932,
-	&rowfbe1e24e067e,
-	&row1e5bd1356cbb,
-	&row89b06d603669,
-	&row9509b5be38ae,
-	&row764270a1ce44,
-	&row486f9fd349d7,
-	&rowb9d05f9106fd,
-	&row720158ad1ffe,
-	&rowe2c9897f9aa2,
-	&rowd6162271df7d,
-	&rowf3adb70e28ff,
-	&row9cb41dc7b730,
-	&row594c31547dc5,
-	&rowbd5a08ae2ab1,
-	&row453c85d6a106,
-	&rowf0e1dd5894bb,
-	&rowbdd2768c39a4,
-	&row79108a34b978,
-	&row449714854049,
-	&rowa7bab86d2fa5,
-	&rowaddc5bc097ab,
-	&row58268560bf66,
-	&row235d7dfe3c2b,
-	&row51f0458750c5,
-	&rowcb0602d4e689,
-	&rowdc4d352c9a38,
+var row07cbeebfa1ff = Way{Rule: &rowf9770bd2588f, Matcher: &rowf22334b1e91b, Place: 1903, Letters: 8}
+var row27e2b676d58d = Way{Rule: &row42b05897ae32, Matcher: &row0198dc3a525f, Place: 2139, Letters: 8}
+var rowfb2d48154819 = Program{Options: &rowa5363a635ed6, Carries: []*Wrapper{&row3acb81235868, &row60a2e76431b3, &rowfe06daf0a743, &row8e442b139348, &row31a4383fba19, &row0e39ade4fdc2, &rowa109eae62f19, &row26657c57dceb, &row97fd533b0c79}, Effects: []*effect{&rowb7f1c650fbcc, &row631b71cedec2, &row803c645dad8a, &row43af9df20f10, &row6e82960e05d0, &rowc3bfd0f798d8, &row44b502b0d5d9}, Reads: []*Read{&row40239c068de0, &row05ce35793e07, &rowa26e5db135a2, &rowfc87c7afd0d0, &rowbf7ce524dae3, &row9ddc73b1e492}, Proves: []*proof{&rowcdb4a5681964, &row439877cfa9fb, &rowf3e376f6cd70, &row0767404cad12, &row71c522cc0fe5, &row4c931e824ec7, &rowc842093434eb}, Dry: []*proof{&row91a8b9c0cc58, &rowac1b703fd870, &rowbc1c783f89f3, &row8cc16cbee5a5}, Rules: []*Way{
+	&row788540fa10a5,
+	&rowbcf76868b96d,
+	&row53f48d597255,
+	&row2124382315fa,
+	&row0d0a5e02878c,
+	&row92946f43d2b0,
+	&row9a84f3428c6d,
+	&row82fdbd5084da,
+	&row5836138dac27,
+	&row712b49d91284,
+	&rowd7de0d3fd6d9,
+	&row5174a130e97d,
+	&row25fb8ab93d4b,
+	&rowfb22e0b77945,
+	&row858c50c1020e,
+	&row48555c5dc898,
+	&row0f9cb299a12c,
+	&rowd75ba61ca30a,
+	&row6ff3b66e1cbc,
+	&rowe4ad4b008d1e,
+	&row5378d1dc4eef,
+	&rowfaf77a143ad7,
+	&rowff2c6b37966e,
+	&rowf6fc3f82ab0c,
+	&rowf112a30f155a,
+	&rowebf9a73fe749,
+	&rowdb7fbdf36c0a,
+	&roweda64a9dc1c1,
+	&row016cb24fa370,
+	&row3bfde11c0635,
+	&rowec8104cb42e9,
+	&rowd58cab9b73f1,
+	&row59cf1a84b067,
+	&row1d7985e80d08,
+	&rowc903fd6f22a0,
+	&rowa1b543265c14,
+	&rowf89458d4ea7b,
+	&row76cbbacea0e5,
+	&row26b4db76472c,
+	&row50e434a6b949,
+	&rowa126a20c2480,
+	&row5452c041354e,
+	&rowbc17792732c0,
+	&row46e77df3fa2b,
+	&row9fd59bfee622,
+	&row3915e3ab1a39,
+	&rowa539f6f715f5,
+	&row18abaae97e10,
+	&row1002628cb409,
+	&row3be23f0186ef,
+	&row17b8d8e891e6,
+	&row8e6e6e857be4,
+	&rowecf4682c6410,
+	&rowf211e3c8aa31,
+	&rowffc328102909,
+	&rowb9bbf74189dc,
+	&rowe0ce94abbe8e,
+	&rowe209a85acb5a,
+	&row70dede3bc53a,
+	&row3a213783ee5b,
+	&rowb1047f52f62f,
+	&rowec1de28d7129,
+	&rowcb69e1bc3a93,
+	&row3bd7dd1371a2,
+	&row3caaf7b9b61a,
+	&rowbd9c30dbcd02,
+	&row682898e6c121,
+	&row056b50e29138,
+	&row02f2bd280c96,
+	&rowb2f2683d3b05,
+	&row87aff8e8849b,
+	&rowf381ff987757,
+	&row8f39cf9c6b06,
+	&row7f456a0f6e3c,
+	&row962d0a73b998,
+	&row80a97db05651,
+	&row8c8bb4639e79,
+	&rowa87d365d61e2,
+	&rowca2df65fdc01,
+	&row45921430db56,
+	&row7c0dabae2f38,
+	&row531e1c4acab8,
+	&row9aa5b05c9055,
+	&rowdc7ad00b276b,
+	&row3d12d5267157,
+	&row00f54dd55463,
+	&row79f84ac68d58,
+	&row76e111e1159d,
+	&row52350b99b7a9,
+	&rowb51cfcc35113,
+	&row812dcdea7b4b,
+	&rowf1a151615c7a,
+	&rowc9a75f25f5f2,
+	&row7e40373b2e90,
 	&row3e03cec2d5b5,
 	&rowda7c0d74522a,
 	&rowf397d4e006a2,
 	&row0babe4f418dd,
-	&row526ccb856303,
-	&rowd6af15923d72,
+	&row07cbeebfa1ff,
+	&row27e2b676d58d,
 }, Judged: true}
-var rowf29618db128f = Way{Rule: &rowa910c1ee3e50, Matcher: &rowc6ad2f725204, Place: 421}
-var row77efcc288238 = Program{Rules: []*Way{&rowf29618db128f}, Judged: true}
+var row323f3913b8f3 = Way{Rule: &rowa910c1ee3e50, Matcher: &rowc6ad2f725204, Place: 421, Letters: 16}
+var row1545d94e9263 = Program{Rules: []*Way{&row323f3913b8f3}, Judged: true}
 var row0f9ec47b0a79 = proof{Any: []string{"--dry-run", "--analyze"}}
 var row175bae1068f0 = Program{Dry: []*proof{&row0f9ec47b0a79, &row1de3d5a401ae}, Rules: []*Way{&row19d867af140b}, Judged: true}
 var row5921efb24250 = Read{Files: []string{".gitlab-ci.yml", "gitlab-ci.yml", ".gitlab-ci.yaml"}, Lang: "settings"}
 var row8a4eaf2ffd3d = Program{Reads: []*Read{&row5921efb24250}}
 var rowfb9c6d7a60db = Way{Rule: &row644f01e5b460, Matcher: &rowa01f27362a88, Place: 240}
-var row3e4b917dfa28 = Program{Rules: []*Way{&rowfb9c6d7a60db, &row8d98a6e1eff4}, Judged: true}
+var row2cbf28d51242 = Program{Rules: []*Way{&rowfb9c6d7a60db, &row4f241e2d9214}, Judged: true}
 var row6edf7c2924b1 = Way{Rule: &rowb0326f1de202, Matcher: &rowe48d8b887fff, Place: 662}
 var rowe0da912019be = Program{Rules: []*Way{&row6edf7c2924b1}, Judged: true}
 var rowe07585126327 = Program{Reads: []*Read{&row5921efb24250}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
@@ -19452,13 +18536,13 @@ var row7269bfb6fee9 = Tool{Values: []string{"-R", "--repo", "-t", "--title", "-b
 	{Name: "gist", Is: &rowb9680c9eb52b},
 	{Name: "issue", Is: &row13011cabeb7c},
 }, Slots: []uint16{3, 0, 2, 0, 0, 0, 0, 1}}}
-var rowa12a6d4f021f = Way{Rule: &rowd514ca3132f8, Matcher: &row48d3ff997a08, Place: 445}
-var rowc59307ec3b95 = Way{Rule: &row6aabb525dad1, Matcher: &row89a794ae7452, Place: 455}
-var row37e1d9ca7495 = Way{Rule: &row713cb17bfa92, Matcher: &row54f4dcea365f, Place: 1250}
-var row149c81bad99c = Program{Options: &row7269bfb6fee9, Carries: []*Wrapper{&rowbfe47916200b}, Effects: []*effect{&row17028084f0c0, &row2167954e2879, &row5ce7a74cc674, &row105bbb6ddeca}, Proves: []*proof{&rowf31cb46dd74e, &rowcbec13972971}, Rules: []*Way{&row5f8218dc06bd, &rowf8f1234f91ed, &row79f05d3ac6bc, &rowbf2c4c061b34, &row5366bb2f3a55, &rowd0bad2071544, &row54e0df9eed69, &row7d681874d012, &rowa12a6d4f021f, &rowfcdb3f0f8426, &row70fe97654fa4, &row779988dbff61, &row35f0c7c0c417, &rowf5a218adfe37, &rowc59307ec3b95, &row204ac459944b, &row05dbcd8dac76, &row81e7f9f90911, &rowecfc205f1103, &row02ca7568e81b, &row12d534c71d48, &row652b0c7ea47c, &row44ce3e981ccd, &row81f07fbc2829, &row37e1d9ca7495, &row2f04df01a23a, &row7ba5b74c303f, &rowb5b3ec46090c, &rowbad634301099, &row5b4e59b6e65d, &row6060a96e2f18, &rowe0166db05ab1, &rowfe8011da739e, &rowfb49a81c09e2, &rowec16b0a5b798, &row57e2e02ab3e5, &rowafe5b2b870de}, Judged: true}
+var row8b39ebc4a27e = Way{Rule: &rowd514ca3132f8, Matcher: &row48d3ff997a08, Place: 445, Letters: 2}
+var rowce09e042f35a = Way{Rule: &row6aabb525dad1, Matcher: &row89a794ae7452, Place: 455, Letters: 2}
+var row1362de37f5c4 = Way{Rule: &row713cb17bfa92, Matcher: &row54f4dcea365f, Place: 1250, Letters: 1843224}
+var row175d444aa4fc = Program{Options: &row7269bfb6fee9, Carries: []*Wrapper{&rowbfe47916200b}, Effects: []*effect{&row17028084f0c0, &row2167954e2879, &row5ce7a74cc674, &row105bbb6ddeca}, Proves: []*proof{&rowf31cb46dd74e, &rowcbec13972971}, Rules: []*Way{&rowa12961b1a1f8, &row503c53a5ffd6, &row896ed122eaf9, &rowf6d3c5ec5186, &rowcb64c272989f, &row7f1ea43ee0f8, &row5dd1b1958c7d, &row3cdb713bf3a4, &row8b39ebc4a27e, &row70edf90d8d2f, &row17041e4ed6e6, &row62b478a97778, &row27b5a8001b2d, &row354c57c23e46, &rowce09e042f35a, &row41ea43adf449, &row99da2af9fc3c, &row4c7248a69666, &rowadd2b385d181, &rowd2db11579e48, &rowfc20a97ae5bb, &row2fce4f69cb5b, &row44ce3e981ccd, &row81f07fbc2829, &row1362de37f5c4, &row76f1eba226c0, &row4d7f7591ec49, &row2a955b1d6fa8, &rowdba8ab0428eb, &rowedd4e705c834, &rowba6045214aef, &row746e14777d8f, &row99e9724d083b, &rowed93ed066527, &rowc5f776f538e7, &rowcb40fa6d45c7, &row57b61434c10b}, Judged: true}
 var row78ca3c3fc30e = Read{Files: []string{"*.gleam"}, Lang: "rust"}
-var row9f40db7fa2a7 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowfc18ccb83971, Place: 1412}
-var rowa436a863dd9b = Program{Reads: []*Read{&row78ca3c3fc30e}, Rules: []*Way{&row9f40db7fa2a7}, Judged: true}
+var rowd237113e09bd = Way{Rule: &row4216ebf5a0c8, Matcher: &rowfc18ccb83971, Place: 1412, Letters: 65536}
+var row30590e20a135 = Program{Reads: []*Read{&row78ca3c3fc30e}, Rules: []*Way{&rowd237113e09bd}, Judged: true}
 var row0e74dae38f5b = Tool{Values: []string{"-f", "--file", "-C", "--directory", "-j", "--jobs", "-I", "-o", "-W", "-l", "--load-average", "-E", "--eval", "--makefile"}}
 var row7cc922e8a129 = Wrapper{Lang: "shell", Options: []string{"-E", "--eval"}}
 var row7707c1e89f0f = Wrapper{Lang: "make", FileOptions: []string{"-f", "--file", "--makefile"}}
@@ -19480,10 +18564,10 @@ var rowb2c59c69c653 = Read{Sub: []string{"generate"}, Files: []string{"*.go"}, L
 var rowd31ae3bf4afa = Read{Sub: []string{"build", "install"}, Files: []string{"*.go"}, Lang: "go", Compile: true}
 var row9747a74d4168 = proof{Sub: []string{"list", "version", "env", "doc", "vet", "mod graph", "mod why", "mod verify", "help", "tool", "mod download -json", "bug", "test", "build -n", "telemetry"}}
 var row2709b8197c9c = Way{Rule: &row0ecd244e9360, Matcher: &rowa6ffe7b366d0, Place: 1883}
-var row89c57242b72c = Way{Rule: &rowf8267cbf3edf, Matcher: &row27273d0a3e0a, Place: 1968}
-var row33d99f1cccb8 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowaf99e1d33ddc, Place: 1969}
-var rowc268676a46a3 = Way{Rule: &rowf7292d82d51a, Matcher: &row49c1da6faeaa, Place: 2026}
-var row8662d260fc07 = Program{Options: &row68691a8c76f9, Carries: []*Wrapper{&rowcf9bf3a1ecbf}, Effects: []*effect{&rowf17624dd58a4}, Reads: []*Read{&row2d87b043d9df, &rowb52d439c63e6, &rowb2c59c69c653, &rowd31ae3bf4afa}, Proves: []*proof{&row9747a74d4168}, Rules: []*Way{&row2709b8197c9c, &row89c57242b72c, &row33d99f1cccb8, &rowc268676a46a3, &row68aa93bd1858}, Judged: true}
+var row91513d9c5d84 = Way{Rule: &rowf8267cbf3edf, Matcher: &row27273d0a3e0a, Place: 1968, Letters: 32}
+var row0bf57727d0cd = Way{Rule: &rowf8267cbf3edf, Matcher: &rowaf99e1d33ddc, Place: 1969, Letters: 640}
+var row1032cdecb1f3 = Way{Rule: &rowf7292d82d51a, Matcher: &row49c1da6faeaa, Place: 2026, Letters: 262656}
+var row4a3b91999747 = Program{Options: &row68691a8c76f9, Carries: []*Wrapper{&rowcf9bf3a1ecbf}, Effects: []*effect{&rowf17624dd58a4}, Reads: []*Read{&row2d87b043d9df, &rowb52d439c63e6, &rowb2c59c69c653, &rowd31ae3bf4afa}, Proves: []*proof{&row9747a74d4168}, Rules: []*Way{&row2709b8197c9c, &row91513d9c5d84, &row0bf57727d0cd, &row1032cdecb1f3, &row6a273d628cd9}, Judged: true}
 var rowc4c21c00b6fe = Read{Files: []string{"Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml", "Taskfile.dist.yml", "Taskfile.dist.yaml"}, Lang: "settings"}
 var row943ebe7a79d4 = Program{Reads: []*Read{&rowc4c21c00b6fe}}
 var row48160c3d1c23 = Way{Rule: &row12b7f9d142a0, Matcher: &rowf33422762f10, Place: 1681}
@@ -19496,12 +18580,12 @@ var row82b3d9841da4 = Way{Rule: &rowb0326f1de202, Matcher: &row49954ef67e79, Pla
 var row11c7f36d9c64 = Way{Rule: &rowb0326f1de202, Matcher: &row26ec2875392d, Place: 655}
 var rowb1620e2a56a5 = Program{Options: &row3a700fd464db, Rules: []*Way{&row82b3d9841da4, &row11c7f36d9c64, &row83604603f4c5, &row3a5910671ea0, &row5d1529f9d609, &row62813fc70fc5, &rowbead0b3a88ac}, Judged: true}
 var row64e7464c49b0 = Program{Reads: []*Read{&row5fc3584e8cde}}
-var rowbb10fcc705e9 = Way{Rule: &row662dd58b017e, Matcher: &rowbca17bd6b6a7, Place: 1594}
-var row97b2eefe8514 = Way{Rule: &row6e5e38507e6e, Matcher: &row30bb7cef86a9, Place: 1718}
-var row31ea47e9069f = Program{Rules: []*Way{&rowbb10fcc705e9, &row97b2eefe8514}, Judged: true}
+var rowb7ac4850e7b9 = Way{Rule: &row662dd58b017e, Matcher: &rowbca17bd6b6a7, Place: 1594, Letters: 524296}
+var row497f0f73e683 = Way{Rule: &row6e5e38507e6e, Matcher: &row30bb7cef86a9, Place: 1718, Letters: 512}
+var row7f4f0161710a = Program{Rules: []*Way{&rowb7ac4850e7b9, &row497f0f73e683}, Judged: true}
 var row1f86c3860914 = Read{Files: []string{".goreleaser.yml", ".goreleaser.yaml", "goreleaser.yaml"}, Lang: "settings"}
-var row442a3d2fc206 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowb7214e848cbb, Place: 1387}
-var row2de7c90061ed = Program{Reads: []*Read{&row1f86c3860914}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row442a3d2fc206}, Judged: true}
+var row9a9ae12e3477 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowb7214e848cbb, Place: 1387, Letters: 262144}
+var rowe6de5cbe50d1 = Program{Reads: []*Read{&row1f86c3860914}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row9a9ae12e3477}, Judged: true}
 var row66468e9f525b = Way{Rule: &row68e1f39de497, Matcher: &row8d1ee7f2fa72, Place: 1870}
 var rowe663cc94685f = Program{Rules: []*Way{&row66468e9f525b}, Judged: true}
 var row538f2a4c5485 = Way{Rule: &row9f44b3c69d5d, Matcher: &row277b39bd7c14, Place: 841}
@@ -19566,8 +18650,8 @@ var rowdcb961eca3f9 = Wrapper{Lang: "sed", FileOptions: []string{"-f", "--file"}
 var row429961d5b57e = proof{None: []string{"-i", "--in-place"}}
 var row6904824a2377 = Way{Rule: &rowcd7c5c63ae0c, Matcher: &rowcc9a13e6759c, Place: 337}
 var row6ebc651e7b26 = Program{Options: &row8d8111d85f40, Carries: []*Wrapper{&rowa899b8034067, &rowdcb961eca3f9}, Proves: []*proof{&row429961d5b57e}, Rules: []*Way{&row6904824a2377}, Judged: true}
-var row7f5c9022009f = Way{Rule: &row94f46d91e0f7, Matcher: &row33ed6527ed54, Place: 42}
-var row65ea8a7775c3 = Program{Rules: []*Way{&row7f5c9022009f}, Judged: true}
+var rowf8b68cccd025 = Way{Rule: &row94f46d91e0f7, Matcher: &row33ed6527ed54, Place: 42, Letters: 262144}
+var rowaa544ddcec27 = Program{Rules: []*Way{&rowf8b68cccd025}, Judged: true}
 var rowe3c718fc60cd = Tool{Values: []string{"-b", "--bytes", "-C", "--line-bytes", "-l", "--lines", "-n", "--number", "-a", "--suffix-length", "-t", "--separator", "-f", "--prefix", "--additional-suffix", "--filter"}}
 var row9e4b5e9e3caf = Wrapper{Lang: "shell", Options: []string{"--filter"}}
 var row4652f573301c = Program{Options: &rowe3c718fc60cd, Carries: []*Wrapper{&row9e4b5e9e3caf}}
@@ -19579,18 +18663,18 @@ var row65654e1feb3a = Tool{Values: []string{"--project", "--zone", "--region", "
 var row8c38d473d2c3 = effect{Sub: []string{"cp", "mv"}, Take: []string{"last"}, As: []string{">"}}
 var row96567ea4bd56 = proof{Sub: []string{"ls", "cat", "stat", "du", "version", "help", "hash", "acl get", "iam get", "versioning get", "lifecycle get", "cors get"}}
 var row0d1c88eb247c = proof{Sub: []string{"rsync"}, Any: []string{"-n"}}
-var row12f988724e66 = Way{Rule: &row714207a9523b, Matcher: &rowe7f0d43fc4d8, Place: 180}
-var rowa1cca2bc5a44 = Way{Rule: &row5c9eb2f2de8a, Matcher: &row723040e074e7, Place: 996}
-var rowd240d31efe50 = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowc14a431c7de3, Place: 997}
-var row71cc62a977c1 = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowb33a16ed40f5, Place: 1000}
-var rowcccd5b23fae5 = Way{Rule: &row6f1b3d6a64e5, Matcher: &rowb3de9228a826, Place: 1007}
-var row3b6a20ca45af = Way{Rule: &row8b420072be69, Matcher: &row62cfaafb1f7d, Place: 1014}
-var row4e8c8be71864 = Way{Rule: &rowd5df9e0bb998, Matcher: &row42af9e26f802, Place: 1019}
-var rowc3c2b7d8b78f = Way{Rule: &rowd5df9e0bb998, Matcher: &row52420a7e277d, Place: 1021}
-var row2a05c3646052 = Way{Rule: &rowa5da9edbbec0, Matcher: &rowf5c666bdfd8e, Place: 1200}
-var rowa12344a75840 = Way{Rule: &row713cb17bfa92, Matcher: &rowd1164796fa3f, Place: 1273}
-var row75e6c3507b53 = Way{Rule: &row801dbeb7359e, Matcher: &row3b66f7eb4604, Place: 1302}
-var row311c83047a5e = Program{Options: &row65654e1feb3a, Effects: []*effect{&row8c38d473d2c3}, Proves: []*proof{&row96567ea4bd56}, Dry: []*proof{&row2a2045dd8cc1, &row0d1c88eb247c}, Rules: []*Way{&row12f988724e66, &rowa1cca2bc5a44, &rowd240d31efe50, &row71cc62a977c1, &rowcccd5b23fae5, &row3b6a20ca45af, &row4e8c8be71864, &rowc3c2b7d8b78f, &row2a05c3646052, &rowa12344a75840, &row75e6c3507b53, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &rowa8227489c166}, Judged: true}
+var rowa43f4271cdfc = Way{Rule: &row714207a9523b, Matcher: &rowe7f0d43fc4d8, Place: 180, Letters: 262144}
+var rowffc2eff82588 = Way{Rule: &row5c9eb2f2de8a, Matcher: &row723040e074e7, Place: 996, Letters: 262144}
+var row084e4bb15a6b = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowc14a431c7de3, Place: 997, Letters: 262144}
+var row1a893b2e0eb5 = Way{Rule: &row5c9eb2f2de8a, Matcher: &rowb33a16ed40f5, Place: 1000, Letters: 262144}
+var row3b9d9f7dd38c = Way{Rule: &row6f1b3d6a64e5, Matcher: &rowb3de9228a826, Place: 1007, Letters: 262144}
+var row333a326dc7b6 = Way{Rule: &row8b420072be69, Matcher: &row62cfaafb1f7d, Place: 1014, Letters: 2163460}
+var rowec0a99b0f2b2 = Way{Rule: &rowd5df9e0bb998, Matcher: &row42af9e26f802, Place: 1019, Letters: 530}
+var row9ee33f7c7353 = Way{Rule: &rowd5df9e0bb998, Matcher: &row52420a7e277d, Place: 1021, Letters: 16}
+var row93f132848660 = Way{Rule: &rowa5da9edbbec0, Matcher: &rowf5c666bdfd8e, Place: 1200, Letters: 4460544}
+var row8c8c4cc494c7 = Way{Rule: &row713cb17bfa92, Matcher: &rowd1164796fa3f, Place: 1273, Letters: 16384}
+var row631f56b70476 = Way{Rule: &row801dbeb7359e, Matcher: &row3b66f7eb4604, Place: 1302, Letters: 270344}
+var row322eee98e209 = Program{Options: &row65654e1feb3a, Effects: []*effect{&row8c38d473d2c3}, Proves: []*proof{&row96567ea4bd56}, Dry: []*proof{&row2a2045dd8cc1, &row0d1c88eb247c}, Rules: []*Way{&rowa43f4271cdfc, &rowffc2eff82588, &row084e4bb15a6b, &row1a893b2e0eb5, &row3b9d9f7dd38c, &row333a326dc7b6, &rowec0a99b0f2b2, &row9ee33f7c7353, &row93f132848660, &row8c8c4cc494c7, &row631f56b70476, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &rowa8227489c166}, Judged: true}
 var row9e0833e57f38 = Way{Rule: &rowaef7bded1103, Matcher: &rowf0463985ad32, Place: 7}
 var row842023c154c9 = Program{Options: &row7ef3e49dab8f, Carries: []*Wrapper{&rowcfae058b4bf2}, Effects: []*effect{&row2196dfb2f216}, Proves: []*proof{&rowb5e704e898e8}, Rules: []*Way{&row9e0833e57f38, &row64da21ff4610, &rowe6490ff5e300, &row04ffcb667835, &rowba97b95cadb8, &roweaad07c8ad58}, Judged: true}
 var row04d342c8b0ba = Program{Options: &rowae4a52945645, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Effects: []*effect{&row1dcdcc09cbca}}
@@ -19613,12 +18697,12 @@ var rowa173caf01c72 = Program{Proves: []*proof{&rowf8b537dd0360}, Rules: []*Way{
 var row6f77daf21b35 = Tool{Long: true}
 var rowf2ae2148072f = Way{Rule: &rowbe547581dbbf, Matcher: &row9fee67245837, Place: 541}
 var row10feaf7efb52 = Way{Rule: &rowbe547581dbbf, Matcher: &row0e77f612cb8e, Place: 542}
-var row043d7e27bb93 = Way{Rule: &rowbe547581dbbf, Matcher: &row989a71ee69dc, Place: 543}
-var rowfddf7b173439 = Program{Options: &row6f77daf21b35, Rules: []*Way{&rowf2ae2148072f, &row10feaf7efb52, &row043d7e27bb93}, Judged: true}
+var row2c508baac91c = Way{Rule: &rowbe547581dbbf, Matcher: &row989a71ee69dc, Place: 543, Letters: 16384}
+var row9cb6cea1682c = Program{Options: &row6f77daf21b35, Rules: []*Way{&rowf2ae2148072f, &row10feaf7efb52, &row2c508baac91c}, Judged: true}
 var row5a99b19fdfc1 = Way{Rule: &row7a928221a04a, Matcher: &row96e199bb4d89, Place: 207}
 var row005eb794ac6c = Program{Rules: []*Way{&row5a99b19fdfc1}, Judged: true}
-var row2c274193c19d = Way{Rule: &rowb0326f1de202, Matcher: &row80018df961ac, Place: 659}
-var row90f2ad3e5cdd = Program{Reads: []*Read{&row9e5a99ed8656}, Rules: []*Way{&row2c274193c19d}, Judged: true}
+var rowb074e31a3ac4 = Way{Rule: &rowb0326f1de202, Matcher: &row80018df961ac, Place: 659, Letters: 16}
+var row03fa0f199ad0 = Program{Reads: []*Read{&row9e5a99ed8656}, Rules: []*Way{&rowb074e31a3ac4}, Judged: true}
 var row6d24bafef240 = Way{Rule: &row713cb17bfa92, Matcher: &rowbfca2e36682d, Place: 1241}
 var row8e344c53d9a8 = Program{Rules: []*Way{&row6e4f6a925205, &row6d24bafef240}, Judged: true}
 var rowa8a17de3c83d = Wrapper{Sub: []string{"run", "exec"}, Lang: "node", File: true}
@@ -19628,11 +18712,11 @@ var row0691baa51536 = Client{Sub: []string{"vars get", "keystore get"}, Rule: "w
 var row2b136b8e60b3 = Client{Sub: []string{"transfer*", "send*", "withdraw*", "mint*", "grant*", "set-*", "pause*", "upgrade*", "renounce*"}, Live: []string{"--network"}, Rule: "wallet.contract-run"}
 var row0d00e443cc62 = Program{Options: &row4c326176a7eb, Carries: []*Wrapper{&rowa8a17de3c83d, &row8f77627dd574}, Reads: []*Read{&row3c35f089df4d, &rowda369378f1bc}, Clients: []*Client{&row30bf34e0dacd, &row0691baa51536, &row2b136b8e60b3}, Rules: []*Way{&row7470847dc45a}, Judged: true}
 var rowbc0ad4664600 = Wrapper{Sub: []string{"sql"}, Lang: "sql", Script: true}
-var row1c839c93fdb0 = Way{Rule: &rowb0326f1de202, Matcher: &row72a1e78d37d1, Place: 642}
-var row5a8457145bff = Way{Rule: &rowb0326f1de202, Matcher: &row983506f7fc8a, Place: 661}
-var row45243bde1587 = Way{Rule: &row6030f503510c, Matcher: &rowb1ebc64f23ae, Place: 710}
-var row4729b49df6d3 = Program{Carries: []*Wrapper{&rowbc0ad4664600}, Rules: []*Way{&row1c839c93fdb0, &row5a8457145bff, &row45243bde1587, &row7ba5b74c303f}, Judged: true}
-var row8c841a81bfb4 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&row1dfae161efa4}, Judged: true}
+var rowe063c0404fbe = Way{Rule: &rowb0326f1de202, Matcher: &row72a1e78d37d1, Place: 642, Letters: 8192}
+var rowf350b8dd200f = Way{Rule: &rowb0326f1de202, Matcher: &row983506f7fc8a, Place: 661, Letters: 8192}
+var row3f471c93533d = Way{Rule: &row6030f503510c, Matcher: &rowb1ebc64f23ae, Place: 710, Letters: 8192}
+var rowa365c23d225e = Program{Carries: []*Wrapper{&rowbc0ad4664600}, Rules: []*Way{&rowe063c0404fbe, &rowf350b8dd200f, &row3f471c93533d, &row4d7f7591ec49}, Judged: true}
+var row220138a9430c = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&rowc7c576f23633}, Judged: true}
 var row99c006783118 = Read{Files: []string{"*.hx"}, Lang: "java", Named: true}
 var rowa3a1a169c6c4 = Program{Reads: []*Read{&row99c006783118}}
 var rowd5eafd0f0ec8 = Way{Rule: &rowbe547581dbbf, Matcher: &row8a628ad69f9e, Place: 537}
@@ -19640,10 +18724,10 @@ var rowa8fb43ff1c8e = Program{Options: &row6c1e7831cbc1, Rules: []*Way{&rowd5eaf
 var row480c2103645b = Client{Sub: []string{"hbar transfer", "token transfer", "transfer", "account delete"}, Rule: "wallet.transfer"}
 var row261bb3a71880 = Program{Clients: []*Client{&row480c2103645b}, Judged: true}
 var row18df270412af = Way{Rule: &rowa5da9edbbec0, Matcher: &rowb2b0b385cff8, Place: 1217}
-var row9deaea689c19 = Program{Options: &roweb15e2d03d2e, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &rowb8a3ecfa4932, &row18df270412af, &row1919376d85dc}, Judged: true}
-var rowc1e48d150a9a = Program{Rules: []*Way{&row7ba5b74c303f}, Judged: true}
-var row143d587f7354 = Way{Rule: &rowdca336296e24, Matcher: &rowa5e2421878ec, Place: 111}
-var row5d77b5ba6007 = Program{Rules: []*Way{&row143d587f7354}, Judged: true}
+var row716d8ce46fa2 = Program{Options: &roweb15e2d03d2e, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &rowb8a3ecfa4932, &row18df270412af, &row1919376d85dc}, Judged: true}
+var row0770522c8c1f = Program{Rules: []*Way{&row4d7f7591ec49}, Judged: true}
+var rowb6277ba6840b = Way{Rule: &rowdca336296e24, Matcher: &rowa5e2421878ec, Place: 111, Letters: 32}
+var row2c3c434cb2e2 = Program{Rules: []*Way{&rowb6277ba6840b}, Judged: true}
 var row72c241ae39f5 = Way{Rule: &row14b7683aa553, Matcher: &rowaa253fbd3ae2, Place: 81}
 var rowa0f7bcc832ab = Program{Rules: []*Way{&row72c241ae39f5}, Judged: true}
 var row3d63223fddda = Tool{Values: []string{"-n", "--lines", "-c", "--bytes", "-s", "--pid"}}
@@ -19653,23 +18737,23 @@ var roweb4a8cd44a20 = Wrapper{Lang: "shell", Options: []string{"--post-renderer"
 var row8c48dfd56050 = Wrapper{Sub: []string{"install", "upgrade", "template"}, Lang: "manifest", Options: []string{"--set-json"}, FileOptions: []string{"-f", "--values"}, Beside: true}
 var row55734fa46144 = Read{Files: []string{"*.sh", "plugin.yaml"}, Lang: "settings"}
 var row707884b22a57 = proof{Sub: []string{"list", "ls", "status", "history", "get", "show", "search", "template", "lint", "version", "env", "repo list", "dependency list", "verify", "diff"}}
-var row58eba577dfe0 = Way{Rule: &row8a858d3d27bb, Matcher: &rowf6244389483c, Place: 877}
-var rowfaa14e4e7948 = Way{Rule: &rowa94e233e8c32, Matcher: &row59cb2feee3bc, Place: 889}
-var rowd1c5c4023f63 = Way{Rule: &row06711572605f, Matcher: &rowfd8286c35ad4, Place: 916}
-var row029539e93985 = Way{Rule: &row4586d74a3390, Matcher: &row1cbec9ec1346, Place: 920}
-var row8651d2fde669 = Way{Rule: &rowcb6b3a457f45, Matcher: &row5b4a9869a973, Place: 933}
-var row6084841f2572 = Way{Rule: &rowe7349216e0b4, Matcher: &row6af918283785, Place: 941}
-var row651838e2afe7 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowe8fa32cc70f0, Place: 1381}
-var row3a4aa483b9ec = Way{Rule: &row3c20bf39fa17, Matcher: &rowcee8ef2ea43c, Place: 1660}
-var row2898d3ae0bb5 = Way{Rule: &rowf8267cbf3edf, Matcher: &row9b9b58411de2, Place: 1953}
-var row5516d2c441a1 = Program{Options: &rowa6010b120701, Carries: []*Wrapper{&rowcb5001340c33, &roweb4a8cd44a20, &row8c48dfd56050}, Reads: []*Read{&row55734fa46144}, Proves: []*proof{&row707884b22a57}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row58eba577dfe0, &rowfaa14e4e7948, &rowd1c5c4023f63, &row029539e93985, &row8651d2fde669, &row6084841f2572, &row651838e2afe7, &row3a4aa483b9ec, &row3e03cec2d5b5, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad, &rowf397d4e006a2, &row1bf472fffb3a, &row2898d3ae0bb5}, Judged: true}
-var row40785f2a5385 = Program{Rules: []*Way{&row61d5cd087cd9}, Judged: true}
+var rowce2cb04f692b = Way{Rule: &row8a858d3d27bb, Matcher: &rowf6244389483c, Place: 877, Letters: 2097664}
+var row0b09257cd31a = Way{Rule: &rowa94e233e8c32, Matcher: &row59cb2feee3bc, Place: 889, Letters: 2097664}
+var row2b685c76ddc0 = Way{Rule: &row06711572605f, Matcher: &rowfd8286c35ad4, Place: 916, Letters: 2097664}
+var row984bb9067339 = Way{Rule: &row4586d74a3390, Matcher: &row1cbec9ec1346, Place: 920, Letters: 2097168}
+var row652767949b0d = Way{Rule: &rowcb6b3a457f45, Matcher: &row5b4a9869a973, Place: 933, Letters: 2097664}
+var row52be2036eadb = Way{Rule: &rowe7349216e0b4, Matcher: &row6af918283785, Place: 941, Letters: 262144}
+var rowcb619242eed8 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowe8fa32cc70f0, Place: 1381, Letters: 65536}
+var row6533eb66e6e5 = Way{Rule: &row3c20bf39fa17, Matcher: &rowcee8ef2ea43c, Place: 1660, Letters: 128}
+var row38d9c4997e9c = Way{Rule: &rowf8267cbf3edf, Matcher: &row9b9b58411de2, Place: 1953, Letters: 65536}
+var rowc7c0dd158943 = Program{Options: &rowa6010b120701, Carries: []*Wrapper{&rowcb5001340c33, &roweb4a8cd44a20, &row8c48dfd56050}, Reads: []*Read{&row55734fa46144}, Proves: []*proof{&row707884b22a57}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&rowce2cb04f692b, &row0b09257cd31a, &row2b685c76ddc0, &row984bb9067339, &row652767949b0d, &row52be2036eadb, &rowcb619242eed8, &row6533eb66e6e5, &row3e03cec2d5b5, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6, &rowf397d4e006a2, &row1bf472fffb3a, &row38d9c4997e9c}, Judged: true}
+var row492677be2123 = Program{Rules: []*Way{&row6364e5df9c44}, Judged: true}
 var rowcfbbf5009880 = Tool{Values: []string{"-e", "--environment", "-f", "--file", "-l", "--selector", "-n", "--namespace", "--kube-context", "--kubeconfig"}}
 var rowdc2ed34ff0d2 = Read{Files: []string{"helmfile.y*ml"}, Lang: "settings"}
 var row06fe793a4801 = proof{Sub: []string{"diff", "template", "lint", "list"}}
-var row6d9950776a38 = Way{Rule: &rowcb6b3a457f45, Matcher: &rowdf21a00d06c3, Place: 935}
-var rowca2c131f0464 = Way{Rule: &row256cc8b64018, Matcher: &row255ccc616150, Place: 940}
-var row5ecb62ea5147 = Program{Options: &rowcfbbf5009880, Carries: []*Wrapper{&rowcb5001340c33}, Reads: []*Read{&rowdc2ed34ff0d2}, Dry: []*proof{&row06fe793a4801}, Rules: []*Way{&row6d9950776a38, &rowca2c131f0464}, Judged: true}
+var row8156f80c0630 = Way{Rule: &rowcb6b3a457f45, Matcher: &rowdf21a00d06c3, Place: 935, Letters: 524290}
+var rowfde64b614d22 = Way{Rule: &row256cc8b64018, Matcher: &row255ccc616150, Place: 940, Letters: 16}
+var row83d8caaf46a2 = Program{Options: &rowcfbbf5009880, Carries: []*Wrapper{&rowcb5001340c33}, Reads: []*Read{&rowdc2ed34ff0d2}, Dry: []*proof{&row06fe793a4801}, Rules: []*Way{&row8156f80c0630, &rowfde64b614d22}, Judged: true}
 var rowcb833873c7cf = Tool{Sub: []string{"run", "run:detached", "run:inside", "ps:exec"}, First: true}
 var row194f26f2a4af = Tool{Values: []string{"-a", "--app", "-r", "--remote", "-s", "--size", "--type", "-e", "--env", "--confirm", "-c", "--command", "-t", "--team", "--space", "-d", "--dyno"}, Vars: []string{"HEROKU_APP=-a"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "ps:exec", Is: &rowcb833873c7cf},
@@ -19684,31 +18768,31 @@ var row9586354fba98 = Wrapper{Sub: []string{"ps:exec", "ssh"}, Lang: "shell", Jo
 var rowed9c0b152d77 = Wrapper{Sub: []string{"psql"}, Lang: "sql", Options: []string{"-c", "--command"}, Stdin: true, Beside: true}
 var row26358c1ea8e5 = Wrapper{Sub: []string{"redis:cli"}, Lang: "sql", Stdin: true, Beside: true}
 var rowd7e62c663190 = proof{Sub: []string{"apps", "apps:info", "logs", "ps", "config", "addons", "releases", "status", "info", "domains", "pg:info", "pg:ps", "regions", "whoami", "auth:whoami", "releases:info", "buildpacks", "drains", "access", "features", "pipelines", "pipelines:info"}}
-var row5f526ce0936e = Way{Rule: &rowa2e1a66373d5, Matcher: &rowe53ee9827b4a, Place: 1142}
-var rowe06e3891c40f = Way{Rule: &rowa39bcf657900, Matcher: &row4126ee89bb4a, Place: 1324}
-var row7b0ec1966acf = Way{Rule: &rowa39bcf657900, Matcher: &rowdae3407cbade, Place: 1348}
-var row80d0caf7de2b = Way{Rule: &rowa39bcf657900, Matcher: &row20aab826492e, Place: 1359}
-var rowff19df37ad60 = Way{Rule: &rowbbf5c15c3107, Matcher: &row0bde41c7795f, Place: 1449}
-var row4c6d7039ef83 = Way{Rule: &rowa56f15275b56, Matcher: &row3fa878403a4d, Place: 1483}
-var rowe30632b94cf5 = Way{Rule: &row7ea792563277, Matcher: &row8c5efa4bd94e, Place: 1492}
-var row9de0a8b38b7e = Way{Rule: &rowe97bc97b4cf9, Matcher: &row2461e520aac8, Place: 1497}
-var rowc13eb0c25ed7 = Way{Rule: &row5803bc739bbe, Matcher: &row5110ad9c73df, Place: 1507}
-var row3a1f3e3b7f91 = Way{Rule: &rowd35d8ddb234a, Matcher: &rowf051b1574be9, Place: 1545}
-var rowa8abfd95a452 = Way{Rule: &rowc24f80035860, Matcher: &row58ccae624497, Place: 1563}
-var rowae6a61b35139 = Way{Rule: &row662dd58b017e, Matcher: &rowd7f0c39280a9, Place: 1604}
-var rowb4defabad096 = Way{Rule: &row3c20bf39fa17, Matcher: &rowaa90aa9836b6, Place: 1657}
-var row4d2d9bdc34e7 = Way{Rule: &row3c20bf39fa17, Matcher: &rowa4f5c5619b16, Place: 1662}
-var rowb78b39049d11 = Program{Options: &row194f26f2a4af, Carries: []*Wrapper{&row58a7d01234ac, &rowcd580c172695, &rowbc45f2712e67, &row9586354fba98, &rowed9c0b152d77, &row26358c1ea8e5}, Reads: []*Read{&rowbc7b899ca0d0}, Proves: []*proof{&rowd7e62c663190}, Rules: []*Way{&row5f526ce0936e, &row1919376d85dc, &rowe06e3891c40f, &row7b0ec1966acf, &row80d0caf7de2b, &rowff19df37ad60, &row0bcb1f98df16, &row4c6d7039ef83, &rowe30632b94cf5, &row9de0a8b38b7e, &rowc13eb0c25ed7, &row3a1f3e3b7f91, &rowa8abfd95a452, &rowae6a61b35139, &rowb4defabad096, &row4d2d9bdc34e7, &row99f06ff34e39}, Judged: true}
+var row4d2efbb6e93a = Way{Rule: &rowa2e1a66373d5, Matcher: &rowe53ee9827b4a, Place: 1142, Letters: 24}
+var row215bc291526c = Way{Rule: &rowa39bcf657900, Matcher: &row4126ee89bb4a, Place: 1324, Letters: 589842}
+var rowb4ff400ae107 = Way{Rule: &rowa39bcf657900, Matcher: &rowdae3407cbade, Place: 1348, Letters: 329738}
+var row5a69557cdfa4 = Way{Rule: &rowa39bcf657900, Matcher: &row20aab826492e, Place: 1359, Letters: 65536}
+var rowcb8a8ed1e911 = Way{Rule: &rowbbf5c15c3107, Matcher: &row0bde41c7795f, Place: 1449, Letters: 335900}
+var row7c92c61f6b1e = Way{Rule: &rowa56f15275b56, Matcher: &row3fa878403a4d, Place: 1483, Letters: 65544}
+var rowbad81820a879 = Way{Rule: &row7ea792563277, Matcher: &row8c5efa4bd94e, Place: 1492, Letters: 589824}
+var row5dad2f2211a2 = Way{Rule: &rowe97bc97b4cf9, Matcher: &row2461e520aac8, Place: 1497, Letters: 589840}
+var row959cacc1053a = Way{Rule: &row5803bc739bbe, Matcher: &row5110ad9c73df, Place: 1507, Letters: 2}
+var rowb101a980fd80 = Way{Rule: &rowd35d8ddb234a, Matcher: &rowf051b1574be9, Place: 1545, Letters: 2}
+var row6e980d94c65e = Way{Rule: &rowc24f80035860, Matcher: &row58ccae624497, Place: 1563, Letters: 2}
+var row9ab0224d2337 = Way{Rule: &row662dd58b017e, Matcher: &rowd7f0c39280a9, Place: 1604, Letters: 10}
+var row72102ed68117 = Way{Rule: &row3c20bf39fa17, Matcher: &rowaa90aa9836b6, Place: 1657, Letters: 8}
+var rowffd23b893705 = Way{Rule: &row3c20bf39fa17, Matcher: &rowa4f5c5619b16, Place: 1662, Letters: 8}
+var rowad27ed84b522 = Program{Options: &row194f26f2a4af, Carries: []*Wrapper{&row58a7d01234ac, &rowcd580c172695, &rowbc45f2712e67, &row9586354fba98, &rowed9c0b152d77, &row26358c1ea8e5}, Reads: []*Read{&rowbc7b899ca0d0}, Proves: []*proof{&rowd7e62c663190}, Rules: []*Way{&row4d2efbb6e93a, &row1919376d85dc, &row215bc291526c, &rowb4ff400ae107, &row5a69557cdfa4, &rowcb8a8ed1e911, &rowa9b2c89d8c44, &row7c92c61f6b1e, &rowbad81820a879, &row5dad2f2211a2, &row959cacc1053a, &rowb101a980fd80, &row6e980d94c65e, &row9ab0224d2337, &row72102ed68117, &rowffd23b893705, &row8c4ca0eb2a11}, Judged: true}
 var rowcd2016931436 = Tool{Values: []string{"-n", "-c", "-s", "-l", "-t", "-N", "-A", "-w", "-e", "-o"}}
 var rowf8e52603601a = Program{Options: &rowcd2016931436, Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row1297751777a0, &rowcbd0125e0228, &rowfbfe40f2ee1e, &rowdff472d52138}, Judged: true}
 var row76499a62d663 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row4c29e0204f6f}, Proves: []*proof{&rowfb9fff22e2b3}}
-var rowe5fd5cfb5569 = Way{Rule: &row78a7bcfb5406, Matcher: &row2c79f1c02e84, Place: 441}
-var rowca0b99a578ea = Way{Rule: &row801dbeb7359e, Matcher: &row789db44fa981, Place: 1323}
-var row072beccc30c5 = Program{Rules: []*Way{&rowe5fd5cfb5569, &rowca0b99a578ea, &row99f06ff34e39}, Judged: true}
-var rowca8fe97bf300 = Way{Rule: &row9ca348902184, Matcher: &rowdb90fb8ff8ca, Place: 392}
-var row240a0ce8412a = Way{Rule: &row9ca348902184, Matcher: &row16c53243a232, Place: 393}
-var row1c2a9ff6170d = Way{Rule: &row9ca348902184, Matcher: &rowf1108969836b, Place: 394}
-var row9e7753833620 = Program{Options: &row6c1e7831cbc1, Carries: []*Wrapper{&row33bc67759d98}, Rules: []*Way{&rowca8fe97bf300, &row240a0ce8412a, &row1c2a9ff6170d}, Judged: true}
+var row90fd7f2b3bc9 = Way{Rule: &row78a7bcfb5406, Matcher: &row2c79f1c02e84, Place: 441, Letters: 262144}
+var rowc0466accfce3 = Way{Rule: &row801dbeb7359e, Matcher: &row789db44fa981, Place: 1323, Letters: 2097152}
+var row335c9ad40ef0 = Program{Rules: []*Way{&row90fd7f2b3bc9, &rowc0466accfce3, &row8c4ca0eb2a11}, Judged: true}
+var row3b9b393a96ed = Way{Rule: &row9ca348902184, Matcher: &rowdb90fb8ff8ca, Place: 392, Letters: 2097160}
+var rowa49ed5b1e7a5 = Way{Rule: &row9ca348902184, Matcher: &row16c53243a232, Place: 393, Letters: 590088}
+var row985c3cc48053 = Way{Rule: &row9ca348902184, Matcher: &rowf1108969836b, Place: 394, Letters: 262144}
+var rowe60533fbed2c = Program{Options: &row6c1e7831cbc1, Carries: []*Wrapper{&row33bc67759d98}, Rules: []*Way{&row3b9b393a96ed, &rowa49ed5b1e7a5, &row985c3cc48053}, Judged: true}
 var row06a60e71d2f6 = Program{Options: &row4c326176a7eb, Carries: []*Wrapper{&rowa8a17de3c83d, &row8f77627dd574}, Clients: []*Client{&row30bf34e0dacd, &row2b136b8e60b3}, Judged: true}
 var row7b523ca32b48 = Way{Rule: &rowb0326f1de202, Matcher: &row0034351342e7, Place: 626}
 var rowb1f44da0b0e5 = Program{Rules: []*Way{&row7b523ca32b48}, Judged: true}
@@ -19719,7 +18803,7 @@ var rowf65f945f8001 = Tool{Values: []string{"-t", "-p", "-q", "-c", "-x_", "-f",
 var row7216dad6e999 = Program{Options: &rowf65f945f8001, Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row0a29ca0c325b, &row9cbf412b75be}, Judged: true}
 var row5d271638e0c3 = proof{None: []string{"-F", "--file", "-b", "--boot"}, Bare: true}
 var row702892acd1a2 = Program{Proves: []*proof{&row5d271638e0c3}}
-var rowea1ca3b0b83d = Program{Rules: []*Way{&row28dba45f63c5}, Judged: true}
+var row5091d8fb73da = Program{Rules: []*Way{&rowb72adb35eaea}, Judged: true}
 var row1ea371724e8c = Way{Rule: &row6e5e38507e6e, Matcher: &rowf63919dedd27, Place: 1722}
 var row27a499f166ee = Program{Rules: []*Way{&row1ea371724e8c}, Judged: true}
 var rowa5377f93e66d = Tool{Values: []string{"-a", "--auth", "-o", "--output", "--session", "--verify", "--timeout", "-A", "--auth-type", "-p", "--print", "-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "--raw", "--post-data", "--body-data"}}
@@ -19730,11 +18814,11 @@ var rowdd7ddb9862b2 = Program{Options: &rowa5377f93e66d, Carries: []*Wrapper{&ro
 var rowc190bb712195 = Program{Reads: []*Read{&row85c3bd33e7f9}, Rules: []*Way{&rowee9a3f248df0, &rowa00d35671174}, Judged: true}
 var row1eee5b81f550 = Program{Rules: []*Way{&row5f648ac3ee52, &row13ce4f0278fb, &row492fab37e7f2, &row670d38bdc1f5, &row060ba7080227, &row04720be3f350, &row4392edad264f, &row51ef526576d5, &row2a457dc8d4f1}, Judged: true}
 var row5f988987ee89 = Program{Options: &rowa5377f93e66d, Carries: []*Wrapper{&row63b2d0dd8424}, Effects: []*effect{&row1dcdcc09cbca}, Proves: []*proof{&rowb684882948d6}, Dry: []*proof{&row04b6b5353cfb}, Rules: []*Way{&roweafbe2823a1d, &row2864bb0bd3de, &row2ecf0d360279, &rowaaa9dac7a078, &rowb8a1a7a16816, &row627bbc2069e3, &row56e05e9bf1bd, &row61bedc1be391, &row6fc774e85e25, &row694c4b048a9d, &row5f648ac3ee52, &row13ce4f0278fb, &row492fab37e7f2, &row670d38bdc1f5, &row060ba7080227, &row04720be3f350, &row4392edad264f, &row51ef526576d5, &row2a457dc8d4f1, &row3e03cec2d5b5, &row2c41fe8d6a80, &row5f960f7f30e7, &rowda7c0d74522a, &row4875d274f4e6, &row5abf73ada46f, &row96fcf1ac1e9d, &row547ffdcd45ba}, Judged: true}
-var row03d7500e5744 = Way{Rule: &row9ca348902184, Matcher: &row922818ed4752, Place: 399}
-var row1d505fdd504b = Way{Rule: &row78a7bcfb5406, Matcher: &rowc47684bf377a, Place: 439}
-var row656392acfec1 = Program{Rules: []*Way{&row03d7500e5744, &row1d505fdd504b, &rowe22932463994, &rowfb49a81c09e2}, Judged: true}
-var row28cc837bbc59 = Way{Rule: &rowf1df73f96e6e, Matcher: &rowbd1235f89b87, Place: 814}
-var row9d466eb1b89e = Program{Rules: []*Way{&row28cc837bbc59}, Judged: true}
+var row447367cef44a = Way{Rule: &row9ca348902184, Matcher: &row922818ed4752, Place: 399, Letters: 65536}
+var rowdf8f0de0d2e3 = Way{Rule: &row78a7bcfb5406, Matcher: &rowc47684bf377a, Place: 439, Letters: 16}
+var row13286aed1cd6 = Program{Rules: []*Way{&row447367cef44a, &rowdf8f0de0d2e3, &rowe22932463994, &rowed93ed066527}, Judged: true}
+var rowd0af4639116e = Way{Rule: &rowf1df73f96e6e, Matcher: &rowbd1235f89b87, Place: 814, Letters: 1310720}
+var row1f8c09fefcf2 = Program{Rules: []*Way{&rowd0af4639116e}, Judged: true}
 var row346cdc944276 = Read{Files: []string{".husky/*"}, Lang: "shell"}
 var rowc466e1e56ee8 = Program{Reads: []*Read{&row346cdc944276}}
 var rowc99040153ba4 = Client{Sub: []string{"signtx"}, Rule: "wallet.blind-sign"}
@@ -19745,8 +18829,8 @@ var rowd803241d9924 = Program{Reads: []*Read{&row09527aaaffcf}}
 var row786ce94540b8 = Read{Files: []string{"config", ".config/i3/config", ".config/sway/config", "hyprland.conf"}, Lang: "bang"}
 var rowed59cc604a5c = Program{Reads: []*Read{&row786ce94540b8}}
 var row6047eaa8ee47 = Way{Rule: &rowb365a70002da, Matcher: &rowc63841c7c6de, Place: 1120}
-var rowdbcdfe72e153 = Way{Rule: &row801dbeb7359e, Matcher: &rowa6804e1d80e0, Place: 1319}
-var row496932e337e5 = Program{Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &row6047eaa8ee47, &row1919376d85dc, &rowdbcdfe72e153}, Judged: true}
+var row1b7fb5bbf7fa = Way{Rule: &row801dbeb7359e, Matcher: &rowa6804e1d80e0, Place: 1319, Letters: 8}
+var row7c637e6526ba = Program{Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &row6047eaa8ee47, &row1919376d85dc, &row1b7fb5bbf7fa}, Judged: true}
 var rowe22abdde1f22 = Program{Options: &row3019ee9a1933, Effects: []*effect{&row1dcdcc09cbca}, Rules: []*Way{&row1297751777a0, &rowcbd0125e0228, &rowfbfe40f2ee1e, &rowdff472d52138}, Judged: true}
 var row2551706f6ff9 = Client{Sub: []string{"transfer", "send", "neuron-*", "token transfer", "cycles transfer", "account-*"}, Rule: "wallet.transfer"}
 var rowa5ea22530eea = Program{Clients: []*Client{&row2551706f6ff9}, Judged: true}
@@ -19766,21 +18850,21 @@ var rowec70165438bb = Tool{Sub: []string{"exec"}, Values: []string{"--env", "--u
 var row65ce9d68ee26 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "exec", Is: &rowec70165438bb},
 }, Slots: []uint16{1, 0}}}
-var row2d2b206f48aa = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowa3bf07391456, Place: 129}
-var row2a2cacd5e801 = Way{Rule: &row27fba8df6508, Matcher: &row1ff5245c0811, Place: 777}
-var rowefb9e8acf2d4 = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowfa23438afbf2, Place: 784}
-var row84eff02888d4 = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowb102ad2ee026, Place: 785}
-var row9f284460ea0e = Way{Rule: &row9f44b3c69d5d, Matcher: &row582c80a2ef44, Place: 828}
-var row976331081d4d = Way{Rule: &row9f44b3c69d5d, Matcher: &row33a4aefe3db8, Place: 833}
-var row6233fd2004d3 = Program{Options: &row65ce9d68ee26, Carries: []*Wrapper{&row7f21517d69c6}, Rules: []*Way{&row2d2b206f48aa, &row2a2cacd5e801, &rowefb9e8acf2d4, &row84eff02888d4, &row9f284460ea0e, &row976331081d4d, &rowecafa19fc365}, Judged: true}
-var row58dc392064e9 = Way{Rule: &row662dd58b017e, Matcher: &row983270c5bc6b, Place: 1599}
-var rowfba7fb275807 = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row58dc392064e9}, Judged: true}
+var row0cdb49824fbd = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowa3bf07391456, Place: 129, Letters: 786448}
+var row01c90017cbb7 = Way{Rule: &row27fba8df6508, Matcher: &row1ff5245c0811, Place: 777, Letters: 8}
+var row69c334ace204 = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowfa23438afbf2, Place: 784, Letters: 4616}
+var rowb2bb484ebb6b = Way{Rule: &rowe9a17b1df4d6, Matcher: &rowb102ad2ee026, Place: 785, Letters: 8}
+var row082d9b8b27b6 = Way{Rule: &row9f44b3c69d5d, Matcher: &row582c80a2ef44, Place: 828, Letters: 16}
+var row278e355a3559 = Way{Rule: &row9f44b3c69d5d, Matcher: &row33a4aefe3db8, Place: 833, Letters: 606216}
+var row26aa38271293 = Program{Options: &row65ce9d68ee26, Carries: []*Wrapper{&row7f21517d69c6}, Rules: []*Way{&row0cdb49824fbd, &row01c90017cbb7, &row69c334ace204, &rowb2bb484ebb6b, &row082d9b8b27b6, &row278e355a3559, &row26e3bdec68c9}, Judged: true}
+var row296bb538aa91 = Way{Rule: &row662dd58b017e, Matcher: &row983270c5bc6b, Place: 1599, Letters: 524320}
+var rowe3fa1c0ea5a2 = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row296bb538aa91}, Judged: true}
 var row84c619357f72 = Tool{Values: []string{"-execute", "--execute", "-database", "-p", "--predicate", "-b", "--bucket", "-o", "--org", "--start", "--stop"}}
 var rowdaaf23e300a3 = Wrapper{Lang: "sql", Options: []string{"-execute", "--execute"}, Stdin: true}
-var rowcb1229a11a7a = Way{Rule: &rowb23b27bcebee, Matcher: &rowaef585407c8a, Place: 523}
-var rowbf26b2838832 = Way{Rule: &row21f5b529b634, Matcher: &row2d82b315d7b0, Place: 548}
-var rowf51fde4d0702 = Way{Rule: &rowaf19e6617ea1, Matcher: &row0afd7883f91c, Place: 560}
-var rowb6b08643b4ab = Program{Options: &row84c619357f72, Carries: []*Wrapper{&rowdaaf23e300a3}, Rules: []*Way{&rowcb1229a11a7a, &rowbf26b2838832, &rowf51fde4d0702}, Judged: true}
+var rowf2e6d3cac9dc = Way{Rule: &rowb23b27bcebee, Matcher: &rowaef585407c8a, Place: 523, Letters: 4}
+var row3cb3d542dbe4 = Way{Rule: &row21f5b529b634, Matcher: &row2d82b315d7b0, Place: 548, Letters: 16}
+var row3ac4402caab9 = Way{Rule: &rowaf19e6617ea1, Matcher: &row0afd7883f91c, Place: 560, Letters: 16}
+var row207bc435ae7d = Program{Options: &row84c619357f72, Carries: []*Wrapper{&rowdaaf23e300a3}, Rules: []*Way{&rowf2e6d3cac9dc, &row3cb3d542dbe4, &row3ac4402caab9}, Judged: true}
 var rowb88db9f29ef2 = Way{Rule: &row7a928221a04a, Matcher: &row714c932c9127, Place: 208}
 var row9602a3fd0568 = Program{Rules: []*Way{&rowb88db9f29ef2}, Judged: true}
 var row0e997ab41563 = Tool{Values: []string{"-m", "--mode", "-o", "--owner", "-g", "--group", "-t", "--target-directory", "-S", "--suffix"}}
@@ -19804,13 +18888,13 @@ var rowcfa0c514c780 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 }, Slots: []uint16{0, 1}}}
 var row9ec33f72d915 = Wrapper{Sub: []string{"netns exec"}, Skip: 1, Argv: true}
 var rowee75c329cbfa = proof{Sub: []string{"addr", "a", "address", "link", "l", "route", "r", "neigh", "n", "rule", "addr show", "link show", "route show", "-s"}, None: []string{"add", "del", "delete", "flush", "set", "change", "replace"}}
-var rowe2c63b98e770 = Way{Rule: &rowfd53d44b17a1, Matcher: &row3716bc2cb182, Place: 255}
-var row4079ac879be4 = Way{Rule: &rowfd53d44b17a1, Matcher: &row39c21f476669, Place: 256}
-var row897aa7e55dfe = Way{Rule: &rowfd53d44b17a1, Matcher: &row7c7c0b263aa1, Place: 257}
-var rowa5c9e97baba5 = Way{Rule: &rowfd53d44b17a1, Matcher: &rowb4a3cfdc85ec, Place: 258}
-var row3954f8abf75f = Way{Rule: &rowfd53d44b17a1, Matcher: &row6c22dd93dfe5, Place: 259}
-var row3c28290af3cd = Way{Rule: &rowe565d586c625, Matcher: &rowa0a97aea9c07, Place: 272}
-var row2fc487511fb6 = Program{Options: &rowcfa0c514c780, Carries: []*Wrapper{&row9ec33f72d915}, Proves: []*proof{&rowee75c329cbfa}, Rules: []*Way{&rowe2c63b98e770, &row4079ac879be4, &row897aa7e55dfe, &rowa5c9e97baba5, &row3954f8abf75f, &row3c28290af3cd}, Judged: true}
+var row85579b587f14 = Way{Rule: &rowfd53d44b17a1, Matcher: &row3716bc2cb182, Place: 255, Letters: 4096}
+var rowc16d0d1bacd7 = Way{Rule: &rowfd53d44b17a1, Matcher: &row39c21f476669, Place: 256, Letters: 4096}
+var rowbd2e46161b9b = Way{Rule: &rowfd53d44b17a1, Matcher: &row7c7c0b263aa1, Place: 257, Letters: 262144}
+var row676b24d3e883 = Way{Rule: &rowfd53d44b17a1, Matcher: &rowb4a3cfdc85ec, Place: 258, Letters: 262144}
+var rowa674a85186ed = Way{Rule: &rowfd53d44b17a1, Matcher: &row6c22dd93dfe5, Place: 259, Letters: 2}
+var row2a49e6ff2285 = Way{Rule: &rowe565d586c625, Matcher: &rowa0a97aea9c07, Place: 272, Letters: 2}
+var row232599d084db = Program{Options: &rowcfa0c514c780, Carries: []*Wrapper{&row9ec33f72d915}, Proves: []*proof{&rowee75c329cbfa}, Rules: []*Way{&row85579b587f14, &rowc16d0d1bacd7, &rowbd2e46161b9b, &row676b24d3e883, &rowa674a85186ed, &row2a49e6ff2285}, Judged: true}
 var rowc86d6cf79944 = Tool{Values: []string{"-A", "-I", "-D", "-t", "-p", "-s", "-d", "-j", "-i", "-o", "--dport", "--sport", "-m", "--state", "-P", "-R", "-N", "-X_", "--modprobe", "-M"}}
 var rowa25b86d0f2e3 = proof{None: []string{"-F", "-A", "-D", "-I", "-X", "-P", "-R", "-Z"}, Any: []string{"-L", "-S", "--list", "-nL", "-nvL"}}
 var rowb15f39dc5204 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &row89f479ca16bc, Place: 2241}
@@ -19825,8 +18909,8 @@ var row8711ca0dde35 = effect{Sub: []string{"add"}, Take: []string{"operands"}, A
 var row976574866b10 = Program{Options: &row04475477e084, Effects: []*effect{&row8711ca0dde35}}
 var row5b66dc115ed5 = Way{Rule: &row7a928221a04a, Matcher: &row33b83c38adc2, Place: 221}
 var rowcba50348ff52 = Program{Rules: []*Way{&row5b66dc115ed5, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
-var row91990e14a34d = Way{Rule: &row8c8ec4f9b9c9, Matcher: &rowdfd76a3f4bec, Place: 2244}
-var rowde1c97165be2 = Program{Rules: []*Way{&row91990e14a34d}, Judged: true}
+var rowa5b39afc0811 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &rowdfd76a3f4bec, Place: 2244, Letters: 80}
+var row6ca56a589918 = Program{Rules: []*Way{&rowa5b39afc0811}, Judged: true}
 var row87f63aa187aa = Tool{Values: []string{"-W", "-X", "-m", "-c"}, First: true}
 var row21d039b6b058 = Wrapper{Lang: "python", Flag: []string{"-c"}, Stdin: true, File: true, Unless: []string{"-m"}}
 var rowec3b28e92c3f = Wrapper{Lang: "python", Each: true, Only: []string{"-m=timeit"}}
@@ -19852,15 +18936,15 @@ var row5937a3d8245c = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row
 var row1ca9c79d960d = Tool{Values: []string{"-Q", "-q", "-S", "-U", "-P", "-d", "-i", "-o", "-v", "-s", "-W", "-w", "--query", "--initial-query", "--input-file"}}
 var row6549bca7d4e2 = Wrapper{Lang: "sql", Options: []string{"-Q", "-q", "--query", "--initial-query"}, Stdin: true, FileOptions: []string{"-i", "--input-file"}}
 var row1d3297329703 = Program{Options: &row1ca9c79d960d, Carries: []*Wrapper{&row6549bca7d4e2}}
-var rowfd08883fda68 = Way{Rule: &row4586d74a3390, Matcher: &rowcc51bc14a41f, Place: 923}
-var rowf92029103f0a = Way{Rule: &row4586d74a3390, Matcher: &rowfbafb48d99b6, Place: 931}
-var row135a0b5598d3 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&rowfd08883fda68, &rowf92029103f0a}, Judged: true}
+var row53e4ab9a609d = Way{Rule: &row4586d74a3390, Matcher: &rowcc51bc14a41f, Place: 923, Letters: 2097152}
+var row9f1138820b05 = Way{Rule: &row4586d74a3390, Matcher: &rowfbafb48d99b6, Place: 931, Letters: 16777248}
+var rowa9b7856d7ae4 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&row53e4ab9a609d, &row9f1138820b05}, Judged: true}
 var row897fb6bcc3e5 = Way{Rule: &rowfd53d44b17a1, Matcher: &rowbbb0dcfdbbeb, Place: 265}
 var rowdad326faec48 = Program{Rules: []*Way{&row897fb6bcc3e5}, Judged: true}
 var row9bfc428e04cb = Read{Files: []string{"Jakefile", "Jakefile.js", "jakefile.js"}, Lang: "node"}
 var row22157bfefc4e = Program{Reads: []*Read{&row9bfc428e04cb}}
-var row508c660a35ce = Way{Rule: &row42b05897ae32, Matcher: &row38dfb8beec67, Place: 2156}
-var rowadac3c555782 = Program{Rules: []*Way{&row508c660a35ce}, Judged: true}
+var row82f524486efa = Way{Rule: &row42b05897ae32, Matcher: &row38dfb8beec67, Place: 2156, Letters: 262144}
+var rowc5c9f233bdb5 = Program{Rules: []*Way{&row82f524486efa}, Judged: true}
 var rowa764496cd945 = Tool{Values: []string{"-cp", "-classpath", "--class-path", "-sql", "--sql", "-url", "-user", "-password", "-driver", "-script", "-options", "-XX:OnOutOfMemoryError", "-XX:OnError"}, Long: true}
 var rowf448d24a4619 = Wrapper{Lang: "shell", Options: []string{"-XX:OnOutOfMemoryError", "-XX:OnError"}}
 var row7fad79f6d714 = Wrapper{Lang: "sql", Options: []string{"-sql", "--sql"}}
@@ -19883,7 +18967,7 @@ var row4b4b19c2f707 = Read{Files: []string{"jest.config.js", "jest.config.mjs", 
 var row2bf360a8e53f = Program{Reads: []*Read{&row4b4b19c2f707}, Proves: []*proof{&row262125fc859e}}
 var rowe81ec4089e05 = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&rowc97bb360438d}}
 var row682145761d15 = Way{Rule: &rowf96e8ac4f4c3, Matcher: &rowc73c3c59db07, Place: 1773}
-var rowec282527620f = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &rowfb49a81c09e2, &row682145761d15}, Judged: true}
+var row098fcc974498 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &rowed93ed066527, &row682145761d15}, Judged: true}
 var row791a47403303 = Read{Files: []string{".sl/config", ".jjconfig.toml", "config.toml"}, Lang: "settings"}
 var rowe35665d37b52 = Program{Reads: []*Read{&row791a47403303}}
 var row64f6b4253770 = Wrapper{Argv: true, After: []string{"-x"}}
@@ -19899,13 +18983,13 @@ var rowf2195ad3a6f5 = Tool{Values: []string{"-e", "-r"}, First: true}
 var rowe7a433e06ede = Wrapper{Lang: "ruby", Options: []string{"-e"}, Stdin: true, File: true}
 var row402d8b18284e = Program{Options: &rowf2195ad3a6f5, Carries: []*Wrapper{&rowe7a433e06ede, &row3a709cd975ff}}
 var rowe402e3880c91 = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&rowd36dec081f18}, Reads: []*Read{&rowaa59bc097517}, Rules: []*Way{&row6bb427d04672}, Judged: true}
-var rowf79003d3eebb = Way{Rule: &row4216ebf5a0c8, Matcher: &row08f6df0fd5fb, Place: 1389}
-var rowdfbbdddd18bd = Program{Rules: []*Way{&rowf79003d3eebb, &row4566924ff5f5}, Judged: true}
+var row22e1235f07d2 = Way{Rule: &row4216ebf5a0c8, Matcher: &row08f6df0fd5fb, Place: 1389, Letters: 65536}
+var row5a515666ae49 = Program{Rules: []*Way{&row22e1235f07d2, &rowbb8ff94c50bc}, Judged: true}
 var rowe7b6f7662820 = Tool{Values: []string{"-m", "--model", "--application", "--unit", "--machine", "-c"}}
 var rowa9425cce8381 = Wrapper{Sub: []string{"run", "exec", "ssh"}, Lang: "shell", Join: true, Remote: true, Gone: true, Beside: true}
-var rowe18832ed7980 = Way{Rule: &rowaee1716ab128, Matcher: &row1e501f4d2e9e, Place: 1521}
-var row8ca36d224f34 = Way{Rule: &row765fac929c5e, Matcher: &rowf9ad1acddd0f, Place: 1533}
-var row4567b7a1da00 = Program{Options: &rowe7b6f7662820, Carries: []*Wrapper{&rowa9425cce8381}, Rules: []*Way{&rowe18832ed7980, &row8ca36d224f34}, Judged: true}
+var rowf338234f2237 = Way{Rule: &rowaee1716ab128, Matcher: &row1e501f4d2e9e, Place: 1521, Letters: 786488}
+var rowcbd285a40661 = Way{Rule: &row765fac929c5e, Matcher: &rowf9ad1acddd0f, Place: 1533, Letters: 264208}
+var rowccec7f45eb7d = Program{Options: &rowe7b6f7662820, Carries: []*Wrapper{&rowa9425cce8381}, Rules: []*Way{&rowf338234f2237, &rowcbd285a40661}, Judged: true}
 var row1d407c074758 = Tool{Values: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string", "-L", "--load"}, First: true}
 var row82b63bd8ed0b = Wrapper{Lang: "julia", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var row6b898c2dd37d = Wrapper{Lang: "julia", FileOptions: []string{"-L", "--load"}}
@@ -19934,58 +19018,58 @@ var rowe48b8bbdb3ee = Wrapper{Sub: []string{"edit"}, Lang: "edited", Beside: tru
 var rowe25bc7499276 = effect{Sub: []string{"cp"}, Take: []string{"operands"}, As: []string{"cp"}}
 var row36f0d5d467ff = proof{Sub: []string{"get", "describe", "logs", "top", "explain", "api-resources", "api-versions", "version", "cluster-info", "config view", "config get-contexts", "config current-context", "config get-clusters", "config get-users", "auth can-i", "auth whoami", "diff", "events", "rollout status", "rollout history", "wait", "options", "completion", "kustomize", "plugin list"}}
 var rowfa4f38baeb95 = proof{Any: []string{"--dry-run=client", "--dry-run=server"}}
-var row48440d182209 = Way{Rule: &row6c13d0c19881, Matcher: &rowbacf15c6d869, Place: 860}
-var row1524f312f691 = Way{Rule: &row187d49b58fd1, Matcher: &row452f261a7ebf, Place: 861}
-var row45b1ba9e8c04 = Way{Rule: &row187d49b58fd1, Matcher: &rowdcdaa4c6a8ea, Place: 862}
-var rowddc889247c7e = Way{Rule: &row16fcb77709ea, Matcher: &row83876ebdbfae, Place: 863}
-var rowb239a99ac3d2 = Way{Rule: &row16fcb77709ea, Matcher: &row71bdfa905ba9, Place: 864}
-var row0c7f748ef320 = Way{Rule: &row16fcb77709ea, Matcher: &row4c3814bbb310, Place: 865}
-var rowa9c44d8dd47f = Way{Rule: &row5b237b825924, Matcher: &rowe6877aa4746e, Place: 866}
-var row24330b5c04ee = Way{Rule: &row5b237b825924, Matcher: &row44c4e8cb59b6, Place: 867}
-var row5c8625b3d59e = Way{Rule: &row9123b30474d5, Matcher: &row85878554d582, Place: 868}
-var rowe66dae079cc2 = Way{Rule: &row198a6cca2f22, Matcher: &row8bd7ae83cfc3, Place: 869}
-var rowa25b8a40afcb = Way{Rule: &row198a6cca2f22, Matcher: &rowe212336eb3e7, Place: 870}
-var row2eff1b23c4b6 = Way{Rule: &row198a6cca2f22, Matcher: &row5752101688f6, Place: 871}
+var rowc5120dc62291 = Way{Rule: &row6c13d0c19881, Matcher: &rowbacf15c6d869, Place: 860, Letters: 16}
+var row98f5223826eb = Way{Rule: &row187d49b58fd1, Matcher: &row452f261a7ebf, Place: 861, Letters: 16}
+var rowcb4c0c6e8809 = Way{Rule: &row187d49b58fd1, Matcher: &rowdcdaa4c6a8ea, Place: 862, Letters: 16}
+var rowe2dfbcba0d3e = Way{Rule: &row16fcb77709ea, Matcher: &row83876ebdbfae, Place: 863, Letters: 16}
+var row4e4ed2e92da8 = Way{Rule: &row16fcb77709ea, Matcher: &row71bdfa905ba9, Place: 864, Letters: 2}
+var row02249603a78d = Way{Rule: &row16fcb77709ea, Matcher: &row4c3814bbb310, Place: 865, Letters: 1048576}
+var row4ceb58acc79a = Way{Rule: &row5b237b825924, Matcher: &rowe6877aa4746e, Place: 866, Letters: 16}
+var row52408eb3643a = Way{Rule: &row5b237b825924, Matcher: &row44c4e8cb59b6, Place: 867, Letters: 16}
+var rowb8100534e484 = Way{Rule: &row9123b30474d5, Matcher: &row85878554d582, Place: 868, Letters: 16}
+var row42e1026c0f65 = Way{Rule: &row198a6cca2f22, Matcher: &row8bd7ae83cfc3, Place: 869, Letters: 16}
+var row524dcb13040e = Way{Rule: &row198a6cca2f22, Matcher: &rowe212336eb3e7, Place: 870, Letters: 16}
+var row10c3822ea07a = Way{Rule: &row198a6cca2f22, Matcher: &row5752101688f6, Place: 871, Letters: 327680}
 var row8273a165ce90 = Way{Rule: &row198a6cca2f22, Matcher: &row851ad151bc1e, Place: 873}
-var rowa584ef68d56c = Way{Rule: &row8a858d3d27bb, Matcher: &row5867ccf0b74f, Place: 874}
-var rowe51bf1365033 = Way{Rule: &row8a858d3d27bb, Matcher: &rowb101a844fa8e, Place: 876}
-var rowd11ad9cef80c = Way{Rule: &row13c94c9950db, Matcher: &rowa7fa7e9924e3, Place: 879}
-var row6b0f2dc0fcbd = Way{Rule: &rowabaee288acf9, Matcher: &row0e1254a38e35, Place: 880}
-var rowd36c3e6248bc = Way{Rule: &row097cd84e6481, Matcher: &row3e1e5eecb000, Place: 881}
-var row9ac6a5f98e8e = Way{Rule: &row09f85e5ebd7d, Matcher: &rowe8312aa75811, Place: 882}
-var rowc9d93e434252 = Way{Rule: &rowa94e233e8c32, Matcher: &row34ca9b38776e, Place: 883}
-var row016067eac354 = Way{Rule: &rowa94e233e8c32, Matcher: &rowd539de8e93bb, Place: 884}
-var row460d87edc23e = Way{Rule: &rowa94e233e8c32, Matcher: &row79af8a7535db, Place: 885}
-var row0964e7cf81f8 = Way{Rule: &rowa94e233e8c32, Matcher: &rowdc7b9a57cbcd, Place: 886}
-var rowbd49faee45ba = Way{Rule: &row1a5fe9783716, Matcher: &row35c2053fa379, Place: 890}
-var row8bd767f72148 = Way{Rule: &rowe95946368ba7, Matcher: &roweb858f091eb5, Place: 891}
-var rowb3c00ba65352 = Way{Rule: &rowa99b34269abf, Matcher: &row24ccf154970c, Place: 892}
-var row66b96ceee8e8 = Way{Rule: &row2596d5a5af73, Matcher: &row5ae671be2339, Place: 893}
-var rowf069e0f46ef8 = Way{Rule: &row2596d5a5af73, Matcher: &row520089812ebd, Place: 894}
-var row27d04dbf7fc1 = Way{Rule: &row2596d5a5af73, Matcher: &row2b2fad7384fa, Place: 895}
-var row2f0a19e3d4b7 = Way{Rule: &row2596d5a5af73, Matcher: &row007c7965e624, Place: 896}
-var rowe72cfaeb4f40 = Way{Rule: &row2596d5a5af73, Matcher: &rowcf02a93b67ff, Place: 897}
-var row32d5b6b4c33a = Way{Rule: &row2596d5a5af73, Matcher: &rowcddbbeda4e5a, Place: 898}
-var row289a161adf4e = Way{Rule: &row2596d5a5af73, Matcher: &row8073dc141bf1, Place: 899}
-var row84bc118e17fe = Way{Rule: &rowde709b9c18cf, Matcher: &row622c5b6ee6e0, Place: 900}
-var row2bf89d355ea6 = Way{Rule: &rowde709b9c18cf, Matcher: &row5a617ad68ffb, Place: 901}
-var row2b3f23f8f151 = Way{Rule: &rowde709b9c18cf, Matcher: &rowec26f80c835b, Place: 902}
-var row06ba5c32e8cf = Way{Rule: &rowde709b9c18cf, Matcher: &row2b876d5837bc, Place: 905}
-var rowd75e9a65b8fd = Way{Rule: &rowde709b9c18cf, Matcher: &row958af2a464e3, Place: 906}
-var rowa0c149f96032 = Way{Rule: &row57c29bc575d5, Matcher: &row0ed2b2b07c04, Place: 907}
-var row291c22f5db3a = Way{Rule: &row57c29bc575d5, Matcher: &row1959cd40d32c, Place: 909}
-var rowd988e6847663 = Way{Rule: &row57c29bc575d5, Matcher: &row1b05d65942d3, Place: 910}
+var rowefeadcb1a776 = Way{Rule: &row8a858d3d27bb, Matcher: &row5867ccf0b74f, Place: 874, Letters: 524290}
+var row8eb539920976 = Way{Rule: &row8a858d3d27bb, Matcher: &rowb101a844fa8e, Place: 876, Letters: 2}
+var row282640abefc9 = Way{Rule: &row13c94c9950db, Matcher: &rowa7fa7e9924e3, Place: 879, Letters: 18}
+var row95898bd37433 = Way{Rule: &rowabaee288acf9, Matcher: &row0e1254a38e35, Place: 880, Letters: 3145738}
+var row49f3da43e31e = Way{Rule: &row097cd84e6481, Matcher: &row3e1e5eecb000, Place: 881, Letters: 786434}
+var row2bafc693b0e1 = Way{Rule: &row09f85e5ebd7d, Matcher: &rowe8312aa75811, Place: 882, Letters: 262186}
+var row6b3a05568292 = Way{Rule: &rowa94e233e8c32, Matcher: &row34ca9b38776e, Place: 883, Letters: 262154}
+var rowd572648df4d8 = Way{Rule: &rowa94e233e8c32, Matcher: &rowd539de8e93bb, Place: 884, Letters: 262154}
+var row9bb6f11d63fc = Way{Rule: &rowa94e233e8c32, Matcher: &row79af8a7535db, Place: 885, Letters: 262154}
+var rowbed7fb07ceca = Way{Rule: &rowa94e233e8c32, Matcher: &rowdc7b9a57cbcd, Place: 886, Letters: 10}
+var row8c49d2ad1a19 = Way{Rule: &row1a5fe9783716, Matcher: &row35c2053fa379, Place: 890, Letters: 856106}
+var rowd98a4b62fe2d = Way{Rule: &rowe95946368ba7, Matcher: &roweb858f091eb5, Place: 891, Letters: 262144}
+var row5fba3ff4548a = Way{Rule: &rowa99b34269abf, Matcher: &row24ccf154970c, Place: 892, Letters: 327738}
+var rowb105fdfe61ad = Way{Rule: &row2596d5a5af73, Matcher: &row5ae671be2339, Place: 893, Letters: 128}
+var row53fee4a41077 = Way{Rule: &row2596d5a5af73, Matcher: &row520089812ebd, Place: 894, Letters: 128}
+var row429f4502a591 = Way{Rule: &row2596d5a5af73, Matcher: &row2b2fad7384fa, Place: 895, Letters: 4718632}
+var row95fb8d377253 = Way{Rule: &row2596d5a5af73, Matcher: &row007c7965e624, Place: 896, Letters: 8}
+var row2558b5bfdb08 = Way{Rule: &row2596d5a5af73, Matcher: &rowcf02a93b67ff, Place: 897, Letters: 128}
+var row0661344c3214 = Way{Rule: &row2596d5a5af73, Matcher: &rowcddbbeda4e5a, Place: 898, Letters: 128}
+var row53104727ebb8 = Way{Rule: &row2596d5a5af73, Matcher: &row8073dc141bf1, Place: 899, Letters: 524288}
+var rowf7fe14db17a6 = Way{Rule: &rowde709b9c18cf, Matcher: &row622c5b6ee6e0, Place: 900, Letters: 8}
+var roweb0b4c5d5c05 = Way{Rule: &rowde709b9c18cf, Matcher: &row5a617ad68ffb, Place: 901, Letters: 8}
+var row50ed2b176e85 = Way{Rule: &rowde709b9c18cf, Matcher: &rowec26f80c835b, Place: 902, Letters: 65568}
+var row3df07c4bce0a = Way{Rule: &rowde709b9c18cf, Matcher: &row2b876d5837bc, Place: 905, Letters: 524296}
+var rowb17b8f333c66 = Way{Rule: &rowde709b9c18cf, Matcher: &row958af2a464e3, Place: 906, Letters: 524288}
+var rowe97738052c73 = Way{Rule: &row57c29bc575d5, Matcher: &row0ed2b2b07c04, Place: 907, Letters: 24}
+var row758c24857cb3 = Way{Rule: &row57c29bc575d5, Matcher: &row1959cd40d32c, Place: 909, Letters: 524298}
+var row7ec55b8cb5fe = Way{Rule: &row57c29bc575d5, Matcher: &row1b05d65942d3, Place: 910, Letters: 16}
 var row51ebd8d6b632 = Way{Rule: &row57c29bc575d5, Matcher: &row110c0be2679a, Place: 911}
-var row1656d0996aee = Way{Rule: &row06711572605f, Matcher: &rowae093adcb580, Place: 912}
-var rowe0ae9abcabf3 = Way{Rule: &row06711572605f, Matcher: &rowa22d883df6b6, Place: 914}
-var row0cbdd93620c4 = Way{Rule: &row06711572605f, Matcher: &row0f34559aa60a, Place: 915}
-var rowc6205bd82498 = Way{Rule: &rowda74df848097, Matcher: &row7fb5c77c0c5b, Place: 918}
-var rowd43173bf6f5c = Way{Rule: &rowda74df848097, Matcher: &row060c7dfd1480, Place: 919}
-var row30849d765050 = Way{Rule: &row662dd58b017e, Matcher: &row007c7965e624, Place: 1614}
-var row00dd37c3b710 = Way{Rule: &row6e5e38507e6e, Matcher: &row030a55d39924, Place: 1714}
-var row4cf670a9aee8 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&row48440d182209, &row1524f312f691, &row45b1ba9e8c04, &rowddc889247c7e, &rowb239a99ac3d2, &row0c7f748ef320, &rowa9c44d8dd47f, &row24330b5c04ee, &row5c8625b3d59e, &rowe66dae079cc2, &rowa25b8a40afcb, &row2eff1b23c4b6, &row8273a165ce90, &rowa584ef68d56c, &rowe51bf1365033, &rowd11ad9cef80c, &row6b0f2dc0fcbd, &rowd36c3e6248bc, &row9ac6a5f98e8e, &rowc9d93e434252, &row016067eac354, &row460d87edc23e, &row0964e7cf81f8, &rowbd49faee45ba, &row8bd767f72148, &rowb3c00ba65352, &row66b96ceee8e8, &rowf069e0f46ef8, &row27d04dbf7fc1, &row2f0a19e3d4b7, &rowe72cfaeb4f40, &row32d5b6b4c33a, &row289a161adf4e, &row84bc118e17fe, &row2bf89d355ea6, &row2b3f23f8f151, &row06ba5c32e8cf, &rowd75e9a65b8fd, &rowa0c149f96032, &row291c22f5db3a, &rowd988e6847663, &row51ebd8d6b632, &row1656d0996aee, &rowe0ae9abcabf3, &row0cbdd93620c4, &rowc6205bd82498, &rowd43173bf6f5c, &row30849d765050, &row00dd37c3b710, &row1bf472fffb3a}, Judged: true}
-var row63b3dc0da11e = Way{Rule: &row9f44b3c69d5d, Matcher: &rowa1c980ff0532, Place: 827}
-var rowfcc1d8a71585 = Program{Rules: []*Way{&row63b3dc0da11e}, Judged: true}
+var row1e5c53620188 = Way{Rule: &row06711572605f, Matcher: &rowae093adcb580, Place: 912, Letters: 262170}
+var row139384a81c3c = Way{Rule: &row06711572605f, Matcher: &rowa22d883df6b6, Place: 914, Letters: 16}
+var row440db0b91984 = Way{Rule: &row06711572605f, Matcher: &row0f34559aa60a, Place: 915, Letters: 262144}
+var rowd89e832dc71a = Way{Rule: &rowda74df848097, Matcher: &row7fb5c77c0c5b, Place: 918, Letters: 4096}
+var rowf66f034c75e2 = Way{Rule: &rowda74df848097, Matcher: &row060c7dfd1480, Place: 919, Letters: 16}
+var row870b443099d0 = Way{Rule: &row662dd58b017e, Matcher: &row007c7965e624, Place: 1614, Letters: 8}
+var rowf620deaa26eb = Way{Rule: &row6e5e38507e6e, Matcher: &row030a55d39924, Place: 1714, Letters: 8}
+var row8053dc8da51b = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&rowc5120dc62291, &row98f5223826eb, &rowcb4c0c6e8809, &rowe2dfbcba0d3e, &row4e4ed2e92da8, &row02249603a78d, &row4ceb58acc79a, &row52408eb3643a, &rowb8100534e484, &row42e1026c0f65, &row524dcb13040e, &row10c3822ea07a, &row8273a165ce90, &rowefeadcb1a776, &row8eb539920976, &row282640abefc9, &row95898bd37433, &row49f3da43e31e, &row2bafc693b0e1, &row6b3a05568292, &rowd572648df4d8, &row9bb6f11d63fc, &rowbed7fb07ceca, &row8c49d2ad1a19, &rowd98a4b62fe2d, &row5fba3ff4548a, &rowb105fdfe61ad, &row53fee4a41077, &row429f4502a591, &row95fb8d377253, &row2558b5bfdb08, &row0661344c3214, &row53104727ebb8, &rowf7fe14db17a6, &roweb0b4c5d5c05, &row50ed2b176e85, &row3df07c4bce0a, &rowb17b8f333c66, &rowe97738052c73, &row758c24857cb3, &row7ec55b8cb5fe, &row51ebd8d6b632, &row1e5c53620188, &row139384a81c3c, &row440db0b91984, &rowd89e832dc71a, &rowf66f034c75e2, &row870b443099d0, &rowf620deaa26eb, &row1bf472fffb3a}, Judged: true}
+var rowece00691a9b5 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowa1c980ff0532, Place: 827, Letters: 8}
+var row6a690a170bf8 = Program{Rules: []*Way{&rowece00691a9b5}, Judged: true}
 var rowb7485bb55b1c = Tool{Sub: []string{"kubectl", "helm", "helm3", "crictl", "ctr"}, First: true}
 var row652741643312 = Tool{Values: []string{"--patch", "--overrides", "--filename", "--patch-file", "--kubeconfig"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cp", Is: &rowb9680c9eb52b},
@@ -19998,15 +19082,15 @@ var row652741643312 = Tool{Values: []string{"--patch", "--overrides", "--filenam
 	{Name: "rsh", Is: &row16b3d8bee207},
 }, Slots: []uint16{3, 0, 0, 0, 0, 0, 1, 4, 2, 5, 7, 0, 0, 0, 6, 8}}}
 var row6bff96403200 = Wrapper{Sub: []string{"crictl", "ctr"}, Skip: -1, Argv: true}
-var row694b45f4adf4 = Program{Options: &row652741643312, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &row6bff96403200, &rowd965afd0d014}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&row48440d182209, &row1524f312f691, &row45b1ba9e8c04, &rowddc889247c7e, &rowb239a99ac3d2, &row0c7f748ef320, &rowa9c44d8dd47f, &row24330b5c04ee, &row5c8625b3d59e, &rowe66dae079cc2, &rowa25b8a40afcb, &row2eff1b23c4b6, &row8273a165ce90, &rowa584ef68d56c, &rowe51bf1365033, &rowd11ad9cef80c, &row6b0f2dc0fcbd, &rowd36c3e6248bc, &row9ac6a5f98e8e, &rowc9d93e434252, &row016067eac354, &row460d87edc23e, &row0964e7cf81f8, &rowbd49faee45ba, &row8bd767f72148, &rowb3c00ba65352, &row66b96ceee8e8, &rowf069e0f46ef8, &row27d04dbf7fc1, &row2f0a19e3d4b7, &rowe72cfaeb4f40, &row32d5b6b4c33a, &row289a161adf4e, &row84bc118e17fe, &row2bf89d355ea6, &row2b3f23f8f151, &row06ba5c32e8cf, &rowd75e9a65b8fd, &rowa0c149f96032, &row291c22f5db3a, &rowd988e6847663, &row51ebd8d6b632, &row1656d0996aee, &rowe0ae9abcabf3, &row0cbdd93620c4, &rowc6205bd82498, &rowd43173bf6f5c, &row30849d765050, &row00dd37c3b710, &row1bf472fffb3a}, Judged: true}
+var row449f9b1f9ff1 = Program{Options: &row652741643312, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &row6bff96403200, &rowd965afd0d014}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&rowc5120dc62291, &row98f5223826eb, &rowcb4c0c6e8809, &rowe2dfbcba0d3e, &row4e4ed2e92da8, &row02249603a78d, &row4ceb58acc79a, &row52408eb3643a, &rowb8100534e484, &row42e1026c0f65, &row524dcb13040e, &row10c3822ea07a, &row8273a165ce90, &rowefeadcb1a776, &row8eb539920976, &row282640abefc9, &row95898bd37433, &row49f3da43e31e, &row2bafc693b0e1, &row6b3a05568292, &rowd572648df4d8, &row9bb6f11d63fc, &rowbed7fb07ceca, &row8c49d2ad1a19, &rowd98a4b62fe2d, &row5fba3ff4548a, &rowb105fdfe61ad, &row53fee4a41077, &row429f4502a591, &row95fb8d377253, &row2558b5bfdb08, &row0661344c3214, &row53104727ebb8, &rowf7fe14db17a6, &roweb0b4c5d5c05, &row50ed2b176e85, &row3df07c4bce0a, &rowb17b8f333c66, &rowe97738052c73, &row758c24857cb3, &row7ec55b8cb5fe, &row51ebd8d6b632, &row1e5c53620188, &row139384a81c3c, &row440db0b91984, &rowd89e832dc71a, &rowf66f034c75e2, &row870b443099d0, &rowf620deaa26eb, &row1bf472fffb3a}, Judged: true}
 var rowb57fe72c9f2c = Way{Rule: &roweadaff31d9c3, Matcher: &rowbebdc6a1d45a, Place: 1136}
 var rowd4dee3ff2eac = Program{Rules: []*Way{&rowb57fe72c9f2c}, Judged: true}
 var rowadc41657d059 = Read{Files: []string{"*.js"}, Lang: "node"}
 var row77d0a837e6c7 = Program{Reads: []*Read{&rowadc41657d059}}
 var row488555bf221c = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&row1bf472fffb3a}, Judged: true}
 var rowd480ad590e88 = Tool{Values: []string{"-b", "--brokers", "-c", "--cluster", "--context"}}
-var row176ff8122caa = Way{Rule: &row57fa9adcdccd, Matcher: &rowbb0cf41995ff, Place: 593}
-var row9987736c0662 = Program{Options: &rowd480ad590e88, Rules: []*Way{&row176ff8122caa}, Judged: true}
+var row2d6431d66c92 = Way{Rule: &row57fa9adcdccd, Matcher: &rowbb0cf41995ff, Place: 593, Letters: 1048592}
+var row579130e7e673 = Program{Options: &rowd480ad590e88, Rules: []*Way{&row2d6431d66c92}, Judged: true}
 var row088826df29a3 = Way{Rule: &rowa6b4d9db357d, Matcher: &row4ca3a5b4e8d0, Place: 1168}
 var row223f71c4c9aa = Way{Rule: &row713cb17bfa92, Matcher: &row267c2e64a873, Place: 1236}
 var row4744f81c9dca = Program{Rules: []*Way{&row088826df29a3, &row223f71c4c9aa}, Judged: true}
@@ -20026,9 +19110,9 @@ var row9c1cdd6f355e = Way{Rule: &row713cb17bfa92, Matcher: &row81775a7355b1, Pla
 var row03c8aeeb4271 = Program{Rules: []*Way{&row9c1cdd6f355e}, Judged: true}
 var rowc378e7631a55 = Way{Rule: &row644f01e5b460, Matcher: &rowcf62c8f1cfb6, Place: 242}
 var row5a0b342afc16 = Program{Rules: []*Way{&rowc378e7631a55}, Judged: true}
-var row0102862dda58 = Way{Rule: &row57fa9adcdccd, Matcher: &row23a338c62085, Place: 596}
-var row68b1a94a7696 = Way{Rule: &row713cb17bfa92, Matcher: &row23a338c62085, Place: 1271}
-var row92bf93248697 = Program{Rules: []*Way{&row0102862dda58, &row68b1a94a7696}, Judged: true}
+var row289fc3f3a800 = Way{Rule: &row57fa9adcdccd, Matcher: &row23a338c62085, Place: 596, Letters: 64}
+var rowfb5d23f8a028 = Way{Rule: &row713cb17bfa92, Matcher: &row23a338c62085, Place: 1271, Letters: 64}
+var rowdb1589df35cb = Program{Rules: []*Way{&row289fc3f3a800, &rowfb5d23f8a028}, Judged: true}
 var row2e85dec90835 = Way{Rule: &row57fa9adcdccd, Matcher: &row020a0bead02f, Place: 595}
 var row1640966442d4 = Way{Rule: &row713cb17bfa92, Matcher: &row020a0bead02f, Place: 1270}
 var row374d8b4e1c8c = Program{Dry: []*proof{&row3098633bd463}, Rules: []*Way{&row2e85dec90835, &row1640966442d4}, Judged: true}
@@ -20040,12 +19124,12 @@ var rowd94eedd74838 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row
 var rowadf4834151c4 = Tool{Values: []string{"-d", "--destination", "-c", "--config-file", "-h", "--hosts", "-r", "--roles", "--version"}}
 var row979740c9dc24 = Wrapper{Sub: []string{"app exec", "server exec"}, Lang: "shell", Join: true, Remote: true, Gone: true, Beside: true}
 var rowd9146b28844f = Wrapper{Sub: []string{"accessory exec"}, Lang: "shell", Skip: 1, Join: true, Remote: true, Gone: true, Beside: true}
-var rowc6c6d3992673 = Way{Rule: &rowa39bcf657900, Matcher: &rowb35c3a93e785, Place: 1356}
-var rowd56aeffb48c1 = Way{Rule: &rowa0e498ae638c, Matcher: &row9590e21e042f, Place: 1440}
-var rowcda1f1f9599a = Way{Rule: &rowbbf5c15c3107, Matcher: &row7779ec717a4a, Place: 1451}
-var row32ccee5b0eb6 = Program{Options: &rowadf4834151c4, Carries: []*Wrapper{&row979740c9dc24, &rowd9146b28844f}, Rules: []*Way{&rowc6c6d3992673, &rowd56aeffb48c1, &rowcda1f1f9599a}, Judged: true}
-var row98ae1a66f47c = Way{Rule: &rowcb6b3a457f45, Matcher: &row865a485f5611, Place: 939}
-var rowcfcdc7981a81 = Program{Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&row97b2c68f7013, &row98ae1a66f47c}, Judged: true}
+var rowf47da391b9e7 = Way{Rule: &rowa39bcf657900, Matcher: &rowb35c3a93e785, Place: 1356, Letters: 1376258}
+var rowa51fb905c91b = Way{Rule: &rowa0e498ae638c, Matcher: &row9590e21e042f, Place: 1440, Letters: 786448}
+var rowb548c58f0fb5 = Way{Rule: &rowbbf5c15c3107, Matcher: &row7779ec717a4a, Place: 1451, Letters: 851970}
+var rowf91250f77293 = Program{Options: &rowadf4834151c4, Carries: []*Wrapper{&row979740c9dc24, &rowd9146b28844f}, Rules: []*Way{&rowf47da391b9e7, &rowa51fb905c91b, &rowb548c58f0fb5}, Judged: true}
+var row828e3f2ffc54 = Way{Rule: &rowcb6b3a457f45, Matcher: &row865a485f5611, Place: 939, Letters: 2097170}
+var row5fd8c54925ef = Program{Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&row97b2c68f7013, &row828e3f2ffc54}, Judged: true}
 var rowf0e13362b2e8 = Way{Rule: &row57fa9adcdccd, Matcher: &row65e9b4eec833, Place: 583}
 var rowff4c2a0c9837 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowd28e99647469, Place: 1760}
 var rowba0f513d0bc9 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row2b184d032d30}, Rules: []*Way{&rowf0e13362b2e8, &row4875d274f4e6, &row5abf73ada46f, &rowff4c2a0c9837}, Judged: true}
@@ -20055,12 +19139,12 @@ var row1a87735600ab = Way{Rule: &row7a928221a04a, Matcher: &rowb944605af0db, Pla
 var row6546e4862e67 = Program{Rules: []*Way{&row1a87735600ab, &row2daba19d474a}, Judged: true}
 var rowa7ce79eb08e6 = Way{Rule: &rowc6cb0f756009, Matcher: &rowee50b0385037, Place: 2308}
 var rowb7fde30dc350 = Program{Rules: []*Way{&rowa7ce79eb08e6}, Judged: true}
-var rowbfdf089e9fcb = Way{Rule: &row42b05897ae32, Matcher: &row4ae5f88292c5, Place: 2166}
-var row548722943d99 = Program{Rules: []*Way{&rowbfdf089e9fcb}, Judged: true}
+var rowccc8916b00b5 = Way{Rule: &row42b05897ae32, Matcher: &row4ae5f88292c5, Place: 2166, Letters: 3145736}
+var row587d59c7f47d = Program{Rules: []*Way{&rowccc8916b00b5}, Judged: true}
 var row966530b93620 = Wrapper{Sub: []string{"eval", "EVAL"}, Lang: "lua", Script: true}
 var rowa8a52637f786 = Program{Options: &row74828d30b390, Carries: []*Wrapper{&row966530b93620, &row6207c4576b11}, Effects: []*effect{&row2b184d032d30}}
-var row1ea102af45da = Way{Rule: &row662dd58b017e, Matcher: &row11bd9d5b44f3, Place: 1608}
-var row7877d481effb = Program{Rules: []*Way{&row1ea102af45da}, Judged: true}
+var row37b0f916f521 = Way{Rule: &row662dd58b017e, Matcher: &row11bd9d5b44f3, Place: 1608, Letters: 128}
+var rowd0a8f238f2ff = Program{Rules: []*Way{&row37b0f916f521}, Judged: true}
 var row1f1466ab51ed = Way{Rule: &row42b05897ae32, Matcher: &row96d3d8105403, Place: 2150}
 var rowdb3fee89ccf1 = Program{Rules: []*Way{&row1f1466ab51ed}, Judged: true}
 var rowc94aff4b6ce5 = Tool{Values: []string{"-s", "--signal", "-n"}}
@@ -20074,10 +19158,10 @@ var row0772522dd04c = Way{Rule: &row4b1852d35b78, Matcher: &rowd32f78ac25ff, Pla
 var row0f6356eaf8fa = Program{Options: &rowabec0b78ce1c, Rules: []*Way{&row853132fc9434, &row0772522dd04c, &rowc0ae3e673849}, Judged: true}
 var row0f3da8ba77dd = Way{Rule: &row4b1852d35b78, Matcher: &row724dbfa5d6da, Place: 185}
 var row532f72c08b0a = Program{Rules: []*Way{&row0f3da8ba77dd}, Judged: true}
-var row7e87a84723cf = Way{Rule: &row9f44b3c69d5d, Matcher: &rowb92ef4cec7eb, Place: 826}
-var rowa3ca25d6eee2 = Program{Rules: []*Way{&row7e87a84723cf}, Judged: true}
-var row6701aa0294e1 = Way{Rule: &row5e701c509347, Matcher: &row974b5f3eb654, Place: 38}
-var rowfc940da39a09 = Program{Options: &row45821dd92651, Effects: []*effect{&row31dcd9bafa6d}, Rules: []*Way{&row6701aa0294e1}, Judged: true}
+var rowa70f57ed7c5f = Way{Rule: &row9f44b3c69d5d, Matcher: &rowb92ef4cec7eb, Place: 826, Letters: 16}
+var rowe13e1a289d26 = Program{Rules: []*Way{&rowa70f57ed7c5f}, Judged: true}
+var roweffe028b34c9 = Way{Rule: &row5e701c509347, Matcher: &row974b5f3eb654, Place: 38, Letters: 32}
+var row728983aab708 = Program{Options: &row45821dd92651, Effects: []*effect{&row31dcd9bafa6d}, Rules: []*Way{&roweffe028b34c9}, Judged: true}
 var row2cba835a2fae = Read{Files: []string{".kitchen.yml", "kitchen.yml"}, Lang: "settings"}
 var rowced6b5185b58 = Program{Reads: []*Read{&rowcc393194a2be, &row2cba835a2fae}}
 var row097bee453c7e = Tool{Sub: []string{"@"}, First: true}
@@ -20088,31 +19172,31 @@ var row9ba1785d294c = Wrapper{Sub: []string{"@ launch"}, Argv: true}
 var row3fdbb842d28d = Wrapper{Sub: []string{"@ send-text"}, Lang: "shell", Join: true}
 var row2d683fa44c98 = Program{Options: &row074791c7e8d1, Carries: []*Wrapper{&row9ba1785d294c, &row3fdbb842d28d}}
 var row5795b29844cd = Program{Options: &row074791c7e8d1, Carries: []*Wrapper{&rowff52bc5fd77f, &row9ba1785d294c, &row3fdbb842d28d}}
-var row00585113b04b = Way{Rule: &rowc6cb0f756009, Matcher: &row6211c6a1621e, Place: 2309}
-var row0697ee41e3f5 = Program{Rules: []*Way{&rowbfdf089e9fcb, &row00585113b04b}, Judged: true}
+var rowce5485181c70 = Way{Rule: &rowc6cb0f756009, Matcher: &row6211c6a1621e, Place: 2309, Letters: 4608}
+var rowd5ff52436164 = Program{Rules: []*Way{&rowccc8916b00b5, &rowce5485181c70}, Judged: true}
 var row27c8619253ab = Read{Files: []string{"knexfile.js", "knexfile.ts", "migrations/*.js", "migrations/*.ts"}, Lang: "node"}
-var rowa45a84f05bef = Way{Rule: &rowb0326f1de202, Matcher: &rowa3e0d8e372be, Place: 623}
-var row9a57594a292f = Way{Rule: &rowd535f41f3f72, Matcher: &row47850566a814, Place: 677}
-var row5039a3ee49fc = Way{Rule: &row6030f503510c, Matcher: &row82be198d298c, Place: 695}
-var row0a59d1a81d54 = Way{Rule: &rowce3d4bcf47f9, Matcher: &row8b68abd4a9f5, Place: 714}
-var row168afa8b008e = Program{Reads: []*Read{&row27c8619253ab}, Rules: []*Way{&rowa45a84f05bef, &row83604603f4c5, &row9a57594a292f, &row5039a3ee49fc, &row0a59d1a81d54}, Judged: true}
+var rowb9502f8dfe8d = Way{Rule: &rowb0326f1de202, Matcher: &rowa3e0d8e372be, Place: 623, Letters: 8192}
+var rowabca5ccde4f1 = Way{Rule: &rowd535f41f3f72, Matcher: &row47850566a814, Place: 677, Letters: 8192}
+var row1bd048096102 = Way{Rule: &row6030f503510c, Matcher: &row82be198d298c, Place: 695, Letters: 8192}
+var roweca1ebb15e1b = Way{Rule: &rowce3d4bcf47f9, Matcher: &row8b68abd4a9f5, Place: 714, Letters: 524288}
+var row6a5d1e09c0c0 = Program{Reads: []*Read{&row27c8619253ab}, Rules: []*Way{&rowb9502f8dfe8d, &row83604603f4c5, &rowabca5ccde4f1, &row1bd048096102, &roweca1ebb15e1b}, Judged: true}
 var row439a9db26068 = Tool{Values: []string{"-E", "--exec", "-c", "--config", "-u", "--user", "-k", "--key", "-P", "--ssh-user", "-x", "-i"}}
 var rowe231337092a9 = Wrapper{Sub: []string{"ssh"}, Lang: "shell", Skip: 1, Join: true, Remote: true, Gone: true}
 var row320cf6d09283 = Wrapper{Sub: []string{"exec"}, Lang: "ruby", Options: []string{"-E", "--exec"}}
 var row0c1b4b872393 = Way{Rule: &row765fac929c5e, Matcher: &row3ba1f80d262e, Place: 1528}
-var rowbdeb3139c152 = Way{Rule: &row765fac929c5e, Matcher: &row6ec56d7093a8, Place: 1536}
-var row0e21341d5d5d = Way{Rule: &row662dd58b017e, Matcher: &row085c58c3a26e, Place: 1625}
-var rowbd2f8c6b6b55 = Program{Options: &row439a9db26068, Carries: []*Wrapper{&rowe231337092a9, &row320cf6d09283, &rowb1861c4b6c95}, Reads: []*Read{&rowcc393194a2be}, Rules: []*Way{&row0c1b4b872393, &rowbdeb3139c152, &row0e21341d5d5d}, Judged: true}
-var row69310192a8c3 = Way{Rule: &rowf752440b6b19, Matcher: &rowa0fd77a8fa61, Place: 1153}
+var row38257b84a2e4 = Way{Rule: &row765fac929c5e, Matcher: &row6ec56d7093a8, Place: 1536, Letters: 32}
+var row7774f3f4d68e = Way{Rule: &row662dd58b017e, Matcher: &row085c58c3a26e, Place: 1625, Letters: 4194320}
+var row53eebb514387 = Program{Options: &row439a9db26068, Carries: []*Wrapper{&rowe231337092a9, &row320cf6d09283, &rowb1861c4b6c95}, Reads: []*Read{&rowcc393194a2be}, Rules: []*Way{&row0c1b4b872393, &row38257b84a2e4, &row7774f3f4d68e}, Judged: true}
+var row61d76d0b3c56 = Way{Rule: &rowf752440b6b19, Matcher: &rowa0fd77a8fa61, Place: 1153, Letters: 524544}
 var row081199e6fbec = Way{Rule: &row713cb17bfa92, Matcher: &row4c454245354a, Place: 1267}
-var row1b8cd2a03bfc = Program{Rules: []*Way{&row69310192a8c3, &row081199e6fbec}, Judged: true}
-var row3cea0ec31a8f = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row7ba5b74c303f}, Judged: true}
-var row597a2984e81f = Way{Rule: &rowa6b4d9db357d, Matcher: &row28fb03a89c3a, Place: 1171}
-var row5164dc1ddca8 = Way{Rule: &row9e2c83df0e1c, Matcher: &rowd436a02fbb9e, Place: 1227}
-var row1cff76948875 = Way{Rule: &row9e2c83df0e1c, Matcher: &row1e5345d6edd7, Place: 1228}
-var row7e416352caee = Program{Rules: []*Way{&rowb3624ea4e3c4, &row597a2984e81f, &row5164dc1ddca8, &row1cff76948875, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
-var row8d6e2cb696af = Way{Rule: &roweadaff31d9c3, Matcher: &row6bc7c078f59c, Place: 1132}
-var row8732e7761786 = Program{Rules: []*Way{&row8d6e2cb696af}, Judged: true}
+var rowe8e6f5149fcf = Program{Rules: []*Way{&row61d76d0b3c56, &row081199e6fbec}, Judged: true}
+var row4c2b9235f3ab = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row4d7f7591ec49}, Judged: true}
+var row82d67528348b = Way{Rule: &rowa6b4d9db357d, Matcher: &row28fb03a89c3a, Place: 1171, Letters: 262144}
+var row06bbf1e0d166 = Way{Rule: &row9e2c83df0e1c, Matcher: &rowd436a02fbb9e, Place: 1227, Letters: 524288}
+var rowa039ebfa0df1 = Way{Rule: &row9e2c83df0e1c, Matcher: &row1e5345d6edd7, Place: 1228, Letters: 73740}
+var rowcb1b98808942 = Program{Rules: []*Way{&row5200d0458fea, &row82d67528348b, &row06bbf1e0d166, &rowa039ebfa0df1, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var rowf7d80dc98297 = Way{Rule: &roweadaff31d9c3, Matcher: &row6bc7c078f59c, Place: 1132, Letters: 16}
+var row46fe21630607 = Program{Rules: []*Way{&rowf7d80dc98297}, Judged: true}
 var rowa144c9d0eeb7 = Tool{Values: []string{"-e", "-cp", "-classpath", "-d", "-jvm-target", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Long: true, First: true}
 var row9f44c6000878 = Wrapper{Lang: "kotlin", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var rowbf94bb22948e = Read{Files: []string{"*.kts", "*.main.kts", "*.kt"}, Lang: "java", Named: true}
@@ -20123,14 +19207,14 @@ var roweab41ad89cf8 = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&ro
 var rowc9fc50e9b2cf = Tool{Values: []string{"-e", "--execute", "-i", "-f", "-I"}}
 var row8aaa4970c98e = Wrapper{Lang: "sql", Options: []string{"-e", "--execute"}, Stdin: true}
 var rowd9b27235af4f = Program{Options: &rowc9fc50e9b2cf, Carries: []*Wrapper{&row8aaa4970c98e, &rowda9ce449a747}}
-var rowe39d14d67c19 = Way{Rule: &roweadaff31d9c3, Matcher: &row223eace7f223, Place: 1135}
-var row3f0594c16252 = Program{Rules: []*Way{&rowe39d14d67c19}, Judged: true}
+var row445def315b65 = Way{Rule: &roweadaff31d9c3, Matcher: &row223eace7f223, Place: 1135, Letters: 262144}
+var rowe1457ef52038 = Program{Rules: []*Way{&row445def315b65}, Judged: true}
 var rowc743e382e3ff = Wrapper{Sub: []string{"config set-credentials"}, Lang: "shell", Options: []string{"--exec-command"}}
-var row68981832a3c7 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &rowc743e382e3ff}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&row48440d182209, &row1524f312f691, &row45b1ba9e8c04, &rowddc889247c7e, &rowb239a99ac3d2, &row0c7f748ef320, &rowa9c44d8dd47f, &row24330b5c04ee, &row5c8625b3d59e, &rowe66dae079cc2, &rowa25b8a40afcb, &row2eff1b23c4b6, &row8273a165ce90, &rowa584ef68d56c, &rowe51bf1365033, &rowd11ad9cef80c, &row6b0f2dc0fcbd, &rowd36c3e6248bc, &row9ac6a5f98e8e, &rowc9d93e434252, &row016067eac354, &row460d87edc23e, &row0964e7cf81f8, &rowbd49faee45ba, &row8bd767f72148, &rowb3c00ba65352, &row66b96ceee8e8, &rowf069e0f46ef8, &row27d04dbf7fc1, &row2f0a19e3d4b7, &rowe72cfaeb4f40, &row32d5b6b4c33a, &row289a161adf4e, &row84bc118e17fe, &row2bf89d355ea6, &row2b3f23f8f151, &row06ba5c32e8cf, &rowd75e9a65b8fd, &rowa0c149f96032, &row291c22f5db3a, &rowd988e6847663, &row51ebd8d6b632, &row1656d0996aee, &rowe0ae9abcabf3, &row0cbdd93620c4, &rowc6205bd82498, &rowd43173bf6f5c, &row30849d765050, &row00dd37c3b710, &row1bf472fffb3a}, Judged: true}
+var rowdd9b8a9eb499 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &rowc743e382e3ff}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&rowc5120dc62291, &row98f5223826eb, &rowcb4c0c6e8809, &rowe2dfbcba0d3e, &row4e4ed2e92da8, &row02249603a78d, &row4ceb58acc79a, &row52408eb3643a, &rowb8100534e484, &row42e1026c0f65, &row524dcb13040e, &row10c3822ea07a, &row8273a165ce90, &rowefeadcb1a776, &row8eb539920976, &row282640abefc9, &row95898bd37433, &row49f3da43e31e, &row2bafc693b0e1, &row6b3a05568292, &rowd572648df4d8, &row9bb6f11d63fc, &rowbed7fb07ceca, &row8c49d2ad1a19, &rowd98a4b62fe2d, &row5fba3ff4548a, &rowb105fdfe61ad, &row53fee4a41077, &row429f4502a591, &row95fb8d377253, &row2558b5bfdb08, &row0661344c3214, &row53104727ebb8, &rowf7fe14db17a6, &roweb0b4c5d5c05, &row50ed2b176e85, &row3df07c4bce0a, &rowb17b8f333c66, &rowe97738052c73, &row758c24857cb3, &row7ec55b8cb5fe, &row51ebd8d6b632, &row1e5c53620188, &row139384a81c3c, &row440db0b91984, &rowd89e832dc71a, &rowf66f034c75e2, &row870b443099d0, &rowf620deaa26eb, &row1bf472fffb3a}, Judged: true}
 var row48206a40e187 = Read{Sub: []string{"apply", "create", "kustomize", "build", "delete"}, Files: []string{"kustomization.y*ml"}, Lang: "manifest"}
-var row70c9cb25152f = Way{Rule: &rowf8267cbf3edf, Matcher: &row46f6ab5135dd, Place: 1954}
-var row8906bad56c79 = Way{Rule: &rowf8267cbf3edf, Matcher: &row6ce3c962e8c4, Place: 1989}
-var rowf66e59f9f9f4 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &rowc743e382e3ff}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Reads: []*Read{&row48206a40e187}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&row48440d182209, &row1524f312f691, &row45b1ba9e8c04, &rowddc889247c7e, &rowb239a99ac3d2, &row0c7f748ef320, &rowa9c44d8dd47f, &row24330b5c04ee, &row5c8625b3d59e, &rowe66dae079cc2, &rowa25b8a40afcb, &row2eff1b23c4b6, &row8273a165ce90, &rowa584ef68d56c, &rowe51bf1365033, &rowd11ad9cef80c, &row6b0f2dc0fcbd, &rowd36c3e6248bc, &row9ac6a5f98e8e, &rowc9d93e434252, &row016067eac354, &row460d87edc23e, &row0964e7cf81f8, &rowbd49faee45ba, &row8bd767f72148, &rowb3c00ba65352, &row66b96ceee8e8, &rowf069e0f46ef8, &row27d04dbf7fc1, &row2f0a19e3d4b7, &rowe72cfaeb4f40, &row32d5b6b4c33a, &row289a161adf4e, &row84bc118e17fe, &row2bf89d355ea6, &row2b3f23f8f151, &row06ba5c32e8cf, &rowd75e9a65b8fd, &rowa0c149f96032, &row291c22f5db3a, &rowd988e6847663, &row51ebd8d6b632, &row1656d0996aee, &rowe0ae9abcabf3, &row0cbdd93620c4, &rowc6205bd82498, &rowd43173bf6f5c, &row30849d765050, &row00dd37c3b710, &rowf397d4e006a2, &row1bf472fffb3a, &row1391b07847fd, &row70c9cb25152f, &row8906bad56c79}, Judged: true}
+var row185cfdbeb1c6 = Way{Rule: &rowf8267cbf3edf, Matcher: &row46f6ab5135dd, Place: 1954, Letters: 2048}
+var row9ce391e78f0a = Way{Rule: &rowf8267cbf3edf, Matcher: &row6ce3c962e8c4, Place: 1989, Letters: 2048}
+var row71eb0c32a340 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &rowc743e382e3ff}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Reads: []*Read{&row48206a40e187}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&rowc5120dc62291, &row98f5223826eb, &rowcb4c0c6e8809, &rowe2dfbcba0d3e, &row4e4ed2e92da8, &row02249603a78d, &row4ceb58acc79a, &row52408eb3643a, &rowb8100534e484, &row42e1026c0f65, &row524dcb13040e, &row10c3822ea07a, &row8273a165ce90, &rowefeadcb1a776, &row8eb539920976, &row282640abefc9, &row95898bd37433, &row49f3da43e31e, &row2bafc693b0e1, &row6b3a05568292, &rowd572648df4d8, &row9bb6f11d63fc, &rowbed7fb07ceca, &row8c49d2ad1a19, &rowd98a4b62fe2d, &row5fba3ff4548a, &rowb105fdfe61ad, &row53fee4a41077, &row429f4502a591, &row95fb8d377253, &row2558b5bfdb08, &row0661344c3214, &row53104727ebb8, &rowf7fe14db17a6, &roweb0b4c5d5c05, &row50ed2b176e85, &row3df07c4bce0a, &rowb17b8f333c66, &rowe97738052c73, &row758c24857cb3, &row7ec55b8cb5fe, &row51ebd8d6b632, &row1e5c53620188, &row139384a81c3c, &row440db0b91984, &rowd89e832dc71a, &rowf66f034c75e2, &row870b443099d0, &rowf620deaa26eb, &rowf397d4e006a2, &row1bf472fffb3a, &row1391b07847fd, &row185cfdbeb1c6, &row9ce391e78f0a}, Judged: true}
 var rowbe3dbc5c1332 = Way{Rule: &row662dd58b017e, Matcher: &rowc65899e8485d, Place: 1628}
 var row275667db8216 = Program{Rules: []*Way{&rowbe3dbc5c1332}, Judged: true}
 var rowa114e55adfe4 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Reads: []*Read{&row48206a40e187}, Dry: []*proof{&row484bfb481d96}}
@@ -20144,13 +19228,13 @@ var rowc36f9ca6cbe3 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 var row0a52fabe24d5 = Wrapper{Sub: []string{"asuser"}, Skip: 1, Argv: true}
 var row55daff8e7e91 = Read{Files: []string{"*.plist"}, Lang: "xml"}
 var rowda5a0a6206d6 = proof{Sub: []string{"list", "print", "blame", "dumpstate"}}
-var row712f74cc2006 = Way{Rule: &row644f01e5b460, Matcher: &rowb139627c252e, Place: 236}
-var row9b335f4b9188 = Way{Rule: &row3c20bf39fa17, Matcher: &rowc25ada078e0e, Place: 1673}
-var rowe6655c4e3dce = Way{Rule: &row12b7f9d142a0, Matcher: &rowfc5042868931, Place: 1679}
-var rowd8ea6915aaca = Way{Rule: &rowf9770bd2588f, Matcher: &row3f7dff96cefe, Place: 1889}
-var row28e56d4f6bde = Way{Rule: &rowf9770bd2588f, Matcher: &row96839dd0a5c9, Place: 1896}
-var row241aff26ca94 = Way{Rule: &row42b05897ae32, Matcher: &rowd76a61f6cc38, Place: 2158}
-var row5920c14e3a6d = Program{Options: &rowc36f9ca6cbe3, Carries: []*Wrapper{&row0a52fabe24d5}, Reads: []*Read{&row55daff8e7e91}, Proves: []*proof{&rowda5a0a6206d6}, Rules: []*Way{&row712f74cc2006, &row9b335f4b9188, &rowe6655c4e3dce, &rowd8ea6915aaca, &row28e56d4f6bde, &row241aff26ca94}, Judged: true}
+var row97d298e920ed = Way{Rule: &row644f01e5b460, Matcher: &rowb139627c252e, Place: 236, Letters: 2623492}
+var row5fd8be03c8f2 = Way{Rule: &row3c20bf39fa17, Matcher: &rowc25ada078e0e, Place: 1673, Letters: 32}
+var rowe85d88600b83 = Way{Rule: &row12b7f9d142a0, Matcher: &rowfc5042868931, Place: 1679, Letters: 128}
+var row766d2a482ecb = Way{Rule: &rowf9770bd2588f, Matcher: &row3f7dff96cefe, Place: 1889, Letters: 528420}
+var row83ef7ebdd4c9 = Way{Rule: &rowf9770bd2588f, Matcher: &row96839dd0a5c9, Place: 1896, Letters: 524296}
+var row187876ff7028 = Way{Rule: &row42b05897ae32, Matcher: &rowd76a61f6cc38, Place: 2158, Letters: 2885652}
+var row16ca8ab3344d = Program{Options: &rowc36f9ca6cbe3, Carries: []*Wrapper{&row0a52fabe24d5}, Reads: []*Read{&row55daff8e7e91}, Proves: []*proof{&rowda5a0a6206d6}, Rules: []*Way{&row97d298e920ed, &row5fd8be03c8f2, &rowe85d88600b83, &row766d2a482ecb, &row83ef7ebdd4c9, &row187876ff7028}, Judged: true}
 var rowc49f65e12baf = Way{Rule: &row662dd58b017e, Matcher: &rowf14121f3495b, Place: 1609}
 var row0fb211c69f13 = Program{Rules: []*Way{&rowc49f65e12baf}, Judged: true}
 var rowbe43ee28e651 = Tool{Values: []string{"--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-mask"}, First: true}
@@ -20166,10 +19250,10 @@ var row78109eb4df0c = Program{Options: &rowc9b628e07872, Rules: []*Way{&row2c41f
 var row2360e4850e8f = Read{Files: []string{"lefthook.yml", ".lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json"}, Lang: "settings"}
 var row5c366c0f588f = Program{Reads: []*Read{&row2360e4850e8f}}
 var row338533f3d40a = Program{Rules: []*Way{&row4b17c8d93e05}, Judged: true}
-var rowe926159a86bf = Way{Rule: &row4216ebf5a0c8, Matcher: &rowbfb335b4893d, Place: 1407}
-var row9f33279b771f = Program{Reads: []*Read{&row8648e9b25bea}, Rules: []*Way{&rowe926159a86bf}, Judged: true}
-var row5d90b09afe60 = Way{Rule: &row4216ebf5a0c8, Matcher: &row1939f36eeaff, Place: 1383}
-var row21dce78130a0 = Program{Reads: []*Read{&rowb46f3ae032c9}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row5d90b09afe60, &rowab4a2ed4017a}, Judged: true}
+var row5d24788a1837 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowbfb335b4893d, Place: 1407, Letters: 262160}
+var row5cb456683fdf = Program{Reads: []*Read{&row8648e9b25bea}, Rules: []*Way{&row5d24788a1837}, Judged: true}
+var row6cd599bff4be = Way{Rule: &row4216ebf5a0c8, Matcher: &row1939f36eeaff, Place: 1383, Letters: 65536}
+var row77fbf07e5fa8 = Program{Reads: []*Read{&rowb46f3ae032c9}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row6cd599bff4be, &rowab4a2ed4017a}, Judged: true}
 var rowb7ebee094e21 = Tool{Values: []string{"-p", "--pattern", "-P", "--prompt", "-o", "-t", "-T", "-x", "-y", "-z", "-O", "--log-file", "--LOG-FILE"}}
 var rowf06bcde1c203 = Wrapper{Lang: "bang", Plus: true}
 var row294c373f0f58 = effect{Take: []string{"-o", "-O", "--log-file", "--LOG-FILE"}, As: []string{">"}}
@@ -20202,14 +19286,14 @@ var rowd9d54805bb6f = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 }, Slots: []uint16{0, 2, 3, 0, 1, 0, 0, 0}}}
 var row1492e69cc5a8 = Wrapper{Sub: []string{"shell"}, Skip: 1, Argv: true}
 var row052286f9bd15 = Wrapper{Sub: []string{"shell"}, Skip: 1, Argv: true, Remote: true, Gone: true, Beside: true}
-var rowe88c9efdf2d1 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowb0ffb12b0f37, Place: 824}
-var rowdb0da92b6a8b = Program{Options: &rowd9d54805bb6f, Carries: []*Wrapper{&row1492e69cc5a8, &row052286f9bd15}, Rules: []*Way{&rowe88c9efdf2d1}, Judged: true}
+var row79b8d9a695c7 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowb0ffb12b0f37, Place: 824, Letters: 16}
+var rowc76ddc9cfe5d = Program{Options: &rowd9d54805bb6f, Carries: []*Wrapper{&row1492e69cc5a8, &row052286f9bd15}, Rules: []*Way{&row79b8d9a695c7}, Judged: true}
 var rowd71bafa62344 = Client{Sub: []string{"spend-request create", "spend-request approve", "pay"}, Rule: "wallet.service-move"}
 var rowf5aebaf400c6 = Program{Clients: []*Client{&rowd71bafa62344, &row29fd60ef42ec}, Judged: true}
-var row83136e7afa9d = Way{Rule: &row4586d74a3390, Matcher: &row37ef6de597f5, Place: 924}
-var row93b5ccd65efd = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&row83136e7afa9d}, Judged: true}
-var rowef3a16678329 = Way{Rule: &row801dbeb7359e, Matcher: &rowc9f23c16b258, Place: 1320}
-var row7f85b7d40b81 = Program{Options: &roweb15e2d03d2e, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &row1919376d85dc, &rowef3a16678329}, Judged: true}
+var row62be35af06de = Way{Rule: &row4586d74a3390, Matcher: &row37ef6de597f5, Place: 924, Letters: 2097152}
+var rowab9a4af54a2d = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Rules: []*Way{&row62be35af06de}, Judged: true}
+var rowdbbe04140fe7 = Way{Rule: &row801dbeb7359e, Matcher: &rowc9f23c16b258, Place: 1320, Letters: 32768}
+var rowef806663f2e0 = Program{Options: &roweb15e2d03d2e, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &row1919376d85dc, &rowdbbe04140fe7}, Judged: true}
 var row42d2056828b4 = Read{Files: []string{"lint-staged.config.js", "lint-staged.config.mjs", ".lintstagedrc.js", ".lintstagedrc.mjs"}, Lang: "node"}
 var row17d729058007 = Read{Files: []string{"package.json", ".lintstagedrc", ".lintstagedrc.json", ".lintstagedrc.yml"}, Lang: "settings"}
 var rowd1d237f230f7 = Program{Reads: []*Read{&row42d2056828b4, &row17d729058007}}
@@ -20237,25 +19321,25 @@ var row1e8bc1fd55f2 = Read{Files: []string{"locustfile.py"}, Lang: "python"}
 var rowbf52c0c3d02f = Program{Reads: []*Read{&row1e8bc1fd55f2}}
 var row46c74aa6cdb3 = Client{Sub: []string{"validator voluntary-exit", "validator bls-to-execution-change"}, Rule: "wallet.drain"}
 var rowb3ccf1094542 = Program{Clients: []*Client{&row46c74aa6cdb3}, Judged: true}
-var rowfacc665d68f9 = Way{Rule: &row98e421547cf5, Matcher: &rowdeff3ac0e081, Place: 2272}
-var row4d3c5a974655 = Program{Rules: []*Way{&rowfacc665d68f9}, Judged: true}
-var row9e6f2eeda111 = Way{Rule: &row98e421547cf5, Matcher: &row698bd6d20b25, Place: 2276}
-var row0b4b7231f03a = Program{Rules: []*Way{&row9e6f2eeda111}, Judged: true}
+var rowc5be7efd68b2 = Way{Rule: &row98e421547cf5, Matcher: &rowdeff3ac0e081, Place: 2272, Letters: 32}
+var row9565c3ccf195 = Program{Rules: []*Way{&rowc5be7efd68b2}, Judged: true}
+var row97a0b8cda7c5 = Way{Rule: &row98e421547cf5, Matcher: &row698bd6d20b25, Place: 2276, Letters: 32}
+var row024f6572874f = Program{Rules: []*Way{&row97a0b8cda7c5}, Judged: true}
 var row54ad277d7194 = Tool{Values: []string{"-p", "-t", "-f", "--tag", "--priority"}}
 var rowc10fa1017cee = Way{Rule: &row946a4fb0d8b3, Matcher: &row0dc42f005ca9, Place: 1746}
 var rowfdb752525f14 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowd250aee31171, Place: 1763}
 var row11df8d41a947 = Program{Options: &row54ad277d7194, Rules: []*Way{&rowc10fa1017cee, &rowfdb752525f14}, Judged: true}
-var row81edb6cdd78b = Way{Rule: &row7a928221a04a, Matcher: &rowa79eebd775ce, Place: 214}
-var row034e9fb09313 = Program{Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row81edb6cdd78b}, Judged: true}
+var row9ee6f5e4256e = Way{Rule: &row7a928221a04a, Matcher: &rowa79eebd775ce, Place: 214, Letters: 1902848}
+var row85967eff9334 = Program{Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row9ee6f5e4256e}, Judged: true}
 var row72ccbc7919c6 = Client{Sub: []string{"wallet export"}, Rule: "wallet.key-export"}
 var row4c0e135cff72 = Client{Sub: []string{"wallet delete", "msig add-*", "msig swap-*", "actor set-owner"}, Rule: "wallet.ownership"}
-var rowfe2e14771725 = Program{Clients: []*Client{&row2d97e683f1b2, &row72ccbc7919c6, &row4c0e135cff72}, Rules: []*Way{&row2c274193c19d}, Judged: true}
+var rowaa266824c70c = Program{Clients: []*Client{&row2d97e683f1b2, &row72ccbc7919c6, &row4c0e135cff72}, Rules: []*Way{&rowb074e31a3ac4}, Judged: true}
 var row1bbb31c8efca = Read{Files: []string{"main.lua", "conf.lua"}, Lang: "lua"}
 var row14e043c7ee9d = Program{Reads: []*Read{&row1bbb31c8efca}}
 var rowbf57007f6ea4 = effect{Any: []string{"-h", "-H"}, Take: []string{"operands"}, As: []string{"@send"}}
 var rowf346d65cf0ae = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowbf57007f6ea4}}
-var row05b330e14a8c = Way{Rule: &row662dd58b017e, Matcher: &rowcbe7c99ea728, Place: 1593}
-var row9a1a5f7541e0 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row05b330e14a8c}, Judged: true}
+var rowe598d690d8be = Way{Rule: &row662dd58b017e, Matcher: &rowcbe7c99ea728, Place: 1593, Letters: 524320}
+var rowc7267011c27d = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &rowe598d690d8be}, Judged: true}
 var rowd8648c672df8 = Program{Proves: []*proof{&rowfb9fff22e2b3, &row84d49d16bde7}}
 var row88faa2b66e6f = Tool{Values: []string{"-o", "-e", "-p", "-s", "-u", "-E", "-a", "-O", "-S", "-I", "-b", "-P", "-X", "--output"}, First: true}
 var row21dbcd65fb15 = Program{Options: &row88faa2b66e6f, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Effects: []*effect{&row1dcdcc09cbca}}
@@ -20267,11 +19351,11 @@ var row5436bfc02688 = Program{Options: &rowa3ff05c78ea9, Carries: []*Wrapper{&ro
 var row8ca5bc59636d = Tool{Values: []string{"-e"}, First: true}
 var row3cdf1637071a = Program{Options: &row8ca5bc59636d, Carries: []*Wrapper{&row1e6e20d9bf9b}}
 var row20b206149239 = Program{Options: &rowa3ff05c78ea9, Carries: []*Wrapper{&row1e6e20d9bf9b, &row50429ade4ade}, Reads: []*Read{&rowbc10504d291c}}
-var rowc9b1e30ad235 = Way{Rule: &row4216ebf5a0c8, Matcher: &row5884dbb1e4e4, Place: 1398}
+var rowcb5569f10c89 = Way{Rule: &row4216ebf5a0c8, Matcher: &row5884dbb1e4e4, Place: 1398, Letters: 2097152}
 var rowcc9279b0a91a = Way{Rule: &rowf8267cbf3edf, Matcher: &row2bb0cd01e84e, Place: 1981}
-var rowc8093f37e2fa = Program{Reads: []*Read{&rowbc10504d291c}, Rules: []*Way{&rowc9b1e30ad235, &row61d5cd087cd9, &rowcc9279b0a91a}, Judged: true}
-var row38f81ec8b97e = Way{Rule: &rowdb8acac25903, Matcher: &row94cf3a4d40e8, Place: 99}
-var row53faefdc3f71 = Program{Rules: []*Way{&row38f81ec8b97e}, Judged: true}
+var row0cafe395eaa0 = Program{Reads: []*Read{&rowbc10504d291c}, Rules: []*Way{&rowcb5569f10c89, &row6364e5df9c44, &rowcc9279b0a91a}, Judged: true}
+var row3725d22f91d8 = Way{Rule: &rowdb8acac25903, Matcher: &row94cf3a4d40e8, Place: 99, Letters: 4263936}
+var rowf54a63441198 = Program{Rules: []*Way{&row3725d22f91d8}, Judged: true}
 var row46b7a9ee5aa2 = Way{Rule: &rowdb8acac25903, Matcher: &row57080747e7a6, Place: 100}
 var rowba31a81f3bdc = Program{Rules: []*Way{&row46b7a9ee5aa2}, Judged: true}
 var row1544cc29bf65 = Tool{Values: []string{"-o", "-t"}}
@@ -20280,14 +19364,14 @@ var row6f4fd9c0049b = Program{Options: &row1544cc29bf65, Rules: []*Way{&row4380e
 var rowd73e3c9047f4 = Tool{Values: []string{"--reportformat", "-S", "--select", "--config", "--commandprofile", "--lockopt", "-o", "-O", "--driverloaded", "--profile"}}
 var rowbe17378200b9 = Program{Options: &rowd73e3c9047f4, Proves: []*proof{&row262125fc859e}}
 var row8796b24963a0 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowe1f745ecd03d}}
-var row1fd44bc260f2 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowa20324e917ae, Place: 823}
-var rowc09aaa7cde7f = Program{Options: &row65ce9d68ee26, Carries: []*Wrapper{&row7f21517d69c6}, Rules: []*Way{&row2d2b206f48aa, &row2a2cacd5e801, &rowefb9e8acf2d4, &row84eff02888d4, &row1fd44bc260f2, &row976331081d4d, &rowecafa19fc365}, Judged: true}
-var row9c73aba5013a = Program{Rules: []*Way{&row7ba5b74c303f, &rowb5b3ec46090c}, Judged: true}
+var rowac36c6459c81 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowa20324e917ae, Place: 823, Letters: 16}
+var row898d86700da1 = Program{Options: &row65ce9d68ee26, Carries: []*Wrapper{&row7f21517d69c6}, Rules: []*Way{&row0cdb49824fbd, &row01c90017cbb7, &row69c334ace204, &rowb2bb484ebb6b, &rowac36c6459c81, &row278e355a3559, &row26e3bdec68c9}, Judged: true}
+var row8a152b9cd01d = Program{Rules: []*Way{&row4d7f7591ec49, &row2a955b1d6fa8}, Judged: true}
 var rowd4d17e4400d6 = Wrapper{Lang: "m4", Stdin: true, File: true}
 var rowc6735228f22b = Program{Carries: []*Wrapper{&rowd4d17e4400d6}, Rules: []*Way{&row7501ef3044e3}, Judged: true}
-var rowbd662a0f6e79 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row11e3facc7ae3, Place: 130}
-var rowfc74e3d10541 = Way{Rule: &row3b39759dfc49, Matcher: &row251af1fc951c, Place: 2053}
-var row9195bfeac1ca = Program{Options: &row197c77d5ed48, Carries: []*Wrapper{&row052286f9bd15}, Rules: []*Way{&rowbd662a0f6e79, &rowfc74e3d10541, &row0554a06bb519}, Judged: true}
+var row54089bf47b74 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row11e3facc7ae3, Place: 130, Letters: 262152}
+var rowaaca80a9b208 = Way{Rule: &row3b39759dfc49, Matcher: &row251af1fc951c, Place: 2053, Letters: 524288}
+var rowb71ead8dc3b2 = Program{Options: &row197c77d5ed48, Carries: []*Wrapper{&row052286f9bd15}, Rules: []*Way{&row54089bf47b74, &rowaaca80a9b208, &row0554a06bb519}, Judged: true}
 var row2b0e51ef00c3 = Program{Options: &row8ca5bc59636d, Carries: []*Wrapper{&rowe7a433e06ede}}
 var row91eb726288ab = Read{Files: []string{"magefile.go", "magefiles/*.go"}, Lang: "go"}
 var rowc22263b9a6b8 = Program{Reads: []*Read{&row4ddf63ff7370, &row91eb726288ab}, Rules: []*Way{&rowab4a2ed4017a}, Judged: true}
@@ -20310,9 +19394,9 @@ var row31fa87fdc5ac = Program{Options: &row999ebc853166, Carries: []*Wrapper{&ro
 var row082b529a0f37 = Wrapper{Sub: []string{"dbshell"}, Lang: "sql", Stdin: true}
 var roweea834caeb18 = Wrapper{Sub: []string{"manage.py shell", "shell", "shell_plus", "manage.py shell_plus"}, Lang: "python", After: []string{"-c", "--command"}}
 var rowd2962636bfc9 = Read{Files: []string{"manage.py", "settings.py", "urls.py"}, Lang: "python"}
-var rowfef051afbefb = Way{Rule: &row6030f503510c, Matcher: &row3ec1ac80c3c3, Place: 693}
+var rowbb3b767c6c9f = Way{Rule: &row6030f503510c, Matcher: &row3ec1ac80c3c3, Place: 693, Letters: 8192}
 var row2a0bd5716a14 = Way{Rule: &rowce3d4bcf47f9, Matcher: &row16ef3f1eaf07, Place: 716}
-var row601aee74fad4 = Program{Carries: []*Wrapper{&row082b529a0f37, &roweea834caeb18}, Reads: []*Read{&rowd2962636bfc9}, Rules: []*Way{&rowc4fb96c03eec, &rowe8a694317650, &rowfef051afbefb, &row2a0bd5716a14}, Judged: true}
+var row6ffb15d1989f = Program{Carries: []*Wrapper{&row082b529a0f37, &roweea834caeb18}, Reads: []*Read{&rowd2962636bfc9}, Rules: []*Way{&rowc4fb96c03eec, &rowe8a694317650, &rowbb3b767c6c9f, &row2a0bd5716a14}, Judged: true}
 var rowf002731c9507 = Tool{Values: []string{"-d", "-n", "-O", "-s", "-u", "-c", "-C"}}
 var row42e76009b597 = Program{Options: &rowf002731c9507}
 var row8a9889200a8a = Read{Files: []string{"Mintfile"}, Lang: "settings"}
@@ -20332,8 +19416,8 @@ var row06f4b76e07fb = Program{Rules: []*Way{&row5463e2fa093c}, Judged: true}
 var row94630e155795 = Wrapper{Lang: "octave", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var rowe5cf1084617c = Read{Files: []string{".octaverc", "startup.m"}, Lang: "octave"}
 var rowdf9365e38978 = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&row94630e155795}, Reads: []*Read{&rowe5cf1084617c}}
-var row1c00f9ad3e46 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8513ae91613b, Place: 1403}
-var row91bb8f03f7c7 = Program{Rules: []*Way{&row4566924ff5f5, &row1c00f9ad3e46}, Judged: true}
+var row45b2e9721139 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8513ae91613b, Place: 1403, Letters: 2097152}
+var rowcf694dc643c7 = Program{Rules: []*Way{&rowbb8ff94c50bc, &row45b2e9721139}, Judged: true}
 var rowd2a92a4cdfa3 = Read{Files: []string{"pom.xml"}, Lang: "xml"}
 var rowdd95a9f98d29 = Program{Reads: []*Read{&rowd2a92a4cdfa3}}
 var rowdb8d488cc27a = Client{Sub: []string{"transfer"}, None: []string{"--dry-run", "-D", "--simulation"}, Rule: "transfer", To: "#5", Amount: "#1", Asset: "tokens"}
@@ -20342,34 +19426,34 @@ var row91bf2157501b = Program{Options: &rowd817536565b6, Carries: []*Wrapper{&ro
 var rowebeced89db88 = Tool{Values: []string{"--config-dir", "-C", "--limit-upload", "--limit-download", "--exclude", "--older-than", "--newer-than", "--storage-class", "--sc", "--attr", "--encrypt", "--encrypt-key", "--tags", "--region", "-command", "--cmd"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cp", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{1, 0}}}
-var row747bccb29cf8 = Way{Rule: &rowc3bc7be6aa45, Matcher: &row11fde68e11a1, Place: 1127}
-var row7220097635bd = Way{Rule: &rowc3bc7be6aa45, Matcher: &row14565e6b5512, Place: 1128}
-var rowda12023d7bc2 = Way{Rule: &rowf752440b6b19, Matcher: &row7d00bb1b6da0, Place: 1154}
-var row962f52921e52 = Way{Rule: &rowa6b4d9db357d, Matcher: &row95abe566bba4, Place: 1166}
-var row3cb03e2d1d4d = Way{Rule: &rowf9d72c83bea8, Matcher: &rowe2b6b69bb592, Place: 1187}
-var row80ee67c0123e = Way{Rule: &rowa5da9edbbec0, Matcher: &rowa5f58be88184, Place: 1202}
-var row3d7a06f10b26 = Way{Rule: &row713cb17bfa92, Matcher: &row3c03672408e7, Place: 1240}
-var row06057aff7957 = Way{Rule: &row713cb17bfa92, Matcher: &row7a427bb8deb5, Place: 1263}
-var row4209854f955c = Way{Rule: &row713cb17bfa92, Matcher: &rowf1e9055c770b, Place: 1274}
-var rowe205a3ef38c3 = Way{Rule: &row713cb17bfa92, Matcher: &row2d6882955d17, Place: 1275}
-var rowf1a7c9dbc555 = Way{Rule: &row801dbeb7359e, Matcher: &row6bfbea6ea81f, Place: 1312}
-var row1e9750d35972 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowc0a90356930b, Place: 1756}
-var row994d63ce01c0 = Program{Options: &rowebeced89db88, Carries: []*Wrapper{&row3ee05f92c929}, Effects: []*effect{&rowf86a016574a2}, Rules: []*Way{&row747bccb29cf8, &row7220097635bd, &rowda12023d7bc2, &row962f52921e52, &row3cb03e2d1d4d, &row80ee67c0123e, &row44ce3e981ccd, &row81f07fbc2829, &row3d7a06f10b26, &row06057aff7957, &row4209854f955c, &rowe205a3ef38c3, &rowf1a7c9dbc555, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row1e9750d35972}, Judged: true}
+var row3ae399e367ca = Way{Rule: &rowc3bc7be6aa45, Matcher: &row11fde68e11a1, Place: 1127, Letters: 262144}
+var rowccda43d0349a = Way{Rule: &rowc3bc7be6aa45, Matcher: &row14565e6b5512, Place: 1128, Letters: 262144}
+var row74ed881c1963 = Way{Rule: &rowf752440b6b19, Matcher: &row7d00bb1b6da0, Place: 1154, Letters: 2}
+var rowa252fb3ae253 = Way{Rule: &rowa6b4d9db357d, Matcher: &row95abe566bba4, Place: 1166, Letters: 2}
+var rowf939ef49640d = Way{Rule: &rowf9d72c83bea8, Matcher: &rowe2b6b69bb592, Place: 1187, Letters: 65538}
+var row85857cd5356d = Way{Rule: &rowa5da9edbbec0, Matcher: &rowa5f58be88184, Place: 1202, Letters: 4460576}
+var row254207aeea90 = Way{Rule: &row713cb17bfa92, Matcher: &row3c03672408e7, Place: 1240, Letters: 8192}
+var row9448cde9211b = Way{Rule: &row713cb17bfa92, Matcher: &row7a427bb8deb5, Place: 1263, Letters: 2097152}
+var row7dbf2e15b329 = Way{Rule: &row713cb17bfa92, Matcher: &rowf1e9055c770b, Place: 1274, Letters: 2}
+var row2bdd6d3ccc7d = Way{Rule: &row713cb17bfa92, Matcher: &row2d6882955d17, Place: 1275, Letters: 131074}
+var row1beae98a2aa0 = Way{Rule: &row801dbeb7359e, Matcher: &row6bfbea6ea81f, Place: 1312, Letters: 73736}
+var row51959db122ff = Way{Rule: &row946a4fb0d8b3, Matcher: &rowc0a90356930b, Place: 1756, Letters: 73736}
+var row1f621b57fa40 = Program{Options: &rowebeced89db88, Carries: []*Wrapper{&row3ee05f92c929}, Effects: []*effect{&rowf86a016574a2}, Rules: []*Way{&row3ae399e367ca, &rowccda43d0349a, &row74ed881c1963, &rowa252fb3ae253, &rowf939ef49640d, &row85857cd5356d, &row44ce3e981ccd, &row81f07fbc2829, &row254207aeea90, &row9448cde9211b, &row7dbf2e15b329, &row2bdd6d3ccc7d, &row1beae98a2aa0, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &row51959db122ff}, Judged: true}
 var row1fcbcfef24a8 = Tool{Values: []string{"--config-dir", "-C", "--limit-upload", "--limit-download", "--exclude", "--older-than", "--newer-than", "--storage-class", "--sc", "--attr", "--encrypt", "--encrypt-key", "--tags", "--region"}}
-var row254464d1e086 = Program{Options: &row1fcbcfef24a8, Rules: []*Way{&rowf1a7c9dbc555, &row1e9750d35972}, Judged: true}
+var row3bfd0a159687 = Program{Options: &row1fcbcfef24a8, Rules: []*Way{&row1beae98a2aa0, &row51959db122ff}, Judged: true}
 var row2eb0972eaa5d = Wrapper{Sub: []string{"shell run", "shell start"}, Lang: "shell", Join: true, Remote: true, Gone: true, Beside: true}
-var row46b003f2e5a1 = Way{Rule: &row765fac929c5e, Matcher: &row6b87970e29f3, Place: 1532}
-var row163dbbd35707 = Program{Carries: []*Wrapper{&rowb1861c4b6c95, &row2eb0972eaa5d}, Rules: []*Way{&rowfe3a98a71278, &row46b003f2e5a1}, Judged: true}
-var row878577de5b98 = Way{Rule: &rowa767724c6d5b, Matcher: &row08d60742a506, Place: 2407}
-var row8cee46169465 = Way{Rule: &rowcb568cdf2530, Matcher: &row02f23a7e6805, Place: 2410}
-var rowa66df175c405 = Program{Rules: []*Way{&row878577de5b98, &row8cee46169465}, Judged: true}
+var row94112354d433 = Way{Rule: &row765fac929c5e, Matcher: &row6b87970e29f3, Place: 1532, Letters: 589824}
+var row7b792ce3a70f = Program{Carries: []*Wrapper{&rowb1861c4b6c95, &row2eb0972eaa5d}, Rules: []*Way{&rowfe3a98a71278, &row94112354d433}, Judged: true}
+var row1c330e10ce69 = Way{Rule: &rowa767724c6d5b, Matcher: &row08d60742a506, Place: 2407, Letters: 514}
+var rowfa559852b3ac = Way{Rule: &rowcb568cdf2530, Matcher: &row02f23a7e6805, Place: 2410, Letters: 514}
+var row66cc42180e3f = Program{Rules: []*Way{&row1c330e10ce69, &rowfa559852b3ac}, Judged: true}
 var rowffbdcceae9b4 = proof{Any: []string{"--detail", "--examine", "-D", "-E"}}
 var rowb09f3968a735 = Way{Rule: &row4e0ec3cca504, Matcher: &row514ab14c6973, Place: 108}
 var row0e8a215620fc = Program{Proves: []*proof{&rowffbdcceae9b4}, Rules: []*Way{&rowb09f3968a735}, Judged: true}
-var rowe527fd0c798c = Way{Rule: &row42b05897ae32, Matcher: &rowfc521e290018, Place: 2159}
-var rowcdc4f93a9e13 = Program{Rules: []*Way{&rowe527fd0c798c}, Judged: true}
-var row50b160f01cb9 = Way{Rule: &row0b4e924748a4, Matcher: &row5c772ce121f6, Place: 576}
-var row100694541778 = Program{Rules: []*Way{&row50b160f01cb9}, Judged: true}
+var rowf2debbe10e4a = Way{Rule: &row42b05897ae32, Matcher: &rowfc521e290018, Place: 2159, Letters: 40}
+var rowb40c0711ea4c = Program{Rules: []*Way{&rowf2debbe10e4a}, Judged: true}
+var row1db7854292f8 = Way{Rule: &row0b4e924748a4, Matcher: &row5c772ce121f6, Place: 576, Letters: 512}
+var row081c98e7d39a = Program{Rules: []*Way{&row1db7854292f8}, Judged: true}
 var row73a024a96ecc = Way{Rule: &row863cec161fb1, Matcher: &row24ce68d5cbd6, Place: 565}
 var rowa88d9a57b1a4 = Program{Rules: []*Way{&row73a024a96ecc}, Judged: true}
 var rowa66856242c24 = Read{Files: []string{"meson.build"}, Lang: "python"}
@@ -20386,14 +19470,14 @@ var rowb6cb6d30a79a = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "kubectl", Is: &rowb7485bb55b1c},
 }, Slots: []uint16{2, 0, 0, 0, 0, 0, 0, 0, 1, 3, 5, 0, 0, 0, 4, 0}}}
 var rowf3a36c109060 = Wrapper{Sub: []string{"helm", "helm3"}, Skip: -1, Argv: true}
-var rowf9c0528d2238 = Way{Rule: &row9f44b3c69d5d, Matcher: &row31080216c466, Place: 840}
-var rowc951993ef16f = Program{Options: &rowb6cb6d30a79a, Carries: []*Wrapper{&rowd965afd0d014, &rowf3a36c109060}, Rules: []*Way{&rowf9c0528d2238}, Judged: true}
+var row382e3d28f29c = Way{Rule: &row9f44b3c69d5d, Matcher: &row31080216c466, Place: 840, Letters: 262144}
+var row5b8241239576 = Program{Options: &rowb6cb6d30a79a, Carries: []*Wrapper{&rowd965afd0d014, &rowf3a36c109060}, Rules: []*Way{&row382e3d28f29c}, Judged: true}
 var row37def334a890 = Tool{Values: []string{"--patch", "--overrides", "--filename", "--patch-file", "--kubeconfig"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cp", Is: &rowb9680c9eb52b},
 	{Name: "get", Is: &rowb9680c9eb52b},
 	{Name: "rsh", Is: &row16b3d8bee207},
 }, Slots: []uint16{3, 0, 0, 0, 0, 0, 1, 2}}}
-var row4f640030c8bb = Program{Options: &row37def334a890, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&row48440d182209, &row1524f312f691, &row45b1ba9e8c04, &rowddc889247c7e, &rowb239a99ac3d2, &row0c7f748ef320, &rowa9c44d8dd47f, &row24330b5c04ee, &row5c8625b3d59e, &rowe66dae079cc2, &rowa25b8a40afcb, &row2eff1b23c4b6, &row8273a165ce90, &rowa584ef68d56c, &rowe51bf1365033, &rowd11ad9cef80c, &row6b0f2dc0fcbd, &rowd36c3e6248bc, &row9ac6a5f98e8e, &rowc9d93e434252, &row016067eac354, &row460d87edc23e, &row0964e7cf81f8, &rowbd49faee45ba, &row8bd767f72148, &rowb3c00ba65352, &row66b96ceee8e8, &rowf069e0f46ef8, &row27d04dbf7fc1, &row2f0a19e3d4b7, &rowe72cfaeb4f40, &row32d5b6b4c33a, &row289a161adf4e, &row84bc118e17fe, &row2bf89d355ea6, &row2b3f23f8f151, &row06ba5c32e8cf, &rowd75e9a65b8fd, &rowa0c149f96032, &row291c22f5db3a, &rowd988e6847663, &row51ebd8d6b632, &row1656d0996aee, &rowe0ae9abcabf3, &row0cbdd93620c4, &rowc6205bd82498, &rowd43173bf6f5c, &row30849d765050, &row00dd37c3b710, &row1bf472fffb3a}, Judged: true}
+var row97768b76f3dc = Program{Options: &row37def334a890, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowfa4f38baeb95}, Rules: []*Way{&rowc5120dc62291, &row98f5223826eb, &rowcb4c0c6e8809, &rowe2dfbcba0d3e, &row4e4ed2e92da8, &row02249603a78d, &row4ceb58acc79a, &row52408eb3643a, &rowb8100534e484, &row42e1026c0f65, &row524dcb13040e, &row10c3822ea07a, &row8273a165ce90, &rowefeadcb1a776, &row8eb539920976, &row282640abefc9, &row95898bd37433, &row49f3da43e31e, &row2bafc693b0e1, &row6b3a05568292, &rowd572648df4d8, &row9bb6f11d63fc, &rowbed7fb07ceca, &row8c49d2ad1a19, &rowd98a4b62fe2d, &row5fba3ff4548a, &rowb105fdfe61ad, &row53fee4a41077, &row429f4502a591, &row95fb8d377253, &row2558b5bfdb08, &row0661344c3214, &row53104727ebb8, &rowf7fe14db17a6, &roweb0b4c5d5c05, &row50ed2b176e85, &row3df07c4bce0a, &rowb17b8f333c66, &rowe97738052c73, &row758c24857cb3, &row7ec55b8cb5fe, &row51ebd8d6b632, &row1e5c53620188, &row139384a81c3c, &row440db0b91984, &rowd89e832dc71a, &rowf66f034c75e2, &row870b443099d0, &rowf620deaa26eb, &row1bf472fffb3a}, Judged: true}
 var row310f78aa0d6e = Program{Rules: []*Way{&rowb57dfbe3051b}, Judged: true}
 var row4a80de71aca9 = Tool{Values: []string{"-database", "-path", "-source"}, Long: true}
 var row12f10382feb2 = Way{Rule: &rowb0326f1de202, Matcher: &rowf26985ff7f87, Place: 640}
@@ -20404,21 +19488,21 @@ var row40dad7a9914e = Program{Options: &row4a80de71aca9, Rules: []*Way{&row12f10
 var rowcb47d09f40a2 = Way{Rule: &rowb0326f1de202, Matcher: &rowb51b92233d44, Place: 644}
 var row964678d8248d = Program{Rules: []*Way{&rowcb47d09f40a2}, Judged: true}
 var row6c21b9fe49f0 = Program{Reads: []*Read{&row056898030a7b}}
-var row8a10557ccc88 = Way{Rule: &row9f44b3c69d5d, Matcher: &row172ccac230a5, Place: 825}
-var row1d15b7b3cf74 = Program{Options: &rowb6cb6d30a79a, Carries: []*Wrapper{&rowd965afd0d014, &row8c85495771ae}, Rules: []*Way{&row8a10557ccc88}, Judged: true}
+var row7631d3157bcb = Way{Rule: &row9f44b3c69d5d, Matcher: &row172ccac230a5, Place: 825, Letters: 16}
+var row9c4aa8850f02 = Program{Options: &rowb6cb6d30a79a, Carries: []*Wrapper{&rowd965afd0d014, &row8c85495771ae}, Rules: []*Way{&row7631d3157bcb}, Judged: true}
 var row7df2b71f640a = Wrapper{Sub: []string{"exec", "x"}, Argv: true, After: []string{"--"}}
 var rowaf3fdf1b2f92 = Read{Files: []string{"mise.toml", ".mise.toml", ".mise/config.toml", "mise.local.toml", ".config/mise.toml"}, Lang: "settings"}
-var row4c5201669049 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793, &row7df2b71f640a}, Reads: []*Read{&rowaf3fdf1b2f92, &rowe4fc68d1c6cb}, Rules: []*Way{&rowa5431066f2e9}, Judged: true}
+var row197996593853 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793, &row7df2b71f640a}, Reads: []*Read{&rowaf3fdf1b2f92, &rowe4fc68d1c6cb}, Rules: []*Way{&row37529da8ec54}, Judged: true}
 var row24fce3a425f0 = Tool{Values: []string{"-e", "--eval", "-r", "--require"}}
 var rowd722e6e388df = Wrapper{Sub: []string{"run"}, Lang: "other", Options: []string{"-e", "--eval"}}
 var rowac77c89a05c7 = Wrapper{Sub: []string{"eval"}, Lang: "other", Script: true}
 var rowa9fdd805476b = Way{Rule: &rowb0326f1de202, Matcher: &row87271494e1e6, Place: 625}
 var row89ef2de77d6c = Way{Rule: &rowd535f41f3f72, Matcher: &row000b39e8f5f0, Place: 680}
 var row92fcfde32a05 = Way{Rule: &row6030f503510c, Matcher: &row6cd8ba246a69, Place: 698}
-var rowc371aeadd92f = Way{Rule: &row4216ebf5a0c8, Matcher: &rowab9b2de53eee, Place: 1388}
-var row931311eb1028 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8a9c4f11bd83, Place: 1413}
-var row7587f6a6e4f4 = Way{Rule: &row358ee0942105, Matcher: &row0c915df6a722, Place: 1430}
-var rowc21f37e662fc = Program{Options: &row24fce3a425f0, Carries: []*Wrapper{&rowd722e6e388df, &rowac77c89a05c7}, Reads: []*Read{&row40a3689a2193}, Rules: []*Way{&rowa9fdd805476b, &row46a3a82cea8c, &row89ef2de77d6c, &row92fcfde32a05, &rowc371aeadd92f, &row931311eb1028, &row7587f6a6e4f4}, Judged: true}
+var row796b206599a8 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowab9b2de53eee, Place: 1388, Letters: 256}
+var row4299b9c66344 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8a9c4f11bd83, Place: 1413, Letters: 256}
+var row9b1499528a32 = Way{Rule: &row358ee0942105, Matcher: &row0c915df6a722, Place: 1430, Letters: 256}
+var row4ac97bac5d0c = Program{Options: &row24fce3a425f0, Carries: []*Wrapper{&rowd722e6e388df, &rowac77c89a05c7}, Reads: []*Read{&row40a3689a2193}, Rules: []*Way{&rowa9fdd805476b, &row46a3a82cea8c, &row89ef2de77d6c, &row92fcfde32a05, &row796b206599a8, &row4299b9c66344, &row9b1499528a32}, Judged: true}
 var row85138714325c = Tool{Values: []string{"-m", "--mode"}, Made: true}
 var roweb4c5ff3172d = Program{Options: &row85138714325c, Effects: []*effect{&row2037125a3de3}}
 var row1bdd0a193b9e = Read{Files: []string{"hooks.py"}, Lang: "python"}
@@ -20477,7 +19561,7 @@ var rowcb57f052961f = effect{Any: []string{"-o=bind*", "-o=*,bind*", "-o=rbind*"
 var row11a338285f43 = effect{None: []string{"--bind", "-B", "--rbind", "-R", "--move", "-M", "-o=*bind*", "-o=*loop*", "-a", "-t=tmpfs", "-t=proc", "-t=sysfs", "-t=overlay"}, Take: []string{"operands"}, As: []string{"@mount"}}
 var row54d3be337428 = Way{Rule: &rowe0dc9a95b827, Matcher: &rowc3e76fef3c83, Place: 204}
 var row9d8c7c3b555f = Program{Options: &row57e4589ddbb5, Effects: []*effect{&row539d40e1eaab, &rowcb57f052961f, &row11a338285f43}, Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row54d3be337428}, Judged: true}
-var rowba6662a238ad = Program{Options: &rowadf4834151c4, Carries: []*Wrapper{&row979740c9dc24, &rowd9146b28844f}, Rules: []*Way{&rowc6c6d3992673}, Judged: true}
+var rowbb0223367006 = Program{Options: &rowadf4834151c4, Carries: []*Wrapper{&row979740c9dc24, &rowd9146b28844f}, Rules: []*Way{&rowf47da391b9e7}, Judged: true}
 var row7b3f3e70f074 = Program{Reads: []*Read{&rowdd00a5c77648}}
 var row03ae7abc9b9e = Program{Rules: []*Way{&row84f0cb9192d0, &row4875d274f4e6, &row5abf73ada46f, &row54fbb2846d3e, &row95e46c9390de, &rowff4c2a0c9837}, Judged: true}
 var row33d0d9bf2368 = Tool{Values: []string{"-Q", "--query", "-i", "--input_file"}}
@@ -20486,17 +19570,17 @@ var row47057a21fe48 = Program{Options: &row33d0d9bf2368, Carries: []*Wrapper{&ro
 var row78567f319cc9 = Way{Rule: &row44d052d2c10b, Matcher: &row715e7c9ce09f, Place: 670}
 var rowf9e4d14b1e0b = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&row78567f319cc9}, Judged: true}
 var rowe63a788b8519 = Program{Carries: []*Wrapper{&rowf18790bd309a}}
-var rowadd4197c23dd = Way{Rule: &row1db00726dccb, Matcher: &rowf8086bc02712, Place: 71}
-var rowa2a2afc44a47 = Program{Rules: []*Way{&rowadd4197c23dd}, Judged: true}
+var rowe5ff389d502b = Way{Rule: &row1db00726dccb, Matcher: &rowf8086bc02712, Place: 71, Letters: 8388640}
+var row1e9b08123b74 = Program{Rules: []*Way{&rowe5ff389d502b}, Judged: true}
 var row6177d4babfe9 = Tool{Values: []string{"--cloud-init", "-n", "--name", "-c", "--cpus", "-m", "--memory", "-d", "--disk"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "exec", Is: &row879e1d804795},
 	{Name: "shell", Is: &rowb70e4156f076},
 	{Name: "ssh", Is: &rowb70e4156f076},
 }, Slots: []uint16{0, 2, 3, 0, 1, 0, 0, 0}}}
 var row38a857083b60 = Wrapper{Sub: []string{"launch"}, Lang: "commands", FileOptions: []string{"--cloud-init"}, Beside: true}
-var row1e986da559fb = Way{Rule: &rowb8e3486f7dc1, Matcher: &row5cea298fecdf, Place: 128}
-var rowff00bd035069 = Way{Rule: &row9f44b3c69d5d, Matcher: &row5f5a32a64004, Place: 821}
-var row68655505237d = Program{Options: &row6177d4babfe9, Carries: []*Wrapper{&row7f21517d69c6, &row38a857083b60, &row3847e6fc46db}, Rules: []*Way{&row1e986da559fb, &rowff00bd035069, &row43d8f03b4971}, Judged: true}
+var row6bf10567e8c6 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row5cea298fecdf, Place: 128, Letters: 327696}
+var row16995a7891ba = Way{Rule: &row9f44b3c69d5d, Matcher: &row5f5a32a64004, Place: 821, Letters: 65552}
+var row45099a2b358c = Program{Options: &row6177d4babfe9, Carries: []*Wrapper{&row7f21517d69c6, &row38a857083b60, &row3847e6fc46db}, Rules: []*Way{&row6bf10567e8c6, &row16995a7891ba, &row43d8f03b4971}, Judged: true}
 var row7529f966800e = Read{Files: []string{".muttrc"}, Lang: "bang"}
 var rowb9e2ebf556b3 = Program{Options: &row2999d53bd6b4, Carries: []*Wrapper{&rowc5bbcca6369a}, Effects: []*effect{&rowaa96211d11ab}, Reads: []*Read{&row7529f966800e}, Rules: []*Way{&row84f0cb9192d0, &row4875d274f4e6, &row5abf73ada46f, &row54fbb2846d3e, &row95e46c9390de, &rowff4c2a0c9837}, Judged: true}
 var row9028d6d19b36 = Way{Rule: &row9e7af0ae3812, Matcher: &row96e4122c9d98, Place: 17}
@@ -20538,18 +19622,18 @@ var rowb5e7ea860a4c = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "sub", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}, Made: true}
 var rowb27dcc8715de = effect{Sub: []string{"sub", "request", "kv get", "object get"}, Take: []string{}, As: []string{"@store"}}
-var rowcc2979055d54 = Way{Rule: &row21f5b529b634, Matcher: &row9e149869df87, Place: 550}
-var row68210f7fb4da = Way{Rule: &rowaf19e6617ea1, Matcher: &row644ddd661ec4, Place: 561}
-var row385ffccb3c3d = Way{Rule: &row57fa9adcdccd, Matcher: &rowe15ad0e9f85f, Place: 585}
-var row1132098c97ee = Way{Rule: &row57fa9adcdccd, Matcher: &row0b991acee2ff, Place: 588}
-var row2b343c49c656 = Way{Rule: &row57fa9adcdccd, Matcher: &rowb07b9ab35d68, Place: 597}
-var row01cda72e138f = Way{Rule: &rowfb1558fdad5a, Matcher: &rowdfb6e6e20056, Place: 603}
+var rowfc96a2cf97b8 = Way{Rule: &row21f5b529b634, Matcher: &row9e149869df87, Place: 550, Letters: 2048}
+var row56554fda2ee3 = Way{Rule: &rowaf19e6617ea1, Matcher: &row644ddd661ec4, Place: 561, Letters: 2048}
+var row56cf2580d4c6 = Way{Rule: &row57fa9adcdccd, Matcher: &rowe15ad0e9f85f, Place: 585, Letters: 524288}
+var row98044a6f71c6 = Way{Rule: &row57fa9adcdccd, Matcher: &row0b991acee2ff, Place: 588, Letters: 34830}
+var rowb7867e9cecd7 = Way{Rule: &row57fa9adcdccd, Matcher: &rowb07b9ab35d68, Place: 597, Letters: 327680}
+var row814fa520631c = Way{Rule: &rowfb1558fdad5a, Matcher: &rowdfb6e6e20056, Place: 603, Letters: 524288}
 var row8a232a46eb7e = Way{Rule: &rowf752440b6b19, Matcher: &row1134423f58b9, Place: 1150}
-var row58b9b94ff52d = Way{Rule: &rowa6b4d9db357d, Matcher: &row3faf66f6604e, Place: 1172}
-var row0a20f5759e39 = Way{Rule: &rowa5da9edbbec0, Matcher: &row9a3a9b5e0366, Place: 1209}
-var row0b68c3257ea2 = Way{Rule: &rowa5da9edbbec0, Matcher: &row57ba988226ea, Place: 1210}
+var row5d72de7e2336 = Way{Rule: &rowa6b4d9db357d, Matcher: &row3faf66f6604e, Place: 1172, Letters: 2}
+var rowd3a0fe8f8e65 = Way{Rule: &rowa5da9edbbec0, Matcher: &row9a3a9b5e0366, Place: 1209, Letters: 557056}
+var row31ff925b2279 = Way{Rule: &rowa5da9edbbec0, Matcher: &row57ba988226ea, Place: 1210, Letters: 524288}
 var row4c77d4b28a59 = Way{Rule: &row713cb17bfa92, Matcher: &row81e7f5a90971, Place: 1259}
-var rowdecda8befd02 = Program{Options: &rowb5e7ea860a4c, Effects: []*effect{&rowb27dcc8715de}, Rules: []*Way{&rowcc2979055d54, &row68210f7fb4da, &row385ffccb3c3d, &row1132098c97ee, &row2b343c49c656, &row01cda72e138f, &row8a232a46eb7e, &row58b9b94ff52d, &row0a20f5759e39, &row0b68c3257ea2, &row44ce3e981ccd, &row81f07fbc2829, &row4c77d4b28a59}, Judged: true}
+var row941e40fbcd64 = Program{Options: &rowb5e7ea860a4c, Effects: []*effect{&rowb27dcc8715de}, Rules: []*Way{&rowfc96a2cf97b8, &row56554fda2ee3, &row56cf2580d4c6, &row98044a6f71c6, &rowb7867e9cecd7, &row814fa520631c, &row8a232a46eb7e, &row5d72de7e2336, &rowd3a0fe8f8e65, &row31ff925b2279, &row44ce3e981ccd, &row81f07fbc2829, &row4c77d4b28a59}, Judged: true}
 var row6f4ecdc71d8f = Program{Options: &rowd817536565b6, Carries: []*Wrapper{&rowd846c1291114, &row4378c95edc5f}, Proves: []*proof{&row6f9fde415fa2}, Rules: []*Way{&row0576cfe06e50}, Judged: true}
 var row637e9236537d = Tool{Values: []string{"-w", "-p", "-s", "-e", "-c", "-q", "-i", "-x", "-X", "-o", "-I", "-O", "-T", "-V", "-m", "--exec", "--sh-exec", "--lua-exec", "--proxy"}}
 var rowf82ebc79a03c = Way{Rule: &rowf752440b6b19, Matcher: &row597a4942dd31, Place: 1146}
@@ -20576,15 +19660,15 @@ var rowba6ce41a40c6 = Client{Sub: []string{"contract call-function as-transactio
 var rowf6ba3c440682 = Client{Sub: []string{"contract deploy", "deploy", "dev-deploy", "contract upgrade*"}, None: []string{"display"}, Rule: "wallet.upgrade"}
 var row9f68ca1e8c5a = Client{Sub: []string{"transaction sign-transaction", "transaction send-signed-transaction", "transaction send-meta-transaction"}, Rule: "wallet.blind-sign"}
 var rowfeceba82770b = Program{Options: &row0380f73e82b9, Clients: []*Client{&row81e85070c562, &row2fdcb2ce76f1, &row7ff4cdb127aa, &rowf27da1841625, &rowcc810a20432f, &rowa6a0addc9427, &row68009a1f37d4, &rowba6ce41a40c6, &rowf6ba3c440682, &row9f68ca1e8c5a}, Judged: true}
-var rowf9ba7a5e9403 = Way{Rule: &rowb23b27bcebee, Matcher: &row237dd006626e, Place: 529}
+var row472922bd8e37 = Way{Rule: &rowb23b27bcebee, Matcher: &row237dd006626e, Place: 529, Letters: 16}
 var rowbb12c5349da5 = Way{Rule: &rowb23b27bcebee, Matcher: &row721456e08cb3, Place: 530}
-var rowf3a902865405 = Program{Rules: []*Way{&rowf9ba7a5e9403, &rowbb12c5349da5}, Judged: true}
+var rowdc69f7ac5620 = Program{Rules: []*Way{&row472922bd8e37, &rowbb12c5349da5}, Judged: true}
 var row7fd458a14c78 = Tool{Values: []string{"--project-id", "--branch", "--database-name", "--role-name", "--api-key", "-o", "--output"}}
 var row99bb9abdaeb5 = Wrapper{Sub: []string{"psql"}, Lang: "sql", After: []string{"-c", "--command"}}
 var row7c57817e537f = Wrapper{Sub: []string{"psql", "connection-string", "cs"}, Lang: "sql", Options: []string{"-c"}, Beside: true}
-var row4605ac664ca1 = Way{Rule: &rowa39bcf657900, Matcher: &row7d50073c254b, Place: 1338}
-var row4757cdbf69cb = Way{Rule: &rowa39bcf657900, Matcher: &row462b6b9d5822, Place: 1357}
-var rowe7c2f702dd91 = Program{Options: &row7fd458a14c78, Carries: []*Wrapper{&row99bb9abdaeb5, &row7c57817e537f}, Rules: []*Way{&row4605ac664ca1, &row4757cdbf69cb}, Judged: true}
+var row8dfa4215aa37 = Way{Rule: &rowa39bcf657900, Matcher: &row7d50073c254b, Place: 1338, Letters: 65556}
+var row9397d4372f87 = Way{Rule: &rowa39bcf657900, Matcher: &row462b6b9d5822, Place: 1357, Letters: 327684}
+var rowd91c884f3df9 = Program{Options: &row7fd458a14c78, Carries: []*Wrapper{&row99bb9abdaeb5, &row7c57817e537f}, Rules: []*Way{&row8dfa4215aa37, &row9397d4372f87}, Judged: true}
 var row87ecef11a42a = Tool{Values: []string{"-H", "--host", "-n", "--namespace", "-a", "--address", "--cni-path", "--snapshotter", "--file"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "build", Is: &rowf2ba785e7978},
 	{Name: "buildx", Is: &rowf2ba785e7978},
@@ -20604,20 +19688,20 @@ var row87ecef11a42a = Tool{Values: []string{"-H", "--host", "-n", "--namespace",
 	{Name: "save", Is: &rowe6ef36ca583f},
 }, Slots: []uint16{5, 2, 0, 1, 0, 0, 10, 0, 16, 0, 15, 13, 7, 0, 0, 0, 0, 8, 0, 4, 14, 0, 6, 0, 0, 3, 0, 0, 12, 9, 11, 0}}}
 var row2bb7afedfcec = Wrapper{Sub: []string{"kube play", "play kube"}, Lang: "manifest", Stdin: true, File: true, Beside: true}
-var rowe523f5a96962 = Program{Options: &row87ecef11a42a, Carries: []*Wrapper{&row944ca8c67d27, &row6a3211471735, &row99c894060f69, &rowff926f2fcb1a, &rowb0570d7d3912, &rowe143bfd5918c, &row38ed500cf7d5, &row918c2374b1f4, &rowf082c12a1c60, &row2bb7afedfcec}, Effects: []*effect{&row0c03b2e4608f, &rowd40dafc07c98, &rowa00f1d5f2550, &row8659a040f318}, Reads: []*Read{&row147c5a14900c, &row7fe16a7591f2}, Proves: []*proof{&row6e3ea5ea44b9}, Rules: []*Way{&rowbf1cc5397479, &rowfe5c9f68ef91, &row73b6e1544cdd, &rowda070545efff, &row03004da41d93, &row0c42f80fb63b, &row0b1e6f27346c, &row877b30014a6d, &row87cb6449d45a, &row13eadfc9c260, &row9add8bd0f79d, &rowf5bd9a195529, &row1350cb2ec4a1, &row1731f1251540, &rowde93530f9819, &row39de2b74303f, &row2aba4fea3751, &rowaf43306eac7f, &row70fe4670b140, &rowce11d68dcf29, &row8eb3a22738d0, &row19d6352e9dba, &row5c75644ab8c4, &rowccdf5d206231, &row3bbe94ec0ceb, &row2cac3fbf6323, &row4679e03de6c3, &row018fab158d4b, &row0896795a7d8d, &rowecafa19fc365, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad, &row8ffcf5d0f28d}, Judged: true}
-var row3872ee6a933f = Way{Rule: &row644f01e5b460, Matcher: &rowb1b8f1c8d61f, Place: 239}
-var rowc8cb3c6aa7d0 = Way{Rule: &rowbd79e64fac42, Matcher: &row5b60b89b2e82, Place: 2066}
-var row7027812786bb = Program{Rules: []*Way{&row3872ee6a933f, &rowc8cb3c6aa7d0}, Judged: true}
+var row2515e7ad2333 = Program{Options: &row87ecef11a42a, Carries: []*Wrapper{&row944ca8c67d27, &row6a3211471735, &row99c894060f69, &rowff926f2fcb1a, &rowb0570d7d3912, &rowe143bfd5918c, &row38ed500cf7d5, &row918c2374b1f4, &rowf082c12a1c60, &row2bb7afedfcec}, Effects: []*effect{&row0c03b2e4608f, &rowd40dafc07c98, &rowa00f1d5f2550, &row8659a040f318}, Reads: []*Read{&row147c5a14900c, &row7fe16a7591f2}, Proves: []*proof{&row6e3ea5ea44b9}, Rules: []*Way{&row0ec0d6b1383b, &rowa3693f7f44e4, &rowa6d683319c8f, &rowbb029d44fa02, &row49156c6192cd, &rowc64d5d1bb617, &rowf729f05e1a60, &rowac9d766c6d14, &row66dd9cd6d9b0, &row2f5555455381, &row026ce2291558, &row5ec4cc198ffc, &row5f7701c87943, &row00360d26722d, &row491f255022de, &rowec806b4528bb, &rowf62841c59a93, &row1cbb5796aea6, &row6a9aaa76f665, &rowadd240e240ed, &row755a6eee11e1, &row0f839a129831, &row134d1c103d1c, &rowe8436b96672d, &rowcf00899eb571, &row9765ef98b7fc, &rowbc58b28886a6, &rowf7bc0280e4f7, &row0ca8f694941c, &row26e3bdec68c9, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6, &rowf0bc618d2d0e}, Judged: true}
+var rowcf0860b3781e = Way{Rule: &row644f01e5b460, Matcher: &rowb1b8f1c8d61f, Place: 239, Letters: 524288}
+var row733aaa47e9d9 = Way{Rule: &rowbd79e64fac42, Matcher: &row5b60b89b2e82, Place: 2066, Letters: 2097152}
+var row1cb8e7a477c9 = Program{Rules: []*Way{&rowcf0860b3781e, &row733aaa47e9d9}, Judged: true}
 var row4c4c88973a40 = Tool{Values: []string{"-d", "--dir", "-s", "--site", "-a", "--auth", "-m", "--message", "--alias", "-f", "--functions", "--context"}}
-var row69a386939ee3 = Way{Rule: &rowa39bcf657900, Matcher: &rowd42c5d173318, Place: 1327}
-var rowdc1cd16bbd17 = Way{Rule: &rowa39bcf657900, Matcher: &row54bfa667e890, Place: 1350}
-var rowcbed8f178ea7 = Way{Rule: &rowa0e498ae638c, Matcher: &rowca43a29a7e82, Place: 1433}
-var row21897a227116 = Way{Rule: &rowac219066bd1f, Matcher: &rowad521dc0e1ef, Place: 1470}
-var row038faa5d9338 = Way{Rule: &rowa56f15275b56, Matcher: &rowf0bcf59c6eac, Place: 1486}
-var row7c6a78757fbf = Way{Rule: &row662dd58b017e, Matcher: &row3f3dc702adae, Place: 1633}
-var rowccae9056597e = Way{Rule: &row3c20bf39fa17, Matcher: &row2ef7d993132c, Place: 1658}
-var row9c3ee59a1659 = Way{Rule: &row3c20bf39fa17, Matcher: &row7875671892de, Place: 1670}
-var row27c7728cfc5c = Program{Options: &row4c4c88973a40, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &row8a56377b4b06, &row69a386939ee3, &rowdc1cd16bbd17, &rowcbed8f178ea7, &row21897a227116, &row0bcb1f98df16, &row038faa5d9338, &row7c6a78757fbf, &rowccae9056597e, &row9c3ee59a1659}, Judged: true}
+var rowd993a5761aa3 = Way{Rule: &rowa39bcf657900, Matcher: &rowd42c5d173318, Place: 1327, Letters: 524288}
+var row8a035d7ce74c = Way{Rule: &rowa39bcf657900, Matcher: &row54bfa667e890, Place: 1350, Letters: 6}
+var row841befb8f1d5 = Way{Rule: &rowa0e498ae638c, Matcher: &rowca43a29a7e82, Place: 1433, Letters: 16}
+var rowf33b3566a4d9 = Way{Rule: &rowac219066bd1f, Matcher: &rowad521dc0e1ef, Place: 1470, Letters: 16}
+var row9fee31dad160 = Way{Rule: &rowa56f15275b56, Matcher: &rowf0bcf59c6eac, Place: 1486, Letters: 32}
+var roweae0194c7163 = Way{Rule: &row662dd58b017e, Matcher: &row3f3dc702adae, Place: 1633, Letters: 32}
+var row3c2775f196c6 = Way{Rule: &row3c20bf39fa17, Matcher: &row2ef7d993132c, Place: 1658, Letters: 32}
+var row8868cc6f47ab = Way{Rule: &row3c20bf39fa17, Matcher: &row7875671892de, Place: 1670, Letters: 32}
+var row9d8f9e5ffdf1 = Program{Options: &row4c4c88973a40, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &rowa317a3968533, &rowd993a5761aa3, &row8a035d7ce74c, &row841befb8f1d5, &rowf33b3566a4d9, &rowa9b2c89d8c44, &row9fee31dad160, &roweae0194c7163, &row3c2775f196c6, &row8868cc6f47ab}, Judged: true}
 var row03a23fbef11d = Way{Rule: &rowfd53d44b17a1, Matcher: &row7f8a7d27c96d, Place: 266}
 var rowe722d5174980 = Way{Rule: &rowfd53d44b17a1, Matcher: &rowcc75251048fa, Place: 267}
 var row5f036579a8f2 = Way{Rule: &rowe565d586c625, Matcher: &row9e0175ed36c5, Place: 273}
@@ -20625,7 +19709,7 @@ var rowca7054196a03 = Program{Rules: []*Way{&row03a23fbef11d, &rowe722d5174980, 
 var row5339eba2eb28 = Program{Options: &row723e33a7c1f8, Carries: []*Wrapper{&row46c5f7b96d7f}}
 var row3cbcc770f68d = Read{Files: []string{"postman.js"}, Lang: "node"}
 var row40347de29703 = Program{Reads: []*Read{&row3cbcc770f68d}}
-var rowb02cdb38be7f = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row28dba45f63c5}, Judged: true}
+var rowe28bea40a4ce = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &rowb72adb35eaea}, Judged: true}
 var row4fa6b1c6f641 = Read{Files: []string{"next.config.js", "next.config.mjs", "next.config.cjs", "next.config.ts", "next.config.mts", "next.config.cts", "instrumentation.ts", "middleware.ts", "postcss.config.js", "tailwind.config.js"}, Lang: "node"}
 var row5b82126df295 = Program{Reads: []*Read{&row4fa6b1c6f641}}
 var row1657d0f349b8 = Read{Files: []string{"*.nf", "nextflow.config"}, Lang: "groovy"}
@@ -20634,15 +19718,15 @@ var row1d1ca6e18bcd = Tool{Values: []string{"-A", "-I", "-D", "-t", "-p", "-s", 
 var row3181b7a4afad = Wrapper{Lang: "nft", FileOptions: []string{"-f", "--file"}}
 var rowf04a6ae1ff7f = Wrapper{Lang: "nft", Stdin: true, Only: []string{"-i", "--interactive"}}
 var rowb1869990d083 = proof{Sub: []string{"list"}}
-var row425020577434 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &row786b44c51c76, Place: 2242}
-var row727e2d26255d = Way{Rule: &row70e55f82b355, Matcher: &row72cf5f439dd2, Place: 2260}
-var row723857211e0e = Program{Options: &row1d1ca6e18bcd, Carries: []*Wrapper{&row3181b7a4afad, &rowf04a6ae1ff7f}, Proves: []*proof{&rowb1869990d083}, Rules: []*Way{&row425020577434, &row727e2d26255d}, Judged: true}
+var rowbbda8168c5c3 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &row786b44c51c76, Place: 2242, Letters: 80}
+var rowaf9414f31390 = Way{Rule: &row70e55f82b355, Matcher: &row72cf5f439dd2, Place: 2260, Letters: 514}
+var row9bbcd33c9b4e = Program{Options: &row1d1ca6e18bcd, Carries: []*Wrapper{&row3181b7a4afad, &rowf04a6ae1ff7f}, Proves: []*proof{&rowb1869990d083}, Rules: []*Way{&rowbbda8168c5c3, &rowaf9414f31390}, Judged: true}
 var row9580cb8cf488 = Read{Files: []string{"karma.conf.js"}, Lang: "node"}
 var row3fa5ef48668c = Program{Reads: []*Read{&row9580cb8cf488}}
 var row08fe025d6ae0 = Way{Rule: &row713cb17bfa92, Matcher: &rowfb26aebd8793, Place: 1242}
 var rowc2c8a81846c4 = Program{Reads: []*Read{&row85c3bd33e7f9}, Rules: []*Way{&row6e4f6a925205, &row08fe025d6ae0, &rowa00d35671174}, Judged: true}
-var row5575433cc0e0 = Way{Rule: &row93c0ff0cf80a, Matcher: &rowe16731192da4, Place: 2342}
-var row19a8e67f1ce4 = Program{Rules: []*Way{&row5575433cc0e0}, Judged: true}
+var rowb74c9bc7def9 = Way{Rule: &row93c0ff0cf80a, Matcher: &rowe16731192da4, Place: 2342, Letters: 1573120}
+var row79fe55f38218 = Program{Rules: []*Way{&rowb74c9bc7def9}, Judged: true}
 var row66bcb89da25b = Program{Options: &rowae4a52945645, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Proves: []*proof{&row84d49d16bde7}}
 var row359ced2af142 = Read{Files: []string{"pelicanconf.py", "publishconf.py", "conf.py"}, Lang: "python"}
 var rowae40be6280ec = Program{Reads: []*Read{&row359ced2af142}}
@@ -20650,7 +19734,7 @@ var row0482f87d33b0 = Wrapper{Lang: "nim", Options: []string{"-e", "-E", "-c", "
 var rowaa400534dd86 = Wrapper{Sub: []string{"e", "r"}, Lang: "nim", File: true}
 var row0636e95e961f = Read{Files: []string{"*.nim", "*.nims", "config.nims", "*.nimble"}, Lang: "nim"}
 var row6bd15e3277ba = Program{Options: &row0bad69f8323c, Carries: []*Wrapper{&row0482f87d33b0, &rowaa400534dd86}, Reads: []*Read{&row0636e95e961f}}
-var row349d4724a424 = Program{Reads: []*Read{&row0636e95e961f}, Rules: []*Way{&row4566924ff5f5, &row61d5cd087cd9}, Judged: true}
+var row0814984531b6 = Program{Reads: []*Read{&row0636e95e961f}, Rules: []*Way{&rowbb8ff94c50bc, &row6364e5df9c44}, Judged: true}
 var row04d59145f4c9 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowf526fe319424, Place: 1400}
 var row0ca913a27c1a = Program{Rules: []*Way{&row04d59145f4c9}, Judged: true}
 var row8ea0398d2645 = Client{Sub: []string{"deposits exit"}, Rule: "wallet.drain"}
@@ -20671,16 +19755,16 @@ var rowbe01453d2297 = Program{Rules: []*Way{&rowd055839d6ba3}, Judged: true}
 var rowce842e90203a = Tool{Values: []string{"--run", "--command"}}
 var rowa683c3ba7bea = Wrapper{Lang: "shell", Options: []string{"--run", "--command"}}
 var row3a9d00c01734 = Program{Options: &rowce842e90203a, Carries: []*Wrapper{&row300e8952d793, &rowa683c3ba7bea}, Reads: []*Read{&row8322df3ae660}, Rules: []*Way{&rowd055839d6ba3}, Judged: true}
-var row725a1bc544f8 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowdf56f2e02b9c, Place: 832}
-var row06ce730f2ce1 = Program{Rules: []*Way{&row725a1bc544f8, &rowfe3a98a71278}, Judged: true}
+var rowedb0b8927740 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowdf56f2e02b9c, Place: 832, Letters: 16}
+var row9966096a6c66 = Program{Rules: []*Way{&rowedb0b8927740, &rowfe3a98a71278}, Judged: true}
 var rowed7b255649cf = Tool{Values: []string{"-p", "-iL", "-oN", "-oG", "-oX", "-oA", "-oS", "--script", "--script-args", "-e", "-S", "--exclude", "-T", "-f"}, Long: true}
 var row5cbe452ffea8 = Wrapper{Lang: "lua", FileOptions: []string{"--script"}}
 var row175090bee81c = effect{Take: []string{"-oN", "-oG", "-oX", "-oA", "-oS"}, As: []string{">"}}
 var row2f7d788ee24e = Program{Options: &rowed7b255649cf, Carries: []*Wrapper{&row5cbe452ffea8}, Effects: []*effect{&row581062803a08, &row175090bee81c}}
-var row41d5f9bf5b64 = Way{Rule: &rowfd53d44b17a1, Matcher: &rowd8d5a1042ead, Place: 268}
-var rowa1d46ba0dfb1 = Way{Rule: &rowfd53d44b17a1, Matcher: &roweaa7a9b35c8e, Place: 269}
-var rowc6cfe7727a65 = Way{Rule: &rowe565d586c625, Matcher: &row6ec50e4e21ff, Place: 275}
-var row2ace9e98132f = Program{Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row41d5f9bf5b64, &rowa1d46ba0dfb1, &rowc6cfe7727a65}, Judged: true}
+var row9ca028891232 = Way{Rule: &rowfd53d44b17a1, Matcher: &rowd8d5a1042ead, Place: 268, Letters: 278528}
+var row9c8bfcb2a458 = Way{Rule: &rowfd53d44b17a1, Matcher: &roweaa7a9b35c8e, Place: 269, Letters: 16}
+var row2bf4314d58d0 = Way{Rule: &rowe565d586c625, Matcher: &row6ec50e4e21ff, Place: 275, Letters: 8}
+var row95bcc64aeb98 = Program{Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row9ca028891232, &row9c8bfcb2a458, &row2bf4314d58d0}, Judged: true}
 var rowf878da4adf70 = Tool{Values: []string{"-e", "--eval", "-r", "--require", "--import", "--loader", "--input-type", "--experimental-loader", "--preload"}, First: true}
 var row69a0a10c249c = Wrapper{Lang: "node", Options: []string{"--import", "--loader", "--experimental-loader"}, Settings: []string{"data:"}}
 var row6124404069a8 = Wrapper{Lang: "node", FileOptions: []string{"-r", "--require"}}
@@ -20693,9 +19777,9 @@ var row0efa8421537a = Read{Files: []string{"nodemon.js"}, Lang: "node"}
 var row2076e72aafc9 = Read{Files: []string{"nodemon.json", "package.json"}, Lang: "settings"}
 var rowe5331ed98699 = Program{Options: &row80e9b0f63765, Carries: []*Wrapper{&rowf55b5430d0fc}, Reads: []*Read{&row0efa8421537a, &row2076e72aafc9, &row36965216fbb4}}
 var rowdf0fe4111ebe = Tool{Values: []string{"-h", "--host", "-p", "--port", "-u", "-pw", "-t"}}
-var row75222ae4139d = Way{Rule: &rowa5f663a74f42, Matcher: &rowfe4a2a7b88d5, Place: 571}
-var rowae5bd291fd2d = Way{Rule: &rowd314d32b42dd, Matcher: &row75a246389568, Place: 616}
-var row0c66a1442413 = Program{Options: &rowdf0fe4111ebe, Rules: []*Way{&row75222ae4139d, &rowae5bd291fd2d}, Judged: true}
+var rowf3c966688550 = Way{Rule: &rowa5f663a74f42, Matcher: &rowfe4a2a7b88d5, Place: 571, Letters: 786450}
+var row5acec1af8ae2 = Way{Rule: &rowd314d32b42dd, Matcher: &row75a246389568, Place: 616, Letters: 8}
+var rowd5e9c6e5aa4e = Program{Options: &rowdf0fe4111ebe, Rules: []*Way{&rowf3c966688550, &row5acec1af8ae2}, Judged: true}
 var rowd88e6b913f55 = Program{Options: &rowce846f945163, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Proves: []*proof{&row84d49d16bde7}}
 var rowd285fa10e307 = Tool{Sub: []string{"alloc exec", "exec"}, First: true}
 var rowa370ae002d8e = Tool{Values: []string{"-task", "-job", "-address", "-namespace", "-region", "-token", "-X", "-d", "-H"}, Long: true, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
@@ -20708,22 +19792,22 @@ var row7f3c652b271a = Wrapper{Sub: []string{"job run"}, Lang: "hcl", Stdin: true
 var row6e3d01bf65ef = Wrapper{Sub: []string{"run"}, Lang: "hcl", Stdin: true, File: true, Beside: true}
 var row99da6fddf7ca = Read{Sub: []string{"job run", "run"}, Files: []string{"*.nomad", "*.nomad.hcl", "*.hcl"}, Lang: "hcl"}
 var row36f908682323 = proof{Sub: []string{"job plan", "plan"}}
-var rowaadf24222c51 = Way{Rule: &row3165f3771714, Matcher: &row8f7d2a275220, Place: 856}
-var rowc1f46384a342 = Way{Rule: &rowbbf5c15c3107, Matcher: &row1d64ee932d7d, Place: 1463}
-var rowc33351544f4e = Way{Rule: &rowe97bc97b4cf9, Matcher: &row1a10d17d3c66, Place: 1502}
-var rowe7fbaf69fecf = Way{Rule: &row11dd81da258a, Matcher: &rowfec65b9ae5cd, Place: 1846}
-var row835ffd913cbd = Program{Options: &rowa370ae002d8e, Carries: []*Wrapper{&row2a9369e66282, &rowbb6ce337b764, &row7f3c652b271a, &row6e3d01bf65ef}, Reads: []*Read{&row99da6fddf7ca}, Dry: []*proof{&row36f908682323}, Rules: []*Way{&rowaadf24222c51, &rowc1f46384a342, &rowc33351544f4e, &row7ba5b74c303f, &rowb5b3ec46090c, &row43d8f03b4971, &rowe7fbaf69fecf}, Judged: true}
-var rowe968cc4f51bf = Program{Rules: []*Way{&row64941757f767}, Judged: true}
+var row387831273027 = Way{Rule: &row3165f3771714, Matcher: &row8f7d2a275220, Place: 856, Letters: 541696}
+var row30e5c510d2ef = Way{Rule: &rowbbf5c15c3107, Matcher: &row1d64ee932d7d, Place: 1463, Letters: 263168}
+var rowe604438bbc3e = Way{Rule: &rowe97bc97b4cf9, Matcher: &row1a10d17d3c66, Place: 1502, Letters: 1024}
+var row5d5cfb85826d = Way{Rule: &row11dd81da258a, Matcher: &rowfec65b9ae5cd, Place: 1846, Letters: 263168}
+var row0fde45ef3549 = Program{Options: &rowa370ae002d8e, Carries: []*Wrapper{&row2a9369e66282, &rowbb6ce337b764, &row7f3c652b271a, &row6e3d01bf65ef}, Reads: []*Read{&row99da6fddf7ca}, Dry: []*proof{&row36f908682323}, Rules: []*Way{&row387831273027, &row30e5c510d2ef, &rowe604438bbc3e, &row4d7f7591ec49, &row2a955b1d6fa8, &row43d8f03b4971, &row5d5cfb85826d}, Judged: true}
+var rowd61dcfc9f3b4 = Program{Rules: []*Way{&rowa14e8c01f1d9}, Judged: true}
 var rowb8230e9b0c8e = Tool{Values: []string{"-t", "--token", "-S", "--scope", "-A", "--local-config", "--cwd", "-e", "--env", "-b", "--build-env", "-m", "--meta"}}
-var rowf12805c34987 = Way{Rule: &rowa39bcf657900, Matcher: &rowb28ec674de55, Place: 1326}
-var row0d89e89b7b42 = Way{Rule: &rowa39bcf657900, Matcher: &rowf5ba30f75e03, Place: 1349}
+var row5d067fc4bef2 = Way{Rule: &rowa39bcf657900, Matcher: &rowb28ec674de55, Place: 1326, Letters: 327680}
+var row76641020fb87 = Way{Rule: &rowa39bcf657900, Matcher: &rowf5ba30f75e03, Place: 1349, Letters: 540}
 var row7bf8211ece84 = Way{Rule: &rowa0e498ae638c, Matcher: &row708c4e8a1836, Place: 1431}
-var row087f7c344d0b = Way{Rule: &rowa0e498ae638c, Matcher: &rowfeca9bffe54f, Place: 1432}
-var rowf0246c9ab2fd = Way{Rule: &rowbbf5c15c3107, Matcher: &row852e6f42076f, Place: 1443}
+var row6243e04d0fb7 = Way{Rule: &rowa0e498ae638c, Matcher: &rowfeca9bffe54f, Place: 1432, Letters: 65536}
+var row53cbe3b8dd41 = Way{Rule: &rowbbf5c15c3107, Matcher: &row852e6f42076f, Place: 1443, Letters: 262194}
 var row50eb06cfa1fb = Way{Rule: &rowac219066bd1f, Matcher: &row30c5bc81b037, Place: 1471}
-var row57d1a6aa074e = Way{Rule: &rowa56f15275b56, Matcher: &row8d6f9882fb85, Place: 1485}
-var rowea3cfeccef53 = Way{Rule: &row5803bc739bbe, Matcher: &row801e4f48e704, Place: 1509}
-var rowe2eb8fa72406 = Program{Options: &rowb8230e9b0c8e, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &row8a56377b4b06, &rowf12805c34987, &row0d89e89b7b42, &row7bf8211ece84, &row087f7c344d0b, &rowf0246c9ab2fd, &row50eb06cfa1fb, &row0bcb1f98df16, &row57d1a6aa074e, &rowea3cfeccef53}, Judged: true}
+var rowd2cfb1018de5 = Way{Rule: &rowa56f15275b56, Matcher: &row8d6f9882fb85, Place: 1485, Letters: 32}
+var row00937b07846d = Way{Rule: &row5803bc739bbe, Matcher: &row801e4f48e704, Place: 1509, Letters: 512}
+var row9da06df1ef2f = Program{Options: &rowb8230e9b0c8e, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &rowa317a3968533, &row5d067fc4bef2, &row76641020fb87, &row7bf8211ece84, &row6243e04d0fb7, &row53cbe3b8dd41, &row50eb06cfa1fb, &rowa9b2c89d8c44, &rowd2cfb1018de5, &row00937b07846d}, Judged: true}
 var rowc5c98cff8873 = Read{Files: []string{"noxfile.py"}, Lang: "python"}
 var row8853462a51a5 = Program{Reads: []*Read{&rowc5c98cff8873}, Proves: []*proof{&row262125fc859e}, Rules: []*Way{&rowab4a2ed4017a}, Judged: true}
 var row492643261374 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowa8aa36c0c481, Place: 1386}
@@ -20734,22 +19818,22 @@ var rowa21f38d5cfbb = Tool{Values: []string{"-w", "--workspace", "--prefix", "--
 var rowca1eed33de8d = Wrapper{Sub: []string{"exec"}, Argv: true, After: []string{"--"}}
 var rowc318cc0ac6fd = Wrapper{Sub: []string{"pkg set", "set-script"}, Lang: "shell", Script: true}
 var rowba95436309d7 = effect{Sub: []string{"view", "info", "show"}, Take: []string{}, As: []string{"@store"}}
-var row50b140d90556 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row6b264ef8406f, Place: 1361}
+var row7ee915b47380 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row6b264ef8406f, Place: 1361, Letters: 2097152}
 var row69b234d8b121 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowa7b786ce86c2, Place: 1423}
-var rowee677687bb5c = Way{Rule: &row358ee0942105, Matcher: &rowc98adb452760, Place: 1427}
-var row320404534089 = Way{Rule: &row6350b069efb2, Matcher: &rowcc5c2d69e2a8, Place: 1476}
-var row135d64f5b1b9 = Way{Rule: &row662dd58b017e, Matcher: &row9244bcb00996, Place: 1605}
-var row129333541d9c = Way{Rule: &row662dd58b017e, Matcher: &row6e2f1b150eac, Place: 1616}
+var row1d1be4e55497 = Way{Rule: &row358ee0942105, Matcher: &rowc98adb452760, Place: 1427, Letters: 1081362}
+var rowc7e5292cc6a9 = Way{Rule: &row6350b069efb2, Matcher: &rowcc5c2d69e2a8, Place: 1476, Letters: 4194304}
+var rowedf76ad5ffa3 = Way{Rule: &row662dd58b017e, Matcher: &row9244bcb00996, Place: 1605, Letters: 1048576}
+var row49451928f823 = Way{Rule: &row662dd58b017e, Matcher: &row6e2f1b150eac, Place: 1616, Letters: 8}
 var row6e8b72e6d9f0 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowa25277eab425, Place: 1945}
-var rowfcd7114572c4 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowab157dfe3e13, Place: 1967}
-var row25050bc69f67 = Way{Rule: &rowf7292d82d51a, Matcher: &rowc89118563925, Place: 2025}
-var row93d0e7e24b43 = Way{Rule: &row42b05897ae32, Matcher: &row83c415ccdd42, Place: 2140}
-var row62c1941a7f47 = Program{Options: &rowa21f38d5cfbb, Carries: []*Wrapper{&row39974a07e10c, &rowca1eed33de8d, &rowc318cc0ac6fd}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowba95436309d7}, Reads: []*Read{&rowb46f3ae032c9}, Proves: []*proof{&rowc2c52ce42130}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row50b140d90556, &row3b7cf96ef515, &row69b234d8b121, &rowee677687bb5c, &row320404534089, &rowc4c75f021232, &row135d64f5b1b9, &row129333541d9c, &row3e03cec2d5b5, &row99f06ff34e39, &row7cfdcaf09745, &rowf1adffe9eada, &row4441c16efed9, &row6e8b72e6d9f0, &rowc615dcfac4e4, &rowfcd7114572c4, &row7372dd86f99f, &row39705281eb52, &row25050bc69f67, &row3aebb371a12a, &row72abea69b87d, &row93d0e7e24b43}, Judged: true}
+var row11e2973914af = Way{Rule: &rowf8267cbf3edf, Matcher: &rowab157dfe3e13, Place: 1967, Letters: 8}
+var row4b04a6be2c6b = Way{Rule: &rowf7292d82d51a, Matcher: &rowc89118563925, Place: 2025, Letters: 552}
+var row2358675c74b0 = Way{Rule: &row42b05897ae32, Matcher: &row83c415ccdd42, Place: 2140, Letters: 8}
+var row473d5903093a = Program{Options: &rowa21f38d5cfbb, Carries: []*Wrapper{&row39974a07e10c, &rowca1eed33de8d, &rowc318cc0ac6fd}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowba95436309d7}, Reads: []*Read{&rowb46f3ae032c9}, Proves: []*proof{&rowc2c52ce42130}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row7ee915b47380, &row8989123598de, &row69b234d8b121, &row1d1be4e55497, &rowc7e5292cc6a9, &row60b94d301175, &rowedf76ad5ffa3, &row49451928f823, &row3e03cec2d5b5, &row8c4ca0eb2a11, &row7cfdcaf09745, &row864a0b1c06e7, &rowaea382f75f31, &row6e8b72e6d9f0, &row358a76f9e7c4, &row11e2973914af, &row7372dd86f99f, &row1b1274399d86, &row4b04a6be2c6b, &row61f3f79ad512, &rowdea2af4a307e, &row2358675c74b0}, Judged: true}
 var rowae3d0ca61a01 = Program{Carries: []*Wrapper{&row472432f83e17}, Reads: []*Read{&rowb46f3ae032c9}}
 var row0044d155abe6 = Tool{Values: []string{"--from", "--with", "-p", "--package", "-c", "--call", "--registry", "--script-shell", "--node-options"}, First: true, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "del-cli", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}}
-var row8b8926914855 = Program{Options: &row0044d155abe6, Carries: []*Wrapper{&rowe742167cde0a, &row39974a07e10c}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowfc01b4511ff7}, Reads: []*Read{&rowccd3fa0a2efb}, Rules: []*Way{&rowbd12d45ad987, &rowee9a3f248df0, &row9e1ee8e6d947, &row7372dd86f99f, &rowd0071349973f}, Judged: true}
+var row03e8da77aef1 = Program{Options: &row0044d155abe6, Carries: []*Wrapper{&rowe742167cde0a, &row39974a07e10c}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowfc01b4511ff7}, Reads: []*Read{&rowccd3fa0a2efb}, Rules: []*Way{&row82e3e9977dba, &rowee9a3f248df0, &row9e1ee8e6d947, &row7372dd86f99f, &rowd0071349973f}, Judged: true}
 var row038f27836a9a = Tool{Values: []string{"-t", "--target", "-S", "--setuid", "-G", "--setgid"}, First: true}
 var row86117f68e956 = Way{Rule: &row3b39759dfc49, Matcher: &rowaa95ebe3eaab, Place: 2056}
 var row13711bd94758 = Program{Options: &row038f27836a9a, Carries: []*Wrapper{&row80e80a0f9224}, Rules: []*Way{&row86117f68e956}, Judged: true}
@@ -20758,10 +19842,10 @@ var row5249b481378f = Program{Rules: []*Way{&rowf6ccc60c4f51}, Judged: true}
 var rowb582fe6728e8 = Tool{Values: []string{"-O", "--overwrite"}, Made: true}
 var row91ec953eaba3 = effect{Take: []string{"-O", "--overwrite"}, As: []string{">"}}
 var rowdf68fd7ce800 = Program{Options: &rowb582fe6728e8, Effects: []*effect{&row91ec953eaba3}}
-var row2b94fa5fe0ea = Program{Options: &row4c4c88973a40, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &row8a56377b4b06, &row69a386939ee3, &rowdc1cd16bbd17, &rowcbed8f178ea7, &row21897a227116, &row038faa5d9338, &row7c6a78757fbf, &rowccae9056597e}, Judged: true}
-var row570e42280793 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row106291372ae4, Place: 1365}
-var row7da0fe9aa77d = Way{Rule: &row4216ebf5a0c8, Matcher: &rowf6c5c2769928, Place: 1375}
-var rowa8ed2509963b = Program{Rules: []*Way{&row570e42280793, &row7da0fe9aa77d, &rowa5e8cd58eaf8}, Judged: true}
+var row7e406d9216ae = Program{Options: &row4c4c88973a40, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &rowa317a3968533, &rowd993a5761aa3, &row8a035d7ce74c, &row841befb8f1d5, &rowf33b3566a4d9, &row9fee31dad160, &roweae0194c7163, &row3c2775f196c6}, Judged: true}
+var rowec620d624c40 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row106291372ae4, Place: 1365, Letters: 16}
+var rowb45f59ccff0c = Way{Rule: &row4216ebf5a0c8, Matcher: &rowf6c5c2769928, Place: 1375, Letters: 65536}
+var row0aa13e3293af = Program{Rules: []*Way{&rowec620d624c40, &rowb45f59ccff0c, &row6847d61e5408}, Judged: true}
 var rowa6215f45705c = Read{Files: []string{"*.spec"}, Lang: "python", Named: true}
 var row9b25ef71fd3d = Program{Reads: []*Read{&rowa6215f45705c}}
 var row50f411e1d1ce = Tool{Values: []string{"-N", "-m", "-C", "--cpunodebind", "--membind", "--physcpubind", "-i", "--interleave"}, First: true}
@@ -20770,16 +19854,16 @@ var row8b886f92f697 = Read{Files: []string{"nuxt.config.js", "nuxt.config.mjs", 
 var rowf949324ecbdb = Program{Reads: []*Read{&row8b886f92f697}}
 var row98d1d7057025 = Read{Files: []string{"init.lua", ".nvim.lua", ".nvimrc", ".exrc", ".config/nvim/*.lua"}, Lang: "lua"}
 var row2ea183c776f7 = Program{Options: &row9b3f8998ee31, Carries: []*Wrapper{&row9b331e1acd9a, &rowc66dbf2bd315}, Effects: []*effect{&row38b5af7ca13b}, Reads: []*Read{&row98d1d7057025, &row90f09cbe0e27}, Rules: []*Way{&rowf397d4e006a2, &row080bc0ddb95b}, Judged: true}
-var rowaeceae21759b = Way{Rule: &row14b7683aa553, Matcher: &rowaabbf60002c5, Place: 83}
-var row2872176be318 = Program{Rules: []*Way{&rowaeceae21759b}, Judged: true}
+var rowde6f26a391bf = Way{Rule: &row14b7683aa553, Matcher: &rowaabbf60002c5, Place: 83, Letters: 524352}
+var row06e30e11ffbb = Program{Rules: []*Way{&rowde6f26a391bf}, Judged: true}
 var row012d0a9bd9aa = Way{Rule: &row14b7683aa553, Matcher: &rowd90d016ff416, Place: 80}
 var row2cf96d9f0173 = Way{Rule: &row9b1a17ae5e6a, Matcher: &row3f1d60444109, Place: 94}
 var rowa637d4444dc5 = Program{Rules: []*Way{&row012d0a9bd9aa, &row814fc0308c33, &row2cf96d9f0173}, Judged: true}
 var rowa809cd1623d6 = Read{Files: []string{"project.json", "nx.json"}, Lang: "settings"}
 var rowbf3a391ba9db = Program{Reads: []*Read{&rowb46f3ae032c9, &rowa809cd1623d6}, Rules: []*Way{&rowab4a2ed4017a}, Judged: true}
 var rowf314ad63bc23 = proof{None: []string{"--dry-run=none"}, Any: []string{"--dry-run"}}
-var rowf33d5a93b394 = Way{Rule: &rowde709b9c18cf, Matcher: &row155e46f46c5e, Place: 903}
-var row842aade1a639 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &rowc743e382e3ff}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Reads: []*Read{&row48206a40e187}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowf314ad63bc23, &rowfa4f38baeb95}, Rules: []*Way{&row48440d182209, &row1524f312f691, &row45b1ba9e8c04, &rowddc889247c7e, &rowb239a99ac3d2, &row0c7f748ef320, &rowa9c44d8dd47f, &row24330b5c04ee, &row5c8625b3d59e, &rowe66dae079cc2, &rowa25b8a40afcb, &row2eff1b23c4b6, &row8273a165ce90, &rowa584ef68d56c, &rowe51bf1365033, &rowd11ad9cef80c, &row6b0f2dc0fcbd, &rowd36c3e6248bc, &row9ac6a5f98e8e, &rowc9d93e434252, &row016067eac354, &row460d87edc23e, &row0964e7cf81f8, &rowbd49faee45ba, &row8bd767f72148, &rowb3c00ba65352, &row66b96ceee8e8, &rowf069e0f46ef8, &row27d04dbf7fc1, &row2f0a19e3d4b7, &rowe72cfaeb4f40, &row32d5b6b4c33a, &row289a161adf4e, &row84bc118e17fe, &row2bf89d355ea6, &row2b3f23f8f151, &rowf33d5a93b394, &row06ba5c32e8cf, &rowd75e9a65b8fd, &rowa0c149f96032, &row291c22f5db3a, &rowd988e6847663, &row51ebd8d6b632, &row1656d0996aee, &rowe0ae9abcabf3, &row0cbdd93620c4, &rowc6205bd82498, &rowd43173bf6f5c, &row30849d765050, &row00dd37c3b710, &row1bf472fffb3a}, Judged: true}
+var row452f218cf76c = Way{Rule: &rowde709b9c18cf, Matcher: &row155e46f46c5e, Place: 903, Letters: 2}
+var row5ef6cf1eb972 = Program{Options: &rowf1dae82d56e1, Carries: []*Wrapper{&row6bde1d3a9a75, &row6a2435441fbb, &row603ae943ddfc, &row80b38b649375, &rowddc382ac22ff, &rowe48b8bbdb3ee, &rowcb5001340c33, &rowc743e382e3ff}, Effects: []*effect{&rowd40dafc07c98, &rowd5acc37ef87c, &rowe25bc7499276}, Reads: []*Read{&row48206a40e187}, Proves: []*proof{&row36f0d5d467ff}, Dry: []*proof{&rowf314ad63bc23, &rowfa4f38baeb95}, Rules: []*Way{&rowc5120dc62291, &row98f5223826eb, &rowcb4c0c6e8809, &rowe2dfbcba0d3e, &row4e4ed2e92da8, &row02249603a78d, &row4ceb58acc79a, &row52408eb3643a, &rowb8100534e484, &row42e1026c0f65, &row524dcb13040e, &row10c3822ea07a, &row8273a165ce90, &rowefeadcb1a776, &row8eb539920976, &row282640abefc9, &row95898bd37433, &row49f3da43e31e, &row2bafc693b0e1, &row6b3a05568292, &rowd572648df4d8, &row9bb6f11d63fc, &rowbed7fb07ceca, &row8c49d2ad1a19, &rowd98a4b62fe2d, &row5fba3ff4548a, &rowb105fdfe61ad, &row53fee4a41077, &row429f4502a591, &row95fb8d377253, &row2558b5bfdb08, &row0661344c3214, &row53104727ebb8, &rowf7fe14db17a6, &roweb0b4c5d5c05, &row50ed2b176e85, &row452f218cf76c, &row3df07c4bce0a, &rowb17b8f333c66, &rowe97738052c73, &row758c24857cb3, &row7ec55b8cb5fe, &row51ebd8d6b632, &row1e5c53620188, &row139384a81c3c, &row440db0b91984, &rowd89e832dc71a, &rowf66f034c75e2, &row870b443099d0, &rowf620deaa26eb, &row1bf472fffb3a}, Judged: true}
 var row9aced562415b = Wrapper{Lang: "ocaml", Options: []string{"-e", "-E", "-c", "-r", "-p", "--eval", "-eval", "--expr", "--execute", "-x", "-code", "-batch", "--batch-string"}, Stdin: true, File: true}
 var row643b403fdb5e = Program{Options: &rowed05056586a5, Carries: []*Wrapper{&row9aced562415b}, Reads: []*Read{&row7402b8689335}, Rules: []*Way{&row6bb427d04672}, Judged: true}
 var row22e4d03a9b32 = Program{Reads: []*Read{&row7402b8689335}}
@@ -20789,9 +19873,9 @@ var rowdb392a52945b = Tool{Values: []string{"--content", "--user-data", "--userd
 }, Slots: []uint16{0, 1}}}
 var rowbcd89322c9ed = Wrapper{Sub: []string{"instance-agent command"}, Lang: "commands", Options: []string{"--content"}, Beside: true}
 var row345dd22c1aec = effect{Sub: []string{"os object put"}, Take: []string{"--file"}, As: []string{"@send"}}
-var row757ae09e47c9 = Way{Rule: &row801dbeb7359e, Matcher: &row9bcbf14bbd65, Place: 1314}
-var rowa83d5680c740 = Way{Rule: &row801dbeb7359e, Matcher: &row03109a3a9e9b, Place: 1315}
-var row11d7bd1c448e = Program{Options: &rowdb392a52945b, Carries: []*Wrapper{&rowbcd89322c9ed, &rowb2ba189dd733}, Effects: []*effect{&row345dd22c1aec}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &row1919376d85dc, &row757ae09e47c9, &rowa83d5680c740, &row7ba5b74c303f, &rowb5b3ec46090c}, Judged: true}
+var row367d6d9fe1d3 = Way{Rule: &row801dbeb7359e, Matcher: &row9bcbf14bbd65, Place: 1314, Letters: 32768}
+var rowb98fb17d4779 = Way{Rule: &row801dbeb7359e, Matcher: &row03109a3a9e9b, Place: 1315, Letters: 32768}
+var row3cb872dce200 = Program{Options: &rowdb392a52945b, Carries: []*Wrapper{&rowbcd89322c9ed, &rowb2ba189dd733}, Effects: []*effect{&row345dd22c1aec}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &row1919376d85dc, &row367d6d9fe1d3, &rowb98fb17d4779, &row4d7f7591ec49, &row2a955b1d6fa8}, Judged: true}
 var row8533883b9389 = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&row94630e155795}, Reads: []*Read{&rowe5cf1084617c}, Rules: []*Way{&row6bb427d04672}, Judged: true}
 var row6c5815cbdb14 = Client{Sub: []string{"originate contract", "call", "multiple transfers", "stake", "unstake", "finalize unstake"}, None: []string{"--dry-run", "-D", "--simulation"}, Rule: "wallet.contract-run"}
 var row070abee71780 = Client{Sub: []string{"show address"}, Any: []string{"-S", "--show-secret"}, Rule: "wallet.key-export"}
@@ -20811,11 +19895,11 @@ var rowef116847bd29 = Program{Reads: []*Read{&rowe37d50cc72ef}, Rules: []*Way{&r
 var row0fe92c2361a8 = Program{Options: &rowf9ed4a7bac7d, Effects: []*effect{&row44342edc2fb0}, Rules: []*Way{&row95e46c9390de}, Judged: true}
 var row9f6a1d234c61 = Tool{Values: []string{"--account", "--vault", "--format", "--fields", "--cache", "--session"}}
 var row9b4bf845808d = proof{Sub: []string{"item list", "vault list", "account list", "user list", "whoami"}}
-var row9cfbb52c24ff = Way{Rule: &row662dd58b017e, Matcher: &row305bbd91f238, Place: 1589}
-var rowb8bac8f2fce8 = Way{Rule: &row662dd58b017e, Matcher: &row7cbf1705b66f, Place: 1590}
-var rowf9490e26f42d = Program{Options: &row9f6a1d234c61, Carries: []*Wrapper{&rowc00d26f560b5}, Proves: []*proof{&row9b4bf845808d}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &row9cfbb52c24ff, &rowb8bac8f2fce8}, Judged: true}
-var row68628fe82a01 = Way{Rule: &row4216ebf5a0c8, Matcher: &row2666c7d76d03, Place: 1399}
-var row2926508436bf = Program{Rules: []*Way{&row68628fe82a01, &row61d5cd087cd9}, Judged: true}
+var row765cc7c634f3 = Way{Rule: &row662dd58b017e, Matcher: &row305bbd91f238, Place: 1589, Letters: 262672}
+var row87ac84fed6c4 = Way{Rule: &row662dd58b017e, Matcher: &row7cbf1705b66f, Place: 1590, Letters: 512}
+var row1eed56808443 = Program{Options: &row9f6a1d234c61, Carries: []*Wrapper{&rowc00d26f560b5}, Proves: []*proof{&row9b4bf845808d}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &row765cc7c634f3, &row87ac84fed6c4}, Judged: true}
+var row40476a4e40db = Way{Rule: &row4216ebf5a0c8, Matcher: &row2666c7d76d03, Place: 1399, Letters: 65536}
+var row7cd6bfa171dc = Program{Rules: []*Way{&row40476a4e40db, &row6364e5df9c44}, Judged: true}
 var rowcca961d2e815 = Way{Rule: &rowf9770bd2588f, Matcher: &row14de166e47f2, Place: 1904}
 var row921993548418 = Program{Proves: []*proof{&row262125fc859e}, Rules: []*Way{&row7eeb85bc0fb5, &row7cfdcaf09745, &rowcca961d2e815}, Judged: true}
 var rowc428902add06 = Read{Files: []string{"init.d/*"}, Lang: "shell"}
@@ -20823,61 +19907,61 @@ var rowa6fae36de2d5 = Program{Reads: []*Read{&rowc428902add06}}
 var row0a438d07add6 = Tool{Values: []string{"-in", "-out", "-inkey", "-key", "-signkey", "-extfile", "-extensions", "-certfile", "-CAfile", "-pass", "-passin", "-passout", "-k", "-K", "-iv", "-subj", "-days", "-newkey", "-keyout", "-config", "-CA", "-CAkey", "-connect", "-servername", "-S", "-md", "-a_"}, Long: true}
 var rowd5622dd9d8f1 = effect{Take: []string{"-out", "-keyout"}, But: []string{"/ssl/", "/certs/", "/pki/", "/tls/", "/private/", "/letsencrypt/"}, As: []string{">"}}
 var row179bbf1dcd53 = proof{Sub: []string{"x509", "version", "s_client", "verify", "dgst", "asn1parse", "ciphers", "crl", "req", "speed", "list", "prime", "sha256", "md5", "base64", "rand"}, None: []string{"-out", "-signkey", "-newkey", "-new", "-keyout", "-sign"}}
-var rowa19240162589 = Way{Rule: &rowe7fac635d202, Matcher: &rowff14516f184e, Place: 1580}
-var rowffd541d1ae76 = Way{Rule: &rowe7fac635d202, Matcher: &row1a49a18fead3, Place: 1583}
+var row849a90268ccc = Way{Rule: &rowe7fac635d202, Matcher: &rowff14516f184e, Place: 1580, Letters: 327712}
+var row603bc4f301cf = Way{Rule: &rowe7fac635d202, Matcher: &row1a49a18fead3, Place: 1583, Letters: 36}
 var rowb0fa2696a91f = Way{Rule: &row6e5e38507e6e, Matcher: &row34a7fa8ff17e, Place: 1720}
-var row239ad020e3ab = Way{Rule: &row946a4fb0d8b3, Matcher: &row67061cf85649, Place: 1761}
-var row67a27694c36c = Program{Options: &row0a438d07add6, Effects: []*effect{&rowd5622dd9d8f1}, Proves: []*proof{&row179bbf1dcd53}, Rules: []*Way{&rowa19240162589, &rowffd541d1ae76, &rowe6490ff5e300, &rowb0fa2696a91f, &rowc357503bb90c, &row239ad020e3ab, &row33389f493ef8}, Judged: true}
+var rowc33dc2156078 = Way{Rule: &row946a4fb0d8b3, Matcher: &row67061cf85649, Place: 1761, Letters: 524288}
+var row1eb623318df3 = Program{Options: &row0a438d07add6, Effects: []*effect{&rowd5622dd9d8f1}, Proves: []*proof{&row179bbf1dcd53}, Rules: []*Way{&row849a90268ccc, &row603bc4f301cf, &rowe6490ff5e300, &rowb0fa2696a91f, &rowc357503bb90c, &rowc33dc2156078, &row33389f493ef8}, Judged: true}
 var row5b689db5e75c = Read{Sub: []string{"plan", "apply", "destroy", "refresh", "import", "console", "test", "run", "run-all"}, Files: []string{"*.tf", "*.tofu", "*.tf.json", "*.tftest.hcl", "terragrunt.hcl"}, Lang: "hcl", Dry: true}
 var rowf47e75d81de7 = proof{Sub: []string{"plan", "show", "output", "validate", "version", "providers", "graph", "state list", "state show", "state pull", "workspace list", "workspace show", "fmt -check", "console", "get", "metadata functions"}}
 var rowdef2cdffc75e = proof{Sub: []string{"fmt"}, Any: []string{"-check", "-diff"}}
-var rowef5f8c7df57f = Way{Rule: &row06f7480a3c86, Matcher: &row4e158d0a7b79, Place: 717}
-var rowfcabd7627ce1 = Way{Rule: &row06f7480a3c86, Matcher: &row72dd35d29538, Place: 718}
-var row4f57c155c3ef = Way{Rule: &row06f7480a3c86, Matcher: &row1d3a020c05cd, Place: 719}
-var row572107eb4cd3 = Way{Rule: &row762ec559794f, Matcher: &row9654588c60f9, Place: 721}
-var row5c47f80ebc37 = Way{Rule: &row762ec559794f, Matcher: &row4cf8e9c0bc28, Place: 722}
-var row42f3c7bb867e = Way{Rule: &row762ec559794f, Matcher: &rowb339b1e9d611, Place: 724}
-var row36c9a66278e8 = Way{Rule: &row46552c68669e, Matcher: &rowdacadca1f1c0, Place: 725}
-var rowb3bc10a4c14b = Way{Rule: &row46552c68669e, Matcher: &row808eeacb1017, Place: 727}
-var row1ae646754a46 = Way{Rule: &rowcef939451d7c, Matcher: &row54b8d031fbb0, Place: 728}
-var row4a166f1bd76b = Way{Rule: &rowed74d362708f, Matcher: &roweac04c5bdbbc, Place: 730}
-var rowfb2c1dccd9f4 = Way{Rule: &rowed74d362708f, Matcher: &rowe363b12ff755, Place: 732}
-var row31f5c0e182c4 = Way{Rule: &row2bb51a4d536c, Matcher: &rowf34447f4575e, Place: 733}
-var rowf1e0decf30e7 = Way{Rule: &row0868e706d6f6, Matcher: &rowc7b528509411, Place: 734}
-var rowcfcc01964b43 = Way{Rule: &row0868e706d6f6, Matcher: &rowcffdadcdfcdf, Place: 735}
-var row4d5724246f85 = Way{Rule: &row0868e706d6f6, Matcher: &rowc77bcc5e66ce, Place: 736}
-var row98eefc336bd2 = Way{Rule: &row66e23681ade6, Matcher: &row4836b218b534, Place: 737}
-var row89a59eec313e = Way{Rule: &rowf8267cbf3edf, Matcher: &row3005b37a11e5, Place: 1955}
-var rowad46813d5a17 = Program{Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Rules: []*Way{&rowef5f8c7df57f, &rowfcabd7627ce1, &row4f57c155c3ef, &row572107eb4cd3, &row5c47f80ebc37, &row42f3c7bb867e, &row36c9a66278e8, &rowb3bc10a4c14b, &row1ae646754a46, &row4a166f1bd76b, &rowfb2c1dccd9f4, &row31f5c0e182c4, &rowf1e0decf30e7, &rowcfcc01964b43, &row4d5724246f85, &row98eefc336bd2, &row89a59eec313e}, Judged: true}
+var row17bc7249669a = Way{Rule: &row06f7480a3c86, Matcher: &row4e158d0a7b79, Place: 717, Letters: 786448}
+var rowf49b0180a4c4 = Way{Rule: &row06f7480a3c86, Matcher: &row72dd35d29538, Place: 718, Letters: 2}
+var row3fca8bc79611 = Way{Rule: &row06f7480a3c86, Matcher: &row1d3a020c05cd, Place: 719, Letters: 2}
+var row3d5f9a2c7fbb = Way{Rule: &row762ec559794f, Matcher: &row9654588c60f9, Place: 721, Letters: 786448}
+var row42b5d3d2a115 = Way{Rule: &row762ec559794f, Matcher: &row4cf8e9c0bc28, Place: 722, Letters: 2}
+var row40d74b34dc4b = Way{Rule: &row762ec559794f, Matcher: &rowb339b1e9d611, Place: 724, Letters: 16}
+var row01d085f6315c = Way{Rule: &row46552c68669e, Matcher: &rowdacadca1f1c0, Place: 725, Letters: 2359298}
+var rowacc2fd021dec = Way{Rule: &row46552c68669e, Matcher: &row808eeacb1017, Place: 727, Letters: 2}
+var rowa863dbab7dd7 = Way{Rule: &rowcef939451d7c, Matcher: &row54b8d031fbb0, Place: 728, Letters: 262146}
+var row02ed7b65c9d4 = Way{Rule: &rowed74d362708f, Matcher: &roweac04c5bdbbc, Place: 730, Letters: 524352}
+var row4f5b75087a3f = Way{Rule: &rowed74d362708f, Matcher: &rowe363b12ff755, Place: 732, Letters: 512}
+var row5d42c0e521e8 = Way{Rule: &row2bb51a4d536c, Matcher: &rowf34447f4575e, Place: 733, Letters: 8704}
+var row03bde3e82d02 = Way{Rule: &row0868e706d6f6, Matcher: &rowc7b528509411, Place: 734, Letters: 1048576}
+var row4b308b17b55b = Way{Rule: &row0868e706d6f6, Matcher: &rowcffdadcdfcdf, Place: 735, Letters: 2}
+var rowe71ff698ce63 = Way{Rule: &row0868e706d6f6, Matcher: &rowc77bcc5e66ce, Place: 736, Letters: 2}
+var rowf134e20c1afc = Way{Rule: &row66e23681ade6, Matcher: &row4836b218b534, Place: 737, Letters: 8388608}
+var row34925b49167e = Way{Rule: &rowf8267cbf3edf, Matcher: &row3005b37a11e5, Place: 1955, Letters: 512}
+var rowfdbfd06e43bc = Program{Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Rules: []*Way{&row17bc7249669a, &rowf49b0180a4c4, &row3fca8bc79611, &row3d5f9a2c7fbb, &row42b5d3d2a115, &row40d74b34dc4b, &row01d085f6315c, &rowacc2fd021dec, &rowa863dbab7dd7, &row02ed7b65c9d4, &row4f5b75087a3f, &row5d42c0e521e8, &row03bde3e82d02, &row4b308b17b55b, &rowe71ff698ce63, &rowf134e20c1afc, &row34925b49167e}, Judged: true}
 var row8ce96aaa30b1 = Tool{Values: []string{"--up", "--down", "--route-up", "--route-pre-down", "--ipchange", "--tls-verify", "--auth-user-pass-verify", "--client-connect", "--client-disconnect", "--learn-address"}}
 var rowc87e4edcd810 = Wrapper{Lang: "shell", Options: []string{"--up", "--down", "--route-up", "--route-pre-down", "--ipchange", "--tls-verify", "--auth-user-pass-verify", "--client-connect", "--client-disconnect", "--learn-address"}}
 var row7cd162c4bdca = Program{Options: &row8ce96aaa30b1, Carries: []*Wrapper{&rowc87e4edcd810}}
-var rowd84da04e7031 = Way{Rule: &rowf1df73f96e6e, Matcher: &rowcf1111d46703, Place: 813}
-var rowc77cca7fa89a = Program{Rules: []*Way{&rowd84da04e7031, &row5e43c52a818c, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad}, Judged: true}
+var rowb02c90117b5e = Way{Rule: &rowf1df73f96e6e, Matcher: &rowcf1111d46703, Place: 813, Letters: 8196}
+var row409faddcc47a = Program{Rules: []*Way{&rowb02c90117b5e, &row01a8a0a1650a, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6}, Judged: true}
 var rowee8f296e587d = Tool{Values: []string{"-m", "--machine", "-u", "--user", "-w", "--workdir", "-s", "--shell", "-p", "--path"}, First: true}
-var rowa8ad546b2542 = Way{Rule: &row9f44b3c69d5d, Matcher: &row35a2ee69c2e2, Place: 831}
-var row5ad5c69584a0 = Program{Options: &rowee8f296e587d, Carries: []*Wrapper{&row80e80a0f9224, &rowd965afd0d014, &row8c85495771ae}, Rules: []*Way{&rowa8ad546b2542}, Judged: true}
-var row0d8670ca0bed = Program{Options: &rowee8f296e587d, Carries: []*Wrapper{&row80e80a0f9224, &row8c85495771ae}, Rules: []*Way{&rowa8ad546b2542}, Judged: true}
+var row3f440758dc8d = Way{Rule: &row9f44b3c69d5d, Matcher: &row35a2ee69c2e2, Place: 831, Letters: 262160}
+var rowd4543c83b781 = Program{Options: &rowee8f296e587d, Carries: []*Wrapper{&row80e80a0f9224, &rowd965afd0d014, &row8c85495771ae}, Rules: []*Way{&row3f440758dc8d}, Judged: true}
+var row745b1664e1ef = Program{Options: &rowee8f296e587d, Carries: []*Wrapper{&row80e80a0f9224, &row8c85495771ae}, Rules: []*Way{&row3f440758dc8d}, Judged: true}
 var row6d98921bd59f = Tool{Values: []string{"-e", "-l"}}
 var row3e05b44505fd = Wrapper{Lang: "applescript", Options: []string{"-e"}, Stdin: true}
 var row9c27c0a993cc = Way{Rule: &row7a928221a04a, Matcher: &row1087cfa9b369, Place: 215}
 var rowf735983b742a = Way{Rule: &rowf9770bd2588f, Matcher: &row93d88d1f22b9, Place: 1895}
 var rowe293ea4784f9 = Program{Options: &row6d98921bd59f, Carries: []*Wrapper{&row3e05b44505fd}, Rules: []*Way{&row9c27c0a993cc, &row3a96d6876ee1, &row374c45b17b3f, &row7f7568ef0d31, &row31dd5e7681b3, &row94d0c7543f96, &rowb973f1fe5838, &rowf735983b742a, &row4d6ff8f9bb41, &rowad91125a9d3d, &row85a565bbb6c6}, Judged: true}
-var row022796d9ceab = Way{Rule: &rowb8e3486f7dc1, Matcher: &row642094c78052, Place: 143}
-var row7971f781267a = Program{Rules: []*Way{&row022796d9ceab}, Judged: true}
+var row7cffe73717f7 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row642094c78052, Place: 143, Letters: 327682}
+var row6b2604764086 = Program{Rules: []*Way{&row7cffe73717f7}, Judged: true}
 var row300795404aeb = Tool{Values: []string{"-ef", "--embedfile", "-cf", "--coverfile", "-sf", "--stegofile"}, Made: true}
 var rowa232cdfcf27c = effect{Take: []string{"-ef", "--embedfile", "-cf", "--coverfile", "-sf", "--stegofile", "operands"}, As: []string{"@mix"}}
 var row562cf6b4ccf9 = Program{Options: &row300795404aeb, Effects: []*effect{&rowa232cdfcf27c}}
-var rowf5b594a99a39 = Way{Rule: &row4216ebf5a0c8, Matcher: &row2caeebc838bd, Place: 1380}
-var row673ced5a0501 = Program{Rules: []*Way{&rowf5b594a99a39}, Judged: true}
+var row15e5584ab098 = Way{Rule: &row4216ebf5a0c8, Matcher: &row2caeebc838bd, Place: 1380, Letters: 65536}
+var row3ed19245bd53 = Program{Rules: []*Way{&row15e5584ab098}, Judged: true}
 var row9037b8af7a84 = Way{Rule: &row21c1251b2392, Matcher: &row078a97419b1c, Place: 410}
 var row0cf1ce543078 = Program{Rules: []*Way{&row9037b8af7a84}, Judged: true}
 var row986113bdf479 = Read{Sub: []string{"build", "init", "console"}, Files: []string{"*.pkr.hcl", "*.pkr.json", "*.hcl"}, Lang: "hcl"}
-var row1c8e74586abb = Program{Reads: []*Read{&row986113bdf479}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row43d8f03b4971, &row64941757f767}, Judged: true}
+var rowd2058d322794 = Program{Reads: []*Read{&row986113bdf479}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row43d8f03b4971, &rowa14e8c01f1d9}, Judged: true}
 var rowcc9261eddc5b = Way{Rule: &rowf8267cbf3edf, Matcher: &row5315e2c95a2c, Place: 1976}
 var row702f702c810f = Way{Rule: &rowb04a10d66dd8, Matcher: &row6ad12cc58cab, Place: 2040}
 var row7cafbc1e43c2 = Way{Rule: &row9d8012620bf1, Matcher: &row9e6b7dde8a17, Place: 2048}
-var row1138ee4e9465 = Program{Proves: []*proof{&rowde0061286aa6, &row0255f7415cd0}, Rules: []*Way{&rowcc9261eddc5b, &rowa3b878765788, &row688d6b900348, &row702f702c810f, &row1480a793b04b, &row69ba38982fb4, &row7cafbc1e43c2}, Judged: true}
+var row5b6a2ef73288 = Program{Proves: []*proof{&rowde0061286aa6, &row0255f7415cd0}, Rules: []*Way{&rowcc9261eddc5b, &row67e69d40c2b7, &row50321f8152cd, &row702f702c810f, &row1480a793b04b, &row69ba38982fb4, &row7cafbc1e43c2}, Judged: true}
 var rowd633f8be074a = Tool{Values: []string{"-j", "--jobs", "-a", "--arg-file", "--colsep", "-N", "--delay", "-S", "--sshlogin", "--joblog", "--timeout", "--retries", "--halt", "--results", "--tmpdir", "--load", "--memfree", "--nice", "--env", "--delay", "--tagstring", "--block", "--recstart", "--recend", "--limit", "--workdir", "--wd", "--shellquote_"}, First: true}
 var row0c85250bfdc7 = Wrapper{Lang: "shell", Parallel: true}
 var rowf7fade90e9fc = Program{Options: &rowd633f8be074a, Carries: []*Wrapper{&row0c85250bfdc7}, Rules: []*Way{&rowa89dcbdcbaad}, Judged: true}
@@ -20888,8 +19972,8 @@ var rowd126abec0f72 = Program{Options: &row617b43c62a9f, Effects: []*effect{&row
 var rowbbe2f9c37a96 = proof{Any: []string{"--pretend", "-p"}}
 var rowd4ac79eacc6f = Way{Rule: &rowa536b8531d1b, Matcher: &row24d60946e893, Place: 91}
 var rowc1b25ac0b1a1 = Program{Options: &row7501fd175e2d, Proves: []*proof{&rowf8b537dd0360}, Dry: []*proof{&rowbbe2f9c37a96}, Rules: []*Way{&rowd4ac79eacc6f}, Judged: true}
-var row3aa110607b1d = Way{Rule: &row662dd58b017e, Matcher: &row593fe32308e5, Place: 1588}
-var row385d83eaadd1 = Program{Rules: []*Way{&row3aa110607b1d, &row97b2eefe8514}, Judged: true}
+var row39d123e102f2 = Way{Rule: &row662dd58b017e, Matcher: &row593fe32308e5, Place: 1588, Letters: 4294967295}
+var row9137cf6228d9 = Program{Rules: []*Way{&row39d123e102f2, &row497f0f73e683}, Judged: true}
 var rowe01368f9db7a = Way{Rule: &rowcd8f7679a243, Matcher: &row1b377624fad3, Place: 2123}
 var row180e1c9c8e32 = Program{Options: &rowc3bb6d934041, Rules: []*Way{&row70481a8470a6, &rowe2760eb9e863, &rowe01368f9db7a}, Judged: true}
 var row6f985695f4f1 = Program{Options: &rowf9ed4a7bac7d, Effects: []*effect{&row44342edc2fb0}, Rules: []*Way{&rowc92959fbff17, &row95e46c9390de, &rowe22932463994}, Judged: true}
@@ -20905,12 +19989,12 @@ var rowa3dc0f173547 = effect{All: []string{"-r", "-w"}, Take: []string{"last"}, 
 var row03d4a46bcc46 = Program{Options: &row95ddbd1d690c, Effects: []*effect{&rowa3dc0f173547}, Rules: []*Way{&rowe6490ff5e300, &rowba97b95cadb8, &rowc5427631859f}, Judged: true}
 var row4c5c66191dea = Way{Rule: &rowb0326f1de202, Matcher: &rowf6ca2a1e304d, Place: 656}
 var rowdeebb2fd42dd = Program{Rules: []*Way{&row4c5c66191dea}, Judged: true}
-var rowc05a87457510 = Way{Rule: &row9f44b3c69d5d, Matcher: &row595ea671b437, Place: 822}
-var row087889d722d8 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowaad58c58ebdc, Place: 834}
-var rowf5e2aa487c74 = Program{Options: &row197c77d5ed48, Carries: []*Wrapper{&row7f21517d69c6}, Rules: []*Way{&rowc05a87457510, &row087889d722d8}, Judged: true}
-var row3ab32d408baf = Program{Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&row1dfae161efa4, &row92a91a69a6d0}, Judged: true}
-var row05b617b2d5c5 = Way{Rule: &row713cb17bfa92, Matcher: &row927650dd8bdb, Place: 1266}
-var row6d5130317e61 = Program{Rules: []*Way{&row05b617b2d5c5}, Judged: true}
+var row23e82fb5232e = Way{Rule: &row9f44b3c69d5d, Matcher: &row595ea671b437, Place: 822, Letters: 16}
+var row71df22d36e21 = Way{Rule: &row9f44b3c69d5d, Matcher: &rowaad58c58ebdc, Place: 834, Letters: 262144}
+var rowaafd2da4bec7 = Program{Options: &row197c77d5ed48, Carries: []*Wrapper{&row7f21517d69c6}, Rules: []*Way{&row23e82fb5232e, &row71df22d36e21}, Judged: true}
+var row734a2239e85d = Program{Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&rowc7c576f23633, &row537884cc4fbb}, Judged: true}
+var row696ac7ec9358 = Way{Rule: &row713cb17bfa92, Matcher: &row927650dd8bdb, Place: 1266, Letters: 67108888}
+var row57409bf5bded = Program{Rules: []*Way{&row696ac7ec9358}, Judged: true}
 var rowb99eb259dd8c = Tool{Sub: []string{"stat", "record", "trace"}, Values: []string{"-o", "--output", "-e", "--event", "-r", "--repeat", "-F", "--freq", "-c", "--count", "-p", "--pid", "-t", "--tid", "-C", "--cpu", "-I", "-x", "-m", "-u", "--call-graph", "-D"}, First: true}
 var rowfb65e07498ed = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "record", Is: &rowb99eb259dd8c},
@@ -20954,8 +20038,8 @@ var row3cb204d3d1e3 = Program{Options: &rowabec0b78ce1c, Proves: []*proof{&rowfb
 var row29a319683e00 = Read{Files: []string{"build.xml"}, Lang: "other"}
 var row6e8bd4e8188a = Program{Reads: []*Read{&row29a319683e00, &row84dcaa28ebe4}}
 var row6401309ef080 = Tool{Values: []string{"-t", "--target", "-e", "--environment", "-c", "--configuration", "-d", "--date"}}
-var row908ae88b6dfd = Way{Rule: &rowb0326f1de202, Matcher: &rowc82c78571f3b, Place: 650}
-var rowd9f4bd6f1d15 = Program{Options: &row6401309ef080, Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&row908ae88b6dfd}, Judged: true}
+var rowad3ab99515d4 = Way{Rule: &rowb0326f1de202, Matcher: &rowc82c78571f3b, Place: 650, Letters: 262144}
+var row5182013808eb = Program{Options: &row6401309ef080, Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&rowad3ab99515d4}, Judged: true}
 var rowb3e1d1548111 = Tool{Values: []string{"-r", "-f", "-d", "-c", "-B", "-R", "-E", "--execute"}, First: true}
 var row6c6205e5a707 = Wrapper{Lang: "php", Options: []string{"-r", "-B", "-R", "-E"}, Stdin: true, File: true}
 var rowe7a2743a638c = Wrapper{Sub: []string{"artisan tinker"}, Lang: "php", Options: []string{"--execute"}, Stdin: true}
@@ -20976,20 +20060,20 @@ var rowd90058fb2c82 = Tool{Values: []string{"--from", "--with", "--spec", "--wit
 }, Slots: []uint16{1, 0}}}
 var rowc67f95fbf2e8 = effect{Sub: []string{"install", "download", "wheel"}, Take: []string{"-r", "--requirement"}, As: []string{"@listed", "pip", "install"}}
 var rowae1f9a97c1f0 = proof{Sub: []string{"list", "show", "freeze", "check", "search", "index versions", "config list", "debug", "inspect", "--version", "cache dir", "cache info", "cache list", "download --dry-run", "help"}}
-var rowc781b8808ce3 = Way{Rule: &rowf8267cbf3edf, Matcher: &row9d63481fc8d5, Place: 1942}
+var row6b5a640f6ddd = Way{Rule: &rowf8267cbf3edf, Matcher: &row9d63481fc8d5, Place: 1942, Letters: 1114626}
 var row3f46b0fef5bc = Way{Rule: &rowf8267cbf3edf, Matcher: &row0e90900924e2, Place: 1943}
 var row5df4c1298f5d = Way{Rule: &rowf8267cbf3edf, Matcher: &rowaab899cd17bb, Place: 1964}
-var row73a494fd7263 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowf8ae2c2d8924, Place: 1965}
+var rowfafde64b237b = Way{Rule: &rowf8267cbf3edf, Matcher: &rowf8ae2c2d8924, Place: 1965, Letters: 8}
 var rowc9e251a67d45 = Way{Rule: &rowf8267cbf3edf, Matcher: &row488441b1b15c, Place: 1996}
-var rowda3700f8fbf1 = Way{Rule: &rowd497347a808d, Matcher: &row244e1f3edf95, Place: 2029}
+var row2e8b8451b998 = Way{Rule: &rowd497347a808d, Matcher: &row244e1f3edf95, Place: 2029, Letters: 512}
 var row3c4f2e999499 = Way{Rule: &row9e082cecd425, Matcher: &rowdd5fd3416f20, Place: 2033}
-var rowbc78270e55c7 = Program{Options: &rowd90058fb2c82, Effects: []*effect{&rowc67f95fbf2e8}, Reads: []*Read{&rowbd020ad8db84}, Proves: []*proof{&rowae1f9a97c1f0}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row7cfdcaf09745, &rowc781b8808ce3, &row3f46b0fef5bc, &row5df4c1298f5d, &row73a494fd7263, &rowc9e251a67d45, &rowda3700f8fbf1, &row3c4f2e999499}, Judged: true}
+var row149935e51f5a = Program{Options: &rowd90058fb2c82, Effects: []*effect{&rowc67f95fbf2e8}, Reads: []*Read{&rowbd020ad8db84}, Proves: []*proof{&rowae1f9a97c1f0}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row7cfdcaf09745, &row6b5a640f6ddd, &row3f46b0fef5bc, &row5df4c1298f5d, &rowfafde64b237b, &rowc9e251a67d45, &row2e8b8451b998, &row3c4f2e999499}, Judged: true}
 var row60c61e256c8d = Read{Sub: []string{"run"}, Files: []string{"Pipfile"}, Lang: "settings"}
-var rowf2f45a67ad3b = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row60c61e256c8d}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&row92a91a69a6d0}, Judged: true}
+var rowc362389a923a = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row60c61e256c8d}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&row537884cc4fbb}, Judged: true}
 var row09a90f4f20c0 = Tool{Values: []string{"--from", "--with", "--spec", "--with-requirements", "-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-t", "--target", "--prefix", "-e", "--editable", "-f", "--find-links", "--trusted-host", "--python", "-p", "--proxy", "--cache-dir", "--root", "--log", "--no-binary", "--only-binary", "--index", "--default-index"}}
 var rowe1e3718a5993 = Wrapper{Sub: []string{"run"}, Argv: true}
-var row5d784332f88c = Way{Rule: &rowf7292d82d51a, Matcher: &row9526616733fb, Place: 2024}
-var row3a0d845513b7 = Program{Options: &row09a90f4f20c0, Carries: []*Wrapper{&rowe1e3718a5993}, Reads: []*Read{&rowbd020ad8db84}, Rules: []*Way{&rowc781b8808ce3, &row3f46b0fef5bc, &row7372dd86f99f, &row39705281eb52, &rowc9e251a67d45, &row5d784332f88c, &row68aa93bd1858, &row3c4f2e999499}, Judged: true}
+var row18d1af275178 = Way{Rule: &rowf7292d82d51a, Matcher: &row9526616733fb, Place: 2024, Letters: 262144}
+var row2569a792c0f4 = Program{Options: &row09a90f4f20c0, Carries: []*Wrapper{&rowe1e3718a5993}, Reads: []*Read{&rowbd020ad8db84}, Rules: []*Way{&row6b5a640f6ddd, &row3f46b0fef5bc, &row7372dd86f99f, &row1b1274399d86, &rowc9e251a67d45, &row18d1af275178, &row6a273d628cd9, &row3c4f2e999499}, Judged: true}
 var row64ad849b635f = Program{Reads: []*Read{&row1a584a53a69b, &row36a46c0abaf4}}
 var row0af01d0a0807 = Tool{Values: []string{"--user"}, First: true}
 var row9aefb753d59a = Wrapper{Argv: true, Root: true}
@@ -21005,31 +20089,31 @@ var row72b6dbe7d94c = Tool{Values: []string{"-o", "-output", "--out"}, Made: tru
 var row2eebe38f1d4e = effect{Any: []string{"-p"}, Take: []string{"operands"}, As: []string{"cat"}}
 var row003737f606ac = effect{Take: []string{"-o", "-output", "--out"}, As: []string{">"}}
 var rowe1698f4bae6e = Program{Options: &row72b6dbe7d94c, Effects: []*effect{&row2eebe38f1d4e, &row003737f606ac}, Rules: []*Way{&row7e94d1fa1863}, Judged: true}
-var row27dd3fe2cbf1 = Way{Rule: &rowb04a10d66dd8, Matcher: &row675ecb7fc54e, Place: 2043}
-var row63efd8af3d19 = Program{Rules: []*Way{&row27dd3fe2cbf1}, Judged: true}
+var row93d6e140760e = Way{Rule: &rowb04a10d66dd8, Matcher: &row675ecb7fc54e, Place: 2043, Letters: 2097160}
+var row8c9fcf792a2a = Program{Rules: []*Way{&row93d6e140760e}, Judged: true}
 var rowb7b2a5eac0fe = Tool{Values: []string{"-c", "-n", "--name"}}
 var rowa69461c52194 = Wrapper{Sub: []string{"start"}, Lang: "shell", Script: true}
 var row09b3799bc88f = Wrapper{Sub: []string{"start"}, Argv: true}
 var row9ba9c2635705 = Read{Files: []string{"ecosystem.config.js", "ecosystem.config.cjs", "pm2.config.js", "process.config.js"}, Lang: "node"}
 var row97b840225f3b = Read{Files: []string{"ecosystem.config.json", "ecosystem.yml", "process.yml", "process.json", "ecosystem.config.js", "ecosystem.config.cjs"}, Lang: "settings"}
-var row4c947accd8b8 = Way{Rule: &row644f01e5b460, Matcher: &row729f08ebd863, Place: 237}
-var row3d6f6f318988 = Program{Options: &rowb7b2a5eac0fe, Carries: []*Wrapper{&rowa69461c52194, &row09b3799bc88f}, Reads: []*Read{&row9ba9c2635705, &row97b840225f3b}, Rules: []*Way{&row4c947accd8b8}, Judged: true}
+var rowd07f6d07433b = Way{Rule: &row644f01e5b460, Matcher: &row729f08ebd863, Place: 237, Letters: 526352}
+var rowc66845628898 = Program{Options: &rowb7b2a5eac0fe, Carries: []*Wrapper{&rowa69461c52194, &row09b3799bc88f}, Reads: []*Read{&row9ba9c2635705, &row97b840225f3b}, Rules: []*Way{&rowd07f6d07433b}, Judged: true}
 var rowf89ae0245c12 = Program{Reads: []*Read{&row9ba9c2635705, &row97b840225f3b}}
-var row12eab7819f6e = Way{Rule: &row7a928221a04a, Matcher: &row68ce51286796, Place: 216}
-var row910cebd010cd = Program{Rules: []*Way{&row12eab7819f6e}, Judged: true}
+var rowfef9d111d979 = Way{Rule: &row7a928221a04a, Matcher: &row68ce51286796, Place: 216, Letters: 524288}
+var rowd755d614e264 = Program{Rules: []*Way{&rowfef9d111d979}, Judged: true}
 var rowdb99fc4d359b = Tool{Values: []string{"-C", "--dir", "--filter", "-F", "--registry", "--tag", "--otp", "-c", "--call", "--script-shell", "--node-options"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "view", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{1, 0}}}
 var rowc0c96d8cbc49 = Wrapper{Sub: []string{"dlx"}, Argv: true}
 var row89d7294104e8 = Read{Files: []string{"pnpmfile.js", ".pnpmfile.cjs", "pnpmfile.cjs"}, Lang: "node"}
-var row82304fd96b06 = Way{Rule: &rowf8267cbf3edf, Matcher: &row8abcc48074c6, Place: 1995}
-var row89423faf50e7 = Way{Rule: &rowf7292d82d51a, Matcher: &rowab6b1b7356e9, Place: 2022}
-var row2e23bf6f1042 = Program{Options: &rowdb99fc4d359b, Carries: []*Wrapper{&rowc0c96d8cbc49, &row39974a07e10c, &rowca1eed33de8d}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowba95436309d7}, Reads: []*Read{&rowb46f3ae032c9, &row89d7294104e8}, Proves: []*proof{&rowc2c52ce42130}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row50b140d90556, &row3b7cf96ef515, &row69b234d8b121, &rowc4c75f021232, &row99f06ff34e39, &rowf1adffe9eada, &row4441c16efed9, &row6e8b72e6d9f0, &rowc615dcfac4e4, &row7372dd86f99f, &row39705281eb52, &row82304fd96b06, &row89423faf50e7, &row3aebb371a12a, &row72abea69b87d}, Judged: true}
-var row77b1e744c10d = Program{Options: &rowc25e302b479a, Carries: []*Wrapper{&rowe742167cde0a}, Effects: []*effect{&rowfc01b4511ff7}, Rules: []*Way{&rowbd12d45ad987, &row9e1ee8e6d947, &rowd0071349973f}, Judged: true}
+var row2517b850006c = Way{Rule: &rowf8267cbf3edf, Matcher: &row8abcc48074c6, Place: 1995, Letters: 16}
+var row029be157b8bb = Way{Rule: &rowf7292d82d51a, Matcher: &rowab6b1b7356e9, Place: 2022, Letters: 16}
+var row65e8592eec60 = Program{Options: &rowdb99fc4d359b, Carries: []*Wrapper{&rowc0c96d8cbc49, &row39974a07e10c, &rowca1eed33de8d}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowba95436309d7}, Reads: []*Read{&rowb46f3ae032c9, &row89d7294104e8}, Proves: []*proof{&rowc2c52ce42130}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row7ee915b47380, &row8989123598de, &row69b234d8b121, &row60b94d301175, &row8c4ca0eb2a11, &row864a0b1c06e7, &rowaea382f75f31, &row6e8b72e6d9f0, &row358a76f9e7c4, &row7372dd86f99f, &row1b1274399d86, &row2517b850006c, &row029be157b8bb, &row61f3f79ad512, &rowdea2af4a307e}, Judged: true}
+var rowcabd21a1cf58 = Program{Options: &rowc25e302b479a, Carries: []*Wrapper{&rowe742167cde0a}, Effects: []*effect{&rowfc01b4511ff7}, Rules: []*Way{&row82e3e9977dba, &row9e1ee8e6d947, &rowd0071349973f}, Judged: true}
 var row1ca618d1b01b = Read{Files: []string{"Podfile", "*.podspec"}, Lang: "ruby"}
-var rowe4ccb688d2f9 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &rowa52381a9b7db, Place: 1366}
-var row5060def8f42d = Way{Rule: &row4216ebf5a0c8, Matcher: &rowdf79cc25d724, Place: 1376}
-var row8fad6eda0898 = Program{Reads: []*Read{&row1ca618d1b01b}, Rules: []*Way{&rowe4ccb688d2f9, &row5060def8f42d}, Judged: true}
+var row65b4f066b385 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &rowa52381a9b7db, Place: 1366, Letters: 1048576}
+var rowbb38f96f1309 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowdf79cc25d724, Place: 1376, Letters: 1048576}
+var row00040b80d9d6 = Program{Reads: []*Read{&row1ca618d1b01b}, Rules: []*Way{&row65b4f066b385, &rowbb38f96f1309}, Judged: true}
 var row1af206e1e87a = Tool{Sub: []string{"guest exec", "machine ssh"}, First: true}
 var row88f085fac64c = Tool{Values: []string{"-H", "--host", "-c", "--context", "--config", "-l", "--log-level", "--compose-file", "--file"}, Vars: []string{"DOCKER_HOST=-H", "CONTAINER_HOST=-H", "DOCKER_CONTEXT=-c"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "build", Is: &rowf2ba785e7978},
@@ -21055,15 +20139,15 @@ var row88f085fac64c = Tool{Values: []string{"-H", "--host", "-c", "--context", "
 }, Slots: []uint16{5, 2, 13, 0, 0, 0, 10, 0, 19, 0, 18, 0, 0, 0, 0, 0, 16, 20, 0, 0, 17, 0, 0, 15, 0, 0, 0, 0, 12, 9, 11, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 14, 7, 0, 0, 0, 0, 8, 0, 4, 0, 0, 6, 0, 0, 3, 0, 0, 0, 0, 0, 0}}}
 var row71d03ba933e6 = Wrapper{Sub: []string{"unshare"}, Argv: true}
 var rowae6c7f163746 = Wrapper{Sub: []string{"machine ssh"}, Lang: "shell", Skip: 1, Join: true, Remote: true, Gone: true, Beside: true}
-var row872eb2f9cfb2 = Way{Rule: &row9f674bae3f48, Matcher: &row14dbb8bc244e, Place: 794}
-var row33f298c4e700 = Way{Rule: &row4271aefea56b, Matcher: &row5ae014eb74f5, Place: 808}
-var row7a52633c9b2a = Way{Rule: &row9f44b3c69d5d, Matcher: &row5fd32e416e2c, Place: 830}
-var row9124cbb265d2 = Way{Rule: &rowa94e233e8c32, Matcher: &rowb507d0fefaf9, Place: 887}
-var row6354006d5ae4 = Way{Rule: &row713cb17bfa92, Matcher: &rowf30f5d0daeb8, Place: 1265}
-var rowf7574be9bcae = Way{Rule: &row11dd81da258a, Matcher: &rowe1be44d12bbd, Place: 1847}
-var rowbb30cc1c2388 = Program{Options: &row88f085fac64c, Carries: []*Wrapper{&row944ca8c67d27, &row6a3211471735, &row99c894060f69, &row7ce0c669790a, &rowff926f2fcb1a, &rowb0570d7d3912, &rowe143bfd5918c, &row38ed500cf7d5, &row918c2374b1f4, &rowf082c12a1c60, &row2bb7afedfcec, &row71d03ba933e6, &rowae6c7f163746, &row0ffbfe4dae95}, Effects: []*effect{&row0c03b2e4608f, &rowd40dafc07c98, &rowa00f1d5f2550, &row8659a040f318, &row5eb7a9975b50}, Reads: []*Read{&row147c5a14900c, &row7fe16a7591f2}, Proves: []*proof{&row6e3ea5ea44b9}, Rules: []*Way{&rowbf1cc5397479, &rowfe5c9f68ef91, &row73b6e1544cdd, &rowda070545efff, &row03004da41d93, &row0c42f80fb63b, &row0b1e6f27346c, &row877b30014a6d, &row87cb6449d45a, &row13eadfc9c260, &row9add8bd0f79d, &rowf5bd9a195529, &row1350cb2ec4a1, &row1731f1251540, &rowde93530f9819, &row872eb2f9cfb2, &row39de2b74303f, &row2aba4fea3751, &rowaf43306eac7f, &row70fe4670b140, &rowce11d68dcf29, &row8eb3a22738d0, &row19d6352e9dba, &row5c75644ab8c4, &rowccdf5d206231, &row3bbe94ec0ceb, &row33f298c4e700, &row2cac3fbf6323, &row4679e03de6c3, &row7a52633c9b2a, &row9124cbb265d2, &row6354006d5ae4, &row018fab158d4b, &row0896795a7d8d, &rowecafa19fc365, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad, &rowf397d4e006a2, &row8ffcf5d0f28d, &row1391b07847fd, &row43d8f03b4971, &rowf7574be9bcae}, Judged: true}
-var rowdbbcbc733fd7 = Program{Options: &row3d115b9f5bdc, Carries: []*Wrapper{&rowd4a418810b8f, &rowabda852971b9, &row85192bdd81c1}, Reads: []*Read{&row7fe16a7591f2}, Proves: []*proof{&row1f43d992ca47}, Rules: []*Way{&row44e8f74d95eb, &row9dc4e141fc32, &row68232bfa0c0c}, Judged: true}
-var row62c15b14c900 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row1dfae161efa4, &rowc781b8808ce3, &row68aa93bd1858, &row92a91a69a6d0}, Judged: true}
+var row6a4e8e3030e3 = Way{Rule: &row9f674bae3f48, Matcher: &row14dbb8bc244e, Place: 794, Letters: 524288}
+var row7cf1bac7bf00 = Way{Rule: &row4271aefea56b, Matcher: &row5ae014eb74f5, Place: 808, Letters: 65536}
+var row915c99577beb = Way{Rule: &row9f44b3c69d5d, Matcher: &row5fd32e416e2c, Place: 830, Letters: 8192}
+var rowa276f367aab2 = Way{Rule: &rowa94e233e8c32, Matcher: &rowb507d0fefaf9, Place: 887, Letters: 67584}
+var rowdf67d259fefa = Way{Rule: &row713cb17bfa92, Matcher: &rowf30f5d0daeb8, Place: 1265, Letters: 524288}
+var rowfbc7a300ed7f = Way{Rule: &row11dd81da258a, Matcher: &rowe1be44d12bbd, Place: 1847, Letters: 67584}
+var row608a69dcb267 = Program{Options: &row88f085fac64c, Carries: []*Wrapper{&row944ca8c67d27, &row6a3211471735, &row99c894060f69, &row7ce0c669790a, &rowff926f2fcb1a, &rowb0570d7d3912, &rowe143bfd5918c, &row38ed500cf7d5, &row918c2374b1f4, &rowf082c12a1c60, &row2bb7afedfcec, &row71d03ba933e6, &rowae6c7f163746, &row0ffbfe4dae95}, Effects: []*effect{&row0c03b2e4608f, &rowd40dafc07c98, &rowa00f1d5f2550, &row8659a040f318, &row5eb7a9975b50}, Reads: []*Read{&row147c5a14900c, &row7fe16a7591f2}, Proves: []*proof{&row6e3ea5ea44b9}, Rules: []*Way{&row0ec0d6b1383b, &rowa3693f7f44e4, &rowa6d683319c8f, &rowbb029d44fa02, &row49156c6192cd, &rowc64d5d1bb617, &rowf729f05e1a60, &rowac9d766c6d14, &row66dd9cd6d9b0, &row2f5555455381, &row026ce2291558, &row5ec4cc198ffc, &row5f7701c87943, &row00360d26722d, &row491f255022de, &row6a4e8e3030e3, &rowec806b4528bb, &rowf62841c59a93, &row1cbb5796aea6, &row6a9aaa76f665, &rowadd240e240ed, &row755a6eee11e1, &row0f839a129831, &row134d1c103d1c, &rowe8436b96672d, &rowcf00899eb571, &row7cf1bac7bf00, &row9765ef98b7fc, &rowbc58b28886a6, &row915c99577beb, &rowa276f367aab2, &rowdf67d259fefa, &rowf7bc0280e4f7, &row0ca8f694941c, &row26e3bdec68c9, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6, &rowf397d4e006a2, &rowf0bc618d2d0e, &row1391b07847fd, &row43d8f03b4971, &rowfbc7a300ed7f}, Judged: true}
+var row86c0735d2d93 = Program{Options: &row3d115b9f5bdc, Carries: []*Wrapper{&rowd4a418810b8f, &rowabda852971b9, &row85192bdd81c1}, Reads: []*Read{&row7fe16a7591f2}, Proves: []*proof{&row1f43d992ca47}, Rules: []*Way{&row72cebb0bb8b5, &rowc12e67585dc5, &row73ee2df65c3a}, Judged: true}
+var row70814473f967 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&rowc7c576f23633, &row6b5a640f6ddd, &row6a273d628cd9, &row537884cc4fbb}, Judged: true}
 var row9612c8c4f5f0 = Client{Sub: []string{"tx.*"}, Rule: "wallet.transfer"}
 var row4c56207aa5ae = Program{Clients: []*Client{&row9612c8c4f5f0}, Judged: true}
 var rowd2ec004ec997 = Client{Sub: []string{"fund", "ulxly *"}, Rule: "wallet.transfer"}
@@ -21094,24 +20178,24 @@ var row377e9734d700 = Way{Rule: &row12b7f9d142a0, Matcher: &row5acbd17607ac, Pla
 var row70cacd75c68a = Program{Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row0ca4b16a5d67, &row377e9734d700}, Judged: true}
 var row3378212fd2fc = Wrapper{Sub: []string{"db execute"}, Lang: "sql", Stdin: true, FileOptions: []string{"--file"}}
 var rowa718b2976d31 = Read{Files: []string{"seed.ts", "seed.js", "prisma.config.ts"}, Lang: "node"}
-var row8b1c4bf374a4 = Way{Rule: &rowb0326f1de202, Matcher: &rowce14ca50bd58, Place: 619}
-var rowe58899d717d9 = Way{Rule: &row44d052d2c10b, Matcher: &row7918d0ec721c, Place: 664}
-var rowff418cdeae3e = Way{Rule: &row44d052d2c10b, Matcher: &row0c58ca981705, Place: 671}
-var row80656f2483e8 = Way{Rule: &row6030f503510c, Matcher: &rowddf879be8327, Place: 691}
-var row44517858f531 = Way{Rule: &rowce3d4bcf47f9, Matcher: &row719d27620546, Place: 712}
-var rowda210d931549 = Program{Options: &row844ffd06175a, Carries: []*Wrapper{&row3378212fd2fc}, Reads: []*Read{&rowa718b2976d31}, Rules: []*Way{&row8b1c4bf374a4, &rowe58899d717d9, &rowff418cdeae3e, &row80656f2483e8, &row44517858f531}, Judged: true}
-var row66ed79c8419d = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowad433c80763a, Place: 127}
-var row507fbd508e8f = Way{Rule: &row9f44b3c69d5d, Matcher: &row643e6fbeef94, Place: 835}
-var row15660f2e8c1c = Program{Rules: []*Way{&row66ed79c8419d, &row507fbd508e8f}, Judged: true}
+var row441413c02ad8 = Way{Rule: &rowb0326f1de202, Matcher: &rowce14ca50bd58, Place: 619, Letters: 8192}
+var row542bd8a83ad2 = Way{Rule: &row44d052d2c10b, Matcher: &row7918d0ec721c, Place: 664, Letters: 16}
+var rowad5f57b73542 = Way{Rule: &row44d052d2c10b, Matcher: &row0c58ca981705, Place: 671, Letters: 8208}
+var row0ca9442c05b2 = Way{Rule: &row6030f503510c, Matcher: &rowddf879be8327, Place: 691, Letters: 8208}
+var row6074d1c35897 = Way{Rule: &rowce3d4bcf47f9, Matcher: &row719d27620546, Place: 712, Letters: 16}
+var rowd2af7a912db7 = Program{Options: &row844ffd06175a, Carries: []*Wrapper{&row3378212fd2fc}, Reads: []*Read{&rowa718b2976d31}, Rules: []*Way{&row441413c02ad8, &row542bd8a83ad2, &rowad5f57b73542, &row0ca9442c05b2, &row6074d1c35897}, Judged: true}
+var row6effe42c77ff = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowad433c80763a, Place: 127, Letters: 524304}
+var row2190cb616883 = Way{Rule: &row9f44b3c69d5d, Matcher: &row643e6fbeef94, Place: 835, Letters: 16}
+var row54a8417fb39c = Program{Rules: []*Way{&row6effe42c77ff, &row2190cb616883}, Judged: true}
 var row6d84c1e1688e = Read{Files: []string{"process-compose.yml", "process-compose.yaml"}, Lang: "settings"}
 var rowa6849b79d1bb = Program{Reads: []*Read{&rowbc7b899ca0d0, &row6d84c1e1688e}}
 var rowbd70829f1a99 = Way{Rule: &row42b05897ae32, Matcher: &row8dced4f42c2b, Place: 2154}
-var row54fac6646bb1 = Way{Rule: &row42b05897ae32, Matcher: &rowde0ef37d9a54, Place: 2155}
-var rowf6b43c9a1a26 = Program{Rules: []*Way{&rowbd70829f1a99, &row54fac6646bb1}, Judged: true}
+var row6df9952660ca = Way{Rule: &row42b05897ae32, Matcher: &rowde0ef37d9a54, Place: 2155, Letters: 262144}
+var row27a8a9f246e9 = Program{Rules: []*Way{&rowbd70829f1a99, &row6df9952660ca}, Judged: true}
 var rowf5276e1a9be1 = Read{Files: []string{"*.t", "t/*.t", ".proverc"}, Lang: "perl"}
 var rowc39c3c48dad1 = Program{Reads: []*Read{&row50cd2c08a92d, &rowf5276e1a9be1}}
-var row76be72abb962 = Way{Rule: &row9e2c83df0e1c, Matcher: &row1a760cc0fa12, Place: 1226}
-var rowf9535948d38d = Program{Rules: []*Way{&row07c2b1d7371f, &row76be72abb962}, Judged: true}
+var row8266bf22d48a = Way{Rule: &row9e2c83df0e1c, Matcher: &row1a760cc0fa12, Place: 1226, Letters: 524352}
+var rowb7665de67b46 = Program{Rules: []*Way{&rowd5ffb0600734, &row8266bf22d48a}, Judged: true}
 var row4866247a5258 = Read{Files: []string{".pryrc", "pryrc"}, Lang: "ruby"}
 var rowa679c290d814 = Program{Options: &row997bb1f37f73, Carries: []*Wrapper{&row173f813b5701, &row3a709cd975ff}, Reads: []*Read{&row4866247a5258}}
 var row5e8b20e0eb61 = Client{Sub: []string{"validator exit", "validator withdraw", "accounts voluntary-exit", "accounts exit"}, Rule: "wallet.drain"}
@@ -21119,11 +20203,11 @@ var row7eaa96069962 = Program{Clients: []*Client{&row5e8b20e0eb61}, Judged: true
 var row4d9617365914 = Tool{Values: []string{"--org", "--execute", "--role", "--format", "-f"}}
 var rowe0b5d3c0362c = Wrapper{Sub: []string{"shell"}, Lang: "sql", Options: []string{"--execute"}, Stdin: true}
 var row34bbed7c7189 = Wrapper{Sub: []string{"shell"}, Lang: "sql", Options: []string{"--execute", "-e"}, Beside: true}
-var row0cca159ad034 = Way{Rule: &rowb23b27bcebee, Matcher: &rowe6e9e11455d6, Place: 524}
-var row8a90edcf2258 = Way{Rule: &rowa39bcf657900, Matcher: &row7602ec2741eb, Place: 1337}
-var rowba255bc660f6 = Way{Rule: &rowa39bcf657900, Matcher: &rowa32655032afc, Place: 1352}
-var rowbdba40a542cb = Way{Rule: &rowbbf5c15c3107, Matcher: &rowc555fda580b4, Place: 1459}
-var rowe004a7c2644c = Program{Options: &row4d9617365914, Carries: []*Wrapper{&rowe0b5d3c0362c, &row34bbed7c7189}, Rules: []*Way{&row0cca159ad034, &row8a90edcf2258, &rowba255bc660f6, &rowbdba40a542cb, &row7ba5b74c303f, &rowb5b3ec46090c}, Judged: true}
+var row4a6657f958ca = Way{Rule: &rowb23b27bcebee, Matcher: &rowe6e9e11455d6, Place: 524, Letters: 16}
+var row0036972f751c = Way{Rule: &rowa39bcf657900, Matcher: &row7602ec2741eb, Place: 1337, Letters: 20}
+var row76739a1bee06 = Way{Rule: &rowa39bcf657900, Matcher: &rowa32655032afc, Place: 1352, Letters: 67588}
+var row14b550f448ee = Way{Rule: &rowbbf5c15c3107, Matcher: &rowc555fda580b4, Place: 1459, Letters: 16}
+var rowca05ca7f0d31 = Program{Options: &row4d9617365914, Carries: []*Wrapper{&rowe0b5d3c0362c, &row34bbed7c7189}, Rules: []*Way{&row4a6657f958ca, &row0036972f751c, &row76739a1bee06, &row14b550f448ee, &row4d7f7591ec49, &row2a955b1d6fa8}, Judged: true}
 var rowb19dc633e8d3 = effect{Take: []string{"-o", "--output", "-L", "--log-file"}, As: []string{">"}}
 var rowf2839347a9e1 = Read{Files: []string{".psqlrc"}, Lang: "bang"}
 var row0e12d3cea267 = Program{Options: &row6dcab2f2f3a4, Carries: []*Wrapper{&rowee4bbd43185c}, Effects: []*effect{&rowb19dc633e8d3, &row2b184d032d30}, Reads: []*Read{&rowf2839347a9e1}, Proves: []*proof{&rowf8b537dd0360, &row26642659ff6f}, Rules: []*Way{&row3e03cec2d5b5, &rowf397d4e006a2, &rowa89dcbdcbaad, &row771277662885}, Judged: true}
@@ -21131,35 +20215,35 @@ var rowcd0ce17416fa = proof{None: []string{"--execute"}, Any: []string{"--dry-ru
 var rowd584f5f38542 = Way{Rule: &row4ec71a4e0db4, Matcher: &row7e6812313060, Place: 489}
 var rowab98974e2505 = Program{Options: &row19598e619ef4, Dry: []*proof{&rowcd0ce17416fa}, Rules: []*Way{&rowd584f5f38542}, Judged: true}
 var row3e3a729b7291 = Program{Options: &row19598e619ef4, Dry: []*proof{&rowcd0ce17416fa}, Rules: []*Way{&row4f37424d502d}, Judged: true}
-var row5c1ea6706265 = Way{Rule: &row4216ebf5a0c8, Matcher: &row6274638114c9, Place: 1395}
-var row02cfe593966e = Program{Rules: []*Way{&row5c1ea6706265}, Judged: true}
-var row04ed67c5501c = Way{Rule: &row57fa9adcdccd, Matcher: &row88d16b2031db, Place: 586}
-var row21039f6342af = Way{Rule: &rowfb1558fdad5a, Matcher: &rowd5a0a9110802, Place: 609}
+var rowfa9164928c52 = Way{Rule: &row4216ebf5a0c8, Matcher: &row6274638114c9, Place: 1395, Letters: 69632}
+var row808601aa89a0 = Program{Rules: []*Way{&rowfa9164928c52}, Judged: true}
+var rowe692c838d090 = Way{Rule: &row57fa9adcdccd, Matcher: &row88d16b2031db, Place: 586, Letters: 1064960}
+var rowa9aaa24cfb48 = Way{Rule: &rowfb1558fdad5a, Matcher: &rowd5a0a9110802, Place: 609, Letters: 1589248}
 var rowbc8ee6feb78c = Way{Rule: &row713cb17bfa92, Matcher: &row12567b8e572c, Place: 1256}
-var rowef37de5720ac = Program{Rules: []*Way{&row04ed67c5501c, &row21039f6342af, &row44ce3e981ccd, &row81f07fbc2829, &rowbc8ee6feb78c}, Judged: true}
-var row4ecaeaedbd6f = Way{Rule: &row57fa9adcdccd, Matcher: &rowffd1f24c1be3, Place: 592}
-var rowa6729dc782ef = Program{Rules: []*Way{&row4ecaeaedbd6f, &row21039f6342af, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var row1483069c6155 = Program{Rules: []*Way{&rowe692c838d090, &rowa9aaa24cfb48, &row44ce3e981ccd, &row81f07fbc2829, &rowbc8ee6feb78c}, Judged: true}
+var rowda08d11de68d = Way{Rule: &row57fa9adcdccd, Matcher: &rowffd1f24c1be3, Place: 592, Letters: 1048576}
+var row00753fafdd60 = Program{Rules: []*Way{&rowda08d11de68d, &rowa9aaa24cfb48, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row7d4a852c2a0c = Tool{Values: []string{"-s", "--stack", "-C", "--cwd", "-m", "--message", "--target", "-t", "--parallel", "-p", "--config-file", "--color"}, Vars: []string{"PULUMI_SKIP_CONFIRMATIONS?=--yes", "PULUMI_OPTION_YES?=--yes", "PULUMI_STACK=-s"}}
 var row00c52bf8b7e1 = Read{Files: []string{"index.ts", "index.js"}, Lang: "node"}
 var rowb3f5a63c6152 = proof{Sub: []string{"preview", "stack ls", "stack output", "whoami", "about", "config get", "logs", "stack graph", "stack history", "version", "plugin ls"}}
 var rowf70af8f177d5 = proof{Sub: []string{"preview", "pre"}}
 var row74d02622fa29 = proof{Any: []string{"--preview-only"}}
-var row60f936b6eb77 = Way{Rule: &rowed74d362708f, Matcher: &rowb7323ef82c4a, Place: 731}
-var rowee3e11bdaf2c = Way{Rule: &rowd51fe16631ac, Matcher: &row2a87335aec40, Place: 738}
-var row8edf50075832 = Way{Rule: &rowd51fe16631ac, Matcher: &rowb711cf4c366d, Place: 739}
-var row65114e58e18d = Way{Rule: &row607b56995738, Matcher: &rowbffb008c5783, Place: 740}
-var rowdc1225d6d963 = Way{Rule: &row607b56995738, Matcher: &row1f32c02fe941, Place: 741}
-var row650b2fa585ec = Way{Rule: &row607b56995738, Matcher: &row2f4bb123fe3d, Place: 742}
-var row5837c17845a9 = Way{Rule: &rowfc2bb5efad02, Matcher: &row7d542427011a, Place: 743}
-var rowbfae9d30fe9b = Way{Rule: &rowe54e5bb3181d, Matcher: &row3726876180c1, Place: 744}
-var row0ac2124aa57b = Way{Rule: &rowe54e5bb3181d, Matcher: &row23ae437d881d, Place: 745}
+var rowc943228cb8ec = Way{Rule: &rowed74d362708f, Matcher: &rowb7323ef82c4a, Place: 731, Letters: 524296}
+var rowaba70fe48178 = Way{Rule: &rowd51fe16631ac, Matcher: &row2a87335aec40, Place: 738, Letters: 16}
+var row80f3a2f242b8 = Way{Rule: &rowd51fe16631ac, Matcher: &rowb711cf4c366d, Place: 739, Letters: 524288}
+var rowfe94b5bbefa8 = Way{Rule: &row607b56995738, Matcher: &rowbffb008c5783, Place: 740, Letters: 524304}
+var row44f9af53b2d8 = Way{Rule: &row607b56995738, Matcher: &row1f32c02fe941, Place: 741, Letters: 16}
+var rowb99083927a5a = Way{Rule: &row607b56995738, Matcher: &row2f4bb123fe3d, Place: 742, Letters: 524288}
+var rowac912cf0b6c2 = Way{Rule: &rowfc2bb5efad02, Matcher: &row7d542427011a, Place: 743, Letters: 2359816}
+var row1c3f48bac13f = Way{Rule: &rowe54e5bb3181d, Matcher: &row3726876180c1, Place: 744, Letters: 2359808}
+var row7a2633aa6d02 = Way{Rule: &rowe54e5bb3181d, Matcher: &row23ae437d881d, Place: 745, Letters: 2097152}
 var row27ab27838c31 = Way{Rule: &row662dd58b017e, Matcher: &rowd76fd67c9aac, Place: 1618}
-var rowad4cf8660929 = Way{Rule: &row662dd58b017e, Matcher: &rowb40d1691042b, Place: 1619}
-var rowe84ecdba78b6 = Way{Rule: &row662dd58b017e, Matcher: &row0d6c1f63e804, Place: 1620}
-var rowe9ab2f98fc52 = Way{Rule: &row3c20bf39fa17, Matcher: &row9b75190d18d1, Place: 1664}
-var row94f79e0cffe8 = Way{Rule: &rowf8267cbf3edf, Matcher: &row090bd30a3029, Place: 1957}
-var rowff9b547a67f2 = Way{Rule: &rowf8267cbf3edf, Matcher: &row445aa4c6f344, Place: 1958}
-var rowa936bece9b3d = Program{Options: &row7d4a852c2a0c, Reads: []*Read{&row00c52bf8b7e1, &rowdf977e6605e8}, Proves: []*proof{&rowb3f5a63c6152}, Dry: []*proof{&rowf70af8f177d5, &row74d02622fa29}, Rules: []*Way{&row60f936b6eb77, &rowee3e11bdaf2c, &row8edf50075832, &row65114e58e18d, &rowdc1225d6d963, &row650b2fa585ec, &row5837c17845a9, &rowbfae9d30fe9b, &row0ac2124aa57b, &row27ab27838c31, &rowad4cf8660929, &rowe84ecdba78b6, &rowe9ab2f98fc52, &row94f79e0cffe8, &rowff9b547a67f2}, Judged: true}
+var row3443abcd0cb7 = Way{Rule: &row662dd58b017e, Matcher: &rowb40d1691042b, Place: 1619, Letters: 8}
+var row3934b24781ee = Way{Rule: &row662dd58b017e, Matcher: &row0d6c1f63e804, Place: 1620, Letters: 32}
+var row0ddf9c1282a1 = Way{Rule: &row3c20bf39fa17, Matcher: &row9b75190d18d1, Place: 1664, Letters: 524288}
+var row9da3fccadb7f = Way{Rule: &rowf8267cbf3edf, Matcher: &row090bd30a3029, Place: 1957, Letters: 81920}
+var row21e611e4389d = Way{Rule: &rowf8267cbf3edf, Matcher: &row445aa4c6f344, Place: 1958, Letters: 65536}
+var row3243568f405e = Program{Options: &row7d4a852c2a0c, Reads: []*Read{&row00c52bf8b7e1, &rowdf977e6605e8}, Proves: []*proof{&rowb3f5a63c6152}, Dry: []*proof{&rowf70af8f177d5, &row74d02622fa29}, Rules: []*Way{&rowc943228cb8ec, &rowaba70fe48178, &row80f3a2f242b8, &rowfe94b5bbefa8, &row44f9af53b2d8, &rowb99083927a5a, &rowac912cf0b6c2, &row1c3f48bac13f, &row7a2633aa6d02, &row27ab27838c31, &row3443abcd0cb7, &row3934b24781ee, &row0ddf9c1282a1, &row9da3fccadb7f, &row21e611e4389d}, Judged: true}
 var row00b5d0416c56 = Tool{Values: []string{"-e", "--execute", "--modulepath", "-l", "--logdest", "-c", "--config", "-o", "--override-runlist", "-j", "--json-attributes"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "resource", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}}
@@ -21169,11 +20253,11 @@ var rowbebfe7170fdf = effect{Sub: []string{"resource file"}, Any: []string{"ensu
 var row497b39567f24 = effect{Sub: []string{"resource package"}, Any: []string{"ensure=absent", "ensure=purged"}, Take: []string{"first"}, As: []string{"apt-get", "remove"}}
 var row0039b4cfec63 = effect{Sub: []string{"resource user"}, Any: []string{"ensure=absent"}, Take: []string{"first"}, As: []string{"userdel", "-r"}}
 var rowf13474a2867f = Read{Files: []string{"*.pp"}, Lang: "puppet", Named: true}
-var rowe69f6e8dceb2 = Way{Rule: &rowaee1716ab128, Matcher: &row68bd61f98556, Place: 1516}
-var row39de208018d0 = Way{Rule: &row765fac929c5e, Matcher: &rowca9f0e2f0e4c, Place: 1530}
-var row5b55c86b357f = Program{Options: &row00b5d0416c56, Carries: []*Wrapper{&rowdb82cc1d5a11, &row1190bdb3875d}, Effects: []*effect{&rowbebfe7170fdf, &row497b39567f24, &row0039b4cfec63}, Reads: []*Read{&rowf13474a2867f}, Dry: []*proof{&row7e84b835dbcd}, Rules: []*Way{&row7a854f42d35d, &rowe69f6e8dceb2, &row39de208018d0, &rowe27ca8da8be9, &row43d8f03b4971}, Judged: true}
-var rowe1ffaf583c75 = Way{Rule: &row765fac929c5e, Matcher: &row0ae6b585a4da, Place: 1531}
-var rowa58aa0ef2b52 = Program{Rules: []*Way{&rowe1ffaf583c75}, Judged: true}
+var row3f1801d926e6 = Way{Rule: &rowaee1716ab128, Matcher: &row68bd61f98556, Place: 1516, Letters: 2}
+var row6476b39a97cf = Way{Rule: &row765fac929c5e, Matcher: &rowca9f0e2f0e4c, Place: 1530, Letters: 540680}
+var rowfadae1da34b1 = Program{Options: &row00b5d0416c56, Carries: []*Wrapper{&rowdb82cc1d5a11, &row1190bdb3875d}, Effects: []*effect{&rowbebfe7170fdf, &row497b39567f24, &row0039b4cfec63}, Reads: []*Read{&rowf13474a2867f}, Dry: []*proof{&row7e84b835dbcd}, Rules: []*Way{&row7a854f42d35d, &row3f1801d926e6, &row6476b39a97cf, &rowe27ca8da8be9, &row43d8f03b4971}, Judged: true}
+var row43da52c1e991 = Way{Rule: &row765fac929c5e, Matcher: &row0ae6b585a4da, Place: 1531, Letters: 8}
+var row6c59de597504 = Program{Rules: []*Way{&row43da52c1e991}, Judged: true}
 var row53d427e7b9dd = Program{Rules: []*Way{&row10b0b655cf27}, Judged: true}
 var row4220ed680f3c = Way{Rule: &rowdb8acac25903, Matcher: &row9bbfcf81db9a, Place: 103}
 var row1da21343fe8f = Program{Rules: []*Way{&row4220ed680f3c}, Judged: true}
@@ -21202,16 +20286,16 @@ var row6ee1df6caf8c = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "create", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}, Made: true}
 var row2e36f000cbed = effect{Sub: []string{"create", "convert", "dd", "resize"}, Take: []string{"last"}, As: []string{">"}}
-var row947428d2c2b8 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row394db091dc15, Place: 123}
-var rowdcc60f26f082 = Program{Options: &row6ee1df6caf8c, Effects: []*effect{&row2e36f000cbed}, Rules: []*Way{&row6f89cfa92bec, &row947428d2c2b8}, Judged: true}
+var row015852ddc220 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row394db091dc15, Place: 123, Letters: 524288}
+var row2506d837347a = Program{Options: &row6ee1df6caf8c, Effects: []*effect{&row2e36f000cbed}, Rules: []*Way{&row6f89cfa92bec, &row015852ddc220}, Judged: true}
 var row4dd42fd45a8d = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "guest exec", Is: &row1af206e1e87a},
 	{Name: "machine ssh", Is: &row1af206e1e87a},
 }, Slots: []uint16{1, 2, 0, 0}}}
 var row249193cca8db = Wrapper{Sub: []string{"guest exec"}, Skip: 1, Argv: true, Remote: true, Gone: true, Beside: true}
-var row5e6f53757a06 = Program{Options: &row4dd42fd45a8d, Carries: []*Wrapper{&row249193cca8db}, Rules: []*Way{&rowc05a87457510, &row087889d722d8}, Judged: true}
-var rowc65008b7b64a = Way{Rule: &rowfb1558fdad5a, Matcher: &row117c6d076671, Place: 607}
-var row1512dc62a15e = Program{Rules: []*Way{&rowc65008b7b64a}, Judged: true}
+var row4c24bbd34390 = Program{Options: &row4dd42fd45a8d, Carries: []*Wrapper{&row249193cca8db}, Rules: []*Way{&row23e82fb5232e, &row71df22d36e21}, Judged: true}
+var rowb19647d57dd3 = Way{Rule: &rowfb1558fdad5a, Matcher: &row117c6d076671, Place: 607, Letters: 16}
+var row5d7879c4ff48 = Program{Rules: []*Way{&rowb19647d57dd3}, Judged: true}
 var row549762d3e736 = Tool{Values: []string{"-t", "--type", "-o", "--output", "-s", "--size", "-l", "--level", "-r", "--read-from", "-d", "--dpi"}}
 var row08698b3d12e1 = effect{Take: []string{"-r", "--read-from", "-o", "--output"}, As: []string{"@mix"}}
 var rowfa176fdc1be0 = Program{Options: &row549762d3e736, Effects: []*effect{&row08698b3d12e1}, Rules: []*Way{&row1297751777a0, &rowcbd0125e0228, &rowfbfe40f2ee1e, &rowdff472d52138}, Judged: true}
@@ -21221,22 +20305,22 @@ var row4e2f2ef35f93 = Program{Options: &rowa5436cb93c03, Carries: []*Wrapper{&ro
 var row63f0e70f4b85 = Program{Options: &row2ecffb84f9f9, Rules: []*Way{&row62813fc70fc5, &rowbead0b3a88ac, &row891c725995ae}, Judged: true}
 var rowbb2d2b619ba3 = Way{Rule: &row713cb17bfa92, Matcher: &rowe06486615db6, Place: 1269}
 var row86337ad8a92e = Program{Rules: []*Way{&rowbb2d2b619ba3}, Judged: true}
-var rowc37aafbaa651 = Way{Rule: &rowf752440b6b19, Matcher: &row2842ede588d6, Place: 1159}
-var rowd58b0ea0abe0 = Program{Rules: []*Way{&rowc37aafbaa651}, Judged: true}
-var rowc61cca8bb232 = Way{Rule: &row57fa9adcdccd, Matcher: &row5bf5d99568f7, Place: 589}
-var rowf3564374709b = Way{Rule: &rowfb1558fdad5a, Matcher: &row4e1e98dd0803, Place: 598}
-var row00861a7eeb2b = Way{Rule: &rowfb1558fdad5a, Matcher: &rowd6612170315b, Place: 601}
-var row5c21b0b6b468 = Way{Rule: &rowf752440b6b19, Matcher: &rowb4db9b396731, Place: 1158}
-var rowd619c04da311 = Program{Rules: []*Way{&rowc61cca8bb232, &rowf3564374709b, &row00861a7eeb2b, &row5c21b0b6b468, &row44ce3e981ccd, &row81f07fbc2829, &row2c41fe8d6a80}, Judged: true}
-var rowf602ed5ec119 = Way{Rule: &rowb23b27bcebee, Matcher: &row095b2497d9f9, Place: 526}
-var row02b452285630 = Way{Rule: &row57fa9adcdccd, Matcher: &row63195f86c590, Place: 590}
-var rowdb97d61c51d0 = Way{Rule: &rowfb1558fdad5a, Matcher: &row2595ac4112b0, Place: 600}
-var rowd9e339e96263 = Way{Rule: &rowf752440b6b19, Matcher: &row37225b98c850, Place: 1151}
-var rowe1f0dc92f4e1 = Way{Rule: &rowa6b4d9db357d, Matcher: &row2f148b868720, Place: 1165}
-var row4aeb85ba0b3b = Way{Rule: &row713cb17bfa92, Matcher: &rowa707b502b9b1, Place: 1255}
-var row814ad0d28b0b = Way{Rule: &row713cb17bfa92, Matcher: &row2676947f921b, Place: 1268}
-var row57444e075c5a = Program{Rules: []*Way{&rowf602ed5ec119, &row02b452285630, &rowf3564374709b, &rowdb97d61c51d0, &rowd9e339e96263, &rowe1f0dc92f4e1, &row44ce3e981ccd, &row81f07fbc2829, &row4aeb85ba0b3b, &row814ad0d28b0b}, Judged: true}
-var row35d28497b986 = Program{Reads: []*Read{&rowdad6b7cf0807}, Rules: []*Way{&row61d5cd087cd9}, Judged: true}
+var row57373c94cc52 = Way{Rule: &rowf752440b6b19, Matcher: &row2842ede588d6, Place: 1159, Letters: 16}
+var row45a4b4ca857b = Program{Rules: []*Way{&row57373c94cc52}, Judged: true}
+var row854c4895f196 = Way{Rule: &row57fa9adcdccd, Matcher: &row5bf5d99568f7, Place: 589, Letters: 16}
+var row29976c51878b = Way{Rule: &rowfb1558fdad5a, Matcher: &row4e1e98dd0803, Place: 598, Letters: 524304}
+var rowffa49d9efc41 = Way{Rule: &rowfb1558fdad5a, Matcher: &rowd6612170315b, Place: 601, Letters: 65552}
+var row1dbcfc449984 = Way{Rule: &rowf752440b6b19, Matcher: &rowb4db9b396731, Place: 1158, Letters: 8}
+var row05b20a1ade74 = Program{Rules: []*Way{&row854c4895f196, &row29976c51878b, &rowffa49d9efc41, &row1dbcfc449984, &row44ce3e981ccd, &row81f07fbc2829, &row2c41fe8d6a80}, Judged: true}
+var row725ec0c13b8b = Way{Rule: &rowb23b27bcebee, Matcher: &row095b2497d9f9, Place: 526, Letters: 262224}
+var rowee380db7f98f = Way{Rule: &row57fa9adcdccd, Matcher: &row63195f86c590, Place: 590, Letters: 80}
+var row8c912e43b215 = Way{Rule: &rowfb1558fdad5a, Matcher: &row2595ac4112b0, Place: 600, Letters: 65552}
+var rowd1098a9c0a55 = Way{Rule: &rowf752440b6b19, Matcher: &row37225b98c850, Place: 1151, Letters: 524296}
+var row0ffdf4f94733 = Way{Rule: &rowa6b4d9db357d, Matcher: &row2f148b868720, Place: 1165, Letters: 524298}
+var row7602f7ede36a = Way{Rule: &row713cb17bfa92, Matcher: &rowa707b502b9b1, Place: 1255, Letters: 8}
+var row47defce482c5 = Way{Rule: &row713cb17bfa92, Matcher: &row2676947f921b, Place: 1268, Letters: 560}
+var rowe422ef562365 = Program{Rules: []*Way{&row725ec0c13b8b, &rowee380db7f98f, &row29976c51878b, &row8c912e43b215, &rowd1098a9c0a55, &row0ffdf4f94733, &row44ce3e981ccd, &row81f07fbc2829, &row7602f7ede36a, &row47defce482c5}, Judged: true}
+var row1ab3d3f78260 = Program{Reads: []*Read{&rowdad6b7cf0807}, Rules: []*Way{&row6364e5df9c44}, Judged: true}
 var rowac2cd4306103 = Wrapper{Sub: []string{"db", "dbconsole"}, Lang: "sql", Stdin: true}
 var row50ccf1bfd333 = Wrapper{Sub: []string{"runner", "r"}, Lang: "ruby", Join: true}
 var rowe0c365a21715 = Wrapper{Sub: []string{"console", "c"}, Lang: "ruby", Stdin: true}
@@ -21244,8 +20328,8 @@ var rowe5d590302b92 = Way{Rule: &rowb0326f1de202, Matcher: &row8a2b359dfea4, Pla
 var row5a0b82e87b93 = Way{Rule: &rowd535f41f3f72, Matcher: &row6a54027debec, Place: 675}
 var rowf1081343cbc1 = Way{Rule: &row6030f503510c, Matcher: &row720c7117d072, Place: 690}
 var rowc577867ab694 = Way{Rule: &rowce3d4bcf47f9, Matcher: &rowf1bcdface2bb, Place: 711}
-var row04f36111ef7c = Way{Rule: &row662dd58b017e, Matcher: &row18a36dadd9d9, Place: 1632}
-var rowc97d45a6c5bc = Program{Carries: []*Wrapper{&rowac2cd4306103, &row50ccf1bfd333, &rowe0c365a21715}, Reads: []*Read{&row9e5a99ed8656, &row96f99937e3b8, &rowbb6ac38cc76f}, Rules: []*Way{&rowe5d590302b92, &row5a0b82e87b93, &rowf1081343cbc1, &rowc577867ab694, &row04f36111ef7c}, Judged: true}
+var row6019320091c0 = Way{Rule: &row662dd58b017e, Matcher: &row18a36dadd9d9, Place: 1632, Letters: 524328}
+var row856feae5b686 = Program{Carries: []*Wrapper{&rowac2cd4306103, &row50ccf1bfd333, &rowe0c365a21715}, Reads: []*Read{&row9e5a99ed8656, &row96f99937e3b8, &rowbb6ac38cc76f}, Rules: []*Way{&rowe5d590302b92, &row5a0b82e87b93, &rowf1081343cbc1, &rowc577867ab694, &row6019320091c0}, Judged: true}
 var rowdaa33b76bcca = Tool{Sub: []string{"run", "ssh"}, First: true}
 var rowc7f670328cd8 = Tool{Values: []string{"-s", "--service", "-e", "--environment", "-p", "--project"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "run", Is: &rowdaa33b76bcca},
@@ -21255,13 +20339,13 @@ var rowf0d56d6169fe = Wrapper{Sub: []string{"connect"}, Lang: "sql", Stdin: true
 var row5624a7277e9b = Wrapper{Sub: []string{"run", "shell"}, Argv: true, Beside: true}
 var row2d21c1945a38 = Wrapper{Sub: []string{"ssh"}, Lang: "shell", Join: true, Remote: true, Gone: true, Beside: true}
 var row41437a3fba96 = Wrapper{Sub: []string{"connect"}, Lang: "sql", Stdin: true, Beside: true}
-var row7ac99a7322ff = Way{Rule: &rowa39bcf657900, Matcher: &row7c3a0afc2147, Place: 1329}
-var row1a4c14595fff = Way{Rule: &rowa39bcf657900, Matcher: &row2300f53156a4, Place: 1347}
-var rowf24d92f7d43c = Way{Rule: &rowbbf5c15c3107, Matcher: &row4f82d156c3d0, Place: 1448}
-var rowbf6d72f7d06a = Way{Rule: &rowa56f15275b56, Matcher: &row9abca55c52b7, Place: 1488}
-var rowfc050bd6f937 = Way{Rule: &row7ea792563277, Matcher: &rowf162f022280c, Place: 1494}
-var row2bed958343f9 = Way{Rule: &row3c20bf39fa17, Matcher: &row9ef03510d897, Place: 1663}
-var roweea9ee0b89a7 = Program{Options: &rowc7f670328cd8, Carries: []*Wrapper{&rowf0d56d6169fe, &row5624a7277e9b, &row2d21c1945a38, &row41437a3fba96}, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &row7ac99a7322ff, &row1a4c14595fff, &rowf24d92f7d43c, &row0bcb1f98df16, &rowbf6d72f7d06a, &rowfc050bd6f937, &row2bed958343f9}, Judged: true}
+var rowc3fb031136af = Way{Rule: &rowa39bcf657900, Matcher: &row7c3a0afc2147, Place: 1329, Letters: 4194352}
+var row38815b52e35c = Way{Rule: &rowa39bcf657900, Matcher: &row2300f53156a4, Place: 1347, Letters: 524288}
+var row5bc2c3bd7900 = Way{Rule: &rowbbf5c15c3107, Matcher: &row4f82d156c3d0, Place: 1448, Letters: 2359312}
+var rowb83a9158568a = Way{Rule: &rowa56f15275b56, Matcher: &row9abca55c52b7, Place: 1488, Letters: 4194304}
+var rowedbbfdb5a660 = Way{Rule: &row7ea792563277, Matcher: &rowf162f022280c, Place: 1494, Letters: 524288}
+var rowa8a8b40e1295 = Way{Rule: &row3c20bf39fa17, Matcher: &row9ef03510d897, Place: 1663, Letters: 4194304}
+var row1364900b3ace = Program{Options: &rowc7f670328cd8, Carries: []*Wrapper{&rowf0d56d6169fe, &row5624a7277e9b, &row2d21c1945a38, &row41437a3fba96}, Proves: []*proof{&rowd89978c1c22e}, Rules: []*Way{&row1919376d85dc, &rowc3fb031136af, &row38815b52e35c, &row5bc2c3bd7900, &rowa9b2c89d8c44, &rowb83a9158568a, &rowedbbfdb5a660, &rowa8a8b40e1295}, Judged: true}
 var row3d42f8f7dcab = Tool{Values: []string{"-e", "-p", "-E", "--execute", "--execute-print", "--execute-continue"}}
 var row261ce49899cf = Wrapper{Lang: "ruby", Options: []string{"-e", "-p", "-E", "--execute", "--execute-print", "--execute-continue"}}
 var rowe9a9cefe7d57 = Way{Rule: &row4216ebf5a0c8, Matcher: &row3395cbf282f8, Place: 1404}
@@ -21271,75 +20355,75 @@ var row200a3ce8425a = Way{Rule: &row4586d74a3390, Matcher: &rowaacf87110638, Pla
 var row21545d39cfe9 = Program{Options: &rowb6cb6d30a79a, Carries: []*Wrapper{&rowd965afd0d014}, Rules: []*Way{&row200a3ce8425a}, Judged: true}
 var row8f2f8fd065cb = effect{Any: []string{"-df", "-dw"}, Take: []string{"operands"}, Skip: 2, As: []string{"rm", "-rf"}}
 var row010b89fbe4d8 = Program{Options: &rowa40f161aef64, Effects: []*effect{&row8f2f8fd065cb, &rowd40b253f29c8}, Rules: []*Way{&rowe6490ff5e300}, Judged: true}
-var rowba4501f73ad4 = Way{Rule: &row644f01e5b460, Matcher: &rowcbcdf455c790, Place: 234}
-var row19cc175ce3e6 = Program{Reads: []*Read{&rowc428902add06}, Rules: []*Way{&rowba4501f73ad4, &rowfb9c6d7a60db}, Judged: true}
+var row6cab79dd3205 = Way{Rule: &row644f01e5b460, Matcher: &rowcbcdf455c790, Place: 234, Letters: 1837568}
+var row4484de0f5a98 = Program{Reads: []*Read{&rowc428902add06}, Rules: []*Way{&row6cab79dd3205, &rowfb9c6d7a60db}, Judged: true}
 var rowaf0483e52b3a = Tool{Values: []string{"--exclude", "--exclude-from", "--include", "--include-from", "--files-from", "--filter", "--filter-from", "--config", "--transfers", "--checkers", "--bwlimit", "--tpslimit", "--log-file", "--log-level", "--max-age", "--min-age", "--max-size", "--min-size", "--max-depth", "--max-transfer", "--retries", "--low-level-retries", "--timeout", "--contimeout", "--stats", "--backup-dir", "--suffix", "--compare-dest", "--copy-dest", "--buffer-size", "--multi-thread-streams", "--s3-chunk-size", "--s3-region", "--s3-acl", "--s3-storage-class", "--s3-upload-concurrency", "--drive-chunk-size", "--drive-root-folder-id", "--user-agent"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "copy", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{1, 0}}}
 var rowe03a8039e558 = effect{Sub: []string{"copy", "copyto", "move", "moveto"}, Take: []string{"last"}, As: []string{">"}}
 var row9df563ec85f9 = proof{Sub: []string{"ls", "lsd", "lsl", "lsf", "lsjson", "size", "check", "about", "version", "listremotes", "tree", "cat", "hashsum", "md5sum"}}
-var row49de81a858dc = Way{Rule: &row714207a9523b, Matcher: &row2dfc8471e1fb, Place: 177}
-var row5f27de83a642 = Way{Rule: &rowf9d72c83bea8, Matcher: &rowc970d514e910, Place: 1189}
-var rowbcff1148f010 = Way{Rule: &row713cb17bfa92, Matcher: &rowf1b2853752dd, Place: 1245}
-var row6eb3057bd3a5 = Way{Rule: &row801dbeb7359e, Matcher: &row9e79d901f93b, Place: 1307}
-var rowd8de91417fc8 = Way{Rule: &row801dbeb7359e, Matcher: &row301ab96b6861, Place: 1308}
+var row96bd4f5d9d9a = Way{Rule: &row714207a9523b, Matcher: &row2dfc8471e1fb, Place: 177, Letters: 851992}
+var rowf3d23e48544f = Way{Rule: &rowf9d72c83bea8, Matcher: &rowc970d514e910, Place: 1189, Letters: 4096}
+var row507fdc5f9c15 = Way{Rule: &row713cb17bfa92, Matcher: &rowf1b2853752dd, Place: 1245, Letters: 270352}
+var rowdfc8dea50ef6 = Way{Rule: &row801dbeb7359e, Matcher: &row9e79d901f93b, Place: 1307, Letters: 794632}
+var rowc19a04baf802 = Way{Rule: &row801dbeb7359e, Matcher: &row301ab96b6861, Place: 1308, Letters: 4}
 var row45e47d705e91 = Way{Rule: &row23695f5caab6, Matcher: &row6bfe44c974db, Place: 1468}
 var row29b714da32e2 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowf2f08110ab8b, Place: 1739}
 var rowfa5ee3448d72 = Way{Rule: &row946a4fb0d8b3, Matcher: &rowa4227ec00088, Place: 1755}
-var rowd467ea0cda38 = Program{Options: &rowaf0483e52b3a, Effects: []*effect{&rowe03a8039e558}, Proves: []*proof{&row9df563ec85f9}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row49de81a858dc, &row5f27de83a642, &rowbcff1148f010, &row6eb3057bd3a5, &rowd8de91417fc8, &row45e47d705e91, &row4875d274f4e6, &row5abf73ada46f, &row29b714da32e2, &row04ffcb667835, &row935af84c523a, &rowfa5ee3448d72}, Judged: true}
-var rowf4e615766c85 = Way{Rule: &row765fac929c5e, Matcher: &rowaacefd6d6428, Place: 1534}
-var row3cc9a241e3f7 = Program{Carries: []*Wrapper{&rowb1861c4b6c95}, Rules: []*Way{&rowf4e615766c85}, Judged: true}
+var row846115bd3547 = Program{Options: &rowaf0483e52b3a, Effects: []*effect{&rowe03a8039e558}, Proves: []*proof{&row9df563ec85f9}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row96bd4f5d9d9a, &rowf3d23e48544f, &row507fdc5f9c15, &rowdfc8dea50ef6, &rowc19a04baf802, &row45e47d705e91, &row4875d274f4e6, &row5abf73ada46f, &row29b714da32e2, &row04ffcb667835, &row935af84c523a, &rowfa5ee3448d72}, Judged: true}
+var rowaeec212d468d = Way{Rule: &row765fac929c5e, Matcher: &rowaacefd6d6428, Place: 1534, Letters: 66592}
+var rowff121f2c9e91 = Program{Carries: []*Wrapper{&rowb1861c4b6c95}, Rules: []*Way{&rowaeec212d468d}, Judged: true}
 var rowec42323f8c58 = Tool{Values: []string{"-ignoreempty", "-minsize", "-maxsize", "-followsymlinks", "-removeidentinode", "-checksum", "-buffersize", "-deterministic", "-makesymlinks", "-makehardlinks", "-makeresultsfile", "-outputname", "-sleep", "-deleteduplicates", "-dryrun", "-n"}, Long: true}
 var rowf88622ff4b9a = effect{Any: []string{"-deleteduplicates=true"}, None: []string{"-dryrun=true", "-n=true"}, Take: []string{"operands"}, As: []string{"rm", "-rf"}}
 var rowf0ad76095e3c = Program{Options: &rowec42323f8c58, Effects: []*effect{&rowf88622ff4b9a}}
 var row6f447e6adb1f = Way{Rule: &row9e2c83df0e1c, Matcher: &rowf994cd7ac755, Place: 1223}
-var row082f2860c49b = Way{Rule: &row9e2c83df0e1c, Matcher: &rowa685b2cb93b0, Place: 1224}
-var row6c9179c3feb3 = Program{Rules: []*Way{&rowb3624ea4e3c4, &row6f447e6adb1f, &row082f2860c49b}, Judged: true}
+var rowd6eeb3a7715c = Way{Rule: &row9e2c83df0e1c, Matcher: &rowa685b2cb93b0, Place: 1224, Letters: 262144}
+var rowf77bcc32fef5 = Program{Rules: []*Way{&row5200d0458fea, &row6f447e6adb1f, &rowd6eeb3a7715c}, Judged: true}
 var rowf9c29b07d426 = Read{Files: []string{"remix.config.js", "remix.config.mjs", "remix.config.cjs", "remix.config.ts", "remix.config.mts", "remix.config.cts", "react-router.config.js", "react-router.config.mjs", "react-router.config.cjs", "react-router.config.ts", "react-router.config.mts", "react-router.config.cts", "vite.config.js", "vite.config.mjs", "vite.config.cjs", "vite.config.ts", "vite.config.mts", "vite.config.cts"}, Lang: "node"}
 var rowf81eca738d6e = Program{Reads: []*Read{&rowf9c29b07d426}}
 var row9325aa6874d0 = Tool{Values: []string{"-d", "-n", "-N", "-p", "-t", "-u", "-i", "-a"}}
 var row1fa913f327ba = Program{Options: &row9325aa6874d0, Proves: []*proof{&rowfb9fff22e2b3}}
 var row3a36c41d8230 = Program{Rules: []*Way{&rowbbfd3017a246}, Judged: true}
-var row2717b25e14f0 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowef85a06fafd6, Place: 1411}
-var row05d6308350cd = Program{Reads: []*Read{&rowebc1917c21d7}, Rules: []*Way{&row2717b25e14f0}, Judged: true}
+var row8534f2b4592b = Way{Rule: &row4216ebf5a0c8, Matcher: &rowef85a06fafd6, Place: 1411, Letters: 256}
+var row1ed2151a2166 = Program{Reads: []*Read{&rowebc1917c21d7}, Rules: []*Way{&row8534f2b4592b}, Judged: true}
 var rowebddda119f08 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowed918e93decf}}
 var row4cdd96b453c5 = Tool{Values: []string{"-h", "-p", "-a", "-n", "-u", "-s", "--user", "--pass", "-i", "--pattern", "--count", "-x", "-r", "-d", "--rdb"}, First: true}
 var row11d815e76dd1 = effect{Take: []string{"--rdb"}, As: []string{">"}}
 var row4ddce7cf710b = proof{Sub: []string{"ping", "info", "get", "keys", "scan", "dbsize", "ttl", "type", "exists", "llen", "lrange", "hgetall", "hget", "smembers", "zrange", "memory", "client", "PING", "INFO", "GET", "KEYS", "SCAN", "DBSIZE", "TTL", "TYPE", "EXISTS", "LLEN", "LRANGE", "HGETALL", "HGET", "SMEMBERS", "ZRANGE"}}
 var rowc8ce5a759b1b = Way{Rule: &rowa5f663a74f42, Matcher: &rowccf2cba2bedd, Place: 569}
-var rowddad6dbd791c = Way{Rule: &row166dc90e3293, Matcher: &row082dfee3c0db, Place: 573}
-var row3ead82873263 = Program{Options: &row4cdd96b453c5, Carries: []*Wrapper{&row966530b93620, &row6207c4576b11}, Effects: []*effect{&row11d815e76dd1, &row2b184d032d30}, Proves: []*proof{&row4ddce7cf710b}, Rules: []*Way{&rowc8ce5a759b1b, &rowddad6dbd791c, &row2c41fe8d6a80, &rowa89dcbdcbaad}, Judged: true}
+var rowcf8f500b4afb = Way{Rule: &row166dc90e3293, Matcher: &row082dfee3c0db, Place: 573, Letters: 2097168}
+var row4cfb99432a4b = Program{Options: &row4cdd96b453c5, Carries: []*Wrapper{&row966530b93620, &row6207c4576b11}, Effects: []*effect{&row11d815e76dd1, &row2b184d032d30}, Proves: []*proof{&row4ddce7cf710b}, Rules: []*Way{&rowc8ce5a759b1b, &rowcf8f500b4afb, &row2c41fe8d6a80, &rowa89dcbdcbaad}, Judged: true}
 var row96d889775ed7 = Read{Files: []string{"*.do"}, Lang: "shell"}
 var row79a4eb28a054 = Program{Reads: []*Read{&row96d889775ed7}}
-var row005d87a50de3 = Way{Rule: &row0e96608a7614, Matcher: &rowe375c3a46182, Place: 332}
-var row3725f66ea121 = Way{Rule: &rowf1df73f96e6e, Matcher: &rowc898cd663c36, Place: 815}
-var row07a82036b507 = Way{Rule: &rowcbc94172d0d4, Matcher: &row08e00fecec33, Place: 2325}
-var rowf62fe7799506 = Program{Rules: []*Way{&row005d87a50de3, &row3725f66ea121, &row07a82036b507}, Judged: true}
-var row303b796eba9b = Way{Rule: &rowf1df73f96e6e, Matcher: &row10c4ea8de0c8, Place: 812}
-var row59f917987433 = Program{Rules: []*Way{&row303b796eba9b, &row158cce498a76, &row30c767aa96ad}, Judged: true}
-var rowf489421dd9d3 = Way{Rule: &rowf1df73f96e6e, Matcher: &row4f5beb99b8c4, Place: 816}
-var row099656291097 = Program{Rules: []*Way{&rowf489421dd9d3}, Judged: true}
+var row8681038cdd12 = Way{Rule: &row0e96608a7614, Matcher: &rowe375c3a46182, Place: 332, Letters: 16}
+var rowf9e768cb674a = Way{Rule: &rowf1df73f96e6e, Matcher: &rowc898cd663c36, Place: 815, Letters: 262144}
+var row22d79c9574e9 = Way{Rule: &rowcbc94172d0d4, Matcher: &row08e00fecec33, Place: 2325, Letters: 524288}
+var row8872c3814b8b = Program{Rules: []*Way{&row8681038cdd12, &rowf9e768cb674a, &row22d79c9574e9}, Judged: true}
+var row8083e483fa4e = Way{Rule: &rowf1df73f96e6e, Matcher: &row10c4ea8de0c8, Place: 812, Letters: 1319424}
+var row1a2846c116be = Program{Rules: []*Way{&row8083e483fa4e, &row201d8286e68d, &row653a5b163fc6}, Judged: true}
+var row37402b0ed3b8 = Way{Rule: &rowf1df73f96e6e, Matcher: &row4f5beb99b8c4, Place: 816, Letters: 128}
+var row60c5bd7a517b = Program{Rules: []*Way{&row37402b0ed3b8}, Judged: true}
 var rowc9468ea6a849 = Way{Rule: &row6350b069efb2, Matcher: &row3ba825ebd64d, Place: 1477}
 var row58dee682482b = Program{Reads: []*Read{&rowc20eb3b1d249}, Rules: []*Way{&rowc9468ea6a849}, Judged: true}
 var rowbaab3f0419aa = Wrapper{Sub: []string{"psql"}, Lang: "sql", Stdin: true}
-var row64a8e5f1b913 = Way{Rule: &rowa39bcf657900, Matcher: &rowa98ceab0600f, Place: 1336}
-var row765c54128ab2 = Way{Rule: &rowbbf5c15c3107, Matcher: &row87abc9c12523, Place: 1453}
-var row962cf6770f7c = Program{Options: &row6317ea13931a, Carries: []*Wrapper{&row99bb9abdaeb5, &rowbaab3f0419aa, &rowab85d86497c5}, Rules: []*Way{&row64a8e5f1b913, &row765c54128ab2}, Judged: true}
+var row01bc86f91725 = Way{Rule: &rowa39bcf657900, Matcher: &rowa98ceab0600f, Place: 1336, Letters: 524288}
+var row74855b67cadb = Way{Rule: &rowbbf5c15c3107, Matcher: &row87abc9c12523, Place: 1453, Letters: 16}
+var row4a7a00933f59 = Program{Options: &row6317ea13931a, Carries: []*Wrapper{&row99bb9abdaeb5, &rowbaab3f0419aa, &rowab85d86497c5}, Rules: []*Way{&row01bc86f91725, &row74855b67cadb}, Judged: true}
 var rowb44b7cb58c3f = Read{Files: []string{"*.rb"}, Lang: "ruby", Named: true}
 var row59eccbe1de59 = Program{Reads: []*Read{&rowb44b7cb58c3f}}
 var row81f8b4c36212 = Tool{Values: []string{"-r", "--repo", "-p", "--password-file", "--tag", "--host", "--keep-last", "--keep-daily", "--keep-weekly", "--path"}}
 var rowdfe3b967de9c = Way{Rule: &rowb8e3486f7dc1, Matcher: &row5c4d459dc191, Place: 118}
-var rowf2d412f641bc = Way{Rule: &rowa6b4d9db357d, Matcher: &rowba54c45d39a2, Place: 1169}
-var rowb059b34a6895 = Way{Rule: &row9e2c83df0e1c, Matcher: &row9e1a93c8d243, Place: 1229}
-var rowd3e284d7269f = Way{Rule: &row9e2c83df0e1c, Matcher: &row26717e7a23cd, Place: 1230}
-var row3f0efe3c1b57 = Way{Rule: &row713cb17bfa92, Matcher: &row386e8efbb3b0, Place: 1246}
-var row04a08f3501cd = Program{Options: &row81f8b4c36212, Reads: []*Read{&row707ac7b768f0}, Proves: []*proof{&row5ba8cfb4cffe, &rowf673ae5ca013}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&rowb3624ea4e3c4, &rowdfe3b967de9c, &rowf2d412f641bc, &rowb059b34a6895, &rowd3e284d7269f, &row44ce3e981ccd, &row81f07fbc2829, &row3f0efe3c1b57}, Judged: true}
+var row1f97a5f81bf7 = Way{Rule: &rowa6b4d9db357d, Matcher: &rowba54c45d39a2, Place: 1169, Letters: 2048}
+var rowc111b7145b1f = Way{Rule: &row9e2c83df0e1c, Matcher: &row9e1a93c8d243, Place: 1229, Letters: 262144}
+var row1c3506150fa8 = Way{Rule: &row9e2c83df0e1c, Matcher: &row26717e7a23cd, Place: 1230, Letters: 262144}
+var row166efae4dfeb = Way{Rule: &row713cb17bfa92, Matcher: &row386e8efbb3b0, Place: 1246, Letters: 2097152}
+var rowac3841dd5e4d = Program{Options: &row81f8b4c36212, Reads: []*Read{&row707ac7b768f0}, Proves: []*proof{&row5ba8cfb4cffe, &rowf673ae5ca013}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row5200d0458fea, &rowdfe3b967de9c, &row1f97a5f81bf7, &rowc111b7145b1f, &row1c3506150fa8, &row44ce3e981ccd, &row81f07fbc2829, &row166efae4dfeb}, Judged: true}
 var rowf9cb68553135 = Program{Options: &row094c23a57198, Carries: []*Wrapper{&rowfa86a0ce2610}, Clients: []*Client{&rowad99ddcce6a3, &rowb07944769cc7}, Judged: true}
 var rowa36c7589ddd2 = Tool{Values: []string{"-e"}}
 var rowd007bde1dd5e = Wrapper{Lang: "perl", Options: []string{"-e"}}
 var rowd826bb42f937 = Program{Options: &rowa36c7589ddd2, Carries: []*Wrapper{&rowd007bde1dd5e, &rowb1861c4b6c95}, Rules: []*Way{&rowfe3a98a71278}, Judged: true}
-var rowbb542b729eb2 = Way{Rule: &rowfd53d44b17a1, Matcher: &row992ca0e80c5a, Place: 270}
-var row01bd71a045f6 = Program{Rules: []*Way{&rowbb542b729eb2}, Judged: true}
+var row830f72242e1d = Way{Rule: &rowfd53d44b17a1, Matcher: &row992ca0e80c5a, Place: 270, Letters: 4}
+var row6573627a5f84 = Program{Rules: []*Way{&row830f72242e1d}, Judged: true}
 var row974d2c496b86 = Tool{Values: []string{"-e", "-f", "-A", "-B", "-C", "-m", "-g", "-t", "-T", "-j", "-r", "--regexp", "--glob", "--type", "--type-not", "--max-count", "--after-context", "--before-context", "--context", "--replace", "--max-depth", "--sort", "--iglob", "--pre", "--hostname-bin"}, Data: 1, DataUnless: []string{"-e", "-f", "--regexp", "--files"}}
 var row66f55d9788c2 = Wrapper{Lang: "shell", Options: []string{"--pre", "--hostname-bin"}}
 var row030a9f5963ac = Program{Options: &row974d2c496b86, Carries: []*Wrapper{&row66f55d9788c2}, Reads: []*Read{&row4d2d56999223}, Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row1bab838e26cc, &row8a4b755abdb7, &row2df3d0b99a9a, &row0b45127022c7, &row3f9e5aec2c6e, &row6a17f066ec14}, Judged: true}
@@ -21357,8 +20441,8 @@ var row15461e0741db = Way{Rule: &row10f31b80f44f, Matcher: &rowd9718029e405, Pla
 var row49a6556f5cd2 = Program{Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row090599ce8a3a, &rowfd7a276e8b6f, &row9ce2b4d319dc, &row45ddb3be2443, &row4494d6ff23bc, &row9da3c721c258, &row81e75d702d92, &row38cf1a032ad2, &rowb1409c937bd2, &rowfebbdbfdc169, &row15461e0741db}, Judged: true}
 var row49a763616214 = Client{Sub: []string{"send", "payment", "submit", "sign"}, Rule: "wallet.transfer"}
 var rowfb1330555aa6 = Program{Clients: []*Client{&row49a763616214}, Judged: true}
-var row5d90453aed50 = Way{Rule: &roweadaff31d9c3, Matcher: &rowb428aa99a12a, Place: 1137}
-var rowd99bbcdb0c6a = Program{Rules: []*Way{&row5d90453aed50}, Judged: true}
+var rowfb5bbb9b6802 = Way{Rule: &roweadaff31d9c3, Matcher: &rowb428aa99a12a, Place: 1137, Letters: 262144}
+var rowd280cb189665 = Program{Rules: []*Way{&rowfb5bbb9b6802}, Judged: true}
 var row46760c5bdf53 = Program{Options: &rowb6cb6d30a79a, Carries: []*Wrapper{&rowd965afd0d014}}
 var row40e190cef1d4 = Tool{Values: []string{"-f", "-H", "-s"}, First: true}
 var row58ed3e8fd9d1 = Program{Options: &row40e190cef1d4, Carries: []*Wrapper{&row80e80a0f9224}}
@@ -21370,7 +20454,7 @@ var row90a4bc822ee7 = Way{Rule: &row98e421547cf5, Matcher: &row5c4a31c2c105, Pla
 var row9862b175622b = Program{Rules: []*Way{&roweb7720027b97, &rowde68194af759, &rowe1f8b35ae835, &rowa82b99f9df9f, &rowdf70de8d6be4, &row52e536802e45, &rowd5a1b6d8136d, &row3a969c111ca1, &row82ba84bc37fb, &row612e8e2b05aa, &row764af6635268, &row1ed72ce67348, &row40d3b7c6bd5e, &row5935601caaf0, &roweca59dd585e9, &row810c46ea6ba2, &row99120d6ee09b, &rowc52a5b82b0a4, &row86fe901beab3, &rowde5bb622c0eb, &row19477e2d8fbd, &row313e9f1bf92e, &row90a4bc822ee7, &rowbe355859ca05}, Judged: true}
 var rowfd42a1a19460 = Way{Rule: &rowf05948dba9bc, Matcher: &row5aa2245b016e, Place: 55}
 var row796d27ef4459 = Program{Rules: []*Way{&rowfd42a1a19460}, Judged: true}
-var rowf1cdfba90b1d = Program{Rules: []*Way{&row69310192a8c3}, Judged: true}
+var row82861dfc09f3 = Program{Rules: []*Way{&row61d76d0b3c56}, Judged: true}
 var row7358b83c05b4 = proof{Any: []string{"/L", "/l"}}
 var row90806badb31c = Way{Rule: &row714207a9523b, Matcher: &rowf5bfd8415aec, Place: 178}
 var rowbedcfbe0b6bd = Program{Dry: []*proof{&row7358b83c05b4}, Rules: []*Way{&row90806badb31c}, Judged: true}
@@ -21381,22 +20465,22 @@ var row03032ebc9334 = Read{Files: []string{"rollup.config.js", "rollup.config.mj
 var row3f5cf7f5bb77 = Program{Reads: []*Read{&row03032ebc9334}}
 var rowd9aa321234f2 = Program{Reads: []*Read{&row3e2ae4989387}}
 var row1c2a101570e4 = Program{Reads: []*Read{&row0e0657d0fc2a}}
-var row9404527540b7 = Way{Rule: &roweadaff31d9c3, Matcher: &row470a53f7a4f4, Place: 1133}
-var row6d2a71ee5d49 = Program{Rules: []*Way{&row9404527540b7}, Judged: true}
+var row0df7791034f7 = Way{Rule: &roweadaff31d9c3, Matcher: &row470a53f7a4f4, Place: 1133, Letters: 16}
+var row873a85705300 = Program{Rules: []*Way{&row0df7791034f7}, Judged: true}
 var rowdac2f820d629 = Read{Files: []string{"*-test.sh"}, Lang: "shell"}
 var row2d62c8f808b0 = Program{Reads: []*Read{&rowdac2f820d629}}
 var rowb31d1971561b = Way{Rule: &rowfd53d44b17a1, Matcher: &rowca6324a60aa2, Place: 263}
 var row67abcacd0883 = Way{Rule: &rowfd53d44b17a1, Matcher: &row459252ddc2c5, Place: 264}
 var row90d9177af06c = Program{Rules: []*Way{&rowb31d1971561b, &row67abcacd0883}, Judged: true}
-var row05c950fa2091 = Way{Rule: &row4216ebf5a0c8, Matcher: &row4e272b6cf5a7, Place: 1426}
-var row97171690e749 = Program{Rules: []*Way{&row05c950fa2091}, Judged: true}
+var row8196355e70d2 = Way{Rule: &row4216ebf5a0c8, Matcher: &row4e272b6cf5a7, Place: 1426, Letters: 589824}
+var row13b0c5aba9eb = Program{Rules: []*Way{&row8196355e70d2}, Judged: true}
 var row2687cc1cc704 = effect{Any: []string{"--cli"}, Take: []string{"last"}, As: []string{">"}}
 var rowfa35e212dda7 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row2687cc1cc704}}
-var rowde721dd7ca29 = Way{Rule: &row57fa9adcdccd, Matcher: &row3e3cd4408b8b, Place: 582}
-var row6ee336250aa4 = Way{Rule: &rowbfb498cbced7, Matcher: &rowd06a61ba6874, Place: 613}
-var row9bdad8d38812 = Way{Rule: &rowa6b4d9db357d, Matcher: &rowbf4d410158c4, Place: 1167}
+var row87c0cca1fce1 = Way{Rule: &row57fa9adcdccd, Matcher: &row3e3cd4408b8b, Place: 582, Letters: 1048576}
+var row45fb9420614a = Way{Rule: &rowbfb498cbced7, Matcher: &rowd06a61ba6874, Place: 613, Letters: 128}
+var row415c17fbab8d = Way{Rule: &rowa6b4d9db357d, Matcher: &rowbf4d410158c4, Place: 1167, Letters: 2}
 var rowe7f6e5f05c90 = Way{Rule: &row713cb17bfa92, Matcher: &row637c53828be0, Place: 1258}
-var row0842ffca0e7f = Program{Rules: []*Way{&rowde721dd7ca29, &row6ee336250aa4, &row9bdad8d38812, &rowe7f6e5f05c90}, Judged: true}
+var rowe6badd79371e = Program{Rules: []*Way{&row87c0cca1fce1, &row45fb9420614a, &row415c17fbab8d, &rowe7f6e5f05c90}, Judged: true}
 var rowca5e86c9537d = Tool{Values: []string{"--pipe", "-E", "--eval"}}
 var row6344e2c474fe = Wrapper{Lang: "shell", Options: []string{"--pipe"}}
 var rowef603f5c6c4e = Wrapper{Lang: "percent", Options: []string{"-E", "--eval"}}
@@ -21407,8 +20491,8 @@ var row15eb1409b538 = Tool{Values: []string{"--pipe"}}
 var row640b302b9db8 = Program{Options: &row15eb1409b538, Carries: []*Wrapper{&row6344e2c474fe}}
 var row5783cb446612 = Program{Options: &rowca5e86c9537d, Carries: []*Wrapper{&row6344e2c474fe, &rowef603f5c6c4e}}
 var row6d85735e67b9 = Tool{Values: []string{"-u", "--url", "-c", "--config"}}
-var rowbf6e84faf528 = Way{Rule: &rowfb1558fdad5a, Matcher: &row692da943c416, Place: 608}
-var rowb3dc847a42f6 = Program{Options: &row6d85735e67b9, Reads: []*Read{&rowa683ed7c4a4b}, Rules: []*Way{&rowbf6e84faf528}, Judged: true}
+var rowc4162ae18772 = Way{Rule: &rowfb1558fdad5a, Matcher: &row692da943c416, Place: 608, Letters: 32}
+var row881b151fa901 = Program{Options: &row6d85735e67b9, Reads: []*Read{&rowa683ed7c4a4b}, Rules: []*Way{&rowc4162ae18772}, Judged: true}
 var row0576d044cda4 = Read{Files: []string{"rspack.config.js", "rspack.config.mjs", "rspack.config.cjs", "rspack.config.ts", "rspack.config.mts", "rspack.config.cts", "rsbuild.config.js", "rsbuild.config.mjs", "rsbuild.config.cjs", "rsbuild.config.ts", "rsbuild.config.mts", "rsbuild.config.cts", "rslib.config.js", "rslib.config.mjs", "rslib.config.cjs", "rslib.config.ts", "rslib.config.mts", "rslib.config.cts"}, Lang: "node"}
 var rowd8d6595a06e6 = Program{Reads: []*Read{&row0576d044cda4}}
 var row258416b9ee18 = Read{Files: []string{".rspec"}, Lang: "settings"}
@@ -21449,22 +20533,22 @@ var row77d5382e99e6 = Wrapper{Argv: true, Root: true, Only: []string{"-u", "--us
 var row99b702568280 = Program{Options: &row290e4e786896, Carries: []*Wrapper{&row7ebea57428bd, &rowc00d26f560b5, &row77d5382e99e6}}
 var rowff38411f6d49 = Program{Options: &row587bd8d3ca9d, Effects: []*effect{&rowb890c34008e8}, Reads: []*Read{&row8ee86f2de303, &row9c4bc26575cb}, Proves: []*proof{&row0977783759bb}}
 var row8b872d4106ae = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}}
-var rowf078f92596d8 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&rowade4fdae61a9, &row92a91a69a6d0}, Judged: true}
+var row997fc30caa55 = Program{Options: &row7f558c95711c, Carries: []*Wrapper{&row300e8952d793}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&rowf93661944fb4}, Rules: []*Way{&rowade4fdae61a9, &row537884cc4fbb}, Judged: true}
 var rowd47fa1fb424c = Tool{Values: []string{"-c", "--config", "--access_key", "--secret_key", "--access_token", "--host", "--host-bucket", "--region", "--exclude", "--exclude-from", "--rexclude", "--include", "--include-from", "--rinclude", "--add-header", "-m", "--mime-type", "--storage-class", "--server-side-encryption-kms-id", "--limit-rate", "--multipart-chunk-size-mb", "--bucket-location"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cp", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{1, 0}}}
-var row5a65f217fe9b = Way{Rule: &rowc3bc7be6aa45, Matcher: &rowad2c5ed34e4d, Place: 1125}
-var row20dfa91c206f = Way{Rule: &rowc3bc7be6aa45, Matcher: &rowcdc1d7ca9cae, Place: 1126}
+var row841f867889a5 = Way{Rule: &rowc3bc7be6aa45, Matcher: &rowad2c5ed34e4d, Place: 1125, Letters: 262176}
+var row85472917e062 = Way{Rule: &rowc3bc7be6aa45, Matcher: &rowcdc1d7ca9cae, Place: 1126, Letters: 16}
 var rowac9a9ba1fe88 = Way{Rule: &rowf9d72c83bea8, Matcher: &row9abed2249290, Place: 1188}
 var row3cb1db99b34c = Way{Rule: &row713cb17bfa92, Matcher: &row15ff773cd254, Place: 1261}
-var rowca6cf1072200 = Way{Rule: &row801dbeb7359e, Matcher: &rowc05a2748d74b, Place: 1309}
-var row2e117b643dcf = Program{Options: &rowd47fa1fb424c, Effects: []*effect{&rowf86a016574a2}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row5a65f217fe9b, &row20dfa91c206f, &rowac9a9ba1fe88, &row3cb1db99b34c, &rowca6cf1072200, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a}, Judged: true}
-var row78d533d4a2f9 = Program{Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&rowca6cf1072200, &row04ffcb667835, &row935af84c523a}, Judged: true}
+var row419b3fa1af4d = Way{Rule: &row801dbeb7359e, Matcher: &rowc05a2748d74b, Place: 1309, Letters: 598040}
+var rowb1d9316c170e = Program{Options: &rowd47fa1fb424c, Effects: []*effect{&rowf86a016574a2}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row841f867889a5, &row85472917e062, &rowac9a9ba1fe88, &row3cb1db99b34c, &row419b3fa1af4d, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a}, Judged: true}
+var row7acfde57db67 = Program{Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row419b3fa1af4d, &row04ffcb667835, &row935af84c523a}, Judged: true}
 var row5d958c1dfe10 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "cp", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{1, 0}}, Made: true}
-var row700aa64114b6 = Way{Rule: &rowc3bc7be6aa45, Matcher: &rowc4aa672eb4c9, Place: 1129}
-var row3f917ec770f4 = Program{Options: &row5d958c1dfe10, Effects: []*effect{&rowf86a016574a2}, Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row700aa64114b6, &rowca6cf1072200, &row04ffcb667835, &row935af84c523a}, Judged: true}
+var row9993a94382a6 = Way{Rule: &rowc3bc7be6aa45, Matcher: &rowc4aa672eb4c9, Place: 1129, Letters: 262144}
+var row38f8006e5116 = Program{Options: &row5d958c1dfe10, Effects: []*effect{&rowf86a016574a2}, Dry: []*proof{&row540c5cac0493}, Rules: []*Way{&row9993a94382a6, &row419b3fa1af4d, &row04ffcb667835, &row935af84c523a}, Judged: true}
 var row258238645e69 = Tool{Values: []string{"-u", "-g", "-G"}, First: true}
 var row3f9ecb815921 = Program{Options: &row258238645e69, Carries: []*Wrapper{&row80e80a0f9224}}
 var row26e2569b4eef = Program{Reads: []*Read{&row6ac0ef4aee34}, Rules: []*Way{&rowfb9c6d7a60db}, Judged: true}
@@ -21484,23 +20568,23 @@ var row5e0e44801cdc = proof{Any: []string{"test=True", "test=true"}}
 var rowacbbf231e6ea = Way{Rule: &row662dd58b017e, Matcher: &rowc363fdc63088, Place: 1627}
 var rowa99b7c8b2999 = Program{Options: &rowcba3eebd85ce, Carries: []*Wrapper{&row04153e6f34be}, Reads: []*Read{&row1d750ae42bdd}, Dry: []*proof{&row5e0e44801cdc}, Rules: []*Way{&row7a854f42d35d, &rowacbbf231e6ea}, Judged: true}
 var row25d6a458e3d8 = Wrapper{Lang: "function", Beside: true}
-var rowb053d84c17ab = Way{Rule: &row4ab596d6ffd1, Matcher: &rowcb572c5a9fb3, Place: 1823}
-var row42bd5c77db69 = Program{Options: &rowcba3eebd85ce, Carries: []*Wrapper{&row25d6a458e3d8}, Reads: []*Read{&row1d750ae42bdd}, Dry: []*proof{&row5e0e44801cdc}, Rules: []*Way{&row7a854f42d35d, &rowacbbf231e6ea, &rowb053d84c17ab}, Judged: true}
+var row2d93210697e5 = Way{Rule: &row4ab596d6ffd1, Matcher: &rowcb572c5a9fb3, Place: 1823, Letters: 524288}
+var rowa99b028c41e9 = Program{Options: &rowcba3eebd85ce, Carries: []*Wrapper{&row25d6a458e3d8}, Reads: []*Read{&row1d750ae42bdd}, Dry: []*proof{&row5e0e44801cdc}, Rules: []*Way{&row7a854f42d35d, &rowacbbf231e6ea, &row2d93210697e5}, Judged: true}
 var row9c76cc3b1b55 = Way{Rule: &row765fac929c5e, Matcher: &rowec18d0882ff3, Place: 1526}
 var row9922497f645c = Program{Rules: []*Way{&row9c76cc3b1b55}, Judged: true}
 var row6c2f5077e8b3 = Way{Rule: &row765fac929c5e, Matcher: &row0eec15ab0e93, Place: 1525}
 var row89b3a645da0f = Program{Rules: []*Way{&row6c2f5077e8b3}, Judged: true}
-var rowe5a666d4f9e0 = Way{Rule: &row765fac929c5e, Matcher: &row1ede80d95f39, Place: 1527}
-var row5a27171d0b7b = Program{Rules: []*Way{&rowe5a666d4f9e0}, Judged: true}
+var row3242ef1a2abe = Way{Rule: &row765fac929c5e, Matcher: &row1ede80d95f39, Place: 1527, Letters: 8}
+var row64192864816f = Program{Rules: []*Way{&row3242ef1a2abe}, Judged: true}
 var rowbd8256888663 = Tool{Values: []string{"-t", "--timeout", "-r", "--raw", "--raw-shell", "--roster", "--user", "-c"}}
 var rowcc7336ab2ac7 = Wrapper{Lang: "shell", Options: []string{"-r", "--raw", "--raw-shell"}, Remote: true, Gone: true, Beside: true}
 var rowd95dbdd1ccde = Program{Options: &rowbd8256888663, Carries: []*Wrapper{&row04153e6f34be, &rowcc7336ab2ac7}, Reads: []*Read{&row1d750ae42bdd}, Dry: []*proof{&row5e0e44801cdc}, Rules: []*Way{&rowfe3a98a71278}, Judged: true}
-var row52e8a035e5c9 = Program{Rules: []*Way{&row02755905a8cb, &row1d19b80d6ae0, &rowa637d7eaef19, &row37526d31b26b, &row05c950fa2091}, Judged: true}
+var rowe9babfc29786 = Program{Rules: []*Way{&row12544b1b3970, &rowc556cf61e981, &row5efb38cf45d0, &row165a69f8d86d, &row8196355e70d2}, Judged: true}
 var rowc6dd77cb55b3 = Program{Reads: []*Read{&rowe60323d75201}}
 var row37d7dece7670 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowc634eddb5ee0, Place: 132}
 var rowa356ca08c523 = Program{Rules: []*Way{&row37d7dece7670}, Judged: true}
-var row5f2b06302352 = Way{Rule: &row42b05897ae32, Matcher: &row3061649caf4f, Place: 2162}
-var row8cdc3e37a869 = Program{Rules: []*Way{&row5f2b06302352}, Judged: true}
+var rowe6a316f2c7f1 = Way{Rule: &row42b05897ae32, Matcher: &row3061649caf4f, Place: 2162, Letters: 262144}
+var rowcc7719da5bdc = Program{Rules: []*Way{&rowe6a316f2c7f1}, Judged: true}
 var row88a0ea05ccfd = proof{None: []string{"-o"}}
 var row1d3d01d0c7c3 = Program{Proves: []*proof{&row88a0ea05ccfd}}
 var rowdee03ad2060b = Tool{Values: []string{"--wrap"}}
@@ -21508,14 +20592,14 @@ var row23c221a56046 = Wrapper{Lang: "shell", Options: []string{"--wrap"}}
 var row4a6ce7feb9be = Program{Options: &rowdee03ad2060b, Carries: []*Wrapper{&rowf18790bd309a, &row23c221a56046}}
 var row064d255bcfc1 = Way{Rule: &row4216ebf5a0c8, Matcher: &row8f377f7bb683, Place: 1406}
 var rowac382b9b9d2e = Program{Reads: []*Read{&row056898030a7b}, Rules: []*Way{&row3a9eab049895, &row064d255bcfc1}, Judged: true}
-var rowc285a149a900 = Way{Rule: &row644f01e5b460, Matcher: &rowd63df917c234, Place: 238}
-var rowe949ae4db81f = Program{Rules: []*Way{&rowc285a149a900}, Judged: true}
+var row36690f3390cb = Way{Rule: &row644f01e5b460, Matcher: &rowd63df917c234, Place: 238, Letters: 524304}
+var rowdbc497cb37a9 = Program{Rules: []*Way{&row36690f3390cb}, Judged: true}
 var rowb76786b9e01b = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&row158594567afe}, Reads: []*Read{&row056898030a7b}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&rowade4fdae61a9, &row6bb427d04672}, Judged: true}
 var row189a8eb8378e = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&row158594567afe}, Reads: []*Read{&row056898030a7b}, Rules: []*Way{&rowade4fdae61a9}, Judged: true}
 var rowa123cc41efd2 = Wrapper{Sub: []string{"pgsql-console", "mysql-console", "redis-console", "mongo-console"}, Lang: "sql", Stdin: true}
-var row207a4658cc83 = Way{Rule: &row5803bc739bbe, Matcher: &row02e22788b786, Place: 1510}
-var row919cb6944c89 = Way{Rule: &row3c20bf39fa17, Matcher: &row5e387fac5e7b, Place: 1666}
-var row6d90be0341bf = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&rowa123cc41efd2, &row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5}, Rules: []*Way{&row1a5d84b9dd55, &row060f88258209, &row207a4658cc83, &row7ba5b74c303f, &row919cb6944c89}, Judged: true}
+var row4e8118692aa7 = Way{Rule: &row5803bc739bbe, Matcher: &row02e22788b786, Place: 1510, Letters: 2}
+var rowbada8bbe8cff = Way{Rule: &row3c20bf39fa17, Matcher: &row5e387fac5e7b, Place: 1666, Letters: 32}
+var row5e9b0fff6255 = Program{Options: &rowb26359b6d9bd, Carries: []*Wrapper{&rowa123cc41efd2, &row3d6467a29a82, &rowfcf529e7d8aa, &rowab85d86497c5}, Rules: []*Way{&row1a5d84b9dd55, &row99318c99574b, &row4e8118692aa7, &row4d7f7591ec49, &rowbada8bbe8cff}, Judged: true}
 var rowe1159eaef1db = Way{Rule: &rowf9770bd2588f, Matcher: &rowaeea08f2905d, Place: 1890}
 var row7d2679d92d20 = Program{Rules: []*Way{&rowe1159eaef1db}, Judged: true}
 var row4ad244cc235b = Read{Files: []string{"SConstruct", "SConscript", "sconstruct"}, Lang: "python"}
@@ -21535,22 +20619,22 @@ var row547a0b285562 = Program{Options: &row004c1295e934, Carries: []*Wrapper{&ro
 var row39e48988844d = Tool{Values: []string{"-c", "--command", "-t", "-E", "-I", "-O", "-B", "-T", "-o"}, First: true}
 var row2907665a6f18 = Program{Options: &row39e48988844d, Carries: []*Wrapper{&rowb6dc19ad0883, &row03ade905455b}, Rules: []*Way{&row1430811557f4}, Judged: true}
 var rowdfd368368de3 = Program{Rules: []*Way{&row814fc0308c33, &row2cf96d9f0173}, Judged: true}
-var row726c5417438b = Program{Options: &rowff200cc5c5fc, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc, &row8a56377b4b06}, Judged: true}
+var row2d2061d1fbc9 = Program{Options: &rowff200cc5c5fc, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &row44ce3e981ccd, &row81f07fbc2829, &row1919376d85dc, &rowa317a3968533}, Judged: true}
 var row0db144e673e3 = proof{None: []string{"-o", "--output"}}
 var row117f854f4695 = Program{Proves: []*proof{&row0db144e673e3}}
-var rowdf78cf6c6f66 = Way{Rule: &rowb0326f1de202, Matcher: &rowad316e1fe28f, Place: 647}
-var row55043bf78335 = Program{Rules: []*Way{&rowdf78cf6c6f66}, Judged: true}
-var row1704e6f7d645 = Way{Rule: &row662dd58b017e, Matcher: &row49d58389192e, Place: 1595}
-var row8bb016015900 = Program{Rules: []*Way{&row1704e6f7d645}, Judged: true}
+var row4eedee543cf3 = Way{Rule: &rowb0326f1de202, Matcher: &rowad316e1fe28f, Place: 647, Letters: 8192}
+var row341322d169f1 = Program{Rules: []*Way{&row4eedee543cf3}, Judged: true}
+var row0df07a3e993d = Way{Rule: &row662dd58b017e, Matcher: &row49d58389192e, Place: 1595, Letters: 528384}
+var row57e35d4ed333 = Program{Rules: []*Way{&row0df07a3e993d}, Judged: true}
 var rowcab8c1c53505 = Tool{Values: []string{"-a", "-s", "-l", "-k", "-p", "-D", "-G", "-r", "-t", "-c"}}
 var row353ada75bd62 = Way{Rule: &row662dd58b017e, Matcher: &rowd7a9cae30740, Place: 1586}
-var rowbc4cbc2b9d24 = Way{Rule: &row662dd58b017e, Matcher: &row580c4097fdfc, Place: 1587}
-var row6fae06e64cac = Way{Rule: &row42b05897ae32, Matcher: &rowb2fcfcb19034, Place: 2153}
-var row653995304082 = Program{Options: &rowcab8c1c53505, Rules: []*Way{&row353ada75bd62, &rowbc4cbc2b9d24, &row6fae06e64cac}, Judged: true}
+var rowea5060a833f8 = Way{Rule: &row662dd58b017e, Matcher: &row580c4097fdfc, Place: 1587, Letters: 48}
+var row290b3d9f624f = Way{Rule: &row42b05897ae32, Matcher: &rowb2fcfcb19034, Place: 2153, Letters: 1835026}
+var rowfeebf6ca40eb = Program{Options: &rowcab8c1c53505, Rules: []*Way{&row353ada75bd62, &rowea5060a833f8, &row290b3d9f624f}, Judged: true}
 var row64bd0f3c42ff = Way{Rule: &rowe7fac635d202, Matcher: &rowb92253badfd0, Place: 1572}
 var row05cba86ef012 = Program{Options: &row8d8111d85f40, Carries: []*Wrapper{&rowa899b8034067, &rowdcb961eca3f9}, Proves: []*proof{&row429961d5b57e}, Rules: []*Way{&row6904824a2377, &row64bd0f3c42ff, &row3f9e5aec2c6e, &row6a17f066ec14, &rowf397d4e006a2, &rowcd99c0984c75, &row486b73e89369}, Judged: true}
-var row60df3e180651 = Way{Rule: &row42b05897ae32, Matcher: &row053a4a258e40, Place: 2171}
-var rowaaf5ef339d69 = Program{Rules: []*Way{&row60df3e180651}, Judged: true}
+var rowa018fdcbe5e8 = Way{Rule: &row42b05897ae32, Matcher: &row053a4a258e40, Place: 2171, Letters: 65536}
+var row65f1729d587e = Program{Rules: []*Way{&rowa018fdcbe5e8}, Judged: true}
 var row821ed7f3f048 = Read{Files: []string{"release.config.js", "release.config.mjs", "release.config.cjs", "release.config.ts", "release.config.mts", "release.config.cts", ".releaserc.js"}, Lang: "node"}
 var row8ffa50220981 = Way{Rule: &row4216ebf5a0c8, Matcher: &row4282e6532bb8, Place: 1385}
 var rowa213df24e8f5 = Program{Reads: []*Read{&row821ed7f3f048}, Dry: []*proof{&row1de3d5a401ae}, Rules: []*Way{&row8ffa50220981}, Judged: true}
@@ -21558,10 +20642,10 @@ var row2e163cef3f9e = Way{Rule: &row42b05897ae32, Matcher: &row56ae45e93814, Pla
 var row79c25b42b979 = Program{Rules: []*Way{&row2e163cef3f9e}, Judged: true}
 var row6cda30405c86 = Program{Options: &row8446aca53b6d, Carries: []*Wrapper{&roweee31d01cd05}, Rules: []*Way{&row84f0cb9192d0, &row4875d274f4e6, &row5abf73ada46f, &row54fbb2846d3e, &row95e46c9390de, &rowff4c2a0c9837}, Judged: true}
 var row84f9aa23d7d3 = Program{Rules: []*Way{&row7eeb85bc0fb5}, Judged: true}
-var rowd78080b961c2 = Way{Rule: &row42b05897ae32, Matcher: &rowa134e4c12c05, Place: 2161}
-var row6c2f57ebd039 = Program{Rules: []*Way{&rowd78080b961c2}, Judged: true}
-var row86d5186feec2 = Way{Rule: &rowa39bcf657900, Matcher: &rowc911f3eedc36, Place: 1343}
-var row496949501ec3 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row86d5186feec2, &row7ba5b74c303f, &row99f06ff34e39}, Judged: true}
+var row0deed88a3217 = Way{Rule: &row42b05897ae32, Matcher: &rowa134e4c12c05, Place: 2161, Letters: 2097168}
+var rowccd95fecf3e2 = Program{Rules: []*Way{&row0deed88a3217}, Judged: true}
+var row132789663c4b = Way{Rule: &rowa39bcf657900, Matcher: &rowc911f3eedc36, Place: 1343, Letters: 851968}
+var rowe289bff7885b = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row132789663c4b, &row4d7f7591ec49, &row8c4ca0eb2a11}, Judged: true}
 var row1345214bd10c = Wrapper{Lang: "ruby", Options: []string{"-c"}}
 var rowdc9cb34846d6 = Program{Options: &row723e33a7c1f8, Carries: []*Wrapper{&row1345214bd10c}}
 var row6fc4af28b799 = Read{Files: []string{".sequelizerc", "config/config.js", "migrations/*.js", "seeders/*.js"}, Lang: "node"}
@@ -21573,11 +20657,11 @@ var row9be154ddf8f8 = Way{Rule: &rowce3d4bcf47f9, Matcher: &row11ad947efc3c, Pla
 var rowe107528bf317 = Program{Reads: []*Read{&row6fc4af28b799}, Rules: []*Way{&row75ee9ee53d86, &row0cd035f2ac61, &row83604603f4c5, &rowacf3e1092542, &rowfa4c609543b7, &row9be154ddf8f8}, Judged: true}
 var rowfc9e8c74c8e5 = Tool{Values: []string{"-s", "--stage", "-r", "--region", "-f", "--function", "-c", "--config", "--aws-profile", "--param"}}
 var row3e74466f3008 = Read{Files: []string{"serverless.js", "serverless.ts"}, Lang: "node"}
-var rowb3fd0111706c = Way{Rule: &rowf36db0933cce, Matcher: &row87af51cb044c, Place: 758}
-var rowb99ac14adcda = Way{Rule: &rowa0e498ae638c, Matcher: &rowbb3ececa93ba, Place: 1435}
-var row56e7f4370552 = Way{Rule: &rowbbf5c15c3107, Matcher: &row92a927fbb445, Place: 1446}
-var rowac8e92197486 = Way{Rule: &rowbef3f6918b00, Matcher: &row46d194e14e7e, Place: 1482}
-var rowbd91448207a6 = Program{Options: &rowfc9e8c74c8e5, Reads: []*Read{&row3e74466f3008}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&rowb3fd0111706c, &rowb99ac14adcda, &row56e7f4370552, &rowac8e92197486}, Judged: true}
+var row6de66a45fe2a = Way{Rule: &rowf36db0933cce, Matcher: &row87af51cb044c, Place: 758, Letters: 262144}
+var row4fd46947de96 = Way{Rule: &rowa0e498ae638c, Matcher: &rowbb3ececa93ba, Place: 1435, Letters: 16}
+var row4f93e206eaff = Way{Rule: &rowbbf5c15c3107, Matcher: &row92a927fbb445, Place: 1446, Letters: 16}
+var row6b14b507803d = Way{Rule: &rowbef3f6918b00, Matcher: &row46d194e14e7e, Place: 1482, Letters: 262144}
+var rowbf79e66b47da = Program{Options: &rowfc9e8c74c8e5, Reads: []*Read{&row3e74466f3008}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row6de66a45fe2a, &row4fd46947de96, &row4f93e206eaff, &row6b14b507803d}, Judged: true}
 var row722adeceea3d = proof{Any: []string{"status", "--status-all"}}
 var row59079b0553a3 = Way{Rule: &row644f01e5b460, Matcher: &row7f87a407c981, Place: 235}
 var row55f5769c0632 = Way{Rule: &row42b05897ae32, Matcher: &rowbec570ebbead, Place: 2135}
@@ -21594,11 +20678,11 @@ var rowe4b5b9b81588 = Way{Rule: &rowad9ce47ac4d8, Matcher: &row0f8c42a52319, Pla
 var row2ffd5d55095c = Program{Options: &row3650d299b6e9, Effects: []*effect{&row6221a2687974}, Rules: []*Way{&row2db4de1bc186, &rowe4b5b9b81588}, Judged: true}
 var row4e765771bcd7 = Tool{Values: []string{"--reuid", "--regid", "--ruid", "--euid", "--rgid", "--egid", "--groups", "--inh-caps", "--ambient-caps", "--bounding-set", "--securebits", "--pdeathsig", "--selinux-label", "--apparmor-profile"}, First: true}
 var row3cc01b4bf16f = Program{Options: &row4e765771bcd7, Carries: []*Wrapper{&rowd0fa0b39ee8c}}
-var row9b8c8e0af541 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowdbc05d6b1162, Place: 1390}
+var rowde19f5c2f776 = Way{Rule: &row4216ebf5a0c8, Matcher: &rowdbc05d6b1162, Place: 1390, Letters: 2097152}
 var row84ce4e41b1ee = Way{Rule: &row4216ebf5a0c8, Matcher: &row48d2165b31c8, Place: 1421}
-var row48c1548a3c6c = Program{Rules: []*Way{&row9b8c8e0af541, &row84ce4e41b1ee}, Judged: true}
-var row6b7ce1131606 = Way{Rule: &rowf9770bd2588f, Matcher: &rowe33747a5a1b2, Place: 1897}
-var rowfda05e44d75e = Program{Rules: []*Way{&row6b7ce1131606}, Judged: true}
+var rowb1694b375b5b = Program{Rules: []*Way{&rowde19f5c2f776, &row84ce4e41b1ee}, Judged: true}
+var rowd0173f77bf77 = Way{Rule: &rowf9770bd2588f, Matcher: &rowe33747a5a1b2, Place: 1897, Letters: 2}
+var row7c4309c15441 = Program{Rules: []*Way{&rowd0173f77bf77}, Judged: true}
 var rowedce4fb86e2d = effect{Take: []string{"-b"}, As: []string{"@putsfile"}}
 var rowb5394c02e6e7 = Program{Options: &rowe52a12787260, Carries: []*Wrapper{&row87cd3b9272c4, &row4541574e84f0, &rowfe5da3034908}, Effects: []*effect{&rowedce4fb86e2d, &rowe7fc54a1a888}, Reads: []*Read{&row9ddc73b1e492}, Rules: []*Way{&row4affa8ba4623, &row45e47d705e91, &row4875d274f4e6, &row5abf73ada46f, &row04ffcb667835, &row935af84c523a, &rowb466f3421859, &row97a503795915}, Judged: true}
 var rowc5a294c17e61 = Wrapper{Lang: "shell", Skip: 1, Script: true}
@@ -21607,7 +20691,7 @@ var rowb0ddb3ff3518 = Way{Rule: &rowa536b8531d1b, Matcher: &row5592f5d66aa7, Pla
 var row39d59b9be8ad = Program{Options: &row7501fd175e2d, Dry: []*proof{&rowbbe2f9c37a96}, Rules: []*Way{&rowb0ddb3ff3518}, Judged: true}
 var row1754f027ae03 = Read{Files: []string{".shadowenv.d/*"}, Lang: "other"}
 var row971e8936ab6a = Program{Reads: []*Read{&row1754f027ae03}}
-var row59e1f14d7547 = Program{Reads: []*Read{&row26cdb45d73ad}, Rules: []*Way{&row4566924ff5f5, &row61d5cd087cd9}, Judged: true}
+var row325a63f84942 = Program{Reads: []*Read{&row26cdb45d73ad}, Rules: []*Way{&rowbb8ff94c50bc, &row6364e5df9c44}, Judged: true}
 var row022e09ab321a = Way{Rule: &row68e1f39de497, Matcher: &row8d4eaa782abc, Place: 1871}
 var row6d83de44c4b1 = Program{Rules: []*Way{&row022e09ab321a}, Judged: true}
 var row05ce6a073ec4 = Read{Files: []string{"*_spec.sh"}, Lang: "shell"}
@@ -21629,15 +20713,15 @@ var row7f3761f4a83b = Program{Options: &row72b6dbe7d94c, Effects: []*effect{&row
 var rowfd04c69a6081 = Read{Files: []string{".size-limit.js"}, Lang: "node"}
 var row024b3aa5f502 = Program{Reads: []*Read{&rowfd04c69a6081}}
 var row1a447b5b0db7 = Read{Files: []string{"skaffold.yaml"}, Lang: "settings"}
-var row7e857377d303 = Way{Rule: &rowcb6b3a457f45, Matcher: &row24842281ca16, Place: 936}
-var row3196ae4a644e = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Reads: []*Read{&row1a447b5b0db7}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row7e857377d303}, Judged: true}
-var rowd653cc071e75 = Way{Rule: &row44d052d2c10b, Matcher: &row3094f678e6fb, Place: 669}
-var rowc4bbd01acefc = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&rowd653cc071e75}, Judged: true}
-var row8d6c9d5966de = Program{Rules: []*Way{&rowbc5763e1e519, &row2c41fe8d6a80, &row158cce498a76, &row30c767aa96ad}, Judged: true}
-var rowbe66829104ba = Way{Rule: &row9ca348902184, Matcher: &rowbe877de97429, Place: 397}
-var rowca239be54f93 = Program{Reads: []*Read{&row791a47403303}, Rules: []*Way{&rowbe66829104ba}, Judged: true}
+var row97a58dfc2d07 = Way{Rule: &rowcb6b3a457f45, Matcher: &row24842281ca16, Place: 936, Letters: 262160}
+var row21d796387d80 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Reads: []*Read{&row1a447b5b0db7}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row97a58dfc2d07}, Judged: true}
+var row41913ec3e82d = Way{Rule: &row44d052d2c10b, Matcher: &row3094f678e6fb, Place: 669, Letters: 65536}
+var row72e5fa6a6f65 = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&row41913ec3e82d}, Judged: true}
+var rowe567cbcbc976 = Program{Rules: []*Way{&row27fd4d0c665f, &row2c41fe8d6a80, &row201d8286e68d, &row653a5b163fc6}, Judged: true}
+var row475aa01f08bb = Way{Rule: &row9ca348902184, Matcher: &rowbe877de97429, Place: 397, Letters: 2097280}
+var row26130a9fa00e = Program{Reads: []*Read{&row791a47403303}, Rules: []*Way{&row475aa01f08bb}, Judged: true}
 var row2204785bf7f7 = Program{Rules: []*Way{&row682145761d15}, Judged: true}
-var rowfedcb16ac5b7 = Program{Options: &rowfc9e8c74c8e5, Reads: []*Read{&row3e74466f3008}, Rules: []*Way{&rowb3fd0111706c, &rowb99ac14adcda, &row56e7f4370552, &rowac8e92197486}, Judged: true}
+var row1596102c0e01 = Program{Options: &rowfc9e8c74c8e5, Reads: []*Read{&row3e74466f3008}, Rules: []*Way{&row6de66a45fe2a, &row4fd46947de96, &row4f93e206eaff, &row6b14b507803d}, Judged: true}
 var row00fdf27b394e = Tool{Values: []string{"-c", "--command"}, Made: true}
 var rowf7dbd45faaae = effect{Take: []string{"-c", "--command"}, As: []string{"@puts"}}
 var row001349da25db = Program{Options: &row00fdf27b394e, Effects: []*effect{&rowf7dbd45faaae}, Rules: []*Way{&row2c41fe8d6a80}, Judged: true}
@@ -21649,15 +20733,15 @@ var row83e3db05ec8c = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "run", Is: &row63b347b55891},
 }, Slots: []uint16{1, 0}}}
 var rowa1a8cd3ad435 = Wrapper{Sub: []string{"run"}, Lang: "shell", Options: []string{"-c"}}
-var row53cde357a2a6 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowbec6bc41ffb2, Place: 1999}
-var rowf754ca118194 = Program{Options: &row83e3db05ec8c, Carries: []*Wrapper{&rowa1a8cd3ad435, &rowd965afd0d014}, Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&row7421fd4f0154, &row53cde357a2a6, &row688d6b900348}, Judged: true}
+var row42ea24fdf158 = Way{Rule: &rowf8267cbf3edf, Matcher: &rowbec6bc41ffb2, Place: 1999, Letters: 512}
+var row559316b7455a = Program{Options: &row83e3db05ec8c, Carries: []*Wrapper{&rowa1a8cd3ad435, &rowd965afd0d014}, Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&row6202242aa105, &row42ea24fdf158, &row50321f8152cd}, Judged: true}
 var rowa4341d5eaffe = Read{Files: []string{"snapcraft.yaml"}, Lang: "settings"}
-var row8569d43a18b6 = Way{Rule: &row4216ebf5a0c8, Matcher: &row3de66fdc61ff, Place: 1392}
-var row9b3e0bcd23d2 = Program{Reads: []*Read{&rowa4341d5eaffe}, Rules: []*Way{&row8569d43a18b6}, Judged: true}
+var rowda9f9e0f3c00 = Way{Rule: &row4216ebf5a0c8, Matcher: &row3de66fdc61ff, Place: 1392, Letters: 2424832}
+var row775df56e890a = Program{Reads: []*Read{&rowa4341d5eaffe}, Rules: []*Way{&rowda9f9e0f3c00}, Judged: true}
 var rowc0da0e3b0fdf = Tool{Values: []string{"-c", "--config", "-r", "--root", "--machine-readable", "--separator", "-t", "--table-style"}}
-var rowc43212a06f92 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowe3e371f09931, Place: 114}
-var row3a44a9f947e0 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowcb69fd810b96, Place: 119}
-var rowfd54c0661e21 = Program{Options: &rowc0da0e3b0fdf, Rules: []*Way{&rowc43212a06f92, &row3a44a9f947e0}, Judged: true}
+var rowf6558e159617 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowe3e371f09931, Place: 114, Letters: 8208}
+var row584be63b0ca7 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowcb69fd810b96, Place: 119, Letters: 262160}
+var rowc3b19986c544 = Program{Options: &rowc0da0e3b0fdf, Rules: []*Way{&rowf6558e159617, &row584be63b0ca7}, Judged: true}
 var row7c5063da4e43 = Client{Sub: []string{"invoke", "multicall run", "multicall"}, Rule: "wallet.contract-run"}
 var row818028fb2275 = Client{Sub: []string{"deploy", "declare", "account deploy"}, Rule: "wallet.contract-run"}
 var row94324a83f8dd = Program{Options: &row0380f73e82b9, Clients: []*Client{&row7c5063da4e43, &row818028fb2275}, Judged: true}
@@ -21676,9 +20760,9 @@ var row56b86b956e6f = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row
 var row94f51567ca5e = Way{Rule: &row42b05897ae32, Matcher: &row1a79b45c7411, Place: 2143}
 var row11d34fce067d = Way{Rule: &row42b05897ae32, Matcher: &row2fa266a3b3af, Place: 2144}
 var rowe015c94401ed = Program{Rules: []*Way{&row94f51567ca5e, &row11d34fce067d}, Judged: true}
-var rowc7310f09f9cf = Way{Rule: &row42b05897ae32, Matcher: &row204a76d2a6d9, Place: 2164}
+var row6fa61b74b862 = Way{Rule: &row42b05897ae32, Matcher: &row204a76d2a6d9, Place: 2164, Letters: 8192}
 var rowe86fc76ec9a3 = Way{Rule: &row42b05897ae32, Matcher: &rowb8e8490efe39, Place: 2165}
-var row04e553b4d2a6 = Program{Rules: []*Way{&rowc7310f09f9cf, &rowe86fc76ec9a3}, Judged: true}
+var rowdff7b5832140 = Program{Rules: []*Way{&row6fa61b74b862, &rowe86fc76ec9a3}, Judged: true}
 var row274f32cf758d = proof{Sub: []string{"balance", "account", "address", "block", "cluster-version", "config get", "epoch", "gas", "ping", "slot", "supply", "transaction-history", "validators", "confirm", "accounts", "account-info", "display", "largest-accounts", "stakes", "fees", "logs", "decode-transaction"}}
 var row3e4d770b1f76 = Client{Sub: []string{"transfer", "pay"}, Rule: "transfer", To: "#1", Amount: "#2", Asset: "sol"}
 var row06858964cdb4 = Client{Sub: []string{"program deploy", "program upgrade", "program write-buffer", "program-v4 deploy", "program-v4 redeploy", "program-v4 finalize", "deploy"}, Rule: "wallet.upgrade"}
@@ -21690,8 +20774,8 @@ var row2e37e9921689 = Client{Sub: []string{"sign-offchain-message"}, Rule: "wall
 var rowa568cc557153 = Program{Options: &row262ffaa7c069, Proves: []*proof{&row274f32cf758d}, Clients: []*Client{&row3e4d770b1f76, &row06858964cdb4, &row8e390ff2326d, &row1ed368a292b1, &row71e4820a545f, &row5a97ee94a60d, &row2e37e9921689}, Judged: true}
 var row30b73eeaf10e = Client{Sub: []string{"new", "recover"}, Any: []string{"--force"}, Rule: "wallet.drain"}
 var row52a0e74b6bf8 = Program{Clients: []*Client{&row30b73eeaf10e}, Judged: true}
-var rowd834c740f05e = Way{Rule: &row713cb17bfa92, Matcher: &row1b8f6b91fc59, Place: 1260}
-var row45e984d1e9dc = Program{Rules: []*Way{&rowd834c740f05e}, Judged: true}
+var row6083e2bf4fa0 = Way{Rule: &row713cb17bfa92, Matcher: &row1b8f6b91fc59, Place: 1260, Letters: 16}
+var row847cf697c4dd = Program{Rules: []*Way{&row6083e2bf4fa0}, Judged: true}
 var row685e19e8289f = Wrapper{Sub: []string{"exec-env", "exec-file"}, Lang: "shell", Skip: 1, Script: true}
 var rowfff78debc2f7 = Way{Rule: &row662dd58b017e, Matcher: &row3bc6002d0393, Place: 1601}
 var row51cf60f0ca1d = Program{Carries: []*Wrapper{&rowc00d26f560b5, &row685e19e8289f}, Rules: []*Way{&rowfff78debc2f7}, Judged: true}
@@ -21713,8 +20797,8 @@ var row3d49500f0364 = Wrapper{Lang: "other", Stdin: true, FileOptions: []string{
 var row7f5d73d79db6 = Program{Options: &rowcaf867e16557, Carries: []*Wrapper{&row3d49500f0364, &row624ba9f7efd0}}
 var row8587aa557527 = Way{Rule: &row42b05897ae32, Matcher: &row43bd13e5a967, Place: 2134}
 var rowdfff785dc738 = Way{Rule: &row42b05897ae32, Matcher: &row4bfdbb0f9242, Place: 2147}
-var row162c34383b9a = Way{Rule: &row42b05897ae32, Matcher: &row1857f4ffc267, Place: 2148}
-var rowe3b6ab8f08db = Program{Rules: []*Way{&row8587aa557527, &rowdfff785dc738, &row162c34383b9a}, Judged: true}
+var row1f71a0166824 = Way{Rule: &row42b05897ae32, Matcher: &row1857f4ffc267, Place: 2148, Letters: 2048}
+var rowa0fdefab4103 = Program{Rules: []*Way{&row8587aa557527, &rowdfff785dc738, &row1f71a0166824}, Judged: true}
 var row3cf66c7f9e49 = Read{Files: []string{"conf.py"}, Lang: "python"}
 var rowfa32f3454778 = Program{Reads: []*Read{&row3cf66c7f9e49}}
 var rowba4fffbfe132 = Client{Sub: []string{"authorize"}, Rule: "wallet.ownership"}
@@ -21727,8 +20811,8 @@ var row5c6c3ebe299f = Program{Options: &row262ffaa7c069, Proves: []*proof{&row27
 var row7a171ae1f2e3 = Program{Options: &rowe3c718fc60cd, Carries: []*Wrapper{&row9e4b5e9e3caf}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var rowbe91cf97a013 = effect{Take: []string{"operands"}, As: []string{">"}}
 var row889714638cf9 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowbe91cf97a013}}
-var row82b821dc3167 = Way{Rule: &rowb0326f1de202, Matcher: &row91725134cdd3, Place: 651}
-var rowcb601d2ed81b = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&row82b821dc3167}, Judged: true}
+var rowc547540d6a5f = Way{Rule: &rowb0326f1de202, Matcher: &row91725134cdd3, Place: 651, Letters: 262144}
+var row7304445affd1 = Program{Dry: []*proof{&rowbfc410be3a42}, Rules: []*Way{&rowc547540d6a5f}, Judged: true}
 var row26985496d8f6 = Wrapper{Lang: "sql", Stdin: true, Files: []string{"@*"}}
 var row44cf56a742e9 = Program{Carries: []*Wrapper{&row26985496d8f6}}
 var row51b20ffae5ac = Wrapper{Sub: []string{"query"}, Lang: "sql", Script: true}
@@ -21738,18 +20822,18 @@ var row4825b58a96b5 = Program{Options: &row46e7a2f63ab7, Carries: []*Wrapper{&ro
 var rowde8cdf6d99b8 = Tool{Values: []string{"-p", "-a", "--attach", "--param", "-e", "-E", "-c", "-r", "--eval", "-eval", "--expr", "--execute", "-code", "-batch", "--batch-string"}}
 var rowa091b14d7523 = Wrapper{Sub: []string{"query", "memory"}, Lang: "sql", Skip: 1, Script: true}
 var row119a5330fe20 = Wrapper{Lang: "sql", Skip: 1, Script: true}
-var row108e396e8d45 = Way{Rule: &rowc3e542141367, Matcher: &row14bbb6f6e07d, Place: 478}
-var row877927839e1e = Way{Rule: &row5df83c5f262a, Matcher: &rowb8c4596092e1, Place: 482}
-var row8e90690629a8 = Program{Options: &rowde8cdf6d99b8, Carries: []*Wrapper{&row96b7f41649d9, &rowa091b14d7523, &row119a5330fe20}, Rules: []*Way{&row108e396e8d45, &row877927839e1e, &row6bb427d04672}, Judged: true}
+var row4a5bec2715c8 = Way{Rule: &rowc3e542141367, Matcher: &row14bbb6f6e07d, Place: 478, Letters: 16}
+var rowd302782f5468 = Way{Rule: &row5df83c5f262a, Matcher: &rowb8c4596092e1, Place: 482, Letters: 1048576}
+var row7462b647c172 = Program{Options: &rowde8cdf6d99b8, Carries: []*Wrapper{&row96b7f41649d9, &rowa091b14d7523, &row119a5330fe20}, Rules: []*Way{&row4a5bec2715c8, &rowd302782f5468, &row6bb427d04672}, Judged: true}
 var rowc3d8580d7091 = Tool{Values: []string{"-cmd", "-c", "-s", "-init", "-separator", "-nullvalue", "-newline", "--init", "--cmd"}, Long: true}
 var rowa7b4825f7cf3 = Wrapper{Lang: "bang", FileOptions: []string{"-init", "--init"}}
 var row4cc919557375 = Read{Files: []string{".sqliterc"}, Lang: "bang"}
 var row05b76c5907f2 = Way{Rule: &rowe7fac635d202, Matcher: &rowc6d92c3afb2c, Place: 1570}
 var rowf6858219c831 = Program{Options: &rowc3d8580d7091, Carries: []*Wrapper{&rowa7b4825f7cf3, &rowe0722f8dff08}, Effects: []*effect{&row2b184d032d30}, Reads: []*Read{&row4cc919557375}, Proves: []*proof{&row26642659ff6f}, Rules: []*Way{&row05b76c5907f2, &rowf397d4e006a2, &rowa89dcbdcbaad, &row771277662885}, Judged: true}
-var row66e2c915e12e = Way{Rule: &rowb0326f1de202, Matcher: &rowb9ac52fef4ae, Place: 636}
-var rowce8408863ead = Way{Rule: &rowd535f41f3f72, Matcher: &row3bd95e37ac58, Place: 684}
-var rowa78d5986de91 = Way{Rule: &row6030f503510c, Matcher: &row7122b9c5b44e, Place: 702}
-var row38d88686ef9f = Program{Rules: []*Way{&row66e2c915e12e, &rowce8408863ead, &rowa78d5986de91}, Judged: true}
+var rowb9462448f139 = Way{Rule: &rowb0326f1de202, Matcher: &rowb9ac52fef4ae, Place: 636, Letters: 16}
+var row2f3e38f5c0cb = Way{Rule: &rowd535f41f3f72, Matcher: &row3bd95e37ac58, Place: 684, Letters: 8192}
+var row9ec80359fd34 = Way{Rule: &row6030f503510c, Matcher: &row7122b9c5b44e, Place: 702, Letters: 8192}
+var rowb90630807328 = Program{Rules: []*Way{&rowb9462448f139, &row2f3e38f5c0cb, &row9ec80359fd34}, Judged: true}
 var row4ae59087ad15 = Client{Sub: []string{"initiate-transfer", "vault-transaction-execute", "vault-transaction-create"}, Rule: "wallet.transfer"}
 var row841b7304b8fd = Client{Sub: []string{"config-transaction-execute", "program-config-init"}, Rule: "wallet.ownership"}
 var row8f3bd1526264 = Program{Clients: []*Client{&row4ae59087ad15, &row841b7304b8fd}, Judged: true}
@@ -21777,12 +20861,12 @@ var rowb8de7392a84b = Program{Options: &rowe4c9b2ab6de5, Carries: []*Wrapper{&ro
 var row4c9a2b2fcbaa = Tool{Values: []string{"-p", "-f", "-d", "-P"}, First: true}
 var row35bda981459c = Program{Options: &row4c9a2b2fcbaa, Carries: []*Wrapper{&row80e80a0f9224}, Rules: []*Way{&row3e03cec2d5b5}, Judged: true}
 var rowf721910ff0f3 = Read{Files: []string{"sst.config.ts"}, Lang: "node"}
-var row62669ddf355e = Way{Rule: &rowd75c864821e1, Matcher: &row3d6fb01b5834, Place: 750}
-var row82b7587fd6fa = Way{Rule: &rowbcf8b1139c8b, Matcher: &rowde967199469d, Place: 754}
-var rowe639e54bb065 = Way{Rule: &rowf36db0933cce, Matcher: &row83e1f3412aa6, Place: 759}
-var row93a4f2de5a45 = Program{Reads: []*Read{&rowf721910ff0f3}, Rules: []*Way{&row62669ddf355e, &row82b7587fd6fa, &rowa637d7eaef19, &rowe639e54bb065}, Judged: true}
-var row127ad3ca0388 = Way{Rule: &row4216ebf5a0c8, Matcher: &row54af814d7960, Place: 1397}
-var row1324f922bb41 = Program{Reads: []*Read{&row9b754b7a03d9, &rowbed0c842030c, &row8c1e283ceadc}, Rules: []*Way{&row127ad3ca0388}, Judged: true}
+var row168fc25614b8 = Way{Rule: &rowd75c864821e1, Matcher: &row3d6fb01b5834, Place: 750, Letters: 16}
+var row0dbdb7766997 = Way{Rule: &rowbcf8b1139c8b, Matcher: &rowde967199469d, Place: 754, Letters: 16}
+var row8bf8647aa8d8 = Way{Rule: &rowf36db0933cce, Matcher: &row83e1f3412aa6, Place: 759, Letters: 262144}
+var rowf442d62ca053 = Program{Reads: []*Read{&rowf721910ff0f3}, Rules: []*Way{&row168fc25614b8, &row0dbdb7766997, &row5efb38cf45d0, &row8bf8647aa8d8}, Judged: true}
+var row1d2657a8c964 = Way{Rule: &row4216ebf5a0c8, Matcher: &row54af814d7960, Place: 1397, Letters: 2097152}
+var row71871c520861 = Program{Reads: []*Read{&row9b754b7a03d9, &rowbed0c842030c, &row8c1e283ceadc}, Rules: []*Way{&row1d2657a8c964}, Judged: true}
 var row178502028d80 = Program{Rules: []*Way{&rowc9468ea6a849}, Judged: true}
 var row1d15763d21f3 = Client{Sub: []string{"signer keystore inspect-private"}, Rule: "wallet.key-export"}
 var row1d057a020dc0 = Program{Options: &row0380f73e82b9, Clients: []*Client{&row7c5063da4e43, &row818028fb2275, &row1d15763d21f3}, Judged: true}
@@ -21791,17 +20875,17 @@ var rowc8a520c9cd4a = Program{Reads: []*Read{&row0df8a4b44b5a}}
 var row3ffa94ab1dab = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}}
 var rowb60813fdce08 = Read{Files: []string{".stowrc"}, Lang: "settings"}
 var rowefeda6b07f57 = Program{Reads: []*Read{&rowb60813fdce08}}
-var row3aa7ce340668 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row18ec2e425fda, Place: 139}
-var row09a25d4e7cfa = Program{Rules: []*Way{&row3aa7ce340668}, Judged: true}
+var row45d217569b69 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row18ec2e425fda, Place: 139, Letters: 65600}
+var row2397ecb2b8ac = Program{Rules: []*Way{&row45d217569b69}, Judged: true}
 var rowadc682a8dea6 = Program{Options: &rowcd2016931436, Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row1297751777a0, &rowcbd0125e0228, &rowfbfe40f2ee1e, &rowdff472d52138, &row1afbc545aaf9}, Judged: true}
 var row00da918867cf = Tool{Values: []string{"--api-key", "-p", "--project-name", "--log-level", "--color", "--charge", "--amount", "--currency", "--destination", "--customer", "-d", "--data", "-s", "--stripe-account", "-v", "--stripe-version", "--idempotency", "--limit", "--expand"}}
 var row960acb04d1da = Client{Sub: []string{"transfers create", "payouts create", "topups create"}, Rule: "wallet.service-move"}
 var row4ef500afa1f0 = Client{Sub: []string{"post"}, Text: []string{"/transfers", "/payouts", "/topups"}, Rule: "wallet.service-move"}
 var rowb4b5b0f89bd9 = Client{Text: []string{"--live", "sk_live", "rk_live"}, Class: []string{"money"}, Rule: "wallet.service-move"}
 var rowb3f2f656c0f4 = Client{Text: []string{"--live", "sk_live", "rk_live"}, Class: []string{"destructive"}, Rule: "cloud.service.delete"}
-var row018cb7adf9fc = Way{Rule: &row713cb17bfa92, Matcher: &row54fdef959126, Place: 1247}
-var row72a6448facda = Way{Rule: &rowa39bcf657900, Matcher: &row317cd5a98fd4, Place: 1340}
-var row757cbc7a80e7 = Program{Options: &row00da918867cf, Clients: []*Client{&row960acb04d1da, &row4ef500afa1f0, &rowb4b5b0f89bd9, &rowb3f2f656c0f4}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row018cb7adf9fc, &row72a6448facda, &row28dba45f63c5}, Judged: true}
+var row35aa70239c9e = Way{Rule: &row713cb17bfa92, Matcher: &row54fdef959126, Place: 1247, Letters: 2}
+var row50ad25ba7bc3 = Way{Rule: &rowa39bcf657900, Matcher: &row317cd5a98fd4, Place: 1340, Letters: 589832}
+var rowbf1e65206c54 = Program{Options: &row00da918867cf, Clients: []*Client{&row960acb04d1da, &row4ef500afa1f0, &rowb4b5b0f89bd9, &rowb3f2f656c0f4}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row35aa70239c9e, &row50ad25ba7bc3, &rowb72adb35eaea}, Judged: true}
 var rowe5f1604ec673 = Read{Files: []string{"stylelint.config.js", "stylelint.config.mjs", "stylelint.config.cjs", "stylelint.config.ts", "stylelint.config.mts", "stylelint.config.cts", ".stylelintrc.js", ".stylelintrc.cjs"}, Lang: "node"}
 var row5c58ff4015e2 = Program{Reads: []*Read{&rowe5f1604ec673}, Proves: []*proof{&row753aaf6d1424}}
 var row39c90c0a83f4 = Way{Rule: &row3b39759dfc49, Matcher: &row3c93c1187e82, Place: 2051}
@@ -21821,17 +20905,17 @@ var row4edcdf664489 = Wrapper{Sub: []string{"db query", "db execute"}, Lang: "sq
 var row52085a64e2b2 = Wrapper{Sub: []string{"db psql", "sql"}, Lang: "sql", Options: []string{"-c", "--command"}, Stdin: true}
 var row6f9e183d5926 = Wrapper{Sub: []string{"sql"}, Lang: "sql", Options: []string{"-c"}, Stdin: true, Beside: true}
 var row6caa75dcd182 = Wrapper{Sub: []string{"db psql"}, Lang: "sql", Options: []string{"-c"}, Stdin: true, Beside: true}
-var rowe9e7d68a677a = Way{Rule: &rowb0326f1de202, Matcher: &rowe00a5641fea7, Place: 632}
-var row687683bd4781 = Way{Rule: &row44d052d2c10b, Matcher: &row1b5c84875b72, Place: 673}
-var rowb0221c99b5bb = Way{Rule: &rowd535f41f3f72, Matcher: &rowd37db1da6ed5, Place: 689}
-var rowc0d12426450f = Way{Rule: &row6030f503510c, Matcher: &rowe3c28690d55a, Place: 707}
-var row06370655cc99 = Way{Rule: &row801dbeb7359e, Matcher: &rowd6d9c9db6cb5, Place: 1322}
-var row205f3cf63f72 = Way{Rule: &rowa39bcf657900, Matcher: &row596985d2f1c2, Place: 1334}
-var rowc805381d49e5 = Way{Rule: &rowa39bcf657900, Matcher: &row5df54e1a4f46, Place: 1335}
-var rowffa17200c1ef = Way{Rule: &rowa39bcf657900, Matcher: &row0a1df4122b94, Place: 1353}
-var row794340c214e3 = Way{Rule: &rowbbf5c15c3107, Matcher: &row9eb5a88e88ce, Place: 1452}
-var rowd5ad3ff8d1b1 = Program{Options: &row91bc73d3e4c7, Carries: []*Wrapper{&row4edcdf664489, &row52085a64e2b2, &row6f9e183d5926, &row6caa75dcd182}, Rules: []*Way{&rowe9e7d68a677a, &row687683bd4781, &rowb0221c99b5bb, &rowc0d12426450f, &row06370655cc99, &row205f3cf63f72, &rowc805381d49e5, &rowffa17200c1ef, &row794340c214e3, &row99f06ff34e39}, Judged: true}
-var row56b4c718728f = Program{Options: &rowb7b2a5eac0fe, Reads: []*Read{&rowb0f0875c8e95}, Rules: []*Way{&row4c947accd8b8}, Judged: true}
+var rowff531fa52ed6 = Way{Rule: &rowb0326f1de202, Matcher: &rowe00a5641fea7, Place: 632, Letters: 16}
+var row0589ebb6944e = Way{Rule: &row44d052d2c10b, Matcher: &row1b5c84875b72, Place: 673, Letters: 8208}
+var row1c2301228ae7 = Way{Rule: &rowd535f41f3f72, Matcher: &rowd37db1da6ed5, Place: 689, Letters: 8192}
+var row655f38f76d63 = Way{Rule: &row6030f503510c, Matcher: &rowe3c28690d55a, Place: 707, Letters: 8208}
+var rowb5030de77ead = Way{Rule: &row801dbeb7359e, Matcher: &rowd6d9c9db6cb5, Place: 1322, Letters: 524288}
+var row576a2292f88c = Way{Rule: &rowa39bcf657900, Matcher: &row596985d2f1c2, Place: 1334, Letters: 65540}
+var row244a48426b96 = Way{Rule: &rowa39bcf657900, Matcher: &row5df54e1a4f46, Place: 1335, Letters: 16}
+var row101f36a1ffc4 = Way{Rule: &rowa39bcf657900, Matcher: &row0a1df4122b94, Place: 1353, Letters: 4718672}
+var rowa6d4d1d9a774 = Way{Rule: &rowbbf5c15c3107, Matcher: &row9eb5a88e88ce, Place: 1452, Letters: 536656}
+var row0766afb73a40 = Program{Options: &row91bc73d3e4c7, Carries: []*Wrapper{&row4edcdf664489, &row52085a64e2b2, &row6f9e183d5926, &row6caa75dcd182}, Rules: []*Way{&rowff531fa52ed6, &row0589ebb6944e, &row1c2301228ae7, &row655f38f76d63, &rowb5030de77ead, &row576a2292f88c, &row244a48426b96, &row101f36a1ffc4, &rowa6d4d1d9a774, &row8c4ca0eb2a11}, Judged: true}
+var row2fd81567d2c8 = Program{Options: &rowb7b2a5eac0fe, Reads: []*Read{&rowb0f0875c8e95}, Rules: []*Way{&rowd07f6d07433b}, Judged: true}
 var rowf5c692419bb6 = Tool{Values: []string{"-e", "--endpoint", "--conn", "-u", "--user", "-p", "--pass", "--ns", "--db", "--namespace", "--database"}}
 var rowb60e24406725 = Wrapper{Sub: []string{"sql"}, Lang: "sql", Stdin: true}
 var row3e67014f636b = Program{Options: &rowf5c692419bb6, Carries: []*Wrapper{&rowb60e24406725}}
@@ -21842,10 +20926,10 @@ var row58bb54d8c640 = Program{Reads: []*Read{&rowd33907921941}}
 var row05b1dceb8374 = Tool{Values: []string{"--diff-cmd", "--diff3-cmd", "--editor-cmd", "--merge-cmd", "--config-option"}}
 var rowd1211225f38e = Wrapper{Lang: "shell", Options: []string{"--diff-cmd", "--diff3-cmd", "--editor-cmd", "--merge-cmd"}}
 var row625541ae6668 = Wrapper{Lang: "shell", Options: []string{"--config-option"}, Settings: []string{"*"}}
-var rowa124dde865f2 = Way{Rule: &row9ca348902184, Matcher: &row6c59cc2a35aa, Place: 395}
-var row7a5e38411295 = Way{Rule: &row9ca348902184, Matcher: &row92ea957a54c6, Place: 396}
-var row7f550d97f13e = Way{Rule: &row1521e5d29ac1, Matcher: &row4d56729113f8, Place: 461}
-var rowce5185c4c926 = Program{Options: &row05b1dceb8374, Carries: []*Wrapper{&rowd1211225f38e, &row625541ae6668}, Rules: []*Way{&rowa124dde865f2, &row7a5e38411295, &row7f550d97f13e}, Judged: true}
+var row379077a354a9 = Way{Rule: &row9ca348902184, Matcher: &row6c59cc2a35aa, Place: 395, Letters: 262144}
+var rowfc20bab1dd1d = Way{Rule: &row9ca348902184, Matcher: &row92ea957a54c6, Place: 396, Letters: 8}
+var row3ed737b2ef19 = Way{Rule: &row1521e5d29ac1, Matcher: &row4d56729113f8, Place: 461, Letters: 270352}
+var row04b359bcdd8e = Program{Options: &row05b1dceb8374, Carries: []*Wrapper{&rowd1211225f38e, &row625541ae6668}, Rules: []*Way{&row379077a354a9, &rowfc20bab1dd1d, &row3ed737b2ef19}, Judged: true}
 var rowd29497cf98e4 = Tool{Values: []string{"--attach", "--attach-body", "--body"}, Made: true}
 var rowe94c8eb47e4b = effect{Take: []string{"--attach", "--attach-body", "--body"}, As: []string{"@send"}}
 var rowe7953d3e8ccc = Program{Options: &rowd29497cf98e4, Effects: []*effect{&rowe94c8eb47e4b}, Rules: []*Way{&row4875d274f4e6, &row5abf73ada46f, &row54fbb2846d3e, &row95e46c9390de, &row95e46c9390de, &rowff4c2a0c9837}, Judged: true}
@@ -21862,8 +20946,8 @@ var row14b719c0e182 = Wrapper{Lang: "swift", Options: []string{"-e", "-E", "-c",
 var rowbdc30fca0d6b = effect{Sub: []string{"upload"}, Take: []string{"operands"}, As: []string{"@send"}}
 var rowad776129ceda = Read{Sub: []string{"build", "run", "test", "package"}, Files: []string{"Package.swift", "Sources/*/*.swift", "main.swift", "*.swift"}, Lang: "swift"}
 var rowac1c03b41cdb = Read{Files: []string{"*.swift"}, Lang: "swift", Named: true, Compile: true}
-var rowb51da57cbff9 = Way{Rule: &row801dbeb7359e, Matcher: &row3d7c9a599081, Place: 1313}
-var row85aa82e8b349 = Program{Options: &rowf2db8eb5e556, Carries: []*Wrapper{&row14b719c0e182}, Effects: []*effect{&rowbdc30fca0d6b}, Reads: []*Read{&rowad776129ceda, &rowac1c03b41cdb}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&rowb51da57cbff9, &row6bb427d04672}, Judged: true}
+var rowa955b5832519 = Way{Rule: &row801dbeb7359e, Matcher: &row3d7c9a599081, Place: 1313, Letters: 2097152}
+var row047059870b20 = Program{Options: &rowf2db8eb5e556, Carries: []*Wrapper{&row14b719c0e182}, Effects: []*effect{&rowbdc30fca0d6b}, Reads: []*Read{&rowad776129ceda, &rowac1c03b41cdb}, Proves: []*proof{&row0977783759bb}, Rules: []*Way{&rowa955b5832519, &row6bb427d04672}, Judged: true}
 var row485c3629f175 = Program{Options: &row587bd8d3ca9d, Effects: []*effect{&rowb890c34008e8}, Reads: []*Read{&rowac1c03b41cdb}}
 var rowe93c499a199c = Wrapper{Sub: []string{"console dbal:run-sql", "console doctrine:query:sql"}, Lang: "sql", Script: true}
 var rowc0bcbd9b52af = Way{Rule: &rowb0326f1de202, Matcher: &row55fdb98916ec, Place: 646}
@@ -21880,13 +20964,13 @@ var roweeede21d4768 = Wrapper{Sub: []string{"edit"}, Lang: "settings", Stdin: tr
 var row068724b1ac5d = Wrapper{Sub: []string{"edit"}, Edits: "/etc/systemd/system/x.service"}
 var row9f429f703ac1 = Read{Sub: []string{"start", "restart", "enable", "reenable", "try-restart", "reload-or-restart", "daemon-reload", "link", "reload", "isolate", "edit"}, Files: []string{"*.service", "*.socket", "*.timer", "*.path", "*.mount", "override.conf", "*.conf"}, Lang: "settings"}
 var rowc7e5a67acb2a = proof{Sub: []string{"status", "list-units", "list-unit-files", "is-active", "is-enabled", "is-failed", "show", "cat", "list-timers", "list-sockets", "list-dependencies", "get-default", "list-jobs", "show-environment", "list-machines", "--failed", "is-system-running"}}
-var row9b091d44b867 = Way{Rule: &row7a928221a04a, Matcher: &rowcdd94847bb0c, Place: 210}
-var rowcaa7e4b3593d = Way{Rule: &row7a928221a04a, Matcher: &rowf37c25aadd6d, Place: 224}
-var rowc8851dfef0be = Way{Rule: &row9f2bcbef5860, Matcher: &row50379564a2f3, Place: 250}
-var row5a0217ec7d4d = Way{Rule: &row3c20bf39fa17, Matcher: &rowd7739b3fa142, Place: 1672}
-var rowc9551d63da48 = Way{Rule: &rowf9770bd2588f, Matcher: &rowa74f4169975a, Place: 1892}
-var rowac9a86126b2b = Way{Rule: &rowf9770bd2588f, Matcher: &row51e770a20f81, Place: 1899}
-var row2116a9cde77f = Program{Options: &rowe60a5a82027b, Carries: []*Wrapper{&roweeede21d4768, &row068724b1ac5d}, Reads: []*Read{&row9f429f703ac1}, Proves: []*proof{&rowc7e5a67acb2a, &row84d49d16bde7}, Rules: []*Way{&row9b091d44b867, &rowcaa7e4b3593d, &rowba4501f73ad4, &rowc8851dfef0be, &row5a0217ec7d4d, &rowc9551d63da48, &rowac9a86126b2b, &row55f5769c0632, &row94e0b645649b}, Judged: true}
+var rowec193662cd0f = Way{Rule: &row7a928221a04a, Matcher: &rowcdd94847bb0c, Place: 210, Letters: 854304}
+var row07715c8b336a = Way{Rule: &row7a928221a04a, Matcher: &rowf37c25aadd6d, Place: 224, Letters: 532992}
+var rowc4b8a361d5a5 = Way{Rule: &row9f2bcbef5860, Matcher: &row50379564a2f3, Place: 250, Letters: 270352}
+var row0faddbe126c9 = Way{Rule: &row3c20bf39fa17, Matcher: &rowd7739b3fa142, Place: 1672, Letters: 524288}
+var row77c0a68ab08a = Way{Rule: &rowf9770bd2588f, Matcher: &rowa74f4169975a, Place: 1892, Letters: 4128}
+var row387e0ad28f47 = Way{Rule: &rowf9770bd2588f, Matcher: &row51e770a20f81, Place: 1899, Letters: 524800}
+var rowbbfced2f1507 = Program{Options: &rowe60a5a82027b, Carries: []*Wrapper{&roweeede21d4768, &row068724b1ac5d}, Reads: []*Read{&row9f429f703ac1}, Proves: []*proof{&rowc7e5a67acb2a, &row84d49d16bde7}, Rules: []*Way{&rowec193662cd0f, &row07715c8b336a, &row6cab79dd3205, &rowc4b8a361d5a5, &row0faddbe126c9, &row77c0a68ab08a, &row387e0ad28f47, &row55f5769c0632, &row94e0b645649b}, Judged: true}
 var rowa65269587501 = Program{Reads: []*Read{&row9f429f703ac1}}
 var row961eec861424 = Tool{Values: []string{"-D", "--directory", "--bind", "--bind-ro", "-M", "--machine"}, First: true}
 var row02f22d59ec28 = Way{Rule: &rowb58807fe23af, Matcher: &rowc177d8939af1, Place: 772}
@@ -21904,13 +20988,13 @@ var row55d5163c09c3 = Tool{Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "ssh", Is: &rowb70e4156f076},
 }, Slots: []uint16{0, 3, 4, 2, 1, 0, 0, 0}}}
 var row0d540e3e3598 = effect{Sub: []string{"file cp"}, Take: []string{"operands"}, As: []string{"@send"}}
-var row42fd77895e3c = Way{Rule: &rowe565d586c625, Matcher: &rowa7b391fd33b1, Place: 274}
-var row259968b41744 = Way{Rule: &row93c0ff0cf80a, Matcher: &row4828d12102bc, Place: 2345}
-var rowf6761d28bb5e = Program{Options: &row55d5163c09c3, Carries: []*Wrapper{&rowe8d4817c1edf}, Effects: []*effect{&row0d540e3e3598}, Rules: []*Way{&row42fd77895e3c, &row44ce3e981ccd, &row81f07fbc2829, &row259968b41744}, Judged: true}
+var row8e91b733f4b4 = Way{Rule: &rowe565d586c625, Matcher: &rowa7b391fd33b1, Place: 274, Letters: 16}
+var row21b364a1e4e5 = Way{Rule: &row93c0ff0cf80a, Matcher: &row4828d12102bc, Place: 2345, Letters: 64}
+var row97012f27ec09 = Program{Options: &row55d5163c09c3, Carries: []*Wrapper{&rowe8d4817c1edf}, Effects: []*effect{&row0d540e3e3598}, Rules: []*Way{&row8e91b733f4b4, &row44ce3e981ccd, &row81f07fbc2829, &row21b364a1e4e5}, Judged: true}
 var row2b73c6727a83 = Read{Files: []string{"tailwind.config.js", "tailwind.config.mjs", "tailwind.config.cjs", "tailwind.config.ts", "tailwind.config.mts", "tailwind.config.cts", "postcss.config.js"}, Lang: "node"}
 var row3f6a3fb0b973 = Program{Reads: []*Read{&row2b73c6727a83}}
-var row6e78303f1379 = Way{Rule: &roweadaff31d9c3, Matcher: &rowd91609981e09, Place: 1134}
-var row69f511efd389 = Program{Carries: []*Wrapper{&rowd965afd0d014}, Rules: []*Way{&row6e78303f1379}, Judged: true}
+var row6e09d39336b7 = Way{Rule: &roweadaff31d9c3, Matcher: &rowd91609981e09, Place: 1134, Letters: 262152}
+var row10005f4d6ec2 = Program{Carries: []*Wrapper{&rowd965afd0d014}, Rules: []*Way{&row6e09d39336b7}, Judged: true}
 var row1b8a1b269681 = Tool{Values: []string{"-s", "--commands", "-f", "--file"}}
 var rowccb755ca630a = Wrapper{Lang: "sql", Options: []string{"-s", "--commands"}, Stdin: true, FileOptions: []string{"-f", "--file"}}
 var row81bd541384a3 = Program{Options: &row1b8a1b269681, Carries: []*Wrapper{&rowccb755ca630a}}
@@ -21923,14 +21007,14 @@ var rowd13530cc2119 = Program{Options: &row405ac26a478d, Carries: []*Wrapper{&ro
 var rowa525c93568f3 = Way{Rule: &rowe565d586c625, Matcher: &rowd38719724ac5, Place: 271}
 var row11d34fd07511 = Program{Rules: []*Way{&rowa525c93568f3}, Judged: true}
 var rowe24075a6d9d9 = Program{Options: &row587bd8d3ca9d, Carries: []*Wrapper{&rowb2167e61dc4c}, Effects: []*effect{&rowb890c34008e8}, Reads: []*Read{&row0bbcbae1c9f1}}
-var rowe0197ba83b04 = Program{Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &rowb8a3ecfa4932, &row1919376d85dc}, Judged: true}
-var rowd12fa8a02589 = Way{Rule: &row42b05897ae32, Matcher: &row571608ddb5ac, Place: 2151}
-var row576ddd67fde8 = Program{Rules: []*Way{&rowd12fa8a02589}, Judged: true}
+var rowf9d59d340164 = Program{Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &rowb8a3ecfa4932, &row1919376d85dc}, Judged: true}
+var rowe6e317c19b5e = Way{Rule: &row42b05897ae32, Matcher: &row571608ddb5ac, Place: 2151, Letters: 262144}
+var rowa766c623cac2 = Program{Rules: []*Way{&rowe6e317c19b5e}, Judged: true}
 var row9e51c568c1cb = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&rowc97bb360438d}, Reads: []*Read{&rowfa4c36635ac2}, Rules: []*Way{&rowf397d4e006a2, &row7501ef3044e3}, Judged: true}
 var row3387ff31ae4b = Tool{Values: []string{"-z", "-w"}}
 var row4c3cd82f8d00 = Wrapper{Lang: "shell", Options: []string{"-z"}}
 var row360c77d30d51 = Program{Options: &row3387ff31ae4b, Carries: []*Wrapper{&row4c3cd82f8d00}, Effects: []*effect{&row25d8fd8edb6d}}
-var rowaef87649218b = Program{Rules: []*Way{&row7ba5b74c303f, &rowfb49a81c09e2}, Judged: true}
+var rowea2026297bc1 = Program{Rules: []*Way{&row4d7f7591ec49, &rowed93ed066527}, Judged: true}
 var rowc11e3452ca92 = Way{Rule: &row366716a75175, Matcher: &rowae23e99b9c3b, Place: 148}
 var rowd2c1cb63d6eb = Way{Rule: &row87c1148a6045, Matcher: &rowf40bb4740f57, Place: 153}
 var rowa04f6f9d0345 = Way{Rule: &row55ec5b84b4bf, Matcher: &row4e146d63d621, Place: 155}
@@ -21942,36 +21026,36 @@ var row07904e9b7e23 = Program{Clients: []*Client{&rowe8c05e9b1d75}, Judged: true
 var rowed6816aa03a8 = Program{Carries: []*Wrapper{&rowe8d4817c1edf}}
 var row380d5a0a222e = Way{Rule: &row7a928221a04a, Matcher: &row96d8d3117684, Place: 209}
 var row407efe0593e5 = Program{Rules: []*Way{&row380d5a0a222e}, Judged: true}
-var row817916fe9142 = Way{Rule: &row662dd58b017e, Matcher: &row1e6390b97850, Place: 1610}
-var row2b084ed8cb64 = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row817916fe9142}, Judged: true}
+var row4a7f49e75981 = Way{Rule: &row662dd58b017e, Matcher: &row1e6390b97850, Place: 1610, Letters: 524320}
+var row3743e8fd933e = Program{Carries: []*Wrapper{&rowc00d26f560b5}, Rules: []*Way{&row4a7f49e75981}, Judged: true}
 var rowb4fbe7c33f6b = Way{Rule: &rowd3330989bb26, Matcher: &row949962532863, Place: 1861}
 var rowe13bb4e0e4f3 = Program{Carries: []*Wrapper{&row4541574e84f0}, Rules: []*Way{&row4875d274f4e6, &row5abf73ada46f, &rowc357503bb90c, &rowff4c2a0c9837, &rowb4fbe7c33f6b}, Judged: true}
 var row94dffbed8364 = Client{Sub: []string{"actions deploy", "actions publish"}, Rule: "wallet.contract-run"}
 var row215b27968f6b = Program{Clients: []*Client{&row94dffbed8364}, Judged: true}
 var row8b00fdd73cf7 = Tool{Values: []string{"-d", "--destination", "-m", "--migrations", "-c", "--config"}}
-var rowba3e401b63b4 = Way{Rule: &rowb0326f1de202, Matcher: &row60e5e26174ab, Place: 648}
+var rowf7599cc80a2e = Way{Rule: &rowb0326f1de202, Matcher: &row60e5e26174ab, Place: 648, Letters: 8192}
 var row565a1f958056 = Way{Rule: &rowb0326f1de202, Matcher: &row75225870f81b, Place: 649}
-var row44dd92d55d77 = Program{Options: &row8b00fdd73cf7, Rules: []*Way{&rowba3e401b63b4, &row565a1f958056}, Judged: true}
+var row76f3dc716963 = Program{Options: &row8b00fdd73cf7, Rules: []*Way{&rowf7599cc80a2e, &row565a1f958056}, Judged: true}
 var row6d2fc4447fa8 = Tool{Values: []string{"-out", "-var", "-var-file", "-target", "-replace", "-state", "-backend-config", "-lock-timeout", "-plugin-dir", "-from-module", "--terragrunt-working-dir", "--working-dir"}, Long: true, Vars: []string{"TF_CLI_ARGS", "TF_CLI_ARGS_*", "TG_NON_INTERACTIVE?=--terragrunt-non-interactive", "TERRAGRUNT_NON_INTERACTIVE?=--terragrunt-non-interactive"}}
 var row820650feca04 = proof{Sub: []string{"plan", "validate"}}
-var rowed6d425d7419 = Way{Rule: &row662dd58b017e, Matcher: &rowf04e86d4a052, Place: 1612}
-var rowc567815c0b3c = Way{Rule: &row662dd58b017e, Matcher: &row60cd11df98d7, Place: 1613}
-var rowb47351daa325 = Way{Rule: &row662dd58b017e, Matcher: &rowcae3f8822cda, Place: 1617}
-var row48926d39e8b1 = Way{Rule: &row3c20bf39fa17, Matcher: &row636810a6a596, Place: 1661}
-var row32b5af7b3dfc = Program{Options: &row6d2fc4447fa8, Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Dry: []*proof{&row820650feca04}, Rules: []*Way{&rowef5f8c7df57f, &rowfcabd7627ce1, &row4f57c155c3ef, &row572107eb4cd3, &row5c47f80ebc37, &row42f3c7bb867e, &row36c9a66278e8, &rowb3bc10a4c14b, &row1ae646754a46, &row4a166f1bd76b, &rowfb2c1dccd9f4, &row31f5c0e182c4, &rowf1e0decf30e7, &rowcfcc01964b43, &row4d5724246f85, &row98eefc336bd2, &rowed6d425d7419, &rowc567815c0b3c, &rowb47351daa325, &row48926d39e8b1, &rowf9520dbe1bbe, &row43d8f03b4971, &row89a59eec313e}, Judged: true}
-var row969fe954e2d5 = Way{Rule: &row06f7480a3c86, Matcher: &rowbf2e63b16b17, Place: 720}
-var row37cc3e9b48ad = Way{Rule: &row762ec559794f, Matcher: &row04c7571128d1, Place: 723}
-var row0e705c2b99a2 = Way{Rule: &row46552c68669e, Matcher: &row85899acc2ac7, Place: 726}
-var rowdd4a2dc8208a = Way{Rule: &rowcef939451d7c, Matcher: &row07a35a657cfc, Place: 729}
-var row2ba8a6d8b03e = Program{Options: &row6d2fc4447fa8, Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Dry: []*proof{&row820650feca04}, Rules: []*Way{&rowef5f8c7df57f, &rowfcabd7627ce1, &row4f57c155c3ef, &row969fe954e2d5, &row572107eb4cd3, &row5c47f80ebc37, &row37cc3e9b48ad, &row42f3c7bb867e, &row36c9a66278e8, &row0e705c2b99a2, &rowb3bc10a4c14b, &row1ae646754a46, &rowdd4a2dc8208a, &row4a166f1bd76b, &rowfb2c1dccd9f4, &row31f5c0e182c4, &rowf1e0decf30e7, &rowcfcc01964b43, &row4d5724246f85, &row98eefc336bd2, &row89a59eec313e}, Judged: true}
+var rowf6417a6f9b28 = Way{Rule: &row662dd58b017e, Matcher: &rowf04e86d4a052, Place: 1612, Letters: 524288}
+var row1e50da46649b = Way{Rule: &row662dd58b017e, Matcher: &row60cd11df98d7, Place: 1613, Letters: 32768}
+var row5a459208573e = Way{Rule: &row662dd58b017e, Matcher: &rowcae3f8822cda, Place: 1617, Letters: 8}
+var row297596dd7cfd = Way{Rule: &row3c20bf39fa17, Matcher: &row636810a6a596, Place: 1661, Letters: 524288}
+var row41913b5ec773 = Program{Options: &row6d2fc4447fa8, Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Dry: []*proof{&row820650feca04}, Rules: []*Way{&row17bc7249669a, &rowf49b0180a4c4, &row3fca8bc79611, &row3d5f9a2c7fbb, &row42b5d3d2a115, &row40d74b34dc4b, &row01d085f6315c, &rowacc2fd021dec, &rowa863dbab7dd7, &row02ed7b65c9d4, &row4f5b75087a3f, &row5d42c0e521e8, &row03bde3e82d02, &row4b308b17b55b, &rowe71ff698ce63, &rowf134e20c1afc, &rowf6417a6f9b28, &row1e50da46649b, &row5a459208573e, &row297596dd7cfd, &rowf9520dbe1bbe, &row43d8f03b4971, &row34925b49167e}, Judged: true}
+var row4ea85ff6df4d = Way{Rule: &row06f7480a3c86, Matcher: &rowbf2e63b16b17, Place: 720, Letters: 786432}
+var row4a5f842bbb43 = Way{Rule: &row762ec559794f, Matcher: &row04c7571128d1, Place: 723, Letters: 786432}
+var row4fd68b3f2cfb = Way{Rule: &row46552c68669e, Matcher: &row85899acc2ac7, Place: 726, Letters: 786432}
+var rowe9c34a7dc607 = Way{Rule: &rowcef939451d7c, Matcher: &row07a35a657cfc, Place: 729, Letters: 786432}
+var row705de77a2b4b = Program{Options: &row6d2fc4447fa8, Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Dry: []*proof{&row820650feca04}, Rules: []*Way{&row17bc7249669a, &rowf49b0180a4c4, &row3fca8bc79611, &row4ea85ff6df4d, &row3d5f9a2c7fbb, &row42b5d3d2a115, &row4a5f842bbb43, &row40d74b34dc4b, &row01d085f6315c, &row4fd68b3f2cfb, &rowacc2fd021dec, &rowa863dbab7dd7, &rowe9c34a7dc607, &row02ed7b65c9d4, &row4f5b75087a3f, &row5d42c0e521e8, &row03bde3e82d02, &row4b308b17b55b, &rowe71ff698ce63, &rowf134e20c1afc, &row34925b49167e}, Judged: true}
 var rowc341e3919c01 = Program{Reads: []*Read{&row2cba835a2fae}}
 var rowe81d14821843 = Read{Files: []string{"test_*.py"}, Lang: "python"}
 var rowc796b101c038 = Program{Reads: []*Read{&rowe81d14821843}}
 var row12826a058d60 = Wrapper{Lang: "lua", Stdin: true, File: true}
 var rowbce8cad55111 = Program{Options: &row8ca5bc59636d, Carries: []*Wrapper{&row12826a058d60, &row1e6e20d9bf9b}}
 var row59515a6ff08e = Program{Options: &row72b6dbe7d94c, Effects: []*effect{&row003737f606ac, &row4c29e0204f6f}}
-var row245d91a2239d = Program{Options: &row6d2fc4447fa8, Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Rules: []*Way{&rowef5f8c7df57f, &rowfcabd7627ce1, &row4f57c155c3ef, &row572107eb4cd3, &row5c47f80ebc37, &row42f3c7bb867e, &row36c9a66278e8, &rowb3bc10a4c14b, &row1ae646754a46, &row4a166f1bd76b, &rowfb2c1dccd9f4, &row31f5c0e182c4, &rowf1e0decf30e7, &rowcfcc01964b43, &row4d5724246f85, &row98eefc336bd2, &row89a59eec313e}, Judged: true}
-var row93bc3c9bc9be = Program{Proves: []*proof{&row753aaf6d1424}, Rules: []*Way{&row64941757f767}, Judged: true}
+var row130afe4064fe = Program{Options: &row6d2fc4447fa8, Reads: []*Read{&row5b689db5e75c}, Proves: []*proof{&rowf47e75d81de7, &rowdef2cdffc75e}, Rules: []*Way{&row17bc7249669a, &rowf49b0180a4c4, &row3fca8bc79611, &row3d5f9a2c7fbb, &row42b5d3d2a115, &row40d74b34dc4b, &row01d085f6315c, &rowacc2fd021dec, &rowa863dbab7dd7, &row02ed7b65c9d4, &row4f5b75087a3f, &row5d42c0e521e8, &row03bde3e82d02, &row4b308b17b55b, &rowe71ff698ce63, &rowf134e20c1afc, &row34925b49167e}, Judged: true}
+var rowc45005ef4b9d = Program{Proves: []*proof{&row753aaf6d1424}, Rules: []*Way{&rowa14e8c01f1d9}, Judged: true}
 var row8aa276747316 = Tool{Values: []string{"-c"}, Made: true}
 var row80161168bf89 = effect{Take: []string{"-c"}, As: []string{"@puts"}}
 var row8f3b9239b3bb = Program{Options: &row8aa276747316, Effects: []*effect{&row80161168bf89}, Rules: []*Way{&row4875d274f4e6, &row5abf73ada46f, &row95e46c9390de}, Judged: true}
@@ -21993,7 +21077,7 @@ var row7731b5ab47bd = Program{Options: &rowbe983a219b05, Carries: []*Wrapper{&ro
 var row8cb9d0ca52e7 = Program{Options: &rowc9d0f317a961, Carries: []*Wrapper{&row03ade905455b}, Proves: []*proof{&row84d49d16bde7}}
 var row6a3c34305aa8 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowd5e82959c475, Place: 116}
 var row0c3840b1b3a9 = Program{Rules: []*Way{&row6a3c34305aa8}, Judged: true}
-var row9c393c9b0b20 = Program{Rules: []*Way{&row97b2c68f7013, &row98ae1a66f47c}, Judged: true}
+var row267c0c8d1aef = Program{Rules: []*Way{&row97b2c68f7013, &row828e3f2ffc54}, Judged: true}
 var rowb7aae84e379f = Read{Files: []string{"*.yaml"}, Lang: "settings", Named: true}
 var row427991b01cd9 = Program{Reads: []*Read{&rowb7aae84e379f}, Rules: []*Way{&row97b2c68f7013, &row44ce3e981ccd, &row81f07fbc2829, &row43d8f03b4971}, Judged: true}
 var rowf42bab92126e = Way{Rule: &row68e1f39de497, Matcher: &rowaacc31388e04, Place: 1872}
@@ -22001,9 +21085,9 @@ var row1ea8b268146c = Program{Rules: []*Way{&rowf42bab92126e}, Judged: true}
 var row57f469726fc4 = effect{None: []string{"-t", "--test"}, Take: []string{"operands"}, Skip: 1, As: []string{"rm", "-rf"}}
 var row82268da91e62 = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row57f469726fc4}}
 var row9300435c7337 = proof{Sub: []string{"listbackups", "status", "destinationinfo", "latestbackup", "listlocalsnapshots"}}
-var row5d49c7fcb14b = Way{Rule: &rowb8e3486f7dc1, Matcher: &row193b5793fb58, Place: 115}
-var row521d015a735b = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowab5240928e58, Place: 144}
-var row978fc66b8188 = Program{Proves: []*proof{&row9300435c7337}, Rules: []*Way{&row5d49c7fcb14b, &row521d015a735b}, Judged: true}
+var row599812db4e22 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row193b5793fb58, Place: 115, Letters: 16}
+var row8e22d5efd6c9 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowab5240928e58, Place: 144, Letters: 1310736}
+var row59075d87d478 = Program{Proves: []*proof{&row9300435c7337}, Rules: []*Way{&row599812db4e22, &row8e22d5efd6c9}, Judged: true}
 var row296a8bd1e29a = Tool{Values: []string{"-S", "-t", "-L", "-f", "-s", "-n", "-c", "-e", "-X_"}, Subs: Dict[*Tool]{Entries: []Entry[*Tool]{
 	{Name: "save-buffer", Is: &rowb9680c9eb52b},
 }, Slots: []uint16{0, 1}}}
@@ -22012,15 +21096,15 @@ var rowffab33200daa = Wrapper{Lang: "bang", FileOptions: []string{"-f"}}
 var row69cf8498803a = Wrapper{Sub: []string{"source-file", "source"}, Lang: "bang", File: true}
 var row363a644ce250 = effect{Sub: []string{"save-buffer", "saveb"}, Take: []string{"last"}, As: []string{">"}}
 var row69d2605d4691 = Read{Files: []string{".tmux.conf", "tmux.conf"}, Lang: "bang"}
-var row66e17feb7f88 = Way{Rule: &row3c20bf39fa17, Matcher: &row9eaceb03b57e, Place: 1674}
-var rowad2b9897963f = Way{Rule: &row12b7f9d142a0, Matcher: &rowcb4963d9f648, Place: 1680}
-var row87bba9c0c1a7 = Program{Options: &row296a8bd1e29a, Carries: []*Wrapper{&row184bc490f281, &row725a0d542771, &rowffab33200daa, &row69cf8498803a}, Effects: []*effect{&row363a644ce250}, Reads: []*Read{&row69d2605d4691}, Rules: []*Way{&row66e17feb7f88, &rowad2b9897963f, &row1430811557f4}, Judged: true}
+var row51f8802aaec6 = Way{Rule: &row3c20bf39fa17, Matcher: &row9eaceb03b57e, Place: 1674, Letters: 524288}
+var row3c3eaff175fc = Way{Rule: &row12b7f9d142a0, Matcher: &rowcb4963d9f648, Place: 1680, Letters: 524288}
+var rowbb25e9ba40d1 = Program{Options: &row296a8bd1e29a, Carries: []*Wrapper{&row184bc490f281, &row725a0d542771, &rowffab33200daa, &row69cf8498803a}, Effects: []*effect{&row363a644ce250}, Reads: []*Read{&row69d2605d4691}, Rules: []*Way{&row51f8802aaec6, &row3c3eaff175fc, &row1430811557f4}, Judged: true}
 var row9d5061c17f8d = Tool{Values: []string{"-a", "--address", "-u", "--user", "-p", "--pass", "-P", "--port"}, First: true}
 var row6fadfcfbadaf = Program{Options: &row9d5061c17f8d, Carries: []*Wrapper{&rowd0fa0b39ee8c}}
 var row6a69a7cf1af8 = Read{Files: []string{"tox.ini", "setup.cfg", "toxfile.py", "tox.toml"}, Lang: "settings"}
 var row1f4d703149e7 = Read{Files: []string{"setup.py"}, Lang: "python"}
 var row6eefc4f4420f = Program{Carries: []*Wrapper{&rowca1eed33de8d}, Reads: []*Read{&rowbd020ad8db84, &row6a69a7cf1af8, &row1f4d703149e7}, Proves: []*proof{&row262125fc859e}}
-var row84046bb274b1 = Program{Options: &row0a40315fa3e6, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Rules: []*Way{&row37e9b93200d9}, Judged: true}
+var rowbbf639764f34 = Program{Options: &row0a40315fa3e6, Carries: []*Wrapper{&rowd0fa0b39ee8c}, Rules: []*Way{&row6e043bd73169}, Judged: true}
 var rowf6fdea0487a1 = Program{Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&rowab4532f03d31}, Judged: true}
 var row274f812a5ce7 = Program{Proves: []*proof{&rowfb9fff22e2b3}, Rules: []*Way{&row7eeb85bc0fb5}, Judged: true}
 var row5263a93f8605 = Program{Proves: []*proof{&row84d49d16bde7}, Rules: []*Way{&row3960f1f62057, &row3a5a9628d82f}, Judged: true}
@@ -22061,11 +21145,11 @@ var rowe8ef7e81d467 = Program{Reads: []*Read{&row8c7ffe2b7877}}
 var row19f07070b27a = Program{Reads: []*Read{&rowb46f3ae032c9}, Rules: []*Way{&rowab4a2ed4017a}, Judged: true}
 var row5f84622c0feb = Tool{Values: []string{"--location", "--group", "--instance"}}
 var rowbf4932e76ac5 = Wrapper{Sub: []string{"db shell"}, Lang: "sql", Skip: 1, Join: true, Stdin: true}
-var rowe9b7cbd839c9 = Way{Rule: &rowb23b27bcebee, Matcher: &rowa4ba0dcc4b2a, Place: 525}
-var row22945ad20221 = Way{Rule: &rowa39bcf657900, Matcher: &row22d4a08f9d9d, Place: 1339}
-var row76f5b20a1d09 = Program{Options: &row5f84622c0feb, Carries: []*Wrapper{&rowbf4932e76ac5}, Rules: []*Way{&rowe9b7cbd839c9, &row22945ad20221}, Judged: true}
-var row64873d415d3d = Way{Rule: &row4216ebf5a0c8, Matcher: &row84fcdfab4cef, Place: 1371}
-var row93c24e977d3f = Program{Reads: []*Read{&rowbd020ad8db84}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row64873d415d3d}, Judged: true}
+var row83826eebb7d9 = Way{Rule: &rowb23b27bcebee, Matcher: &rowa4ba0dcc4b2a, Place: 525, Letters: 16}
+var rowd3e865d822aa = Way{Rule: &rowa39bcf657900, Matcher: &row22d4a08f9d9d, Place: 1339, Letters: 32912}
+var row432f24761758 = Program{Options: &row5f84622c0feb, Carries: []*Wrapper{&rowbf4932e76ac5}, Rules: []*Way{&row83826eebb7d9, &rowd3e865d822aa}, Judged: true}
+var rowbe17f619f54d = Way{Rule: &row4216ebf5a0c8, Matcher: &row84fcdfab4cef, Place: 1371, Letters: 2097152}
+var row9d848f05a819 = Program{Reads: []*Read{&rowbd020ad8db84}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&rowbe17f619f54d}, Judged: true}
 var row905762e76520 = Way{Rule: &row358ee0942105, Matcher: &row435ee6697cdb, Place: 1429}
 var rowb08d6343b07e = Program{Rules: []*Way{&row905762e76520}, Judged: true}
 var rowfdf738a8d571 = Read{Files: []string{"typedoc.js", "typedoc.config.js"}, Lang: "node"}
@@ -22084,12 +21168,12 @@ var row10c14789eda9 = Way{Rule: &row7a928221a04a, Matcher: &row725186140062, Pla
 var rowb7b69054c022 = Program{Rules: []*Way{&row10c14789eda9}, Judged: true}
 var row18abaffab46c = Read{Files: []string{"*.rules"}, Lang: "settings"}
 var row326db3a1550d = Program{Reads: []*Read{&row18abaffab46c}}
-var row4834a1638c34 = Way{Rule: &rowf75783a05851, Matcher: &row17b12fa61687, Place: 77}
-var row660640766199 = Program{Rules: []*Way{&row4834a1638c34}, Judged: true}
+var row8bd6d7ed73a9 = Way{Rule: &rowf75783a05851, Matcher: &row17b12fa61687, Place: 77, Letters: 64}
+var rowc05d18ea83cd = Program{Rules: []*Way{&row8bd6d7ed73a9}, Judged: true}
 var row24232a32cce2 = proof{Sub: []string{"status", "show", "app list"}}
-var row88dc14e9d257 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &row20012774df71, Place: 2245}
-var row2bed2dfa4e9f = Way{Rule: &row70e55f82b355, Matcher: &rowf40f50ba08fc, Place: 2259}
-var row2d48cd07f290 = Program{Proves: []*proof{&row24232a32cce2}, Rules: []*Way{&row88dc14e9d257, &row2bed2dfa4e9f}, Judged: true}
+var roweec34b9b0f06 = Way{Rule: &row8c8ec4f9b9c9, Matcher: &row20012774df71, Place: 2245, Letters: 262162}
+var rowc99473fa1e58 = Way{Rule: &row70e55f82b355, Matcher: &rowf40f50ba08fc, Place: 2259, Letters: 50}
+var row6e02f1743013 = Program{Proves: []*proof{&row24232a32cce2}, Rules: []*Way{&roweec34b9b0f06, &rowc99473fa1e58}, Judged: true}
 var row78ead3ed4dcb = Way{Rule: &row8565d2d21dd2, Matcher: &rowcc04d382bfd4, Place: 200}
 var rowf16bf3f9776d = Way{Rule: &rowe0dc9a95b827, Matcher: &rowa56b7de9a464, Place: 202}
 var row1626728a5098 = Way{Rule: &rowe0dc9a95b827, Matcher: &row0bc8390cd001, Place: 203}
@@ -22104,7 +21188,7 @@ var rowc91c75fd0aa5 = Tool{Values: []string{"-d", "-x", "-P"}}
 var rowe698b7425938 = proof{Any: []string{"-l", "-v", "-t", "-Z"}}
 var rowe9f4d06c9973 = Way{Rule: &row6fa57ce96822, Matcher: &rowfa8afb4833cf, Place: 171}
 var row0e320cfae7c4 = Program{Options: &rowc91c75fd0aa5, Proves: []*proof{&rowe698b7425938}, Rules: []*Way{&rowe9f4d06c9973, &roweaad07c8ad58}, Judged: true}
-var row960989531857 = Program{Options: &rowff200cc5c5fc, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row8b27a8c9446f, &row59c88608a297, &row1919376d85dc}, Judged: true}
+var row7c335a9c0f0c = Program{Options: &rowff200cc5c5fc, Carries: []*Wrapper{&rowb2ba189dd733}, Rules: []*Way{&row9a48f0cc4281, &rowaa95233e3ea2, &row1919376d85dc}, Judged: true}
 var rowde565efb61f1 = Way{Rule: &rowf9770bd2588f, Matcher: &rowebf3d786f9da, Place: 1902}
 var rowcf4e73b6fa76 = Program{Rules: []*Way{&rowde565efb61f1}, Judged: true}
 var row2d4731447c6c = Way{Rule: &row42b05897ae32, Matcher: &row0f5a9bfae36c, Place: 2168}
@@ -22123,9 +21207,9 @@ var row04832641ab8c = Tool{Values: []string{"--from", "--with", "--spec", "--wit
 }, Slots: []uint16{0, 0, 2, 3, 0, 0, 1, 0}}}
 var rowa015419f0f90 = effect{Sub: []string{"pip install", "pip sync"}, Take: []string{"-r", "--requirement"}, As: []string{"@listed", "pip", "install"}}
 var row79f71ff47f11 = proof{Sub: []string{"pip list", "pip show", "pip freeze", "pip check", "pip tree", "tree", "version", "python list", "cache dir", "tool list", "export", "help"}}
-var rowdfc3b103282f = Way{Rule: &rowd497347a808d, Matcher: &row29019842ca2a, Place: 2030}
-var row3ec6bbbaa198 = Way{Rule: &row9e082cecd425, Matcher: &row452379e5b59e, Place: 2035}
-var rowcd9b4394b8ce = Program{Options: &row04832641ab8c, Carries: []*Wrapper{&row300e8952d793, &row7197dca851e0}, Effects: []*effect{&rowa015419f0f90}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&row79f71ff47f11}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row1dfae161efa4, &rowade4fdae61a9, &rowc781b8808ce3, &row3f46b0fef5bc, &row5df4c1298f5d, &row7372dd86f99f, &rowc9e251a67d45, &rowdfc3b103282f, &row3c4f2e999499, &row3ec6bbbaa198}, Judged: true}
+var row197f1a8a1fae = Way{Rule: &rowd497347a808d, Matcher: &row29019842ca2a, Place: 2030, Letters: 1638402}
+var row4cc2defeb54f = Way{Rule: &row9e082cecd425, Matcher: &row452379e5b59e, Place: 2035, Letters: 262144}
+var row49acbba8bf86 = Program{Options: &row04832641ab8c, Carries: []*Wrapper{&row300e8952d793, &row7197dca851e0}, Effects: []*effect{&rowa015419f0f90}, Reads: []*Read{&rowbd020ad8db84, &row36a46c0abaf4}, Proves: []*proof{&row79f71ff47f11}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&rowc7c576f23633, &rowade4fdae61a9, &row6b5a640f6ddd, &row3f46b0fef5bc, &row5df4c1298f5d, &row7372dd86f99f, &rowc9e251a67d45, &row197f1a8a1fae, &row3c4f2e999499, &row4cc2defeb54f}, Judged: true}
 var row68b4669a2a1a = Tool{Values: []string{"--from", "--with", "-p", "--package", "-c", "--call", "--registry"}, First: true}
 var row3a51387f299a = Way{Rule: &rowf7292d82d51a, Matcher: &row9708572518fc, Place: 2023}
 var row9c49e09576e9 = Program{Options: &row68b4669a2a1a, Carries: []*Wrapper{&rowe742167cde0a}, Rules: []*Way{&row9e1ee8e6d947, &row7372dd86f99f, &rowc9e251a67d45, &row3a51387f299a}, Judged: true}
@@ -22134,26 +21218,26 @@ var row85f721802aeb = Program{Reads: []*Read{&row882954ba94fd}}
 var rowfea257eeea53 = Tool{Values: []string{"-c", "--command", "--provider", "-p"}}
 var row64bb7892f7f6 = Wrapper{Sub: []string{"ssh", "winrm"}, Lang: "shell", Options: []string{"-c", "--command"}, Remote: true, Gone: true}
 var rowbfa341a53657 = Read{Files: []string{"Vagrantfile"}, Lang: "ruby"}
-var row82c22278f754 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row0fb5ae6b89c3, Place: 131}
-var rowf22281db2d07 = Way{Rule: &row9f44b3c69d5d, Matcher: &row2f6c8ef95ef9, Place: 818}
-var rowdd7ec1232835 = Program{Options: &rowfea257eeea53, Carries: []*Wrapper{&row64bb7892f7f6}, Reads: []*Read{&rowbfa341a53657, &row36965216fbb4, &row2cba835a2fae}, Rules: []*Way{&row82c22278f754, &rowf22281db2d07, &row64941757f767}, Judged: true}
-var row6dbd8074eef4 = Program{Options: &row74828d30b390, Carries: []*Wrapper{&row966530b93620, &row6207c4576b11}, Effects: []*effect{&row2b184d032d30}, Rules: []*Way{&rowc8ce5a759b1b, &rowddad6dbd791c}, Judged: true}
+var row7a5de77af5c3 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row0fb5ae6b89c3, Place: 131, Letters: 524288}
+var row866170973da3 = Way{Rule: &row9f44b3c69d5d, Matcher: &row2f6c8ef95ef9, Place: 818, Letters: 16}
+var row306423f8df7d = Program{Options: &rowfea257eeea53, Carries: []*Wrapper{&row64bb7892f7f6}, Reads: []*Read{&rowbfa341a53657, &row36965216fbb4, &row2cba835a2fae}, Rules: []*Way{&row7a5de77af5c3, &row866170973da3, &rowa14e8c01f1d9}, Judged: true}
+var rowa8e9495e9ff5 = Program{Options: &row74828d30b390, Carries: []*Wrapper{&row966530b93620, &row6207c4576b11}, Effects: []*effect{&row2b184d032d30}, Rules: []*Way{&rowc8ce5a759b1b, &rowcf8f500b4afb}, Judged: true}
 var row93b1de346ca4 = Tool{Values: []string{"-address", "-namespace", "-format", "-field", "-method", "-path", "-mount"}, Long: true}
 var row973987629e3d = proof{Sub: []string{"status", "list", "policy list", "policy read", "auth list", "token lookup", "secrets list", "version", "audit list"}}
-var rowb96d9e98a62c = Way{Rule: &rowa56f15275b56, Matcher: &row9fcfa888c3ef, Place: 1491}
-var row0a671a50a90f = Way{Rule: &row662dd58b017e, Matcher: &row565669dd5027, Place: 1591}
-var row3f591b51b242 = Way{Rule: &row6e5e38507e6e, Matcher: &row557e3ffad3b3, Place: 1706}
-var rowf24f5fce611b = Program{Options: &row93b1de346ca4, Proves: []*proof{&row973987629e3d}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &rowb96d9e98a62c, &row0a671a50a90f, &row3e03cec2d5b5, &row3f591b51b242}, Judged: true}
-var rowf63feba8b8a9 = Program{Rules: []*Way{&row8e1908f74f12, &row48ac49c8cb8e}, Judged: true}
-var rowfcadaaf1b3dc = Way{Rule: &row9f44b3c69d5d, Matcher: &row0b61ce7ac2ea, Place: 837}
-var rowbb31e98b31d3 = Program{Rules: []*Way{&rowfcadaaf1b3dc}, Judged: true}
-var row1aa182a0a7d5 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row3f8b55692e2a, Place: 141}
-var row07c351d08d69 = Program{Rules: []*Way{&row1aa182a0a7d5}, Judged: true}
-var row7f649046f723 = Way{Rule: &row4586d74a3390, Matcher: &rowee840d786627, Place: 925}
-var row28cb84fe1d07 = Way{Rule: &rowa5da9edbbec0, Matcher: &row8806893b8308, Place: 1205}
-var rowb877313ad384 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&row7f649046f723, &row28cb84fe1d07, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
-var row9eef435a26af = Way{Rule: &row6e5e38507e6e, Matcher: &row5b27a94fd633, Place: 1709}
-var row48d59a8df652 = Program{Options: &rowb8230e9b0c8e, Proves: []*proof{&rowd89978c1c22e}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row1919376d85dc, &row8a56377b4b06, &rowf12805c34987, &row0d89e89b7b42, &row7bf8211ece84, &row087f7c344d0b, &rowf0246c9ab2fd, &row50eb06cfa1fb, &row0bcb1f98df16, &row57d1a6aa074e, &rowea3cfeccef53, &row7ba5b74c303f, &row9eef435a26af}, Judged: true}
+var rowf238f67580bc = Way{Rule: &rowa56f15275b56, Matcher: &row9fcfa888c3ef, Place: 1491, Letters: 8390656}
+var rowcd0f9cf617b2 = Way{Rule: &row662dd58b017e, Matcher: &row565669dd5027, Place: 1591, Letters: 1378304}
+var row43af8c173899 = Way{Rule: &row6e5e38507e6e, Matcher: &row557e3ffad3b3, Place: 1706, Letters: 4096}
+var row86cd0e0c520e = Program{Options: &row93b1de346ca4, Proves: []*proof{&row973987629e3d}, Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row0f468f2110b9, &rowf238f67580bc, &rowcd0f9cf617b2, &row3e03cec2d5b5, &row43af8c173899}, Judged: true}
+var rowda7dbde0e6e3 = Program{Rules: []*Way{&row33120d098142, &row0b5e172eea0a}, Judged: true}
+var row816171e6eb20 = Way{Rule: &row9f44b3c69d5d, Matcher: &row0b61ce7ac2ea, Place: 837, Letters: 16}
+var row2a652e517bb1 = Program{Rules: []*Way{&row816171e6eb20}, Judged: true}
+var rowfc554d7efa4c = Way{Rule: &rowb8e3486f7dc1, Matcher: &row3f8b55692e2a, Place: 141, Letters: 262144}
+var row2fc3fc170d02 = Program{Rules: []*Way{&rowfc554d7efa4c}, Judged: true}
+var row4fbed991968c = Way{Rule: &row4586d74a3390, Matcher: &rowee840d786627, Place: 925, Letters: 786436}
+var row3710ad0fa8e0 = Way{Rule: &rowa5da9edbbec0, Matcher: &row8806893b8308, Place: 1205, Letters: 524288}
+var row64c3b56611b0 = Program{Options: &rowd250765576d1, Carries: []*Wrapper{&rowcb5001340c33}, Dry: []*proof{&rowf2e6fdff1a9c}, Rules: []*Way{&row4fbed991968c, &row3710ad0fa8e0, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var row86aae1b6d942 = Way{Rule: &row6e5e38507e6e, Matcher: &row5b27a94fd633, Place: 1709, Letters: 32}
+var row287fe89a214b = Program{Options: &rowb8230e9b0c8e, Proves: []*proof{&rowd89978c1c22e}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&row1919376d85dc, &rowa317a3968533, &row5d067fc4bef2, &row76641020fb87, &row7bf8211ece84, &row6243e04d0fb7, &row53cbe3b8dd41, &row50eb06cfa1fb, &rowa9b2c89d8c44, &rowd2cfb1018de5, &row00937b07846d, &row4d7f7591ec49, &row86aae1b6d942}, Judged: true}
 var row8254709060ee = Way{Rule: &rowdb8acac25903, Matcher: &row179f5f274cff, Place: 104}
 var rowcfa66ec94ad9 = Program{Rules: []*Way{&row8254709060ee}, Judged: true}
 var row10a247a56a2a = Way{Rule: &rowdb8acac25903, Matcher: &row3c22ea94c60a, Place: 102}
@@ -22165,10 +21249,10 @@ var row1b7918b735b4 = Way{Rule: &row33196d3f22d9, Matcher: &row5e8d93a5730b, Pla
 var rowb5a0440af0ee = Program{Carries: []*Wrapper{&row2daab1443142}, Rules: []*Way{&row1b7918b735b4}, Judged: true}
 var rowa9c1bb0d7c5b = Program{Options: &row9b3f8998ee31, Carries: []*Wrapper{&row9b331e1acd9a, &rowc66dbf2bd315}, Effects: []*effect{&row38b5af7ca13b}, Reads: []*Read{&row90f09cbe0e27}, Rules: []*Way{&rowf397d4e006a2, &row165204bef8be, &row080bc0ddb95b, &row486b73e89369}, Judged: true}
 var row9eca623069cd = Program{Options: &row2088b7cd8d9a, Carries: []*Wrapper{&row9b331e1acd9a}, Reads: []*Read{&row90f09cbe0e27}}
-var row3d2ff146ca8a = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowb0c1d18032cc, Place: 121}
-var rowfdaf5899917c = Way{Rule: &rowb8e3486f7dc1, Matcher: &row163255bbefbc, Place: 122}
-var rowf3ecd58fa2b3 = Way{Rule: &row9f44b3c69d5d, Matcher: &row76dc6710c385, Place: 819}
-var row5d25aa0ea0f2 = Program{Rules: []*Way{&row3d2ff146ca8a, &rowfdaf5899917c, &rowf3ecd58fa2b3}, Judged: true}
+var row8723a16b3c52 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowb0c1d18032cc, Place: 121, Letters: 4784136}
+var rowaeb0242176d9 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row163255bbefbc, Place: 122, Letters: 2097152}
+var row275bc00a5c52 = Way{Rule: &row9f44b3c69d5d, Matcher: &row76dc6710c385, Place: 819, Letters: 6881296}
+var row2762989e7e7e = Program{Rules: []*Way{&row8723a16b3c52, &rowaeb0242176d9, &row275bc00a5c52}, Judged: true}
 var row48d69c9082ad = Tool{Values: []string{"-a", "-d", "--run-command", "--firstboot-command", "--copy-in", "--upload", "--format"}}
 var rowa098f39c83ff = Wrapper{Lang: "shell", Options: []string{"--run-command", "--firstboot-command"}, Remote: true, Gone: true}
 var row732194dc0e89 = Program{Options: &row48d69c9082ad, Carries: []*Wrapper{&rowa098f39c83ff}}
@@ -22184,31 +21268,31 @@ var row66607159c806 = Program{Reads: []*Read{&rowf78951e68678}}
 var rowb26e9f5679a4 = Read{Files: []string{"vitest.config.js", "vitest.config.mjs", "vitest.config.cjs", "vitest.config.ts", "vitest.config.mts", "vitest.config.cts", "vite.config.js", "vite.config.mjs", "vite.config.cjs", "vite.config.ts", "vite.config.mts", "vite.config.cts", "vitest.setup.ts", "vitest.workspace.ts", "*.test.js", "*.test.jsx", "*.test.ts", "*.test.tsx", "*.test.mjs", "*.test.cjs", "*.test.mts", "*.spec.js", "*.spec.jsx", "*.spec.ts", "*.spec.tsx", "*.spec.mjs", "*.cy.js", "*.cy.ts", "*.bench.ts", "*.e2e.ts", "__tests__/*.js", "__tests__/*.ts", "test/*.js", "test/*.ts"}, Lang: "node"}
 var row1ae04b02ef6f = Program{Reads: []*Read{&rowb26e9f5679a4}, Proves: []*proof{&row262125fc859e}}
 var row91f07f8b4692 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row0978f655fa6b, Place: 126}
-var row26991470cced = Way{Rule: &row9f44b3c69d5d, Matcher: &row77822f7e841e, Place: 836}
-var row7cdef2c25e67 = Program{Rules: []*Way{&row91f07f8b4692, &row26991470cced}, Judged: true}
-var rowc352de3dec0e = Way{Rule: &row4216ebf5a0c8, Matcher: &row69b2b02a88fe, Place: 1379}
-var row276defe1530e = Program{Rules: []*Way{&rowc352de3dec0e}, Judged: true}
-var row62f33d333054 = Way{Rule: &row6fc8c3d07b29, Matcher: &rowb546e6610c2d, Place: 300}
-var rowbe170f098632 = Program{Rules: []*Way{&row62f33d333054}, Judged: true}
+var row4998f1cca14c = Way{Rule: &row9f44b3c69d5d, Matcher: &row77822f7e841e, Place: 836, Letters: 16}
+var rowfeb802307009 = Program{Rules: []*Way{&row91f07f8b4692, &row4998f1cca14c}, Judged: true}
+var row20dd65d89e52 = Way{Rule: &row4216ebf5a0c8, Matcher: &row69b2b02a88fe, Place: 1379, Letters: 65536}
+var row6addce953437 = Program{Rules: []*Way{&row20dd65d89e52}, Judged: true}
+var rowe986df85d802 = Way{Rule: &row6fc8c3d07b29, Matcher: &rowb546e6610c2d, Place: 300, Letters: 262160}
+var rowd1f6906d7f47 = Program{Rules: []*Way{&rowe986df85d802}, Judged: true}
 var row1a888a58c99a = Read{Files: []string{"vue.config.js", "vue.config.mjs", "vue.config.cjs", "vue.config.ts", "vue.config.mts", "vue.config.cts"}, Lang: "node"}
 var row5cf6bbadd9e4 = Program{Reads: []*Read{&row1a888a58c99a}}
 var rowc9448efac06f = Read{Files: []string{"wscript"}, Lang: "python"}
 var row2d75847ac3fd = Program{Reads: []*Read{&rowc9448efac06f}}
 var rowecd4b9a121c2 = Way{Rule: &row9e2c83df0e1c, Matcher: &row28b999579747, Place: 1220}
 var rowefe88b053714 = Program{Rules: []*Way{&rowecd4b9a121c2}, Judged: true}
-var rowbef8db648ac6 = Way{Rule: &rowd314d32b42dd, Matcher: &row281426b1d16d, Place: 618}
-var row529fbd16c240 = Program{Rules: []*Way{&rowbef8db648ac6, &rowecd4b9a121c2}, Judged: true}
+var rowcab115070223 = Way{Rule: &rowd314d32b42dd, Matcher: &row281426b1d16d, Place: 618, Letters: 16}
+var row23ebe21fe0a1 = Program{Rules: []*Way{&rowcab115070223, &rowecd4b9a121c2}, Judged: true}
 var row72dd62efc6dc = Program{Clients: []*Client{&row5e0519ec560b}, Judged: true}
 var row023c0bec2144 = Tool{Values: []string{"-n", "--interval"}, First: true}
 var rowcac16ad3fbec = Program{Options: &row023c0bec2144, Carries: []*Wrapper{&row2dd2078be6de}, Proves: []*proof{&row84d49d16bde7}}
 var row39f983c59cc5 = Program{Options: &row80e9b0f63765, Carries: []*Wrapper{&rowf55b5430d0fc, &row2dd2078be6de}, Reads: []*Read{&row36965216fbb4}}
 var row7f161bad9f7e = Program{Reads: []*Read{&row36965216fbb4}}
-var row3e773da88669 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowb68a86091e5a, Place: 1462}
-var row512610ec3b66 = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row3e773da88669}, Judged: true}
-var row46f0e9a6df25 = Way{Rule: &row6fc8c3d07b29, Matcher: &rowa79d40d15943, Place: 302}
-var row9c25592f3dbb = Program{Rules: []*Way{&row46f0e9a6df25}, Judged: true}
-var row9010b17e656d = Way{Rule: &row4216ebf5a0c8, Matcher: &row5e02caf91910, Place: 1418}
-var rowe50a101a463a = Program{Rules: []*Way{&row9010b17e656d}, Judged: true}
+var row99f20082736d = Way{Rule: &rowbbf5c15c3107, Matcher: &rowb68a86091e5a, Place: 1462, Letters: 2359312}
+var rowf519730f9bda = Program{Rules: []*Way{&row44ce3e981ccd, &row81f07fbc2829, &row99f20082736d}, Judged: true}
+var row7958da2bcf44 = Way{Rule: &row6fc8c3d07b29, Matcher: &rowa79d40d15943, Place: 302, Letters: 16}
+var row0431e76850c3 = Program{Rules: []*Way{&row7958da2bcf44}, Judged: true}
+var rowbbee007d095c = Way{Rule: &row4216ebf5a0c8, Matcher: &row5e02caf91910, Place: 1418, Letters: 524288}
+var row2d2d1cc01bd0 = Program{Rules: []*Way{&rowbbee007d095c}, Judged: true}
 var rowf418af024e1a = Read{Files: []string{"webpack.config.js", "webpack.config.mjs", "webpack.config.cjs", "webpack.config.ts", "webpack.config.mts", "webpack.config.cts", "webpack.*.js"}, Lang: "node"}
 var rowcb81539b2ea7 = Program{Reads: []*Read{&rowf418af024e1a}}
 var rowb2391f094aaa = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row2b184d032d30}, Rules: []*Way{&row4875d274f4e6, &row5abf73ada46f, &rowff4c2a0c9837, &row7eeb85bc0fb5}, Judged: true}
@@ -22217,11 +21301,11 @@ var row459e3727adc3 = Read{Files: []string{"wercker.yml"}, Lang: "settings"}
 var rowfb7e46723b0e = Program{Reads: []*Read{&row459e3727adc3}}
 var row6b77af7362f8 = Read{Files: []string{"werf.yaml"}, Lang: "settings"}
 var row19e0108860ff = Program{Reads: []*Read{&row6b77af7362f8}, Rules: []*Way{&row97b2c68f7013}, Judged: true}
-var rowac932c2e21e5 = Way{Rule: &row98e421547cf5, Matcher: &row5293fec08f5e, Place: 2267}
-var row763970d37a3c = Program{Rules: []*Way{&rowac932c2e21e5}, Judged: true}
+var row88864a92b90e = Way{Rule: &row98e421547cf5, Matcher: &row5293fec08f5e, Place: 2267, Letters: 8}
+var row0c73967539c4 = Program{Rules: []*Way{&row88864a92b90e}, Judged: true}
 var rowd92e84307b66 = Wrapper{Sub: []string{"cli send-text"}, Lang: "shell", Join: true}
 var rowca1e881e88a4 = Program{Carries: []*Wrapper{&rowff52bc5fd77f, &rowd92e84307b66}}
-var rowfd3242cab838 = Program{Rules: []*Way{&row42fd77895e3c, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var row2e74c9109990 = Program{Rules: []*Way{&row8e91b733f4b4, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row470aa22452af = Tool{Values: []string{"-O", "--output-document", "-o", "--output-file", "-P", "--directory-prefix", "--header", "--post-data", "--post-file", "--body-data", "--body-file", "--method", "-U", "--user-agent", "--user", "--password", "-t", "--tries", "-T", "--timeout", "-Q", "--quota", "-i", "--input-file", "-e", "--execute", "--referer", "-a", "--append-output", "--ca-certificate", "--ca-directory", "--certificate", "--certificate-type", "--ciphers", "--compression", "--config", "--connect-timeout", "--crl-file", "--cut-dirs", "--default-page", "--dns-timeout", "--dns-servers", "--domains", "--exclude-domains", "--egd-file", "--ftp-user", "--ftp-password", "--http-user", "--http-password", "--hsts-file", "--ignore-tags", "--include-directories", "--exclude-directories", "-I", "-X", "--load-cookies", "--local-encoding", "--max-redirect", "--pinnedpubkey", "--prefer-family", "--preferred-location", "--private-key", "--private-key-type", "--progress", "--proxy-user", "--proxy-password", "--random-file", "--read-timeout", "--regex-type", "--accept-regex", "--reject-regex", "--accept", "--reject", "--rejected-log", "--remote-encoding", "--report-speed", "--restrict-file-names", "--retry-on-http-error", "--save-cookies", "--secure-protocol", "--start-pos", "--use-askpass", "--waitretry", "--warc-file", "--warc-header", "--warc-max-size", "--bind-address", "-B", "--base", "-A", "-R", "-D", "-l", "--level", "--limit-rate", "-w", "--wait", "-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "--raw"}}
 var rowa1ff4ea9f992 = effect{Take: []string{"-o", "--output-file", "-a", "--append-output"}, As: []string{">"}}
 var row487007d1a76e = effect{Take: []string{"-e", "--execute"}, As: []string{"@option"}}
@@ -22236,41 +21320,41 @@ var rowe8e23c94e1ef = Program{Rules: []*Way{&row814fc0308c33, &row0a22cacc5f84},
 var rowdf017f67af87 = Way{Rule: &row14b7683aa553, Matcher: &row8daf3ad8b842, Place: 78}
 var row4f2ca1a7415a = Program{Options: &row7501fd175e2d, Rules: []*Way{&rowdf017f67af87}, Judged: true}
 var roweb33fb83374d = Program{Options: &rowa5f95f6a9fe6, Carries: []*Wrapper{&rowc97bb360438d}, Reads: []*Read{&rowfa4c36635ac2}}
-var row60b9c542b444 = Way{Rule: &row6fc8c3d07b29, Matcher: &row668a127b34e0, Place: 301}
-var rowf0670c648030 = Program{Rules: []*Way{&row60b9c542b444}, Judged: true}
+var row794655180714 = Way{Rule: &row6fc8c3d07b29, Matcher: &row668a127b34e0, Place: 301, Letters: 524288}
+var row1121255a5b03 = Program{Rules: []*Way{&row794655180714}, Judged: true}
 var row477de7f7e932 = Program{Reads: []*Read{&rowf3b067a26513}}
 var row9164f0504961 = Tool{Values: []string{"--path", "--url", "--ssh", "--user", "--require"}}
 var row73677f4e87da = Wrapper{Sub: []string{"db query"}, Lang: "sql", Script: true, Stdin: true}
 var row95436bdfea86 = Wrapper{Sub: []string{"db cli", "db connect"}, Lang: "sql", Stdin: true}
 var rowc3ae18cd06ef = Wrapper{Sub: []string{"eval"}, Lang: "php", Script: true}
 var rowf263a202abd8 = Read{Files: []string{"wp-config.php", "wp-cli.php", "functions.php"}, Lang: "php"}
-var row85107da2c6fc = Way{Rule: &row6879bdd56b2b, Matcher: &row8b4bca15f9e1, Place: 470}
-var rowe8cd46e32b05 = Way{Rule: &rowb0326f1de202, Matcher: &row1be5969cbde9, Place: 654}
-var row73b9d41066b7 = Program{Options: &row9164f0504961, Carries: []*Wrapper{&row73677f4e87da, &row95436bdfea86, &rowc3ae18cd06ef}, Reads: []*Read{&rowf263a202abd8}, Rules: []*Way{&row85107da2c6fc, &rowe8cd46e32b05, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
+var row193c72ac923f = Way{Rule: &row6879bdd56b2b, Matcher: &row8b4bca15f9e1, Place: 470, Letters: 16}
+var row7d16e0aba1a8 = Way{Rule: &rowb0326f1de202, Matcher: &row1be5969cbde9, Place: 654, Letters: 524288}
+var row5580d64f1117 = Program{Options: &row9164f0504961, Carries: []*Wrapper{&row73677f4e87da, &row95436bdfea86, &rowc3ae18cd06ef}, Reads: []*Read{&rowf263a202abd8}, Rules: []*Way{&row193c72ac923f, &row7d16e0aba1a8, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
 var row7bd3a25447ac = Tool{Values: []string{"--command", "--file", "--env", "-e"}}
 var row2ea5eb0e9ca4 = Wrapper{Sub: []string{"d1 execute"}, Lang: "sql", Options: []string{"--command"}, FileOptions: []string{"--file"}}
 var rowbc16196ad614 = Read{Files: []string{"worker.js"}, Lang: "node"}
 var rowb51afdf68861 = Way{Rule: &row713cb17bfa92, Matcher: &row95344672d49a, Place: 1249}
-var row40682a794ad9 = Way{Rule: &row801dbeb7359e, Matcher: &rowd47e6770faad, Place: 1318}
-var row40824cd7f0be = Way{Rule: &rowa39bcf657900, Matcher: &row8d90f52e0b32, Place: 1330}
-var row43543d382b27 = Way{Rule: &rowa0e498ae638c, Matcher: &row91856c32c4dc, Place: 1434}
-var row7519c6e6579e = Way{Rule: &rowbbf5c15c3107, Matcher: &rowdc8317990f98, Place: 1445}
-var row9b5b16685973 = Way{Rule: &rowbef3f6918b00, Matcher: &rowbca055e311ff, Place: 1479}
-var row6a8c3e050a74 = Way{Rule: &rowa56f15275b56, Matcher: &row4aee717e3f86, Place: 1487}
-var roweb9d9cbbd88a = Way{Rule: &row6e5e38507e6e, Matcher: &row0607351f161c, Place: 1708}
-var rowa9915e74c58c = Program{Options: &row7bd3a25447ac, Carries: []*Wrapper{&row2ea5eb0e9ca4}, Reads: []*Read{&rowbc16196ad614}, Proves: []*proof{&rowd89978c1c22e}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&rowb51afdf68861, &row1919376d85dc, &row40682a794ad9, &row40824cd7f0be, &row43543d382b27, &row7519c6e6579e, &row9b5b16685973, &row6a8c3e050a74, &roweb9d9cbbd88a}, Judged: true}
+var rowb45c0541e3c0 = Way{Rule: &row801dbeb7359e, Matcher: &rowd47e6770faad, Place: 1318, Letters: 262144}
+var row21595edb8658 = Way{Rule: &rowa39bcf657900, Matcher: &row8d90f52e0b32, Place: 1330, Letters: 4655376}
+var row01b43d3ba7f5 = Way{Rule: &rowa0e498ae638c, Matcher: &row91856c32c4dc, Place: 1434, Letters: 65552}
+var rowcfa787fcad59 = Way{Rule: &rowbbf5c15c3107, Matcher: &rowdc8317990f98, Place: 1445, Letters: 4259856}
+var row72c76907eed3 = Way{Rule: &rowbef3f6918b00, Matcher: &rowbca055e311ff, Place: 1479, Letters: 4456448}
+var row9a3928b78e86 = Way{Rule: &rowa56f15275b56, Matcher: &row4aee717e3f86, Place: 1487, Letters: 524288}
+var row74ea2e2979d7 = Way{Rule: &row6e5e38507e6e, Matcher: &row0607351f161c, Place: 1708, Letters: 4784128}
+var row494c99095dc0 = Program{Options: &row7bd3a25447ac, Carries: []*Wrapper{&row2ea5eb0e9ca4}, Reads: []*Read{&rowbc16196ad614}, Proves: []*proof{&rowd89978c1c22e}, Dry: []*proof{&row484bfb481d96}, Rules: []*Way{&rowb51afdf68861, &row1919376d85dc, &rowb45c0541e3c0, &row21595edb8658, &row01b43d3ba7f5, &rowcfa787fcad59, &row72c76907eed3, &row9a3928b78e86, &row74ea2e2979d7}, Judged: true}
 var row8d9c8870c82a = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&row2b184d032d30}, Rules: []*Way{&row4875d274f4e6, &row5abf73ada46f, &rowff4c2a0c9837}, Judged: true}
 var row2ee77626022b = Tool{Values: []string{"-d", "--distribution", "-u", "--user", "--cd"}, First: true}
 var rowca4e39f71e84 = Program{Options: &row2ee77626022b, Carries: []*Wrapper{&row80e80a0f9224}}
-var row8b5513a4d2ac = Way{Rule: &rowb23b27bcebee, Matcher: &row1ea8b7b752e8, Place: 531}
-var row76449c5fced1 = Program{Rules: []*Way{&row8b5513a4d2ac}, Judged: true}
+var row342e3817e3c7 = Way{Rule: &rowb23b27bcebee, Matcher: &row1ea8b7b752e8, Place: 531, Letters: 20}
+var rowdce73f82ad62 = Program{Rules: []*Way{&row342e3817e3c7}, Judged: true}
 var rowcbe3f356b532 = Way{Rule: &row42b05897ae32, Matcher: &row8823ccbcaf65, Place: 2173}
 var row3b84c3ca66de = Program{Options: &row04f48fd1e3d9, Effects: []*effect{&rowea294522cc63}, Rules: []*Way{&rowcbe3f356b532}, Judged: true}
 var rowe47a333d7df1 = Read{Files: []string{"*.xcconfig"}, Lang: "settings"}
 var rowb3dfbe0f8e0b = Program{Reads: []*Read{&rowe47a333d7df1}, Proves: []*proof{&row6875c04e0ea1}}
 var row9bb9dd21af6c = Program{Reads: []*Read{&rowac1c03b41cdb}, Proves: []*proof{&row6875c04e0ea1}}
-var rowd3a9e8147d0b = Way{Rule: &rowf9770bd2588f, Matcher: &rowe28e1be383f5, Place: 1901}
-var row659f6d53f228 = Program{Rules: []*Way{&rowd3a9e8147d0b}, Judged: true}
+var rowa598d5aebf01 = Way{Rule: &rowf9770bd2588f, Matcher: &rowe28e1be383f5, Place: 1901, Letters: 16}
+var row0850c33d0bb7 = Program{Rules: []*Way{&rowa598d5aebf01}, Judged: true}
 var rowe8b2846ffc7e = Program{Proves: []*proof{&row262125fc859e}, Rules: []*Way{&row7eeb85bc0fb5}, Judged: true}
 var row97924032bfc6 = Way{Rule: &row9f44b3c69d5d, Matcher: &row1d2da826e9a8, Place: 842}
 var rowc8680b262731 = Program{Rules: []*Way{&row97924032bfc6, &row44ce3e981ccd, &row81f07fbc2829}, Judged: true}
@@ -22298,10 +21382,10 @@ var row58181e150e47 = Tool{Values: []string{"--cwd", "--registry", "--tag", "--o
 }, Slots: []uint16{1, 0}}}
 var row4ea58b940b8d = Read{Files: []string{"yarn.config.cjs", ".yarnrc.yml"}, Lang: "node"}
 var rowbb00f91e8a4d = Read{Files: []string{".yarn/releases/*", ".yarn/plugins/*"}, Lang: "node"}
-var row91eee4073ee5 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row9914aab456f7, Place: 1367}
-var rowb4871d9bc181 = Way{Rule: &row4216ebf5a0c8, Matcher: &row6350eb596901, Place: 1424}
-var row9a8daef48372 = Way{Rule: &row5ed98c41cf09, Matcher: &rowb7a2ca6a9858, Place: 1538}
-var row919050c7503e = Program{Options: &row58181e150e47, Carries: []*Wrapper{&rowc0c96d8cbc49, &row39974a07e10c, &rowca1eed33de8d}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowba95436309d7}, Reads: []*Read{&rowb46f3ae032c9, &row4ea58b940b8d, &rowbb00f91e8a4d}, Proves: []*proof{&rowc2c52ce42130}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row50b140d90556, &row91eee4073ee5, &row3b7cf96ef515, &row69b234d8b121, &rowb4871d9bc181, &rowc4c75f021232, &row9a8daef48372, &rowf1adffe9eada, &row4441c16efed9, &row6e8b72e6d9f0, &rowc615dcfac4e4, &row39705281eb52, &row82304fd96b06, &row89423faf50e7, &row3aebb371a12a, &row72abea69b87d}, Judged: true}
+var row4e5ca6b793c3 = Way{Rule: &rowf6a5a02ce9e3, Matcher: &row9914aab456f7, Place: 1367, Letters: 16384}
+var row8ad6727a577c = Way{Rule: &row4216ebf5a0c8, Matcher: &row6350eb596901, Place: 1424, Letters: 8388608}
+var rowccd6b6eaff9f = Way{Rule: &row5ed98c41cf09, Matcher: &rowb7a2ca6a9858, Place: 1538, Letters: 262160}
+var row6b8d6d533971 = Program{Options: &row58181e150e47, Carries: []*Wrapper{&rowc0c96d8cbc49, &row39974a07e10c, &rowca1eed33de8d}, Effects: []*effect{&rowf4fbd59de2c7, &row966284c786a1, &rowba95436309d7}, Reads: []*Read{&rowb46f3ae032c9, &row4ea58b940b8d, &rowbb00f91e8a4d}, Proves: []*proof{&rowc2c52ce42130}, Dry: []*proof{&row53dfa63dc84b}, Rules: []*Way{&row7ee915b47380, &row4e5ca6b793c3, &row8989123598de, &row69b234d8b121, &row8ad6727a577c, &row60b94d301175, &rowccd6b6eaff9f, &row864a0b1c06e7, &rowaea382f75f31, &row6e8b72e6d9f0, &row358a76f9e7c4, &row1b1274399d86, &row2517b850006c, &row029be157b8bb, &row61f3f79ad512, &rowdea2af4a307e}, Judged: true}
 var row407941b697fb = Read{Files: []string{"migrations/*.py"}, Lang: "python"}
 var row897cf3d4a852 = Program{Reads: []*Read{&row407941b697fb}}
 var rowc91bb574fd11 = proof{None: []string{"-i", "--inplace"}}
@@ -22310,10 +21394,10 @@ var row1ce8f6a5a580 = Wrapper{Lang: "zargs", Join: true}
 var row9138093169e9 = Program{Carries: []*Wrapper{&row1ce8f6a5a580}}
 var rowdd35591546ec = Program{Rules: []*Way{&row1430811557f4}, Judged: true}
 var rowe291b6cb4705 = proof{Any: []string{"-n", "-nv", "-nr", "-nrv"}}
-var row69f178d1e63a = Way{Rule: &rowc1f594ef85f0, Matcher: &row68da039a1e96, Place: 105}
-var row8f8643a07c02 = Way{Rule: &rowc1f594ef85f0, Matcher: &row72ac45cfb056, Place: 106}
-var row28f9f5134ac8 = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowdae1c9de935d, Place: 112}
-var rowc14b992ddaee = Program{Options: &row1544cc29bf65, Proves: []*proof{&row06acc490dd9e}, Dry: []*proof{&rowe291b6cb4705}, Rules: []*Way{&row69f178d1e63a, &row8f8643a07c02, &row28f9f5134ac8}, Judged: true}
+var rowdb6b82ddd8c6 = Way{Rule: &rowc1f594ef85f0, Matcher: &row68da039a1e96, Place: 105, Letters: 16}
+var row510ab3509660 = Way{Rule: &rowc1f594ef85f0, Matcher: &row72ac45cfb056, Place: 106, Letters: 262144}
+var row708cf883885b = Way{Rule: &rowb8e3486f7dc1, Matcher: &rowdae1c9de935d, Place: 112, Letters: 16}
+var rowf462bb30d5f4 = Program{Options: &row1544cc29bf65, Proves: []*proof{&row06acc490dd9e}, Dry: []*proof{&rowe291b6cb4705}, Rules: []*Way{&rowdb6b82ddd8c6, &row510ab3509660, &row708cf883885b}, Judged: true}
 var row23b0f0502f37 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row8689d23be21d, Place: 133}
 var rowded410a4542d = Program{Rules: []*Way{&row23b0f0502f37}, Judged: true}
 var rowe203ff5b7c02 = Read{Sub: []string{"build"}, Files: []string{"build.zig"}, Lang: "zig"}
@@ -22335,9 +21419,9 @@ var rowf729ab682a8f = Client{Sub: []string{"bridge withdraw", "bridge deposit", 
 var rowf230aa9dd55d = Program{Clients: []*Client{&rowf729ab682a8f}, Judged: true}
 var row474dc4f76830 = Way{Rule: &rowb23b27bcebee, Matcher: &row6c93dfe8f58c, Place: 532}
 var row0fadb3b178ec = Program{Rules: []*Way{&row474dc4f76830}, Judged: true}
-var rowe10e65350cc9 = Way{Rule: &rowc1f594ef85f0, Matcher: &rowe2dad42978d0, Place: 107}
-var rowed693af23b3c = Way{Rule: &rowb8e3486f7dc1, Matcher: &row24e4cac4344e, Place: 140}
-var row9141da915126 = Program{Options: &row1544cc29bf65, Proves: []*proof{&row06acc490dd9e}, Rules: []*Way{&rowe10e65350cc9, &rowed693af23b3c}, Judged: true}
+var row7b78a1045b01 = Way{Rule: &rowc1f594ef85f0, Matcher: &rowe2dad42978d0, Place: 107, Letters: 4112}
+var row415d7a4aa0a7 = Way{Rule: &rowb8e3486f7dc1, Matcher: &row24e4cac4344e, Place: 140, Letters: 8}
+var row4c2b25d120f0 = Program{Options: &row1544cc29bf65, Proves: []*proof{&row06acc490dd9e}, Rules: []*Way{&row7b78a1045b01, &row415d7a4aa0a7}, Judged: true}
 var rowcbd87e268293 = Way{Rule: &rowd3330989bb26, Matcher: &row8fc69c673d8f, Place: 1866}
 var row223e00a9336d = Program{Rules: []*Way{&rowcbd87e268293}, Judged: true}
 var row5775e9aae381 = Tool{Values: []string{"-e", "--eval"}, First: true}
@@ -22345,7 +21429,7 @@ var rowbcd53b411c67 = Wrapper{Lang: "node", Options: []string{"-e", "--eval"}, S
 var rowfdfb8766aec1 = Read{Files: []string{"*.mjs", "*.js"}, Lang: "node"}
 var row767c38d457e4 = Program{Options: &row5775e9aae381, Carries: []*Wrapper{&rowbcd53b411c67}, Reads: []*Read{&rowfdfb8766aec1}}
 var row4a2bd2ab5ca7 = Way{Rule: &rowf8267cbf3edf, Matcher: &row0d966feef4c4, Place: 1977}
-var rowfa1125cca617 = Program{Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&row6b97956d46df, &row4a2bd2ab5ca7, &rowa3b878765788, &row688d6b900348, &row1480a793b04b}, Judged: true}
+var row9139d46fcd44 = Program{Proves: []*proof{&rowde0061286aa6}, Rules: []*Way{&row6b97956d46df, &row4a2bd2ab5ca7, &row67e69d40c2b7, &row50321f8152cd, &row1480a793b04b}, Judged: true}
 var row53bd912cacad = Way{Rule: &row88958bfeea6b, Matcher: &row6a09e11573bd, Place: 961}
 var rowe4dc0404ca3d = Way{Rule: &row88958bfeea6b, Matcher: &row12b7357eb8b1, Place: 963}
 var rowbfd1d6dbb9bf = Way{Rule: &row62bb8f518b0a, Matcher: &rowbaf82d3fe4f5, Place: 1052}
@@ -22994,9 +22078,9 @@ var row2777cb5dc575 = Way{Rule: &row9a34f4c5d798, Matcher: &rowf75db198caa1, Pla
 var row0de39d55e5c5 = Way{Rule: &row56738334ec84, Matcher: &row90d0d6fbc6aa, Place: 1731}
 var row1d353e4bde84 = Way{Rule: &row4ab596d6ffd1, Matcher: &rowa127fc87f9dd, Place: 1811}
 var row6263d3146f3c = Way{Rule: &rowd9026d7d03ef, Matcher: &row8761023cb6c7, Place: 2355}
-var rowd8ea4f6ca4b6 = Way{Rule: &row4f61b282333f, Matcher: &row4cd6f86cb1bf, Place: 2371}
-var row9f4d5f693959 = Way{Rule: &row4f61b282333f, Matcher: &row08b841ef7448, Place: 2372}
-var row44c6662d4169 = Way{Rule: &row4f61b282333f, Matcher: &rowc1d08689df32, Place: 2373}
+var row4d3633b5f6cd = Way{Rule: &row4f61b282333f, Matcher: &row4cd6f86cb1bf, Place: 2371, Letters: 786480}
+var rowd10eb4608fb4 = Way{Rule: &row4f61b282333f, Matcher: &row08b841ef7448, Place: 2372, Letters: 2048}
+var row45c3ed0d8ac3 = Way{Rule: &row4f61b282333f, Matcher: &rowc1d08689df32, Place: 2373, Letters: 8390658}
 var row757fce2dc820 = Way{Rule: &rowa767724c6d5b, Matcher: &row44cc8d2d82ae, Place: 2406}
 var row955f4f1f04d0 = Way{Rule: &rowcb568cdf2530, Matcher: &row6b80202bf41e, Place: 2409}
 var row84717a23960e = Way{Rule: &rowac47867ade91, Matcher: &rowa85327dd4d7e, Place: 2415}

@@ -44,8 +44,11 @@ func LooksHost(t string) (string, bool) {
 	if name, ok := portHost(t); ok {
 		return name, true
 	}
-	host := t[:min(len(t), strings.IndexAny(t+"/", "/:?"))]
-	named := topLevel.Has(host[strings.LastIndexByte(host, '.')+1:]) && strings.IndexByte(host, '.') > 0 &&
+	host := t
+	if end := strings.IndexAny(t, "/:?"); end >= 0 {
+		host = t[:end]
+	}
+	named := strings.IndexByte(host, '.') > 0 && topLevel.Has(host[strings.LastIndexByte(host, '.')+1:]) &&
 		strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == ""
 	if host == "localhost" || named || numericHost(host) {
 		return strings.ToLower(host), true
@@ -56,9 +59,9 @@ func LooksHost(t string) (string, bool) {
 // portHost is the host before a port: ":3000", which is httpie's short form, or a name
 // without a domain, es:9200/x.
 func portHost(t string) (string, bool) {
-	name, rest, _ := strings.Cut(t, ":")
+	name, rest, ok := strings.Cut(t, ":")
 	behind := strings.TrimLeft(rest, "0123456789")
-	if behind == rest || behind != "" && behind[0] != '/' {
+	if !ok || behind == rest || behind != "" && behind[0] != '/' {
 		return "", false
 	}
 	if name == "" {
@@ -157,6 +160,9 @@ func PasteHost(h string) bool {
 func OverriddenMethod(v *act.Invocation) string {
 	for _, w := range v.Argv[min(1, len(v.Argv)):] {
 		text := strings.ToUpper(w.Text)
+		if !strings.Contains(text, "METHOD") {
+			continue
+		}
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
 			before, rest, ok := strings.Cut(text, mark)
 			if !ok || before != "" && scan.IsNameByte(before[len(before)-1]) { // payment_method is another word

@@ -16,6 +16,9 @@ const maxEndedComments = 16
 // several lines end in a comment.
 func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 	lines := slashed(text)
+	if len(lines) == 0 {
+		return text, true
+	}
 	one := []byte(text)
 	for i := 0; i < maxEndedComments && len(lines) > 0; i++ {
 		// A comment that is ended changes what the lines after it are, so each round
@@ -90,7 +93,10 @@ func (l *slashLine) comment(f *syntax.File) bool {
 
 // SplitFunctions ends the body of a function where its compound command ends. The parser
 // takes all of f() { a; } && b for the body, while a shell defines f and then runs b.
-func SplitFunctions(f *syntax.File) {
+func SplitFunctions(f *syntax.File, text string) {
+	if !strings.ContainsAny(text, "|&") {
+		return // no list, so none that a body could take in
+	}
 	syntax.Walk(f, func(n syntax.Node) bool {
 		s, _ := n.(*syntax.Stmt)
 		if s == nil {

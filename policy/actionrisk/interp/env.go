@@ -59,7 +59,7 @@ type Env struct {
 	links       []paths.Link                   // made by the command itself
 	gitConfig   map[string]act.Word            // what git config set before
 	HostAliases map[string]act.Word            // what gh alias set made before, by "gh NAME"
-	Texts       map[string]Parsed              // parsed so far
+	Texts       []Parsed                       // parsed so far
 	classes     map[paths.SeenFrom]paths.Class // of the paths looked at so far
 	Unpacked    bool                           // an archive from the network was unpacked
 	Cloned      []string                       // folders that hold what came from the network as a repository

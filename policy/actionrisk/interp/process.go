@@ -16,6 +16,7 @@ import (
 
 // Parsed is a text as statements, and how it was read.
 type Parsed struct {
+	Text  string
 	Stmts []*syntax.Stmt
 	Whole bool // all of it parsed
 	Zsh   bool // it parsed, but only as zsh

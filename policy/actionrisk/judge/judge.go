@@ -125,9 +125,12 @@ func (b *Bench) condition(text string) (c condition, err error) {
 
 // Match reports every rule that holds for the item and tells whether one did.
 func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
-	found := false
+	found, letter := false, facts.FirstLetter(it.Subcommand())
 	try := func(list []*facts.Way) {
 		for _, w := range list {
+			if w.Letters != 0 && w.Letters&letter == 0 {
+				continue
+			}
 			if it.Inv != nil && (it.Inv.Dry && !OutlastsDryRun(w.Rule) || it.Inv.Scratch && !OutlastsScratch(w.Rule)) {
 				continue
 			}

@@ -70,9 +70,12 @@ func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// methodIs: the HTTP method an HTTP client uses.
+// methodIs: the HTTP client uses one of these methods.
 func methodIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	return act.Word{}, slices.Contains(args, cmp.Or(hosts.OverriddenMethod(it.Inv), hosts.Method(it.Inv)))
+	if it.Inv.Method == "" {
+		it.Inv.Method = cmp.Or(hosts.OverriddenMethod(it.Inv), hosts.Method(it.Inv))
+	}
+	return act.Word{}, slices.Contains(args, it.Inv.Method)
 }
 
 // uploads: it sends a body; with "stdin" the body is its input, with "file" a file.

@@ -398,6 +398,9 @@ var tokenHome = []struct{ prefix, variable, host string }{
 
 func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	named := append(namedHosts(it), detours(it.Inv)...)
+	if len(named) == 0 {
+		return act.Word{}, false
+	}
 	return first(append(arguments(it), it.Inv.Stdin.Word), func(w act.Word) bool { return foreignToken(w, named) })
 }
 

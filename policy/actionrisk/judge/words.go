@@ -490,7 +490,7 @@ func downloadedProgram(e *interp.Env, v *act.Invocation) bool {
 	if strings.IndexByte(name.Text, '/') >= 0 {
 		return fetched(e, v, name)
 	}
-	return slices.ContainsFunc(facts.StandardDirectories[:], func(d string) bool { return e.Files[d+name.Text].Taint&act.FromNetwork != 0 })
+	return len(e.Files) > 0 && slices.ContainsFunc(facts.StandardDirectories[:], func(d string) bool { return e.Files[d+name.Text].Taint&act.FromNetwork != 0 })
 }
 
 func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

@@ -296,7 +296,7 @@ var credentialNames = scan.SetOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk 
 
 // credentialFile tells whether a path names a file or folder of secrets.
 func credentialFile(p, lower string) bool {
-	if p[0] != '~' && madeForTests("/"+p) || strings.HasSuffix(p, "/.aws/config") {
+	if p[0] != '~' && madeForTests(p) || strings.HasSuffix(p, "/.aws/config") {
 		return false
 	}
 	if strings.ContainsAny(p, "*?[") && hitsCredential(p) || credentialName(lower) {
@@ -339,7 +339,14 @@ var credentialPlaces = [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.co
 // names there is secret: beside keys lie files that are not.
 func credentialPlace(p, lower string) (secret, is bool) {
 	full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
+	var begins [256]bool // by the first bytes of its parts: few places begin like one of them
+	for i := 1; i < len(full); i++ {
+		begins[full[i]] = begins[full[i]] || full[i-1] == '/'
+	}
 	for _, s := range credentialPlaces {
+		if !begins[s[1]] {
+			continue
+		}
 		i := strings.Index(full, s)
 		if i < 0 {
 			continue
@@ -353,17 +360,20 @@ func credentialPlace(p, lower string) (secret, is bool) {
 
 // madeForTests: in the repository, for all to read.
 func madeForTests(p string) bool {
-	return scan.HasAny(p, "/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/") && !strings.Contains(p, "..")
+	return strings.Contains(p, "/") && scan.HasAny("/"+p, "/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/") && !strings.Contains(p, "..")
 }
 
 // wellKnownSecrets are what patterns are tried on.
 var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-credentials", "id_rsa", "id_ed25519", "credentials.json", "/etc/shadow",
 	"~/.env", "~/.netrc", "~/.npmrc", "~/.pgpass", "~/.git-credentials", "~/.ssh/id_rsa", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.kube/config", "~/.docker/config.json", "/root/.ssh/id_rsa"}
 
+// ownLetters leaves of a pattern what it says literally.
+var ownLetters = strings.NewReplacer("*", "", "?", "", "[", "", "]", "", "/", "", "~", "")
+
 // hitsCredential: a pattern with a few letters of its own matches a well-known file
 // of secrets, part by part.
 func hitsCredential(p string) bool {
-	letters := strings.NewReplacer("*", "", "?", "", "[", "", "]", "", "/", "", "~", "").Replace(p)
+	letters := ownLetters.Replace(p)
 	if len(letters) < 3 && (len(letters) < 2 || p[0] != '.') || strings.HasPrefix(path.Base(p), "*") || strings.Trim(path.Base(p), "*?.") == "" {
 		return false
 	}
@@ -420,7 +430,8 @@ var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .p
 
 // startupFile: a file that runs by itself later, or lets somebody in.
 func startupFile(p, lower string) bool {
-	return startupNames.Has(lower) || strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
-		scan.HasAny(p, "/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
-			"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/")
+	return startupNames.Has(lower) || strings.Contains(p, `\`) && strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
+		strings.Contains(p, "_profile.ps1") || strings.Contains(p, "/") && scan.HasAny(p,
+		"/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
+		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/")
 }

@@ -198,12 +198,16 @@ func operandClass(v *act.Invocation) string {
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *interp.Env, v *act.Invocation) bool {
 	t := &e.Clients.Services
-	if words := facts.ToolWords(v.Exe); !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(words, &t.Move) && !facts.HasWord(words, &t.Draft) && !strings.Contains(v.Exe, "test") {
-		return forReal(v) // ./payout.sh --live
+	if !e.Program(v.Exe).Judged && len(v.Argv) > 1 && !strings.Contains(v.Exe, "test") {
+		if words := facts.ToolWords(v.Exe); facts.HasWord(words, &t.Move) && !facts.HasWord(words, &t.Draft) {
+			return forReal(v) // ./payout.sh --live
+		}
 	}
 	name := scriptOf(e, v)
-	moves := facts.ServiceClass(name) == "money" || facts.HasWord(facts.ToolWords(name), &t.Move)
-	return name != "" && moves && !strings.Contains(name, "test") && forReal(v)
+	if name == "" || strings.Contains(name, "test") {
+		return false
+	}
+	return (facts.ServiceClass(name) == "money" || facts.HasWord(facts.ToolWords(name), &t.Move)) && forReal(v)
 }
 
 // scriptOf is the name of the file that an interpreter runs, without its ending; "" if it

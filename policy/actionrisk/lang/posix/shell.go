@@ -33,15 +33,15 @@ func parseShell(text string) interp.Parsed {
 	text, sure := interp.EndComments(p.strict, text)
 	f, err := p.strict.Parse(strings.NewReader(text), "")
 	if err == nil {
-		interp.SplitFunctions(f)
+		interp.SplitFunctions(f, text)
 		return interp.Parsed{Stmts: f.Stmts, Whole: sure}
 	}
 	if f, err = p.zsh.Parse(strings.NewReader(text), ""); err == nil {
-		interp.SplitFunctions(f)
+		interp.SplitFunctions(f, text)
 		return interp.Parsed{Stmts: f.Stmts, Zsh: sure}
 	}
 	if f, err = p.lenient.Parse(strings.NewReader(text), ""); err == nil && f != nil {
-		interp.SplitFunctions(f)
+		interp.SplitFunctions(f, text)
 		return interp.Parsed{Stmts: f.Stmts}
 	}
 	return interp.Parsed{}
@@ -50,13 +50,15 @@ func parseShell(text string) interp.Parsed {
 // parse is parseShell for texts that may come again: a loop's, a file's that runs
 // itself.
 func parse(e *interp.Env, text string) interp.Parsed {
-	p, ok := e.Texts[text]
-	if ok {
-		return p
+	for i := range e.Texts {
+		if e.Texts[i].Text == text {
+			return e.Texts[i]
+		}
 	}
-	p = parseShell(text)
+	p := parseShell(text)
+	p.Text = text
 	if len(e.Texts) < scan.MaxTexts {
-		scan.Put(&e.Texts, text, p)
+		e.Texts = append(e.Texts, p)
 	}
 	return p
 }

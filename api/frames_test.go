@@ -43,12 +43,10 @@ func (f *framesOfAppends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, stat
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.request == nil || handingOver.MatchString(f.request[len(f.request)-1]) { // it waits in a moment
+	if f.request == nil {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		if f.request, f.sequencer = ourFrames(stacks, handlerFrame), ourFrames(stacks, sequencerFrame); f.request == nil {
-			break // no request: an event of the service's own
-		}
+		f.request, f.sequencer = ourFrames(stacks, handlerFrame), ourFrames(stacks, sequencerFrame) // no request: an event of the service's own
 	}
 	return ctx
 }
@@ -59,7 +57,6 @@ func (f *framesOfAppends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQue
 var (
 	stackFunction  = regexp.MustCompile(`(?m)^github\.com/countersign/countersign/(\S+)\(`)
 	handlerFrame   = regexp.MustCompile(`^api\.\(\*Server\)\.\S*handle\.func\d+$`)
-	handingOver    = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.enqueue$`)
 	sequencerFrame = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.run$`)
 )
 

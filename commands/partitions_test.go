@@ -143,11 +143,23 @@ func (w *world) chain(tenant string) []ledger.Event {
 		w.t.Fatal(err)
 	}
 	prev := ledger.Genesis(ledgertest.Origin+"/0", tenant)
+	series := map[[2]string][]byte{}
 	for i := range list {
 		e := &list[i]
 		e.Partition, e.Position, e.Prev = 0, 0, prev
+		ofKind, ofAgent := [2]string{e.Series}, [2]string{e.Series, e.Agent}
+		if e.SeriesN > 1 {
+			e.SeriesPrev = series[ofKind]
+		}
+		if e.AgentN > 1 {
+			e.AgentPrev = series[ofAgent]
+		}
 		e.Hash = e.Sum()
 		prev = e.Hash
+		if e.Agent != "" {
+			series[ofAgent] = bytes.Clone(prev[:])
+		}
+		series[ofKind] = bytes.Clone(prev[:])
 	}
 	return list
 }
@@ -180,7 +192,7 @@ func (w *world) export(tenant string) map[string][]string {
 }
 
 func withoutPlace(line string) string {
-	for _, member := range []string{`"hash":"`, `"prev":"`, `"pos":`, `"p":`, `"position":`} {
+	for _, member := range []string{`"hash":"`, `"prev":"`, `"series_prev":"`, `"agent_prev":"`, `"pos":`, `"p":`, `"position":`} {
 		for from := 0; ; {
 			at := strings.Index(line[from:], member)
 			if at < 0 {

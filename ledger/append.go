@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/stored"
 )
 
 // Expect is the version that an append requires of a stream.
@@ -65,6 +68,13 @@ type Pending struct {
 	Actor         string
 	KeyID         string
 	Payload       []byte // canonical JSON
+
+	// Agent is the data key of the agent that a numbered event is about, or empty. The series
+	// itself follows from type and payload (events.SeriesOf).
+	Agent string
+	// NewAgent says that this command has just made the data key, so the agent has no number
+	// yet and the sequencer need not look for one.
+	NewAgent bool
 }
 
 // Append is one atomic step of one tenant: 1 to 64 events, all or nothing.
@@ -86,17 +96,41 @@ type Append struct {
 	ready []readyPayload // of the events, made by the caller's goroutine to spare the sequencer's
 }
 
-// readyPayload is the payload of an event as its row stores it, and its hash.
+// readyPayload is the payload of an event as its row stores it, its hash, and the series in
+// which the event is numbered.
 type readyPayload struct {
 	stored []byte
 	hash   Hash
+
+	series  string    // empty: the event is not numbered
+	inKind  seriesKey // the series of the tenant
+	inAgent seriesKey // the series of the agent, if it is about one
+	born    seriesKey // newAgentKey of the agent
 }
 
-func (a *Append) makeReady() {
+// makeReady prepares the events. It refuses those whose series is not known and those whose
+// agent is another than their payload says.
+func (a *Append) makeReady() error {
 	a.ready = make([]readyPayload, len(a.Events))
 	for i, d := range a.Events {
-		a.ready[i] = readyPayload{storedPayload(d.Type, d.Payload), sha256.Sum256(d.Payload)}
+		series, err := events.SeriesOf(d.Type, d.Payload)
+		if err != nil {
+			return fmt.Errorf("append: %w", err)
+		}
+		agent, ofDecision := events.AgentOf(d.Type, d.Payload)
+		if !ofDecision && agent != d.Agent {
+			return fmt.Errorf("append %s: the agent is not that of the payload", d.Type)
+		}
+		ready := readyPayload{stored: stored.Form(d.Type, d.Payload), hash: sha256.Sum256(d.Payload), series: series}
+		if series != "" {
+			ready.inKind = keyOfSeries(a.Tenant, "", series)
+		}
+		if d.Agent != "" {
+			ready.inAgent, ready.born = keyOfSeries(a.Tenant, d.Agent, series), newAgentKey(a.Tenant, d.Agent)
+		}
+		a.ready[i] = ready
 	}
+	return nil
 }
 
 // Result is the result of an append.
@@ -117,7 +151,9 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 			return Result{}, fmt.Errorf("%w: %s", ErrElsewhere, g.Stream)
 		}
 	}
-	a.makeReady()
+	if err := a.makeReady(); err != nil {
+		return Result{}, err
+	}
 	if a.IdemKey == (Hash{}) {
 		a.IdemKey = IdemKey("event", a.Events[0].ID)
 		a.ContentHash = a.ready[0].hash
@@ -134,13 +170,13 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	if !out.replayed {
 		return Result{Events: out.events}, nil
 	}
-	events, err := home.group(ctx, out.position)
+	found, err := home.group(ctx, out.position)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the stored events of a replayed append: %w", err)
 	}
 	// After an unknown commit this append finds its own events under its key. That is the
 	// first append and not a replay.
-	return Result{Events: events, Replayed: events[0].ID != a.Events[0].ID}, nil
+	return Result{Events: found, Replayed: found[0].ID != a.Events[0].ID}, nil
 }
 
 func (a *Append) check() error {
@@ -152,13 +188,13 @@ func (a *Append) check() error {
 		if octets += len(d.Payload); len(d.Payload) > MaxPayload || octets > batchOctets {
 			return fmt.Errorf("%w: payload of %s", ErrTooLarge, d.Type)
 		}
-		for _, text := range []string{a.Tenant, d.Stream, d.ID, d.Type, d.Actor, d.KeyID} {
+		for _, text := range []string{a.Tenant, d.Stream, d.ID, d.Type, d.Actor, d.KeyID, d.Agent} {
 			if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 				return fmt.Errorf("append %s: a column is not UTF-8 without NUL", d.Type)
 			}
 		}
 		if len(d.Payload) < 2 || d.ID == "" || d.Stream == "" || d.Type == "" || a.Tenant == "" {
-			return fmt.Errorf("append %s: incomplete draft", d.Type)
+			return fmt.Errorf("append %s: the event is incomplete", d.Type)
 		}
 	}
 	return nil

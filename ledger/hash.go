@@ -57,7 +57,15 @@ func (e *Event) Preimage(b []byte) []byte {
 	b = preimage.S(b, e.KeyID)
 	b = preimage.S(b, e.IdemKey)
 	b = preimage.S(b, e.ContentHash)
-	return preimage.S(b, e.PayloadHash[:])
+	b = preimage.S(b, e.PayloadHash[:])
+	agent := e.Agent != "" || e.AgentN != 0 || len(e.AgentPrev) > 0
+	if agent || e.Series != "" || e.SeriesN != 0 || len(e.SeriesPrev) > 0 {
+		b = preimage.S(preimage.U(preimage.S(b, e.Series), e.SeriesN), e.SeriesPrev)
+	}
+	if agent {
+		b = preimage.S(preimage.U(preimage.S(b, e.Agent), e.AgentN), e.AgentPrev)
+	}
+	return b
 }
 
 // Sum computes the event's hash from its columns. PayloadHash must be set.

@@ -29,6 +29,24 @@ func goldenEvents() (first, second Event) {
 	return first, second
 }
 
+func goldenNumbered() (third, fourth Event) {
+	_, second := goldenEvents()
+	third = Event{
+		Position: 3, Tenant: second.Tenant, Sequence: 3, Stream: "decision/asd_01JD3Z8W5T0000000000000004", Version: 1,
+		ID: "evt_01JD3Z8W5T0000000000000005", Type: "decision.recorded", SchemaVersion: 1,
+		OccurredUS: 1795186802000000, Actor: second.Actor, Payload: []byte(`{"decision":"deny"}`), Prev: second.Hash,
+		Series: "decision/deny", SeriesN: 1, Agent: "sub_01JD3Z8W5T0000000000000006", AgentN: 1,
+	}
+	third.PayloadHash = sha256.Sum256(third.Payload)
+	third.Hash = third.Sum()
+	fourth = third
+	fourth.Position, fourth.Sequence, fourth.Stream, fourth.ID = 4, 4, "decision/asd_01JD3Z8W5T0000000000000007", "evt_01JD3Z8W5T0000000000000008"
+	fourth.OccurredUS, fourth.Prev = 1795186803000000, third.Hash
+	fourth.SeriesN, fourth.SeriesPrev, fourth.AgentN, fourth.AgentPrev = 2, third.Hash[:], 2, third.Hash[:]
+	fourth.Hash = fourth.Sum()
+	return third, fourth
+}
+
 func TestGoldenVector(t *testing.T) {
 	t.Parallel()
 	first, second := goldenEvents()
@@ -47,6 +65,28 @@ func TestGoldenVector(t *testing.T) {
 	}
 	if a, b := len(first.Preimage(nil)), len(second.Preimage(nil)); a != 350 || b != 274 {
 		t.Errorf("preimages of %d and %d octets, want 350 and 274", a, b)
+	}
+}
+
+// The worked example goes on with two decisions that are numbered.
+func TestGoldenVectorOfNumberedEvents(t *testing.T) {
+	t.Parallel()
+	third, fourth := goldenNumbered()
+	for _, tc := range []struct {
+		e      Event
+		octets int
+		want   string
+	}{
+		{third, 385, "2c1cdf105daa85fb6f0231c9e56643f4721d5548efcf3b91ef5d42c615d1e6e9"},
+		{fourth, 449, "5ae67e9f6af5474fc81c21c38fc7efc85b2ed0e461b38ab6cf46de4a17c088df"},
+	} {
+		if got := tc.e.Hash.String(); got != tc.want || len(tc.e.Preimage(nil)) != tc.octets {
+			t.Errorf("%s: got %s of %d octets, want %s of %d", tc.e.ID, got, len(tc.e.Preimage(nil)), tc.want, tc.octets)
+		}
+	}
+	third.Series, third.SeriesN, third.Agent, third.AgentN = "", 0, "", 0
+	if got := len(third.Preimage(nil)); got != 310 {
+		t.Errorf("a preimage of %d octets without the numbers, want 310", got)
 	}
 }
 

@@ -27,6 +27,15 @@
 //	content_hash    = SHA-256( canonical request without its idempotencyKey )
 //	leaf            = SHA-256( 0x00 ‖ hash )        node = SHA-256( 0x01 ‖ left ‖ right )     RFC 6962; leaf index = pos - 1
 //
+// An event that is numbered in a series goes on after S(payload_hash), and one that is also
+// numbered for an agent goes on after that:
+//
+//	‖ S(series) ‖ U(series_n) ‖ S(series_prev)
+//	‖ S(agent) ‖ U(agent_n) ‖ S(agent_prev)
+//
+// series_prev and agent_prev are S("") at number 1. The fields before are delimited and fixed
+// in number, so the three forms cannot be mistaken for each other.
+//
 // prev is the hash of the tenant's previous event. pos and p are not in the preimage: the leaf
 // index in the tree binds pos, and the origin, which ends in "/" and the partition, binds p
 // through the genesis hash. Order, widths and domain strings never change; a change would be
@@ -47,6 +56,29 @@
 //	preimage length  350 octets                              274 octets
 //	hash             fc3623f93e30aab3876faaa6fb2d252b        ad3dc2483add25f130d6888ca5692a63
 //	                 9e59dc74f0e25337243d44b2ee8f991d        97179547310af6833e8ebefa46ba6558
+//
+// Two decisions follow in the same tenant, by the same actor. Both have the payload
+// {"decision":"deny"}, version 1, no idem_key and no content_hash, the series decision/deny
+// and the agent sub_01JD3Z8W5T0000000000000006.
+//
+//	                 event 3, number 1 in both series        event 4, number 2 in both series
+//	stream           decision/asd_01JD3Z8W5T0000000000000004 decision/asd_01JD3Z8W5T0000000000000007
+//	event_id         evt_01JD3Z8W5T0000000000000005          evt_01JD3Z8W5T0000000000000008
+//	type             decision.recorded                       decision.recorded
+//	occurred_us      1795186802000000                        1795186803000000
+//	preimage length  385 octets                              449 octets
+//	hash             2c1cdf105daa85fb6f0231c9e56643f4        5ae67e9f6af5474fc81c21c38fc7efc8
+//	                 721d5548efcf3b91ef5d42c615d1e6e9        5b2ed0e461b38ab6cf46de4a17c088df
+//
+// # Series
+//
+// Decisions, approvals, receipts, requests for exports and erasures are numbered, so that a
+// selection of them shows by itself that nothing is missing. A series is a kind of event with
+// its outcome, for example decision/deny, in a tenant; package ledger/events lists all series.
+// An event that is about an agent has a second number, in the series of the same name of that
+// agent. The agent is the id of its data key (package ledger/vault). Numbers are dense from 1,
+// and each event names the hash of the event with the number before, so a series is a chain
+// of its own.
 //
 // # Tenants, partitions and streams
 //
@@ -100,6 +132,16 @@ type Event struct {
 	PayloadHash   Hash
 	Prev          Hash
 	Hash          Hash
+
+	// The event's numbers in the series of its kind, that of its tenant and that of its
+	// agent. All are zero for an event without a series, and the last three for one
+	// without an agent.
+	Series     string // events.SeriesOf
+	SeriesN    int64  // dense in the series of the tenant, from 1
+	SeriesPrev []byte // hash of the event with the number before; nil at number 1
+	Agent      string // data key of the agent
+	AgentN     int64  // dense in the series of the agent, from 1
+	AgentPrev  []byte // likewise
 }
 
 // Occurred is when the event was appended, by the clock of the node that appended it.

@@ -15,6 +15,7 @@ const (
 	budget       = 5 * time.Second // of one append, from queue to commit
 	recentKeys   = 65_536          // idempotency keys in memory, which answer replays without a query
 	cachedHeads  = 65_536          // streams counted with Any that the sequencer caches
+	mostMissed   = 4096            // events of other nodes that the sequencer reads to bring its cached heads up to date
 	backOff      = 4               // batches by the lock path after another node was faster. Measured with two nodes of which one wrote every 20 ms: with 32, 4 % of the batches of the other took the fast path; with 4, half to four fifths
 	lingerAbove  = 4               // events of the last batch above which the next one waits a moment for more
 	linger       = 50 * time.Microsecond

@@ -3,7 +3,8 @@ package ledger
 import "encoding/hex"
 
 // Line is an event as a line of a file. It has every column, with hashes in hex and the payload
-// as one string, which keeps its exact bytes in any language, or null if it is withheld.
+// as one string, which keeps its exact bytes in any language, or null if it is withheld. The
+// numbers in series are left out where the event has none.
 type Line struct {
 	P             int16   `json:"p"`
 	Position      int64   `json:"pos"`
@@ -24,6 +25,12 @@ type Line struct {
 	PayloadHash   string  `json:"payload_hash"`
 	Prev          string  `json:"prev"`
 	Hash          string  `json:"hash"`
+	Series        string  `json:"series,omitempty"`
+	SeriesN       int64   `json:"series_n,omitzero"`
+	SeriesPrev    *string `json:"series_prev,omitempty"`
+	Agent         string  `json:"agent,omitempty"`
+	AgentN        int64   `json:"agent_n,omitzero"`
+	AgentPrev     *string `json:"agent_prev,omitempty"`
 }
 
 // NewLine returns an event as a line.
@@ -37,10 +44,12 @@ func NewLine(e Event) Line {
 	}
 	payload := string(e.Payload)
 	return Line{e.Partition, e.Position, e.Tenant, e.Sequence, e.Stream, e.Version, e.ID, e.Type, e.SchemaVersion, e.More, e.OccurredUS,
-		e.Actor, e.KeyID, text(e.IdemKey), text(e.ContentHash), &payload, e.PayloadHash.String(), e.Prev.String(), e.Hash.String()}
+		e.Actor, e.KeyID, text(e.IdemKey), text(e.ContentHash), &payload, e.PayloadHash.String(), e.Prev.String(), e.Hash.String(),
+		e.Series, e.SeriesN, text(e.SeriesPrev), e.Agent, e.AgentN, text(e.AgentPrev)}
 }
 
-// Event returns the event of a line. ok is false if a hash is not one.
+// Event returns the event of a line. ok is false if a hash is not one, or if the line has a part
+// of a number only.
 func (l Line) Event() (e Event, ok bool) {
 	ok = true
 	octets := func(text *string) []byte {
@@ -57,9 +66,10 @@ func (l Line) Event() (e Event, ok bool) {
 	}
 	e = Event{Partition: l.P, Position: l.Position, Tenant: l.Tenant, Sequence: l.Sequence, Stream: l.Stream, Version: l.Version,
 		ID: l.ID, Type: l.Type, SchemaVersion: l.SchemaVersion, More: l.More, OccurredUS: l.OccurredUS, Actor: l.Actor, KeyID: l.KeyID,
-		IdemKey: octets(l.IdemKey), ContentHash: octets(l.ContentHash), PayloadHash: hash(l.PayloadHash), Prev: hash(l.Prev), Hash: hash(l.Hash)}
+		IdemKey: octets(l.IdemKey), ContentHash: octets(l.ContentHash), PayloadHash: hash(l.PayloadHash), Prev: hash(l.Prev), Hash: hash(l.Hash),
+		Series: l.Series, SeriesN: l.SeriesN, SeriesPrev: octets(l.SeriesPrev), Agent: l.Agent, AgentN: l.AgentN, AgentPrev: octets(l.AgentPrev)}
 	if l.Payload != nil {
 		e.Payload = []byte(*l.Payload)
 	}
-	return e, ok
+	return e, ok && e.NumbersWhole()
 }

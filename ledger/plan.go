@@ -20,8 +20,15 @@ type heads struct {
 	epoch    int64
 	tenants  map[string]tenantHead
 	streams  map[streamName]int64 // last versions
+	series   map[seriesKey]seriesHead
 	keys     keyTable
 	complete bool // read under the lock: what is not in the maps is not in the table
+}
+
+// newHeads returns heads without entries.
+func newHeads(position int64, hash Hash, epoch int64, keys keyTable) *heads {
+	return &heads{position: position, hash: hash, epoch: epoch, keys: keys,
+		tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, series: map[seriesKey]seriesHead{}}
 }
 
 type tenantHead struct {
@@ -86,10 +93,7 @@ func makePlan(number int16, origin string, nowUS int64, before *heads, appends [
 	p := planner{
 		number: number, origin: origin, nowUS: nowUS, before: before,
 		keys: keyMap{}, preconditions: map[Precondition]bool{},
-		plan: plan{counted: map[streamName]bool{}, head: heads{
-			position: before.position, hash: before.hash, epoch: before.epoch,
-			tenants: map[string]tenantHead{}, streams: map[streamName]int64{},
-		}},
+		plan: plan{counted: map[streamName]bool{}, head: *newHeads(before.position, before.hash, before.epoch, nil)},
 	}
 	for _, a := range appends {
 		out, err := p.add(a)
@@ -133,6 +137,9 @@ func (p *planner) add(a *Append) (outcome, error) {
 	versions, refusal, err := p.versions(a)
 	if err != nil || refusal != nil {
 		return outcome{err: refusal}, err
+	}
+	if !p.seriesKnown(a) {
+		return outcome{}, errUnknownHead
 	}
 	return p.rows(a, tenant, versions), nil
 }
@@ -236,7 +243,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			// all of it in memory.
 			e.IdemKey, e.ContentHash = bytes.Clone(a.IdemKey[:]), bytes.Clone(a.ContentHash[:])
 		}
-		e.Hash = e.Sum()
+		p.place(&e, &a.Events[i], &a.ready[i])
 		tenant = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
 		head.position, head.hash = e.Position, e.Hash
 		head.streams[streamName{a.Tenant, d.Stream}] = e.Version
@@ -251,6 +258,11 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 // a second statement, and only the lock path has more than one.
 func (p *plan) erases() bool {
 	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Type == events.TypeSubjectErased })
+}
+
+// numbered says whether any of the events has a number in a series.
+func (p *plan) numbered() bool {
+	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Series != "" })
 }
 
 // settle sets the events of replays whose first append is in the same batch. They are
@@ -275,8 +287,10 @@ func (h *heads) advance(after *heads, counted map[streamName]bool) {
 			h.streams[s] = version
 		}
 	}
+	maps.Copy(h.series, after.series)
 	halve(h.streams)
 	halve(h.tenants)
+	halve(h.series)
 }
 
 // halve drops any half of a full cache. If it dropped everything, every counted stream would

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // table stands for Postgres in the planner's simulation: it has the constraints
@@ -20,24 +22,24 @@ type table struct {
 }
 
 func (tb *table) heads() *heads {
-	h := &heads{complete: true, epoch: 1, hash: Genesis(tb.origin, ""), tenants: map[string]tenantHead{}, streams: map[streamName]int64{}}
 	keys := keyMap{}
+	h := newHeads(0, Genesis(tb.origin, ""), 1, keys)
+	h.complete = true
 	for _, e := range tb.events {
-		h.position, h.hash = e.Position, e.Hash
-		h.tenants[e.Tenant] = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
-		h.streams[streamName{e.Tenant, e.Stream}] = e.Version
+		h.follow(&e)
 		if e.IdemKey != nil {
 			keys[keyName{e.Tenant, Hash(e.IdemKey)}] = keyHit{Hash(e.ContentHash), e.Position}
 		}
 	}
-	h.keys = keys
 	return h
 }
 
 // planned is makePlan of appends that are ready for it.
 func planned(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
 	for _, a := range appends {
-		a.makeReady()
+		if err := a.makeReady(); err != nil {
+			return plan{}, err
+		}
 	}
 	return makePlan(number, origin, nowUS, before, appends)
 }
@@ -55,6 +57,10 @@ func (tb *table) swap(before *heads, p *plan) bool {
 	}
 	for _, e := range p.events {
 		if e.Version <= now.streams[streamName{e.Tenant, e.Stream}] {
+			return false
+		}
+		if e.Series != "" && e.SeriesN <= now.series[keyOfSeries(e.Tenant, "", e.Series)].n ||
+			e.Agent != "" && e.AgentN <= now.series[keyOfSeries(e.Tenant, e.Agent, e.Series)].n {
 			return false
 		}
 		if e.IdemKey != nil {
@@ -99,22 +105,57 @@ func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (pl
 				maps.Copy(n.cache.keys.(keyMap), p.head.keys.(keyMap))
 				p.settle()
 				return p, true
-			default:
-				n.cache = nil
 			}
 		}
 	}
 	h := tb.heads() // under the lock
+	if n.cache != nil && n.cache.position != h.position {
+		n.catchUp(tb, h)
+	}
 	p, err := planned(n.number, originOf(n.number), now, h, appends)
 	if err != nil {
 		return p, false
 	}
 	tb.events = append(tb.events, p.events...)
-	n.cache = &heads{epoch: 1, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: keyMap{}}
-	n.cache.advance(h, p.counted)
+	if n.cache == nil {
+		n.cache = newHeads(0, Hash{}, 1, keyMap{})
+	}
+	n.cache.advance(n.looked(h, appends), p.counted)
 	n.cache.advance(&p.head, p.counted)
 	p.settle()
 	return p, true
+}
+
+// catchUp reads what the other node has appended, as the sequencer does. One in three times it
+// drops the cache, as after too many events.
+func (n *node) catchUp(tb *table, locked *heads) {
+	s := sequencer{heads: n.cache}
+	since := tb.events[n.cache.position:]
+	if locked.position%3 == 0 {
+		since = nil
+	}
+	s.catchUp(since, locked)
+	n.cache = s.heads
+}
+
+// looked has the heads that a batch looks up under the lock, and no others.
+func (n *node) looked(h *heads, appends []*Append) *heads {
+	few := newHeads(h.position, h.hash, h.epoch, nil)
+	for _, a := range appends {
+		if t, ok := h.tenants[a.Tenant]; ok {
+			few.tenants[a.Tenant] = t
+		}
+		for i, d := range a.Events {
+			name := streamName{a.Tenant, d.Stream}
+			few.streams[name] = h.streams[name]
+			for _, key := range []seriesKey{a.ready[i].inKind, a.ready[i].inAgent} {
+				if head, ok := h.series[key]; ok {
+					few.series[key] = head
+				}
+			}
+		}
+	}
+	return few
 }
 
 // model is two nodes on one table, and what has been promised so far.
@@ -237,6 +278,7 @@ func TestEveryShortRunOfThePlanner(t *testing.T) {
 		{one(2, 0, "a", Any(2))},                                                // a stream with a limit
 		{one(3, 0, "b", New(), Precondition{"t", "a", 0})},                      // as long as nobody has written the other stream
 		{one(2, 0, "a", Any(2)), one(1, 0, "a", New()), one(2, 0, "a", Any(2))}, // a batch with a repetition
+		{numbered(one(4, 0, "c", New()), "deny", "sub_1", true), numbered(one(5, 0, "d", New()), "allow", "sub_1", false)}, // both nodes may believe the agent to be new
 	}
 	const steps = 3
 	choices, runs := 2*len(batches)*3, 0
@@ -274,9 +316,29 @@ func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 		}
 		a.Events = append(a.Events, Pending{Stream: stream, Expect: expect, ID: fmt.Sprint(r.Uint64()), Type: "x", Payload: []byte(`{}`)})
 	}
+	if r.IntN(2) == 0 { // numbered, of no agent or one of five, of which some are said to be new and are not
+		agent := ""
+		if n := r.IntN(6); n > 0 {
+			agent = fmt.Sprint("sub_", n)
+		}
+		numbered(a, []string{"allow", "deny", "needs_review"}[r.IntN(3)], agent, agent != "" && r.IntN(4) == 0)
+	}
 	if r.IntN(3) == 0 {
 		g := streamName{tenants[r.IntN(3)], fmt.Sprint("s", r.IntN(4))}
 		a.Preconditions = []Precondition{{g.tenant, g.stream, known.streams[g]}}
+	}
+	return a
+}
+
+// numbered makes the events of an append decisions of one outcome and agent.
+func numbered(a *Append, outcome, agent string, isNew bool) *Append {
+	payload := fmt.Sprintf(`{"record":{"decision":%q,"subject":{"agentId":"x"}},"sealed":{"keyId":%q}}`, outcome, agent)
+	if agent == "" {
+		payload = fmt.Sprintf(`{"record":{"decision":%q,"subject":{}}}`, outcome)
+	}
+	for i := range a.Events {
+		d := &a.Events[i]
+		d.Type, d.Payload, d.Agent, d.NewAgent = events.TypeDecisionRecorded, []byte(payload), agent, isNew
 	}
 	return a
 }
@@ -366,7 +428,8 @@ func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 // counted; and a full cache forgets a half, not everything.
 func TestOnlyCountedStreamsAreKept(t *testing.T) {
 	t.Parallel()
-	before := &heads{complete: true, epoch: 1, hash: Genesis("o/0", ""), tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: keyMap{}}
+	before := newHeads(0, Genesis("o/0", ""), 1, keyMap{})
+	before.complete = true
 	once, counted := simple("decision/1", "evt_1", New()), simple("usage/1", "evt_2", Any(9))
 	again := simple("usage/1", "evt_3", Expect{expectAt, 1}) // a counted stream, written by who has read it
 	for i, a := range []*Append{&once, &counted, &again} {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/countersign/countersign/ledger/stored"
 )
 
 const selectEvents = `select p, ` + EventColumns + ` from events where p = $1 and `
@@ -21,9 +24,19 @@ func ScanEvent(row pgx.CollectableRow) (Event, error) {
 	var more int16
 	err := row.Scan(&e.Partition, &e.Position, &e.Tenant, &e.Sequence, &e.Stream, &e.Version, &e.ID, &e.Type,
 		&e.SchemaVersion, &more, &e.OccurredUS, &e.Actor, &e.KeyID, &e.IdemKey, &e.ContentHash,
-		(*payloadColumn)(&e.Payload), &e.PayloadHash, &e.Prev, &e.Hash)
+		(*payloadColumn)(&e.Payload), &e.PayloadHash, &e.Prev, &e.Hash,
+		(*zeronull.Text)(&e.Series), (*zeronull.Int8)(&e.SeriesN), &e.SeriesPrev, (*zeronull.Text)(&e.Agent), (*zeronull.Int8)(&e.AgentN), &e.AgentPrev)
 	e.More = int(more)
 	return e, err
+}
+
+// payloadColumn scans the column into the payload.
+type payloadColumn []byte
+
+// ScanBytes copies the column, whose memory pgx uses again.
+func (p *payloadColumn) ScanBytes(column []byte) error {
+	*p = stored.Payload(bytes.Clone(column))
+	return nil
 }
 
 // Reading runs a read on Pool, and runs it again when its connection was lost: the
@@ -153,7 +166,7 @@ func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, err
 
 // Lookup is ByKey together with the time of the tenant's last event (the zero time if there is
 // none), in one round trip. A command needs both before it writes a record.
-func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (stored []Event, last time.Time, err error) {
+func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (found []Event, last time.Time, err error) {
 	var us, position *int64
 	var storedContent []byte
 	home := l.Home(tenant)
@@ -172,24 +185,24 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 	case !bytes.Equal(storedContent, content[:]):
 		return nil, last, ErrKeyReused
 	}
-	stored, err = home.group(ctx, *position)
-	return stored, last, err
+	found, err = home.group(ctx, *position)
+	return found, last, err
 }
 
 // ByKey returns the events of the append that used an idempotency key, or none. If that append
 // had other content, it returns ErrKeyReused.
 func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([]Event, error) {
 	var position int64
-	var stored Hash
+	var used Hash
 	home := l.Home(tenant)
 	err := l.Row(ctx, `select pos, content_hash from events where p = $1 and tenant = $2 and idem_key = $3`,
-		[]any{home.p, tenant, key[:]}, &position, &stored)
+		[]any{home.p, tenant, key[:]}, &position, &used)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look an idempotency key up: %w", err)
-	case stored != content:
+	case used != content:
 		return nil, ErrKeyReused
 	}
 	return home.group(ctx, position)

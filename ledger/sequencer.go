@@ -72,11 +72,26 @@ func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 	return s
 }
 
+// submit queues an append and waits for its outcome.
 func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 	r := &request{Append: a, at: time.Now(), answer: make(chan outcome, 1)}
 	trace := beginTrace(ctx, a)
 	defer trace.end()
-	if err := s.enqueue(r); err != nil {
+	s.mu.RLock()
+	err := s.stopped()
+	switch {
+	case err != nil:
+	case s.closed:
+		err = fmt.Errorf("%w: shutting down", ErrStopped)
+	default:
+		select {
+		case s.queue <- r:
+		default:
+			err = ErrBusy
+		}
+	}
+	s.mu.RUnlock()
+	if err != nil {
 		return outcome{}, err
 	}
 	select {
@@ -88,23 +103,6 @@ func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 			return outcome{}, fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
 		}
 		return outcome{}, ErrUnknown
-	}
-}
-
-func (s *sequencer) enqueue(r *request) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.stopped(); err != nil {
-		return err
-	}
-	if s.closed {
-		return fmt.Errorf("%w: shutting down", ErrStopped)
-	}
-	select {
-	case s.queue <- r:
-		return nil
-	default:
-		return ErrBusy
 	}
 }
 
@@ -352,7 +350,7 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 			err = s.gaveUp(err, made, sent)
 		}
 	}()
-	h, err := s.readHeads(ctx, appends)
+	h, since, err := s.readHeads(ctx, appends)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +358,7 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	if s.heads != nil && s.heads.position != h.position {
 		s.stats.LostSwaps.Add(1)
 		s.skipFast = backOff
-		s.heads = nil
+		s.catchUp(since, h)
 	}
 	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), h, appends)
 	if err != nil {
@@ -378,10 +376,27 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	return p.outcomes, nil
 }
 
+// catchUp brings the cached heads up to date with the events that other nodes have appended
+// before the locked head, or drops them if there were too many. Dropping them each time would
+// keep two nodes with many agents on the lock path.
+func (s *sequencer) catchUp(since []Event, locked *heads) {
+	after := newHeads(s.heads.position, s.heads.hash, s.heads.epoch, nil)
+	if len(since) <= mostMissed {
+		for i := range since {
+			after.follow(&since[i])
+		}
+	}
+	if after.position != locked.position || after.hash != locked.hash {
+		s.heads = nil
+		return
+	}
+	s.heads.advance(after, nil)
+}
+
 // learn adds the heads and keys that were read under the lock to the caches.
 func (s *sequencer) learn(h *heads, counted map[streamName]bool) {
 	if s.heads == nil {
-		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
+		s.heads = newHeads(0, Hash{}, h.epoch, s.recent)
 	}
 	s.heads.advance(h, counted)
 	for k, hit := range h.keys.(keyMap) {

@@ -9,24 +9,33 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/countersign/countersign/ledger/events"
 )
 
 // EventColumns are the columns of the table events after p, in the order of rows and
 // parameters.
-const EventColumns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
+const EventColumns = plainColumns + `, series, series_n, series_prev, agent, agent_n, agent_prev`
+
+// plainColumns are those of an event without a series. A batch of such events writes only
+// these.
+const plainColumns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
 	actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash`
 
 // columnTypes are the types of EventColumns, in their order.
-var columnTypes = [...]string{"bigint", "text", "bigint", "text", "bigint", "text", "text", "int", "smallint", "bigint",
-	"text", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "bytea"}
+var columnTypes = []string{"bigint", "text", "bigint", "text", "bigint", "text", "text", "int", "smallint", "bigint",
+	"text", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "bytea",
+	"text", "bigint", "bytea", "text", "bigint", "bytea"}
+
+// plainTypes are the types of plainColumns.
+var plainTypes = columnTypes[:18]
 
 // arrays writes the rows of a batch as one array parameter per column. The first has this
 // number.
-func arrays(parameter int) string {
-	list := make([]string, len(columnTypes))
-	for i, t := range columnTypes {
+func arrays(parameter int, types []string) string {
+	list := make([]string, len(types))
+	for i, t := range types {
 		list[i] = fmt.Sprintf("$%d::%s[]", parameter+i, t)
 	}
 	return "unnest(" + strings.Join(list, ", ") + ")"
@@ -34,12 +43,12 @@ func arrays(parameter int) string {
 
 // values writes count rows as parameters. For few rows this beats arrays, whose fixed cost
 // equals one or two rows.
-func values(parameter, count int) string {
+func values(parameter, count int, types []string) string {
 	list := make([]string, count)
 	for i := range list {
-		row := make([]string, len(columnTypes))
-		for j, t := range columnTypes {
-			row[j] = fmt.Sprintf("$%d::%s", parameter+i*len(columnTypes)+j, t)
+		row := make([]string, len(types))
+		for j, t := range types {
+			row[j] = fmt.Sprintf("$%d::%s", parameter+i*len(types)+j, t)
 		}
 		list[i] = "(" + strings.Join(row, ", ") + ")"
 	}
@@ -66,7 +75,7 @@ const (
 	preconditionParameters = 3
 
 	swapInsert = ` returning p)
-	insert into events (p, ` + EventColumns + `) select {p}, r.* from head, {rows} r`
+	insert into events (p, {columns}) select {p}, r.* from head, {rows} r`
 )
 
 const (
@@ -80,15 +89,31 @@ const (
 	findTenants = `select w.tenant, e.tseq, e.hash, e.occurred_us from unnest($1::text[]) w (tenant),
 		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
 			order by tseq desc limit 1) e`
-	insertRows = `insert into events (p, ` + EventColumns + `) select {p}, r.* from {rows} r`
+	findSeries = `select w.n, e.series_n, e.hash from unnest($1::bigint[], $2::text[], $3::text[]) w (n, tenant, series),
+		lateral (select series_n, hash from events e where e.p = {p} and e.tenant = w.tenant and e.series = w.series
+			order by series_n desc limit 1) e`
+	findAgents = `select w.n, e.agent_n, e.hash from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) w (n, tenant, agent, series),
+		lateral (select agent_n, hash from events e where e.p = {p} and e.tenant = w.tenant and e.agent = w.agent and e.series = w.series
+			order by agent_n desc limit 1) e`
+	// missed reads what other nodes have appended since the cached head, one more than is used.
+	missed = `select pos, tenant, tseq, stream, version, occurred_us, hash, series, series_n, agent, agent_n
+		from events where p = {p} and pos > $1 order by pos limit $2`
+	insertRows = `insert into events (p, {columns}) select {p}, r.* from {rows} r`
 	position   = `select pos from ledger_head where p = {p}`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
 // statements are the SQL of one partition's sequencer.
 type statements struct {
-	swapPlain, swapConditional                                                        swaps
-	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead, position string
+	plain, numbered                                                                       writes // of batches without and with numbered events
+	lockHead, lastRow, findKeys, findStreams, findTenants, findSeries, findAgents, missed string
+	moveHead, position                                                                    string
+}
+
+// writes are the statements that write the rows of a plan.
+type writes struct {
+	swapPlain, swapConditional swaps
+	insert                     string
 }
 
 // swaps are the statements that commit a plan: few by its number of rows, any for all others.
@@ -99,27 +124,36 @@ type swaps struct {
 
 // templates are the statements with {p} in the place of the partition.
 var templates = sync.OnceValue(func() statements {
-	rows := func(text, rows string) string { return strings.ReplaceAll(text, "{rows}", rows) }
+	return statements{
+		plain: writesOf(plainColumns, plainTypes), numbered: writesOf(EventColumns, columnTypes),
+		lockHead: lockHead, lastRow: lastRow, findKeys: findKeys, findStreams: findStreams, findTenants: findTenants,
+		findSeries: findSeries, findAgents: findAgents, missed: missed, moveHead: moveHead, position: position,
+	}
+})
+
+func writesOf(columns string, types []string) writes {
+	fill := func(text, rows string) string {
+		return strings.NewReplacer("{columns}", columns, "{rows}", rows).Replace(text)
+	}
 	swapsOf := func(head string, parameters int) (s swaps) {
-		s.any = rows(head+swapInsert, arrays(parameters+1))
+		s.any = fill(head+swapInsert, arrays(parameters+1, types))
 		for n := 1; n <= fewRows; n++ {
-			s.few[n] = rows(head+swapInsert, values(parameters+1, n))
+			s.few[n] = fill(head+swapInsert, values(parameters+1, n, types))
 		}
 		return s
 	}
-	return statements{
-		swapPlain: swapsOf(swapHead, headParameters), swapConditional: swapsOf(swapHead+swapPreconditions, headParameters+preconditionParameters),
-		lockHead: lockHead, lastRow: lastRow, findKeys: findKeys, findStreams: findStreams,
-		findTenants: findTenants, insert: rows(insertRows, arrays(1)), moveHead: moveHead, position: position,
-	}
-})
+	return writes{swapsOf(swapHead, headParameters), swapsOf(swapHead+swapPreconditions, headParameters+preconditionParameters), fill(insertRows, arrays(1, types))}
+}
 
 func statementsOf(p int16) statements {
 	s := templates()
 	number := strconv.Itoa(int(p))
-	texts := []*string{&s.swapPlain.any, &s.swapConditional.any, &s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.insert, &s.moveHead, &s.position}
-	for n := range s.swapPlain.few {
-		texts = append(texts, &s.swapPlain.few[n], &s.swapConditional.few[n])
+	texts := []*string{&s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.findSeries, &s.findAgents, &s.missed, &s.moveHead, &s.position}
+	for _, w := range []*writes{&s.plain, &s.numbered} {
+		texts = append(texts, &w.swapPlain.any, &w.swapConditional.any, &w.insert)
+		for n := range w.swapPlain.few {
+			texts = append(texts, &w.swapPlain.few[n], &w.swapConditional.few[n])
+		}
 	}
 	for _, text := range texts {
 		*text = strings.ReplaceAll(*text, "{p}", number)
@@ -132,9 +166,10 @@ func statementsOf(p int16) statements {
 func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, args []any) {
 	args = append(make([]any, 0, headParameters+preconditionParameters+fewRows*len(columnTypes)),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
-	swaps := &s.swapPlain
+	writes := s.writes(p)
+	swaps := &writes.swapPlain
 	if len(p.preconditions) > 0 {
-		swaps = &s.swapConditional
+		swaps = &writes.swapConditional
 		tenants, streams, versions := make([]string, 0, len(p.preconditions)), make([]string, 0, len(p.preconditions)), make([]int64, 0, len(p.preconditions))
 		for _, g := range p.preconditions {
 			tenants, streams, versions = append(tenants, g.Tenant), append(streams, g.Stream), append(versions, g.Version)
@@ -142,17 +177,30 @@ func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, arg
 		args = append(args, tenants, streams, versions)
 	}
 	if n := len(p.events); n <= fewRows && !cluster {
+		numbered := p.numbered()
 		for i := range p.events {
-			args = appendRow(args, &p.events[i], p.stored[i])
+			args = appendRow(args, &p.events[i], p.stored[i], numbered)
 		}
 		return swaps.few[n], args
 	}
 	return swaps.any, append(args, rowArguments(p)...)
 }
 
-func appendRow(args []any, e *Event, stored []byte) []any {
-	return append(args, e.Position, e.Tenant, e.Sequence, e.Stream, e.Version, e.ID, e.Type, int32(e.SchemaVersion), int16(e.More),
+// writes returns the statements for the rows of a plan.
+func (s *statements) writes(p *plan) *writes {
+	if p.numbered() {
+		return &s.numbered
+	}
+	return &s.plain
+}
+
+func appendRow(args []any, e *Event, stored []byte, numbered bool) []any {
+	args = append(args, e.Position, e.Tenant, e.Sequence, e.Stream, e.Version, e.ID, e.Type, int32(e.SchemaVersion), int16(e.More),
 		e.OccurredUS, e.Actor, e.KeyID, e.IdemKey, e.ContentHash, stored, e.PayloadHash[:], e.Prev[:], e.Hash[:])
+	if numbered {
+		args = append(args, zeronull.Text(e.Series), zeronull.Int8(e.SeriesN), e.SeriesPrev, zeronull.Text(e.Agent), zeronull.Int8(e.AgentN), e.AgentPrev)
+	}
+	return args
 }
 
 // rowArguments returns the rows of a plan as one array per column.
@@ -183,7 +231,7 @@ func rowArguments(p *plan) []any {
 	for i := range events {
 		schema[i], more[i] = int32(events[i].SchemaVersion), int16(events[i].More)
 	}
-	return []any{
+	args := []any{
 		number(func(e *Event) int64 { return e.Position }),
 		text(func(e *Event) string { return e.Tenant }),
 		number(func(e *Event) int64 { return e.Sequence }),
@@ -202,16 +250,26 @@ func rowArguments(p *plan) []any {
 		octets(func(e *Event) []byte { return e.Prev[:] }),
 		octets(func(e *Event) []byte { return e.Hash[:] }),
 	}
+	if !p.numbered() {
+		return args
+	}
+	series, seriesN, agents, agentN := make([]zeronull.Text, n), make([]zeronull.Int8, n), make([]zeronull.Text, n), make([]zeronull.Int8, n)
+	for i := range events {
+		e := &events[i]
+		series[i], seriesN[i], agents[i], agentN[i] = zeronull.Text(e.Series), zeronull.Int8(e.SeriesN), zeronull.Text(e.Agent), zeronull.Int8(e.AgentN)
+	}
+	return append(args, series, seriesN, octets(func(e *Event) []byte { return e.SeriesPrev }),
+		agents, agentN, octets(func(e *Event) []byte { return e.AgentPrev }))
 }
 
 // readHeads locks the head row and reads everything that planning the appends needs, in one
 // round trip. Each read is a statement of its own, so that its snapshot is taken after the
-// lock.
-func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, error) {
+// lock. If heads are cached, it also reads what other nodes have appended since.
+func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, []Event, error) {
 	want := collect(appends)
-	h := &heads{complete: true, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}}
 	keys := keyMap{}
-	h.keys = keys
+	h := newHeads(0, Hash{}, 0, keys)
+	h.complete = true
 	var origin string
 	var last struct {
 		position int64
@@ -256,10 +314,29 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 		})
 		return err
 	})
-	if err := s.conn.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, err
+	if len(want.kinds.series) > 0 {
+		batch.Queue(s.sql.findSeries, want.kinds.numbers(), want.kinds.tenants, want.kinds.series).Query(want.kinds.into(h))
 	}
-	return h, s.checkHead(h, origin, last.position, last.hash)
+	if len(want.agents.series) > 0 {
+		batch.Queue(s.sql.findAgents, want.agents.numbers(), want.agents.tenants, want.agents.agents, want.agents.series).Query(want.agents.into(h))
+	}
+	var since []Event
+	if s.heads != nil {
+		batch.Queue(s.sql.missed, s.heads.position, mostMissed+1).Query(func(rows pgx.Rows) (err error) {
+			since, err = pgx.CollectRows(rows, scanMissed)
+			return err
+		})
+	}
+	if err := s.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, nil, err
+	}
+	return h, since, s.checkHead(h, origin, last.position, last.hash)
+}
+
+// scanMissed reads a row of the statement missed.
+func scanMissed(row pgx.CollectableRow) (e Event, err error) {
+	return e, row.Scan(&e.Position, &e.Tenant, &e.Sequence, &e.Stream, &e.Version, &e.OccurredUS, &e.Hash,
+		(*zeronull.Text)(&e.Series), (*zeronull.Int8)(&e.SeriesN), (*zeronull.Text)(&e.Agent), (*zeronull.Int8)(&e.AgentN))
 }
 
 // checkHead stops the node if the table is not the one that this node has appended to.
@@ -284,7 +361,7 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
-		batch.Queue(s.sql.insert, rowArguments(p)...)
+		batch.Queue(s.sql.writes(p).insert, rowArguments(p)...)
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {
@@ -300,10 +377,47 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 type wanted struct {
 	tenants, keyTenants, streamTenants, streams []string
 	keys                                        [][]byte
+	kinds, agents                               wantedSeries // those of tenants, and those of agents
+}
+
+// wantedSeries are series whose newest numbers are looked up.
+type wantedSeries struct {
+	have                    map[seriesKey]bool
+	keys                    []seriesKey
+	tenants, agents, series []string
+}
+
+func (w *wantedSeries) add(key seriesKey, tenant, agent, series string) {
+	if !w.have[key] {
+		w.have[key] = true
+		w.keys, w.tenants, w.agents, w.series = append(w.keys, key), append(w.tenants, tenant), append(w.agents, agent), append(w.series, series)
+	}
+}
+
+// numbers are the indexes of the series, by which the rows of the answer name them.
+func (w *wantedSeries) numbers() []int64 {
+	list := make([]int64, len(w.keys))
+	for i := range list {
+		list[i] = int64(i)
+	}
+	return list
+}
+
+// into reads the rows of a look-up.
+func (w *wantedSeries) into(h *heads) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var i int
+		var head seriesHead
+		_, err := pgx.ForEachRow(rows, []any{&i, &head.n, &head.hash}, func() error {
+			h.series[w.keys[i]] = head
+			return nil
+		})
+		return err
+	}
 }
 
 func collect(appends []*Append) wanted {
-	var w wanted
+	w := wanted{kinds: wantedSeries{have: map[seriesKey]bool{}}, agents: wantedSeries{have: map[seriesKey]bool{}}}
 	tenants, streams := map[string]bool{}, map[streamName]bool{}
 	stream := func(tenant, name string) {
 		if s := (streamName{tenant, name}); !streams[s] {
@@ -317,8 +431,15 @@ func collect(appends []*Append) wanted {
 			w.tenants = append(w.tenants, a.Tenant)
 		}
 		w.keyTenants, w.keys = append(w.keyTenants, a.Tenant), append(w.keys, a.IdemKey[:])
-		for _, d := range a.Events {
+		for i, d := range a.Events {
 			stream(a.Tenant, d.Stream)
+			ready := &a.ready[i]
+			if ready.series != "" {
+				w.kinds.add(ready.inKind, a.Tenant, "", ready.series)
+			}
+			if d.Agent != "" {
+				w.agents.add(ready.inAgent, a.Tenant, d.Agent, ready.series)
+			}
 		}
 		for _, g := range a.Preconditions {
 			stream(g.Tenant, g.Stream)

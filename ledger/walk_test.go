@@ -1,8 +1,11 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // walk checks events in memory as an audit checks rows: by the same rules of chains and
@@ -14,12 +17,13 @@ type walk struct {
 	last    Event
 	tenants map[string]Event // the last of each
 	streams map[streamName]int64
+	series  map[[3]string]Event // the last by tenant, agent (empty for the tenant's own) and name
 	idem    map[keyName]int64
 }
 
 // newWalk starts at the genesis of an origin.
 func newWalk(origin string) *walk {
-	return &walk{origin: origin, tenants: map[string]Event{}, streams: map[streamName]int64{}, idem: map[keyName]int64{}}
+	return &walk{origin: origin, tenants: map[string]Event{}, streams: map[streamName]int64{}, series: map[[3]string]Event{}, idem: map[keyName]int64{}}
 }
 
 func (w *walk) fault(e Event, column, format string, args ...any) {
@@ -40,6 +44,7 @@ func (w *walk) next(e Event) {
 	}
 	w.streams[stream] = e.Version
 	w.chain(e)
+	w.numbers(e)
 	if want := Hash(sha256.Sum256(e.Payload)); e.PayloadHash != want {
 		w.fault(e, "payload_hash", "the payload hashes to %s", want)
 	}
@@ -73,6 +78,39 @@ func (w *walk) chain(e Event) {
 		w.fault(e, "occurred_us", "want at least %d", before.OccurredUS)
 	}
 	w.tenants[e.Tenant] = e
+}
+
+// numbers compares an event with the one before it in each of its series.
+func (w *walk) numbers(e Event) {
+	series, err := events.SeriesOf(e.Type, e.Payload)
+	agent, ofDecision := events.AgentOf(e.Type, e.Payload)
+	if ofDecision {
+		agent = e.Agent
+	}
+	if err != nil || e.Series != series || e.Agent != agent {
+		w.fault(e, "series", "want %q of agent %q: %v", series, agent, err)
+	}
+	follow := func(column, agent string, n int64, prev []byte) {
+		name := [3]string{e.Tenant, agent, e.Series}
+		before, known := w.series[name]
+		last := before.SeriesN
+		if agent != "" {
+			last = before.AgentN
+		}
+		if n != last+1 {
+			w.fault(e, column+"_n", "want %d", last+1)
+		}
+		if known && !bytes.Equal(prev, before.Hash[:]) || !known && prev != nil {
+			w.fault(e, column+"_prev", "want the hash of number %d", last)
+		}
+		w.series[name] = e
+	}
+	if e.Series != "" {
+		follow("series", "", e.SeriesN, e.SeriesPrev)
+	}
+	if e.Agent != "" {
+		follow("agent", e.Agent, e.AgentN, e.AgentPrev)
+	}
 }
 
 // group compares an event with the one before it of the partition: the events of an append

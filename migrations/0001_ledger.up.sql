@@ -48,6 +48,21 @@ create table events (
     payload_hash   bytea not null check (octet_length(payload_hash) = 32),
     prev           bytea not null check (octet_length(prev) = 32),
     hash           bytea not null check (octet_length(hash) = 32),
+    -- Numbers in the series of the tenant and of the agent. An event has all of a number or
+    -- nothing of it. Number 1 follows no event, so it has no hash of one.
+    series         text collate "C",
+    series_n       bigint,
+    series_prev    bytea,
+    agent          text collate "C",
+    agent_n        bigint,
+    agent_prev     bytea,
+    constraint events_series_whole check (case when series is null
+        then num_nonnulls(series_n, series_prev, agent, agent_n, agent_prev) = 0
+        else series <> '' and series_n is not null and series_n > 0
+         and (series_n = 1) = (series_prev is null) and coalesce(octet_length(series_prev), 32) = 32
+         and (agent is null) = (agent_n is null) and coalesce(agent, '-') <> '' and coalesce(agent_n, 1) > 0
+         and (coalesce(agent_n, 1) = 1) = (agent_prev is null) and coalesce(octet_length(agent_prev), 32) = 32
+        end),
     constraint events_key_has_content check ((idem_key is null) = (content_hash is null)),
     constraint events_pkey primary key (p, pos),
     constraint events_tenant_key unique (p, tenant, tseq),
@@ -69,6 +84,10 @@ insert into events (p, pos, tenant, tseq, stream, version, event_id, type, schem
     from generate_series(1, 3000) n, sha256(n::text::bytea) h;
 analyze events;
 truncate events;
+
+-- A number is given once. Events without a series cost nothing here.
+create unique index events_series_key on events (p, tenant, series, series_n) where series is not null;
+create unique index events_agent_key on events (p, tenant, agent, series, agent_n) where agent is not null;
 
 -- A bearer token names no tenant, so its stream is looked for in all of them; the
 -- stream found is then read and hashed like any other.
@@ -105,7 +124,8 @@ $$;
 
 create trigger events_append_only before delete or truncate
     or update of p, pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
-        actor, key_id, idem_key, content_hash, payload_hash, prev, hash on events
+        actor, key_id, idem_key, content_hash, payload_hash, prev, hash,
+        series, series_n, series_prev, agent, agent_n, agent_prev on events
     for each statement execute function events_refuse_change();
 
 -- Old payloads may leave the database for objects of an archive; the rest of their

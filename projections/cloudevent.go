@@ -67,6 +67,12 @@ type EventData struct {
 	PayloadHash   string         `json:"payloadHash"`
 	Prev          string         `json:"prev"`
 	Hash          string         `json:"hash"`
+	Series        string         `json:"series,omitempty"` // this and the next five only where the event has them
+	SeriesN       int64          `json:"seriesN,omitzero"`
+	SeriesPrev    string         `json:"seriesPrev,omitempty"`
+	Agent         string         `json:"agent,omitempty"`
+	AgentN        int64          `json:"agentN,omitzero"`
+	AgentPrev     string         `json:"agentPrev,omitempty"`
 	Payload       jsontext.Value `json:"payload"` // canonical, octet for octet what payloadHash is of
 }
 
@@ -77,5 +83,6 @@ func DataOf(e ledger.Event) EventData {
 		Type: e.Type, SchemaVersion: int(e.SchemaVersion), More: e.More, OccurredUS: e.OccurredUS, Actor: e.Actor, KeyID: e.KeyID,
 		IdemKey: fmt.Sprintf("%x", e.IdemKey), ContentHash: fmt.Sprintf("%x", e.ContentHash),
 		PayloadHash: e.PayloadHash.String(), Prev: e.Prev.String(), Hash: e.Hash.String(), Payload: e.Payload,
+		Series: e.Series, SeriesN: e.SeriesN, SeriesPrev: fmt.Sprintf("%x", e.SeriesPrev), Agent: e.Agent, AgentN: e.AgentN, AgentPrev: fmt.Sprintf("%x", e.AgentPrev),
 	}
 }

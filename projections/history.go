@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/stored"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -128,7 +129,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	var d ledger.Event
 	archived := map[string][]int64{} // sequences by tenant
 	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Payload}, func() error {
-		d.Payload = ledger.Payload(d.Payload)
+		d.Payload = stored.Payload(d.Payload)
 		if decisions[key] = d; d.Payload == nil {
 			archived[key[0]] = append(archived[key[0]], d.Sequence)
 		}

@@ -107,7 +107,7 @@ func TestHistory(t *testing.T) {
 
 	// An event that cannot be applied stops its organization's history, no other.
 	if _, err := l.Append(ctx, ledger.Append{Tenant: two.OrgID, Events: []ledger.Pending{{Stream: "decision/broken", Expect: ledger.New(), ID: "evt_broken",
-		Type: "decision.recorded", SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":[]}`)}}}); err != nil {
+		Type: "decision.recorded", SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":{"decision":"allow","issuedAt":[]}}`)}}}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"after","subject":{"runId":"after"},"intent":{"serverId":"files","toolName":"read"}}`))

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/stored"
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
@@ -146,7 +147,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	found := map[string][]listener{}
 	var e ledger.Event
 	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.SchemaVersion, &e.Payload}, func() error {
-		e.Payload = ledger.Payload(e.Payload)
+		e.Payload = stored.Payload(e.Payload)
 		switch e.Type {
 		case events.TypeWebhookCreated:
 			var stored events.WebhookCreated

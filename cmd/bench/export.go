@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/stored"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -80,16 +81,16 @@ func (d *decidedService) everyday(ctx context.Context) error {
 		if n >= len(payloads) {
 			return errFull
 		}
-		var stored events.DecisionRecorded
-		if err := json.Unmarshal(ledger.Payload(payloads[n]), &stored); err != nil {
+		var read events.DecisionRecorded
+		if err := json.Unmarshal(stored.Payload(payloads[n]), &read); err != nil {
 			return err
 		}
 		var decision struct{ DecisionID, BindingHash string }
-		if err := json.Unmarshal(stored.Record, &decision, json.MatchCaseInsensitiveNames(true)); err != nil {
+		if err := json.Unmarshal(read.Record, &decision, json.MatchCaseInsensitiveNames(true)); err != nil {
 			return err
 		}
 		receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected","settlementId":"bench-%d"}`,
-			decision.DecisionID, stored.Integrity.RecordHash, decision.BindingHash, n))
+			decision.DecisionID, read.Integrity.RecordHash, decision.BindingHash, n))
 		if err == nil {
 			_, err = d.app.BindReceipt(ctx, p, receipt)
 		}

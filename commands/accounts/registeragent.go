@@ -309,5 +309,6 @@ func (a *Accounts) AgentDataKey(ctx context.Context, tenant string, g AgentState
 	} else if err != nil {
 		return "", err
 	}
-	return a.DataKeyOf(ctx, tenant, agentSubject(registered))
+	id, _, err := a.DataKeyOf(ctx, tenant, agentSubject(registered))
+	return id, err
 }

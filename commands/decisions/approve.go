@@ -114,7 +114,7 @@ func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.Approva
 		return Recorded{}, err
 	}
 	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Pending{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
-		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
+		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload, Agent: c.agent},
 		append(preconditions, precondition), now, ""})
 }
 

@@ -58,6 +58,7 @@ type decisionCase struct {
 	record     assurance.DecisionRecord // without personal members
 	recordHash string
 	actor      string // who asked
+	agent      string // data key of the agent that asked, if the decision names one
 	member     string
 	decided    assurance.Decided
 	receipt    bool
@@ -121,7 +122,7 @@ func (c decisionCase) decide(e ledger.Event) (decisionCase, error) {
 	if err := json.Unmarshal(stored.Record, &record); err != nil {
 		return c, err
 	}
-	c.record, c.recordHash, c.actor, c.member = record.DecisionRecord, stored.Integrity.RecordHash, e.Actor, stored.Member
+	c.record, c.recordHash, c.actor, c.agent, c.member = record.DecisionRecord, stored.Integrity.RecordHash, e.Actor, e.Agent, stored.Member
 	c.decided.Decision = c.record.Decision
 	var err error
 	if c.decided.IssuedAt, err = assurance.ReadStamp(c.record.IssuedAt); err != nil || c.record.ValidUntil == nil {
@@ -163,6 +164,6 @@ func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.Rece
 		return Recorded{}, err
 	}
 	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Pending{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
-		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
+		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload, Agent: c.agent},
 		[]ledger.Precondition{precondition, policies}, received, ""})
 }

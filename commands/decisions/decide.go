@@ -188,8 +188,13 @@ func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal,
 	}
 	d := ledger.Pending{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
-	d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored)
-	return signedRecord{envelope, d, []ledger.Precondition{precondition}, ruling.IssuedAt, ruling.Evaluation.Decision}, err
+	var newKey bool
+	if d.Payload, newKey, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored); err != nil {
+		return signedRecord{}, err
+	}
+	d.Agent, _ = events.AgentOf(d.Type, d.Payload)
+	d.NewAgent = newKey && d.Agent != ""
+	return signedRecord{envelope, d, []ledger.Precondition{precondition}, ruling.IssuedAt, ruling.Evaluation.Decision}, nil
 }
 
 func decisionStream(id string) string { return "decision/" + id }
@@ -232,23 +237,24 @@ func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord)
 	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
-// sealDecision makes the payload; the record, which is canonical, is not read
-// again. A subject without personal members needs no vault.
-func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
+// sealDecision makes the payload. The record is canonical and is not read again. newKey says
+// that the subject's data key was made for it. A subject without personal members needs no
+// vault.
+func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) (payload []byte, newKey bool, err error) {
 	stored.Record = jsontext.Value("{}")
 	rest, err := canon.Marshal(stored)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	members, err := canon.Members(rest)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	members["record"] = record
 	subject := subjectName(s)
 	if subject == "" {
 		if stored.ToolArguments == nil {
-			return canon.Object(members), nil
+			return canon.Object(members), false, nil
 		}
 		subject = runName(s)
 	}
@@ -256,21 +262,21 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 }
 
 // SealRecord makes a payload with a signed record whose personal members, at pointers,
-// are under the subject's data key.
-func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) ([]byte, error) {
+// are under the subject's data key. newKey says that the key was made for it.
+func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) (payload []byte, newKey bool, err error) {
 	if a.Vault == nil {
-		return nil, a.NoVault()
+		return nil, false, a.NoVault()
 	}
-	dataKey, err := a.DataKeyOf(ctx, tenant, subject)
+	dataKey, newKey, err := a.DataKeyOf(ctx, tenant, subject)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	payload, err := a.Vault.SealRecord(ctx, tenant, eventID, dataKey, signer, members, pointers...)
+	payload, err = a.Vault.SealRecord(ctx, tenant, eventID, dataKey, signer, members, pointers...)
 	if errors.Is(err, vault.ErrErased) {
 		a.ForgetDataKey(dataKey) // the next attempt begins a new one
 		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
 	}
-	return payload, err
+	return payload, newKey, err
 }
 
 // stored answers from an event of the ledger alone. There is no append with the principal as

@@ -611,5 +611,6 @@ func (x *exporting) sealAgent(ctx context.Context, eventID, agent string, signer
 	if err != nil {
 		return nil, err
 	}
-	return x.app.SealRecord(ctx, x.e.Tenant, eventID, "agent:"+agent, signer, members, events.PersonalInRecord(events.TypeExportCreated)...)
+	payload, _, err = x.app.SealRecord(ctx, x.e.Tenant, eventID, "agent:"+agent, signer, members, events.PersonalInRecord(events.TypeExportCreated)...)
+	return payload, err
 }

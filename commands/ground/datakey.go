@@ -4,17 +4,18 @@ import (
 	"context"
 )
 
-// DataKeyOf returns the id of a subject's data key, and makes a key if there is none.
-func (a *Ground) DataKeyOf(ctx context.Context, orgID, subject string) (string, error) {
+// DataKeyOf returns the id of a subject's data key. If there is none, it makes one, and made
+// says so.
+func (a *Ground) DataKeyOf(ctx context.Context, orgID, subject string) (id string, made bool, err error) {
 	name := orgID + "\x00" + subject
 	if id, known := a.Subjects.Get(name); known {
-		return id, nil
+		return id, false, nil
 	}
-	id, err := a.Vault.Subject(ctx, orgID, subject, a.NewID("sub_"))
-	if err == nil {
+	fresh := a.NewID("sub_")
+	if id, err = a.Vault.Subject(ctx, orgID, subject, fresh); err == nil {
 		a.Subjects.Put(name, id)
 	}
-	return id, err
+	return id, id == fresh, err
 }
 
 // ForgetDataKey removes a data key that was erased from the cache, for all its subjects.

@@ -242,7 +242,7 @@ func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (
 		return accounts.Party{}, a.NoVault()
 	}
 	subject := payerSubject(network, address)
-	dataKey, err := a.DataKeyOf(ctx, tenant, subject)
+	dataKey, _, err := a.DataKeyOf(ctx, tenant, subject)
 	return accounts.Party{Actor: dataKey, DataKey: dataKey, Subject: subject}, err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/stored"
 )
 
 const (
@@ -146,10 +147,10 @@ func returned(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) ([]byte, e
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
-	case len(payloads) == 0 || e.PayloadHash != sha256.Sum256(ledger.Payload(payloads[0])):
+	case len(payloads) == 0 || e.PayloadHash != sha256.Sum256(stored.Payload(payloads[0])):
 		return nil, fmt.Errorf("%w: position %d has no payload, and no archive holds it", ledger.ErrTampered, e.Position)
 	}
-	return ledger.Payload(payloads[0]), nil
+	return stored.Payload(payloads[0]), nil
 }
 
 // payloadIn finds an event's payload among those of an object and checks its hash.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -21,7 +23,9 @@ import (
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // The test changes every value of every column of every proven table in turn. The audit finds
@@ -114,7 +118,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		a.Restore()
 		a.Exec(attack.statement)
 		if attack.rehash {
-			rehash(a)
+			rehash(a, true)
 			a.Exec(fixHead + forgetTree)
 		}
 		without := a.Audit
@@ -140,7 +144,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 	}
 	a.Exec(`update ledger_head set origin = 'ledger.example.com/another/0'`)
 	a.Audit.Origin = "ledger.example.com/another"
-	rehash(a)
+	rehash(a, true)
 	a.Exec(fixHead + forgetTree)
 	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, and has some of ") {
 		t.Errorf("all of it rewritten under another origin: %v, %v", report.Faults, report.Gaps)
@@ -174,11 +178,103 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	}
 }
 
-// rehash computes sequences, hashes and links again, as an attacker would.
-func rehash(a *fixture.Audited) {
+// The lies are those of somebody who holds every key: chain, hashes and signatures are right,
+// and only what the series say is false.
+func TestAuditFindsFalseNumbers(t *testing.T) {
+	t.Parallel()
+	ledgertest.Plain(t)
+	a := fixture.NewAudited(t)
+	a.Unpack()
+	const forgetTree = `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';
+		update ledger_head set (pos, last_hash) = (select pos, hash from events order by pos desc limit 1)`
+	numbers := `series = null, series_n = null, series_prev = null, agent = null, agent_n = null, agent_prev = null`
+	for _, lie := range []struct {
+		name, statement string
+		renumber        bool
+		column, want    string
+	}{
+		{"untouched", `select`, true, "", ""},
+		{"in another series", `update events set series = 'decision/allow' where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `want "decision/deny", as its payload says`},
+		{"in no series", `update events set ` + numbers + ` where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `want "decision/deny", as its payload says`},
+		{"for another agent", `update events set agent = 'sub_org_a_0' where stream = 'decision/org_a_1'`, true, "agent", `want "sub_org_a_1", as its payload says`},
+		{"for no agent", `update events set agent = null, agent_n = null, agent_prev = null where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "agent", `want "sub_org_a_1", as its payload says`},
+		{"a receipt for another agent", `update events set agent = 'sub_org_a_1' where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "want that of the decision in its stream"},
+		{"a receipt for no agent", `update events set agent = null, agent_n = null, agent_prev = null where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "want that of the decision in its stream"},
+		{"an event of a kind that has none", `update events set series = 'decision/deny', series_n = 3 where type = 'organization_token.issued' and tenant = 'org_a'`, true, "series", `want "", as its payload says`},
+		{"a gap", `update events set series_n = 3 where stream = 'decision/org_a_1'`, false, "series_n", "the number before it is missing"},
+		{"a number twice", `update events set series_n = 1 where stream = 'decision/org_a_1'`, false, "series_n", "has the same number"},
+		{"a link to another event", `update events set series_prev = sha256('x') where stream = 'decision/org_a_1'`, false, "series_prev", "want the hash of the number before it"},
+		{"a gap of the agent", `update events set agent_n = 2, agent_prev = sha256('x') where stream = 'decision/org_a_1'`, false, "agent_n", "the number before it is missing"},
+		{"half a number", `update events set series = null where stream = 'decision/org_a_1'`, false, "series_n", "want all of a number or nothing of it"},
+	} {
+		a.Restore()
+		dropNumberRules(a)
+		a.Exec(lie.statement)
+		rehash(a, lie.renumber)
+		a.Exec(forgetTree)
+		o := a.Audit
+		o.Pins = nil
+		faults := a.Run(o).Faults
+		if found := slices.ContainsFunc(faults, func(f audit.Fault) bool { return f.Column == lie.column && strings.Contains(f.Detail, lie.want) }); found != (lie.want != "") || !found && len(faults) > 0 {
+			t.Errorf("%s: %v, want %s: %s", lie.name, faults, lie.column, lie.want)
+		}
+	}
+}
+
+// One agent has one data key: an auditor who brings the key-encryption key finds two keys of
+// one agent, and one key of two.
+func TestAuditFindsASecondDataKeyOfAnAgent(t *testing.T) {
+	t.Parallel()
+	a := fixture.NewAudited(t)
+	l := fixture.Open(t, a.DB)
+	v := fixture.Must(vault.Open(t.Context(), l, a.Audit.KEK))
+	record := fixture.Must(seal.NewSigner(make([]byte, 32)))
+	decide := func(id, key string) {
+		history := fixture.Must(l.Read(t.Context(), "org_a", "policy"))
+		var active struct{ PolicyHash string }
+		if err := json.Unmarshal(history.Events[0].Payload, &active, json.MatchCaseInsensitiveNames(true)); err != nil {
+			t.Fatal(err)
+		}
+		envelope := fixture.Must(record.Sign("application/vnd.svc.decision.v1+json", map[string]any{"decision": "deny", "decisionId": id, "orgId": "org_a",
+			"policy": map[string]any{"policyHash": active.PolicyHash}, "subject": map[string]any{"agentId": "org_a_0"}}))
+		payload := fixture.Must(v.SealRecord(t.Context(), "org_a", "evt_"+id, key, record, map[string]jsontext.Value{
+			"record": envelope.Record, "integrity": fixture.Must(canon.Marshal(envelope.Integrity))}, "/record/subject/agentId"))
+		fixture.Must(l.Append(t.Context(), ledger.Append{Tenant: "org_a", Events: []ledger.Pending{{Stream: "decision/" + id, Expect: ledger.New(), ID: "evt_" + id,
+			Type: "decision.recorded", SchemaVersion: 1, Actor: "cus_1", KeyID: record.KeyID(), Payload: payload, Agent: key}}}))
+	}
+	decide("again", "sub_org_a_0")
+	if faults := a.Run(a.Audit).Faults; len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	decide("split", fixture.Must(v.Subject(t.Context(), "org_a", "agent:org_a_0 by another name", "sub_second")))
+	if faults := a.Run(a.Audit).Faults; len(faults) != 1 || faults[0].Column != "agent" || !strings.Contains(faults[0].Detail, "the same agent has another data key") {
+		t.Errorf("one agent under two keys: %v", faults)
+	}
+	decide("shared", "sub_org_a_1")
+	if faults := a.Run(a.Audit).Faults; !strings.Contains(fmt.Sprint(faults), "the data key is of another agent") {
+		t.Errorf("one key of two agents: %v", faults)
+	}
+	without := a.Audit
+	without.KEK = nil
+	if report := a.Run(without); len(report.Faults) > 0 || !strings.Contains(fmt.Sprint(report.Gaps), "DATA_KEK is not given") {
+		t.Errorf("without DATA_KEK: %+v", report)
+	}
+}
+
+// dropNumberRules takes away what would keep a superuser from writing false numbers.
+func dropNumberRules(a *fixture.Audited) {
 	a.T.Helper()
+	a.Exec(`alter table events drop constraint if exists events_series_whole; drop index if exists events_series_key, events_agent_key`)
+}
+
+// rehash computes sequences, hashes and links again, as an attacker would. It also gives the
+// numbers in each series again, or else keeps those that the rows have.
+func rehash(a *fixture.Audited, renumber bool) {
+	a.T.Helper()
+	dropNumberRules(a)
 	rows := fixture.Must(a.Super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
-		coalesce(idem_key, ''), coalesce(content_hash, ''), payload from events order by pos`))
+		coalesce(idem_key, ''), coalesce(content_hash, ''), payload, coalesce(series, ''), coalesce(series_n, 0), coalesce(series_prev, ''),
+		coalesce(agent, ''), coalesce(agent_n, 0), coalesce(agent_prev, '') from events order by pos`))
 	type row struct {
 		Pos                    int64
 		Tenant, Stream         string
@@ -189,6 +285,12 @@ func rehash(a *fixture.Audited) {
 		Occurred               int64
 		Actor, KeyID           string
 		Idem, Content, Payload []byte
+		Series                 string
+		SeriesN                int64
+		SeriesPrev             []byte
+		Agent                  string
+		AgentN                 int64
+		AgentPrev              []byte
 	}
 	events := fixture.Must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
 	type head struct {
@@ -196,6 +298,15 @@ func rehash(a *fixture.Audited) {
 		hash [32]byte
 	}
 	heads := map[string]head{}
+	places := map[string]head{}
+	number := func(name string, n *int64, prev *[]byte) {
+		h, known := places[name]
+		if renumber {
+			if *n, *prev = h.seq+1, nil; known {
+				*prev = h.hash[:]
+			}
+		}
+	}
 	S := func(b []byte, x string) []byte { return append(binary.BigEndian.AppendUint32(b, uint32(len(x))), x...) }
 	U := func(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) }
 	batch := &pgx.Batch{}
@@ -212,9 +323,25 @@ func rehash(a *fixture.Audited) {
 		b = U(U(S(S(b, e.ID), e.Type), int64(e.Schema)), int64(e.More))
 		b = S(S(U(b, e.Occurred), e.Actor), e.KeyID)
 		b = S(S(S(b, string(e.Idem)), string(e.Content)), string(payloadHash[:]))
+		ofKind, ofAgent := e.Tenant+"\x00"+e.Series, e.Tenant+"\x00"+e.Series+"\x00"+e.Agent
+		if e.Series != "" {
+			number(ofKind, &e.SeriesN, &e.SeriesPrev)
+		}
+		if e.Agent != "" {
+			number(ofAgent, &e.AgentN, &e.AgentPrev)
+		}
+		if e.Series != "" || e.SeriesN > 0 {
+			b = S(U(S(b, e.Series), e.SeriesN), string(e.SeriesPrev))
+		}
+		if e.Agent != "" {
+			b = S(U(S(b, e.Agent), e.AgentN), string(e.AgentPrev))
+		}
 		h.hash = sha256.Sum256(b)
 		heads[e.Tenant] = h
-		batch.Queue(`update events set tseq = $2, payload_hash = $3, prev = $4, hash = $5 where pos = $1`, e.Pos, h.seq+1_000_000, payloadHash[:], prev[:], h.hash[:])
+		places[ofKind], places[ofAgent] = head{e.SeriesN, h.hash}, head{e.AgentN, h.hash}
+		batch.Queue(`update events set tseq = $2, payload_hash = $3, prev = $4, hash = $5, series_n = nullif($6::bigint, 0), series_prev = nullif($7::bytea, ''),
+			agent_n = nullif($8::bigint, 0), agent_prev = nullif($9::bytea, '') where pos = $1`,
+			e.Pos, h.seq+1_000_000, payloadHash[:], prev[:], h.hash[:], e.SeriesN, append([]byte{}, e.SeriesPrev...), e.AgentN, append([]byte{}, e.AgentPrev...))
 	}
 	batch.Queue(`update events set tseq = tseq - 1000000`)
 	if err := a.Super.SendBatch(context.Background(), batch).Close(); err != nil {

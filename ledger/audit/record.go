@@ -58,6 +58,8 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 			s.unopened++
 		case openings != nil:
 			fault("payload", "sealed: %s", openings)
+		default:
+			r.set.addAgent(e, record)
 		}
 	}
 	if payload.Integrity == nil {

@@ -14,7 +14,7 @@ const sharedNames = 65_536
 // pgx's Scan. An unpacked payload is valid until the next row only. Names that repeat share
 // their memory. wrong names a column that should be a hash and has another length.
 func rawEvent(raw [][]byte, e *ledger.Event, names map[string]string) (wrong string, err error) {
-	if len(raw) != 19 {
+	if len(raw) != 25 {
 		return "", fmt.Errorf("%d columns", len(raw))
 	}
 	name := func(b []byte) string {
@@ -52,5 +52,7 @@ func rawEvent(raw [][]byte, e *ledger.Event, names map[string]string) (wrong str
 			wrong = [...]string{"payload_hash", "prev", "hash"}[i]
 		}
 	}
+	e.Series, e.SeriesN, e.SeriesPrev = name(raw[19]), number(raw[20]), raw[21]
+	e.Agent, e.AgentN, e.AgentPrev = name(raw[22]), number(raw[23]), raw[24]
 	return wrong, nil
 }

@@ -42,18 +42,27 @@ const (
 // Kinds of entries, in the order in which they follow each other under one
 // fingerprint.
 const (
-	kindVersion  = iota // of a stream: a is the version
-	kindIdem            // an idempotency key
-	kindID              // an event id
-	kindDecision        // a is what its receipt and approval must repeat
-	kindUnread          // a decision in the archive that was not read
-	kindFollower        // a receipt or approval
-	kindDataKey         // a row of subject_keys
-	kindKeyUse          // an event sealed with it
+	kindVersion     = iota // of a stream: a is the version
+	kindIdem               // an idempotency key
+	kindID                 // an event id
+	kindDecision           // a is what its receipt and approval must repeat
+	kindUnread             // a decision in the archive that was not read
+	kindFollower           // a receipt or approval
+	kindDataKey            // a row of subject_keys
+	kindKeyUse             // an event sealed with it
+	kindNumber             // a number in a series; a is the hash of its event
+	kindAfter              // what the event with the next number says about it
+	kindAgentNumber        // the same in the series of an agent
+	kindAgentAfter
+	kindAgentDecided  // the agent of a decision, by its stream
+	kindAgentRepeated // that of its receipt or approval
+	kindAgentKey      // the data key of an agent, by the agent's name
+	kindAgentName     // the name of an agent, by its data key
 )
 
 // family of a kind: kinds of one family share their names.
-var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDecision, kindDataKey, kindDataKey}
+var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDecision, kindDataKey, kindDataKey,
+	kindNumber, kindNumber, kindAgentNumber, kindAgentNumber, kindAgentDecided, kindAgentDecided, kindAgentKey, kindAgentName}
 
 func newSet(most int) *set {
 	if most == 0 {
@@ -207,6 +216,11 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 			return
 		case e.kind == kindKeyUse:
 			return // the row exists, so every use is right
+		case e.kind >= kindNumber:
+			if f, found := numberFault(before, e, i == 0); found {
+				fault(f)
+				return
+			}
 		}
 		before = e
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/stored"
 )
 
 // spanResult is what the check of a range of events has found, and what the ranges next to
@@ -96,7 +97,7 @@ func (r *run) span(ctx context.Context, from, to int64) spanResult {
 		if wrong != "" {
 			s.fault(eventFault(e.Position, wrong, "want 32 octets"))
 		}
-		e.Payload = ledger.Payload(e.Payload)
+		e.Payload = stored.Payload(e.Payload)
 		if e.Position != next {
 			s.fault(eventFault(next, "pos", "it is missing: positions are dense"))
 			next = e.Position
@@ -147,6 +148,7 @@ func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimag
 	}
 	t.last = chainEnd{e.Sequence, e.Hash, e.OccurredUS}
 	r.set.addEvent(e)
+	s.numbers(r, e, read)
 	if !read {
 		s.unread++
 		if e.Type == events.TypeDecisionRecorded {

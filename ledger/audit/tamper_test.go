@@ -34,6 +34,12 @@ var changes = map[string]string{
 	"payload_hash":   "set_byte(payload_hash, 31, (get_byte(payload_hash, 31) + 1) % 256)",
 	"prev":           "set_byte(prev, 0, (get_byte(prev, 0) + 1) % 256)",
 	"hash":           "set_byte(hash, 16, (get_byte(hash, 16) + 1) % 256)",
+	"series":         "case when series is null then 's' else series || 'x' end, series_n = coalesce(series_n, 1)",
+	"series_n":       "coalesce(series_n, 0) + 1000, series = coalesce(series, 's'), series_prev = coalesce(series_prev, sha256('x'))",
+	"series_prev":    "case when series_prev is null then sha256('x') else sha256(series_prev) end, series = coalesce(series, 's'), series_n = greatest(series_n, 1000 + pos)",
+	"agent":          "case when agent is null then 'a' else agent || 'x' end, agent_n = coalesce(agent_n, 1), series = coalesce(series, 's'), series_n = coalesce(series_n, 1)",
+	"agent_n":        "coalesce(agent_n, 0) + 1000, agent_prev = coalesce(agent_prev, sha256('x')), agent = coalesce(agent, 'a'), series = coalesce(series, 's'), series_n = coalesce(series_n, 1)",
+	"agent_prev":     "case when agent_prev is null then sha256('x') else sha256(agent_prev) end, agent_n = greatest(agent_n, 1000 + pos), agent = coalesce(agent, 'a'), series = coalesce(series, 's'), series_n = coalesce(series_n, 1)",
 }
 
 // Verification finds every change of every column of every event, and removed, inserted and
@@ -53,6 +59,8 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	for i := range 3 {
 		a := fixture.One(fmt.Sprint("a/", i), ledger.New(), fmt.Sprint("a", i))
 		a.Events = append(a.Events, fixture.Pending("counter", ledger.Any(9), fmt.Sprint("b", i)))
+		numbered := &a.Events[0]
+		numbered.Type, numbered.Payload, numbered.Agent = "receipt.recorded", []byte(`{"record":{"conformance":"violation"}}`), "sub_1"
 		a.Tenant = fmt.Sprint("org_", i%2)
 		if _, err := l.Append(ctx, a); err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
@@ -132,10 +133,10 @@ func drawn() (map[string][]byte, []tree.Hash) {
 	s := signer()
 	salt := bytes.Repeat([]byte{5}, 32)
 	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(`"agent-ü"`)))
-	full := must(s.Sign("application/vnd.svc.decision.v1+json", jsontext.Value(`{"amountUsd":1.5,"bindingHash":"b","decisionId":"asd_1","manifest":{"maximum":9223372036854775807,"message_id":1308129394817110129},"orgId":"org_1","subject":{"agentId":"agent-ü"}}`)))
+	full := must(s.Sign("application/vnd.svc.decision.v1+json", jsontext.Value(`{"amountUsd":1.5,"bindingHash":"b","decision":"deny","decisionId":"asd_1","manifest":{"maximum":9223372036854775807,"message_id":1308129394817110129},"orgId":"org_1","subject":{"agentId":"agent-ü"}}`)))
 	stored := bytes.Replace(full.Record, []byte(`"agent-ü"`), []byte(`{"$committed":"`+hex.EncodeToString(sum[:])+`"}`), 1)
 	committed := must(s.SignCanonical(seal.TypeCommitted, stored))
-	receipt := must(s.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b", "decisionId": "asd_1", "decisionRecordHash": full.Integrity.RecordHash, "orgId": "org_1"}))
+	receipt := must(s.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b", "conformance": "violation", "decisionId": "asd_1", "decisionRecordHash": full.Integrity.RecordHash, "orgId": "org_1"}))
 	payloads := []struct{ kind, stream, keyID, payload string }{
 		{"policy.activated", "policy", "", `{"policy":` + string(policy) + `,"policyHash":"` + canon.Hash(policy) + `"}`},
 		{"decision.recorded", "decision/asd_1", s.KeyID(), string(must(canon.Marshal(map[string]any{"record": jsontext.Value(stored), "integrity": full.Integrity, "sealed": map[string]any{"keyId": "k", "signature": committed.Integrity.Signature}})))},
@@ -156,6 +157,9 @@ func drawn() (map[string][]byte, []tree.Hash) {
 		e := ledger.Event{Position: int64(len(leaves)) + 1, Tenant: "org_1", Sequence: int64(i) + 1, Stream: p.stream, Version: int64(i) + 1, ID: fmt.Sprint("evt_", i),
 			Type: p.kind, SchemaVersion: 1, OccurredUS: firstTime + 1_000_000*int64(min(i, 3)), Actor: "cus_1", KeyID: p.keyID,
 			Payload: []byte(p.payload), PayloadHash: sha256.Sum256([]byte(p.payload)), Prev: prev}
+		if e.Series = must(events.SeriesOf(e.Type, e.Payload)); e.Series != "" {
+			e.SeriesN, e.Agent, e.AgentN = 1, "k", 1
+		}
 		if i == 3 {
 			e.More = 1
 		}
@@ -555,7 +559,9 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	case 5: // cut
 		text = text[:r.IntN(len(text)+1)]
 	case 6: // a member twice, another case, a float, a null
-		swaps := []struct{ old, new string }{{`"pos":`, `"pos":1,"pos":`}, {`"tenant":`, `"Tenant":`}, {`"more":0`, `"more":0.0`}, {`"version":1`, `"version":null`}, {`"tseq":2`, `"tseq":true`}, {`"payload":"`, `"payload":null,"x":"`}, {`\"`, `\u0022`}, {`org_1`, `org_2`}, {`"more":1`, `"more":2`}, {`"more":0`, `"more":1`}}
+		swaps := []struct{ old, new string }{{`"pos":`, `"pos":1,"pos":`}, {`"tenant":`, `"Tenant":`}, {`"more":0`, `"more":0.0`}, {`"version":1`, `"version":null`}, {`"tseq":2`, `"tseq":true`}, {`"payload":"`, `"payload":null,"x":"`}, {`\"`, `\u0022`}, {`org_1`, `org_2`}, {`"more":1`, `"more":2`}, {`"more":0`, `"more":1`},
+			{`"series_n":1`, `"series_n":2`}, {`"series":"decision/deny"`, `"series":"decision/allow"`}, {`"series":`, `"agent_prev":null,"series":`}, {`"agent":"k"`, `"agent":"j"`},
+			{`"agent_n":1`, `"agent_n":0`}, {`"agent":"k",`, ``}, {`"agent":"k","agent_n":1,`, ``}, {`"series":"decision/deny","series_n":1,`, ``}}
 		s := swaps[r.IntN(len(swaps))]
 		text = []byte(strings.Replace(string(text), s.old, s.new, 1+r.IntN(3)))
 	case 7: // a file gone, or one more
@@ -621,15 +627,8 @@ func rehash(text []byte) []byte {
 		if canon.Decode(line, &l) != nil || l.Payload == nil {
 			return text
 		}
-		sum := sha256.Sum256([]byte(*l.Payload))
-		idem, content := []byte(nil), []byte(nil)
-		if l.IdemKey != nil && l.ContentHash != nil {
-			idem, _ = hex.DecodeString(*l.IdemKey)
-			content, _ = hex.DecodeString(*l.ContentHash)
-		}
-		e := ledger.Event{Position: l.Position, Tenant: l.Tenant, Sequence: int64(len(lines)) + 1, Stream: l.Stream, Version: l.Version, ID: l.ID, Type: l.Type,
-			SchemaVersion: l.SchemaVersion, More: l.More, OccurredUS: l.OccurredUS, Actor: l.Actor, KeyID: l.KeyID, IdemKey: idem, ContentHash: content,
-			Payload: []byte(*l.Payload), PayloadHash: sum, Prev: prev}
+		e, _ := l.Event() // a number that is not whole stays so
+		e.Sequence, e.PayloadHash, e.Prev = int64(len(lines))+1, sha256.Sum256([]byte(*l.Payload)), prev
 		e.Hash = e.Sum()
 		prev = e.Hash
 		lines = append(lines, ledger.NewLine(e))

@@ -101,6 +101,7 @@ type verifier struct {
 
 	head   *checkpoint.Checkpoint       // nil: none covers the events
 	at     map[int64]ledger.Hash        // of the positions that proofs name
+	series map[[16]byte]numbered        // the last event of each series, by a hash of its name
 	void   struct{ count, first int64 } // records that a compromised key signed, and the position of the first
 	first  int64                        // position of the first event
 	last   int64                        // of the last one
@@ -133,7 +134,7 @@ type Trust struct {
 
 // Verify checks a bundle. The error is of what could not be read, or Unchecked.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
-	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}, Views: "not checked"}}
+	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
 		return v.result, noRecordKey
 	}
@@ -449,6 +450,9 @@ func (v *verifier) events(ctx context.Context) error {
 		case l.Payload == nil && !v.mayHide(l) || l.Payload != nil && v.mustHide(l):
 			return bad("payload")
 		}
+		if no := v.numbers(&e); no != "" {
+			return bad(no)
+		}
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
 		if v.progress != nil && count%1000 == 0 {
 			v.progress(fmt.Sprintf("verified %d of %d events", count, v.m.Count))
@@ -545,6 +549,11 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if err != nil || !isPayload(*l.Payload) {
 		return "payload"
 	}
+	said, _ := canon.Members(members["record"])   // none, and what is no object, have none
+	sealed, _ := canon.Members(members["sealed"]) // likewise
+	if no := isNumbered(l, said, sealed); no != "" {
+		return no
+	}
 	if ledger.IsService(l.Tenant) && l.Stream == ledger.SigningKeyStream {
 		return "" // keys come from outside
 	}
@@ -552,8 +561,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if members["integrity"] == nil || record == nil {
 		return ""
 	}
-	said, err := canon.Members(record)
-	if err != nil || !isObject(record) || !isObject(members["integrity"]) {
+	if said == nil || !isObject(record) || !isObject(members["integrity"]) {
 		return "payload"
 	}
 	i := integrityOf(members["integrity"])
@@ -569,7 +577,6 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 			v.void.first = l.Position
 		}
 	}
-	sealed, _ := canon.Members(members["sealed"]) // none, and what is no object, have none
 	good := false
 	if signature := textOf(sealed["signature"]); signature != "" {
 		good = v.signatures.Signed(key, seal.TypeCommitted, record, signature)

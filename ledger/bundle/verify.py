@@ -385,11 +385,33 @@ def event_hash(e):
     b = b"svc-ledger-event-v1\0" + S(octets("prev")) + S(e["tenant"].encode()) + U(e["tseq"]) + S(e["stream"].encode()) + U(e["version"])
     b += S(e["event_id"].encode()) + S(e["type"].encode()) + U(e["schema_version"]) + U(e["more"]) + U(e["occurred_us"])
     b += S(e["actor"].encode()) + S(e["key_id"].encode()) + S(octets("idem_key")) + S(octets("content_hash")) + S(octets("payload_hash"))
+    for name in SERIES:
+        if name in e:
+            b += S(e[name].encode()) + U(e[name + "_n"]) + S(bytes.fromhex(e.get(name + "_prev", "")))
     return sha(b)
 
 
+SERIES = ("series", "agent")  # each with its number and the hash of the event with the number before
+
+
+def is_numbered(e):
+    """Says whether a line has all of a number in a series or nothing of it."""
+    for name in SERIES:
+        n, prev = e.get(name + "_n"), e.get(name + "_prev")
+        if name not in e:
+            if name + "_n" in e or name + "_prev" in e:
+                return False
+            continue
+        if not isinstance(e[name], str) or not e[name] or type(n) is not int or n < 1 or (n == 1) != (name + "_prev" not in e):
+            return False
+        if n > 1 and not (isinstance(prev, str) and HEX.match(prev)):
+            return False
+    return "agent" not in e or "series" in e
+
+
 def is_line(e):
-    if not isinstance(e, dict) or set(e) != set(FIELDS) | {"idem_key", "content_hash", "payload"}:
+    optional = {name + end for name in SERIES for end in ("", "_n", "_prev")}
+    if not isinstance(e, dict) or set(e) - optional != set(FIELDS) | {"idem_key", "content_hash", "payload"} or not is_numbered(e):
         return False
     for name, kind in FIELDS.items():
         if type(e[name]) is not kind or kind is int and e[name] < 0:
@@ -438,31 +460,60 @@ def shown(name):
     return "".join(chr(c) if c in safe else "%%%02X" % c for c in os.fsencode(name))
 
 
-class Decisions:
-    """The two hashes of each decision that its receipt must repeat, in a temporary
-    file: everything else that is held in memory does not grow with the bundle."""
+class Table:
+    """Values by name, in a temporary file: everything else that is held in memory does
+    not grow with the bundle."""
 
     def __init__(self):
         self.held, self.db = {}, sqlite3.connect("", isolation_level=None) if sqlite3 else None
         if self.db:
-            self.db.execute("create table decisions (id blob primary key, says blob) without rowid")
+            self.db.execute("create table held (id blob primary key, value blob) without rowid")
             self.db.execute("begin")
 
     @staticmethod
     def key(*parts):
         return hashlib.sha256(json.dumps(parts).encode()).digest()
 
-    def put(self, decision, says):
+    def put(self, name, value):
         if self.db:
-            self.db.execute("insert or replace into decisions values (?, ?)", (self.key(decision), self.key(*says)))
+            self.db.execute("insert or replace into held values (?, ?)", (self.key(*name), value))
         else:
-            self.held[self.key(decision)] = self.key(*says)
+            self.held[self.key(*name)] = value
 
-    def get(self, decision):
+    def get(self, name):
         if not self.db:
-            return self.held.get(self.key(decision))
-        row = self.db.execute("select says from decisions where id = ?", (self.key(decision),)).fetchone()
+            return self.held.get(self.key(*name))
+        row = self.db.execute("select value from held where id = ?", (self.key(*name),)).fetchone()
         return row and row[0]
+
+
+# Types of events that are numbered: the series, or its first part with the member of the record that has the outcome, and the outcomes.
+NUMBERED = {
+    "decision.recorded": ("decision", "decision", ("allow", "deny", "needs_review")),
+    "approval.recorded": ("approval", "verdict", ("approved", "rejected")),
+    "receipt.recorded": ("receipt", "conformance", ("conforming", "inconclusive", "violation")),
+    "export.requested": ("export", "", ()),
+    "subject.erased": ("erasure", "", ()),
+}
+
+
+def series_of(kind, record):
+    """The series of an event of a type with a record; None if its outcome is not known."""
+    if kind not in NUMBERED:
+        return ""
+    name, member, outcomes = NUMBERED[kind]
+    outcome = text_of(record.get(member)) if member else ""
+    return name if not member else name + "/" + outcome if outcome in outcomes else None
+
+
+def series_names(kind):
+    name, member, outcomes = NUMBERED.get(kind, ("", "", ()))
+    return [name + "/" + outcome for outcome in outcomes] if member else [name]
+
+
+def series_in(series, agent):
+    """A series as it is printed."""
+    return series + " of agent " + agent if agent else series
 
 
 MAX_TEXT = 64 << 20  # octets of a file that is read whole
@@ -593,7 +644,7 @@ class Bundle:
 
     def events(self):
         m, name = self.m, "events.jsonl"
-        wanted, self.at, decisions = self.proven(), {}, Decisions()
+        wanted, self.at, decisions, self.series = self.proven(), {}, Table(), Table()
         prev, more, occurred, withheld, count = m["prevBeforeFirst"], 0, 0, 0, 0
         self.first = self.last = 0  # positions
         check(m["firstSequence"] != 1 or prev == genesis(m["origin"], m["tenant"]), "manifest.json: prevBeforeFirst")
@@ -615,6 +666,7 @@ class Bundle:
             early = n == 1 and m["firstSequence"] > 1 and e["occurred_us"] >= self.begin > 0
             check(not early, bad + "from")  # an event of the period may be before it
             check(not self.must_hide(e) if e["payload"] is not None else self.may_hide(e), bad + "payload")
+            self.numbers(e, bad)
             prev, more, occurred, count = e["hash"], e["more"], e["occurred_us"], n
             self.first, self.last = self.first or e["pos"], e["pos"]
             if e["tseq"] == self.seen[0]:
@@ -646,16 +698,46 @@ class Bundle:
         decisions, with what belongs to them."""
         return self.must_hide(e) or e["stream"].startswith("decision/") and any(self.m["filters"].get(n) for n in SELECTING)
 
+    def numbers(self, e, bad):
+        """Checks that the numbers of an event follow those before it in its series, and that
+        its type has such a series. A bundle that begins with the history begins each at 1."""
+        check(e.get("series", "") in series_names(e["type"]), bad + "series")
+        for name in SERIES:
+            if name not in e:
+                continue
+            agent = e["agent"] if name == "agent" else ""
+            n, known = e[name + "_n"], self.series.get((e["series"], agent))
+            self.series.put((e["series"], agent), U(n) + bytes.fromhex(e["hash"]))
+            if not known and self.m["firstSequence"] > 1:
+                continue  # the numbers before are before the bundle
+            last = int.from_bytes(known[:8], "big") if known else 0
+            check(n <= last + 1, bad + "%s: %d is missing" % (series_in(e["series"], agent), last + 1))
+            linked = n > last and (not known or e.get(name + "_prev") == known[8:].hex())
+            check(linked, bad + "%s: %d does not follow %d" % (series_in(e["series"], agent), n, last))
+
+    def is_series(self, e, record, sealed, bad):
+        """Checks that series and agent of an event are those that its payload says."""
+        series = series_of(e["type"], record)
+        check(series is not None, bad + "series")
+        kind, _, outcome = series.partition("/")
+        article = "an " if kind == "approval" else "a "
+        check(series == e.get("series", ""), bad + '%s: %d is %s%s "%s"' % (e.get("series", ""), e.get("series_n", 0), article, kind, outcome))
+        if e["type"] == "decision.recorded":
+            subject = record.get("subject")
+            agent = text_of(sealed.get("keyId")) if isinstance(subject, dict) and "agentId" in subject else ""
+            check(agent == e.get("agent", ""), bad + "agent")
+
     def record(self, e, bad, decisions):
         check(is_payload(e["payload"]), bad + "payload")  # members does not look inside of what it finds
         try:
             parts = members(e["payload"])
+            r, sealed = loose(parts.get("record", "null")), loose(parts.get("sealed", "null"))
+            self.is_series(e, r if isinstance(r, dict) else {}, sealed if isinstance(sealed, dict) else {}, bad)
             if (e["tenant"] == "service" or e["tenant"].startswith("service/")) and e["stream"] == "signing_key":
                 return  # keys come from outside
             if "integrity" not in parts or "record" not in parts:
                 return
-            i, record, sealed = loose(parts["integrity"]), parts["record"], loose(parts.get("sealed", "null"))
-            r = loose(record)
+            i, record = loose(parts["integrity"]), parts["record"]
         except (ValueError, AttributeError, IndexError, RecursionError):
             raise False_(bad + "payload")
         check(isinstance(r, dict) and isinstance(i, dict), bad + "payload")
@@ -671,10 +753,10 @@ class Bundle:
         check(good, bad + "signature")
         check(r.get("orgId") in (None, e["tenant"]), bad + "orgId")
         if e["type"] == "decision.recorded":
-            decisions.put(text_of(r.get("decisionId")), (text_of(i.get("recordHash")), text_of(r.get("bindingHash"))))
+            decisions.put((text_of(r.get("decisionId")),), decisions.key(text_of(i.get("recordHash")), text_of(r.get("bindingHash"))))
         if e["type"] in ("receipt.recorded", "approval.recorded"):
             decision, says = text_of(r.get("decisionId")), (text_of(r.get("decisionRecordHash")), text_of(r.get("bindingHash")))
-            known, prior = decisions.get(decision), self.m["priorDecisions"].get(decision)
+            known, prior = decisions.get((decision,)), self.m["priorDecisions"].get(decision)
             check(known == decisions.key(*says) if known else says[0] != "" and prior == says[0], bad + "decision")
 
     def hashes(self, text, bad, field):

@@ -23,7 +23,7 @@ var audit = []kind{
 	{name: TypeRollbackDeclared, stored: reflect.TypeFor[RollbackDeclared](), shown: nowhere, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"epoch":2,"lastNote":"n","lostFrom":5,"lostTo":7,"schema":"svc-rollback-v1"}}`,
 	}},
-	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: nowhere, inSQL: true, golden: []string{
+	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: nowhere, inSQL: true, series: numbered{name: "erasure"}, golden: []string{
 		`{"approvedBy":"cus_2","keyId":"sub_1","reason":"asked for","requestedBy":"cus_1"}`,
 	}},
 	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: nowhere, inRecord: []string{"/record/filters/agent"}, golden: []string{

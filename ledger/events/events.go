@@ -48,6 +48,8 @@ type kind struct {
 	// types make up nearly all of its size, and are read again only if somebody asks for that
 	// very record. What decisions and credentials depend on is of other types.
 	archived bool
+	// series says how events of the type are numbered. The zero value means that they are not.
+	series numbered
 
 	// sealed says that personal members may be stored in the payload as commitments, with
 	// what unseals them. Then only the other members are read without the vault. It follows

@@ -52,7 +52,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if bytes.Contains(payload, []byte(`"ada"`)) || bytes.Count(payload, []byte(`"$committed"`)) != 1 || !bytes.Contains(payload, []byte(`"runId":"r1"`)) {
 		t.Errorf("payload %s", payload)
 	}
-	pending := ledger.Pending{Stream: "decision/1", Expect: ledger.New(), ID: "evt_1", Type: "decision.recorded", SchemaVersion: 1, KeyID: signer.KeyID(), Payload: payload}
+	pending := ledger.Pending{Stream: "decision/1", Expect: ledger.New(), ID: "evt_1", Type: "decision.recorded", SchemaVersion: 1, KeyID: signer.KeyID(), Payload: payload, Agent: id}
 	result, err := l.Append(ctx, ledger.Append{Tenant: "org_1", Events: []ledger.Pending{pending}})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	fixture.Clean(t, l, 3)
 
 	// The audit finds a record that was changed in the database without a signing key.
-	pending.Stream, pending.Type, pending.ID, pending.Payload = "other/2", "test.happened", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
+	pending.Stream, pending.Type, pending.ID, pending.Agent, pending.Payload = "other/2", "test.happened", "evt_2", "", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
 	fixture.Must(l.Append(ctx, ledger.Append{Tenant: "org_1", Events: []ledger.Pending{pending}}))
 	report, err := audit.Ledger(ctx, l, nil)
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 4 || report.Faults[0].Column != "payload" {

@@ -1,7 +1,15 @@
-package ledger
+// Package stored has the form in which a row of the table events stores a payload:
+// as text, which begins with "{", or packed, which does not:
+//
+//	packed ‖ box ‖ the length of box ‖ CRC-32C of all that
+//
+// The first part (package packing) has the text without the base64 of /sealed/box. That is
+// ciphertext, which does not compress, so its bytes follow as they are. The last two fields
+// are 4 bytes each, big-endian. The hash is always that of the text. Since two packed forms
+// can have the same text, the CRC is needed to detect a changed byte in every case.
+package stored
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
@@ -12,14 +20,6 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A row stores a payload as text, which begins with "{", or packed, which does not:
-//
-//	packed ‖ box ‖ the length of box ‖ CRC-32C of all that
-//
-// The first part (package packing) has the text without the base64 of /sealed/box. That is
-// ciphertext, which does not compress, so its bytes follow as they are. The last two fields
-// are 4 bytes each, big-endian. The hash is always that of the text. Since two packed forms
-// can have the same text, the CRC is needed to detect a changed byte in every case.
 const (
 	packPayload = 256 // bytes from which a payload is packed: below, unpacking costs more than it saves
 	packedTail  = 8   // bytes of length and CRC
@@ -27,8 +27,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// storedPayload returns a payload in the form of its row.
-func storedPayload(eventType string, payload []byte) []byte {
+// Form returns the payload of an event of a type in the form of its row.
+func Form(eventType string, payload []byte) []byte {
 	if len(payload) < packPayload || events.ReadInSQL(eventType) {
 		return payload
 	}
@@ -42,8 +42,7 @@ func storedPayload(eventType string, payload []byte) []byte {
 	return packed
 }
 
-// Payload returns the payload that a row stores as stored, for readers of the table outside
-// this package. What cannot be unpacked is returned as it is; it does not have the hash of
+// Payload returns the payload that a row stores as stored, for readers of the table. What cannot be unpacked is returned as it is; it does not have the hash of
 // its event.
 func Payload(stored []byte) []byte {
 	end := len(stored) - packedTail
@@ -85,13 +84,4 @@ func withBox(text, box []byte) []byte {
 	payload := make([]byte, 0, len(text)+base64.StdEncoding.EncodedLen(len(box)))
 	payload = base64.StdEncoding.AppendEncode(append(payload, text[:at+1]...), box)
 	return append(payload, text[at+1:]...)
-}
-
-// payloadColumn scans the column into the payload.
-type payloadColumn []byte
-
-// ScanBytes copies the column, whose memory pgx uses again.
-func (p *payloadColumn) ScanBytes(stored []byte) error {
-	*p = Payload(bytes.Clone(stored))
-	return nil
 }

@@ -1,4 +1,4 @@
-package ledger
+package stored
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 		"long":            {"test.happened", []byte(`{"a":"` + strings.Repeat("needs_review ", 40) + `"}`), true},
 		"text of a frame": {"test.happened", []byte(`{"a":"` + strings.Repeat("\x28\xb5/\xfd", 100) + `"}`), true},
 		"noise":           {"test.happened", append([]byte(`{`), noise...), false},
-		"2 MiB":           {"test.happened", bytes.Repeat([]byte("0123456789abcdef"), MaxPayload/16), true},
+		"2 MiB":           {"test.happened", bytes.Repeat([]byte("0123456789abcdef"), (2<<20)/16), true},
 		"sealed":          {"test.happened", sealedIn(base64.StdEncoding.EncodeToString(noise)), true},
 		"no box":          {"test.happened", sealedIn(""), true},
 		"box of a line":   {"test.happened", sealedIn(base64.StdEncoding.EncodeToString(noise)[:76] + "\\n"), true},
@@ -44,7 +44,7 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 		"settled payment": {events.TypePaymentSettled, []byte(`{"mode":"dev","a":"` + strings.Repeat("a", 1000) + `"}`), false},
 		"erased subject":  {events.TypeSubjectErased, []byte(`{"keyId":"` + strings.Repeat("a", 1000) + `"}`), false},
 	} {
-		stored := storedPayload(tc.eventType, tc.payload)
+		stored := Form(tc.eventType, tc.payload)
 		if packed := !bytes.Equal(stored, tc.payload); packed != tc.packed || packed && len(stored) >= len(tc.payload) {
 			t.Errorf("%s: %d octets are stored as %d", name, len(tc.payload), len(stored))
 		}
@@ -56,10 +56,10 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 
 // What says of itself that it is packed, and is not, is no reason to end.
 func FuzzPayload(f *testing.F) {
-	f.Add(storedPayload("test.happened", sealedIn("AAAA")))
+	f.Add(Form("test.happened", sealedIn("AAAA")))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, octets []byte) {
-		if got := Payload(storedPayload("test.happened", octets)); isPayload(octets) && !bytes.Equal(got, octets) {
+		if got := Payload(Form("test.happened", octets)); isPayload(octets) && !bytes.Equal(got, octets) {
 			t.Errorf("%x came back as %x", octets, got)
 		}
 		_ = Payload(octets)
@@ -84,7 +84,7 @@ func TestAChangedOctetOfAPackedPayloadIsSeen(t *testing.T) {
 	short := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))
 	long := slices.Concat(short[:len(short)-1], []byte(`,"text":"`+strings.Repeat("needs_review ", 100)+`"}`))
 	for name, text := range map[string][]byte{"short": short, "long": long} { // by both forms of package packing
-		stored := storedPayload("test.happened", text)
+		stored := Form("test.happened", text)
 		if bytes.Equal(stored, text) {
 			t.Fatalf("%s: not packed", name)
 		}

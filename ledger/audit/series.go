@@ -1,0 +1,103 @@
+package audit
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// numbers checks the numbers of an event in its series: that they are complete, and that
+// series and agent are those that its type and payload ask for. read says whether the payload
+// is at hand. That the numbers are dense and linked is left to the set.
+func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
+	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
+	if !e.NumbersWhole() {
+		fault("series_n", "want all of a number or nothing of it, and a hash of the number before from 2 on")
+	}
+	if read {
+		series, err := events.SeriesOf(e.Type, e.Payload)
+		agent, ofDecision := events.AgentOf(e.Type, e.Payload)
+		switch {
+		case err != nil:
+			fault("payload", "%s", err)
+		case e.Series != series:
+			fault("series", "want %q, as its payload says", series)
+		case !ofDecision && e.Agent != agent:
+			fault("agent", "want %q, as its payload says", agent)
+		}
+	} else if names := events.SeriesNames(e.Type); len(names) > 0 && !slices.Contains(names, e.Series) || len(names) == 0 && e.Series != "" {
+		fault("series", "want one of %q", names)
+	}
+	if e.Series != "" {
+		r.set.addNumber(kindNumber, e, "", e.SeriesN, e.SeriesPrev)
+	}
+	if e.Agent != "" {
+		r.set.addNumber(kindAgentNumber, e, e.Agent, e.AgentN, e.AgentPrev)
+	}
+	switch _, ofDecision := events.AgentOf(e.Type, nil); {
+	case ofDecision:
+		r.set.add(kindAgentRepeated, r.set.fingerprint(e.Agent), e.Position, e.Tenant, e.Stream)
+	case e.Type == events.TypeDecisionRecorded:
+		r.set.add(kindAgentDecided, r.set.fingerprint(e.Agent), e.Position, e.Tenant, e.Stream)
+	}
+}
+
+// addNumber adds that an event has a number, and what it says about the number before.
+func (s *set) addNumber(kind byte, e *ledger.Event, agent string, n int64, prev []byte) {
+	s.add(kind, s.fingerprint(string(e.Hash[:])), e.Position, e.Tenant, agent, e.Series, strconv.FormatInt(n, 10))
+	if n > 1 {
+		s.add(kind+1, s.fingerprint(string(prev)), e.Position, e.Tenant, agent, e.Series, strconv.FormatInt(n-1, 10))
+	}
+}
+
+// addAgent adds that a data key is that of an agent, whose name was opened. One agent has one
+// data key, apart from those that were destroyed, and one key is of one agent.
+func (s *set) addAgent(e *ledger.Event, record jsontext.Value) {
+	start, end, named := canon.Find(record, "subject", "agentId")
+	if !named || e.Agent == "" {
+		return
+	}
+	name := string(record[start:end])
+	s.add(kindAgentKey, s.fingerprint(e.Agent), e.Position, e.Tenant, name)
+	s.add(kindAgentName, s.fingerprint(name), e.Position, e.Tenant, e.Agent)
+}
+
+// numberFault compares an entry about numbers or agents with the one before it under the same
+// name. first says that there is none.
+func numberFault(before, e entry, first bool) (f Fault, found bool) {
+	column := "series_n"
+	if e.kind == kindAgentNumber || e.kind == kindAgentAfter {
+		column = "agent_n"
+	}
+	switch e.kind {
+	case kindNumber, kindAgentNumber:
+		if !first {
+			return eventFault(e.position, column, "position %d has the same number", before.position), true
+		}
+	case kindAfter, kindAgentAfter:
+		switch {
+		case first:
+			return eventFault(e.position, column, "the number before it is missing"), true
+		case e.a != before.a:
+			return eventFault(e.position, column[:len(column)-1]+"prev", "want the hash of the number before it"), true
+		}
+	case kindAgentRepeated:
+		if !first && e.a != before.a { // a receipt without a decision is found by its record
+			return eventFault(e.position, "agent", "want that of the decision in its stream"), true
+		}
+	case kindAgentKey:
+		if !first && e.a != before.a {
+			return eventFault(e.position, "agent", "the same agent has another data key at position %d", before.position), true
+		}
+	case kindAgentName:
+		if !first && e.a != before.a {
+			return eventFault(e.position, "agent", "the data key is of another agent at position %d", before.position), true
+		}
+	}
+	return Fault{}, false
+}

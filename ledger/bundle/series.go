@@ -1,0 +1,93 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// numbered is the last event of a series that a verification has met.
+type numbered struct {
+	n    int64
+	hash ledger.Hash
+}
+
+// seriesIn names a series in a report.
+func seriesIn(series, agent string) string {
+	if agent == "" {
+		return series
+	}
+	return series + " of agent " + agent
+}
+
+// numbers checks that the numbers of an event follow those before it in its series, and that
+// its type has such a series. A bundle that begins with the history begins each series at 1.
+func (v *verifier) numbers(e *ledger.Event) string {
+	if names := events.SeriesNames(e.Type); len(names) > 0 && !slices.Contains(names, e.Series) || len(names) == 0 && e.Series != "" {
+		return "series"
+	}
+	if e.Series == "" {
+		return ""
+	}
+	if no := v.follows(e.Hash, e.Series, "", e.SeriesN, e.SeriesPrev); no != "" || e.Agent == "" {
+		return no
+	}
+	return v.follows(e.Hash, e.Series, e.Agent, e.AgentN, e.AgentPrev)
+}
+
+// follows says what is false about a number in a series.
+func (v *verifier) follows(hash ledger.Hash, series, agent string, n int64, prev []byte) string {
+	sum := sha256.Sum256([]byte(series + "\x00" + agent))
+	key := [16]byte(sum[:16])
+	before, known := v.series[key]
+	v.series[key] = numbered{n, hash}
+	if !known && v.m.FirstSequence > 1 {
+		return "" // the numbers before are before the bundle
+	}
+	switch {
+	case n > before.n+1:
+		return fmt.Sprintf("%s: %d is missing", seriesIn(series, agent), before.n+1)
+	case n <= before.n, known && string(prev) != string(before.hash[:]):
+		return fmt.Sprintf("%s: %d does not follow %d", seriesIn(series, agent), n, before.n)
+	}
+	return ""
+}
+
+// isNumbered checks that series and agent of an event are those that its payload says. record
+// is empty if the payload has none.
+func isNumbered(l ledger.Line, record, sealed map[string]jsontext.Value) string {
+	series, ok := events.SeriesBy(l.Type, func(member string) string { return textOf(record[member]) })
+	if !ok {
+		return "series"
+	}
+	if series != l.Series {
+		kind, outcome, _ := strings.Cut(series, "/")
+		return fmt.Sprintf("%s: %d is %s %q", seriesIn(l.Series, ""), l.SeriesN, article(kind), outcome)
+	}
+	if l.Type != events.TypeDecisionRecorded {
+		return ""
+	}
+	agent := ""
+	if subject, err := canon.Members(record["subject"]); err == nil && subject["agentId"] != nil {
+		agent = textOf(sealed["keyId"])
+	}
+	if agent != l.Agent {
+		return "agent"
+	}
+	return ""
+}
+
+// article is a kind of events as it is printed.
+func article(kind string) string {
+	if kind == "approval" {
+		return "an " + kind
+	}
+	return "a " + kind
+}

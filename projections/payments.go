@@ -22,54 +22,34 @@ var payments = projection{
 }
 
 func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	if e.Type == events.TypePaymentClaimed {
-		var c events.PaymentClaimed
-		if err := e.Read(&c); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
-			values ($1, 'claimed', $2, $3, $4, $5, $6, $7, $8, $9)`,
-			c.PaymentID, c.Mode, c.Operation, e.Actor, c.Network, c.Amount, c.PriceCents, e.Occurred(), e.Position)
-		return err
-	}
-	var change struct {
-		state, transaction, reason, refund string
-	}
-	var id string
-	var err error
-	switch e.Type {
-	case events.TypePaymentSettled:
-		var s events.PaymentSettled
-		err = e.Read(&s)
-		id, change.state, change.transaction = s.PaymentID, "settled", string(s.Transaction)
-	case events.TypePaymentRefused:
-		var r events.PaymentRefused
-		err = e.Read(&r)
-		id, change.state, change.reason = r.PaymentID, "refused", r.Reason
-	case events.TypePaymentUnknown:
-		var u events.PaymentUnknown
-		err = e.Read(&u)
-		id, change.state, change.reason = u.PaymentID, "unknown", u.Reason
-	case events.TypeRefundRequested:
-		var r events.RefundRequested
-		err = e.Read(&r)
-		id, change.refund = r.PaymentID, "requested"
-	case events.TypeRefundApproved:
-		var r events.RefundApproved
-		err = e.Read(&r)
-		id, change.refund = r.PaymentID, "approved"
-	case events.TypeRefundSent:
-		var r events.RefundSent
-		err = e.Read(&r)
-		id, change.refund = r.PaymentID, "sent"
-	}
+	stored, err := e.Stored()
 	if err != nil {
 		return err
+	}
+	var id, state, transaction, reason, refund string
+	switch fact := stored.(type) {
+	case events.PaymentClaimed:
+		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
+			values ($1, 'claimed', $2, $3, $4, $5, $6, $7, $8, $9)`,
+			fact.PaymentID, fact.Mode, fact.Operation, e.Actor, fact.Network, fact.Amount, fact.PriceCents, e.Occurred(), e.Position)
+		return err
+	case events.PaymentSettled:
+		id, state, transaction = fact.PaymentID, "settled", string(fact.Transaction)
+	case events.PaymentRefused:
+		id, state, reason = fact.PaymentID, "refused", fact.Reason
+	case events.PaymentUnknown:
+		id, state, reason = fact.PaymentID, "unknown", fact.Reason
+	case events.RefundRequested:
+		id, refund = fact.PaymentID, "requested"
+	case events.RefundApproved:
+		id, refund = fact.PaymentID, "approved"
+	case events.RefundSent:
+		id, refund = fact.PaymentID, "sent"
 	}
 	// A settled payment forgets why it was unknown.
 	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
 		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
-		id, change.state, change.transaction, change.reason, change.refund)
+		id, state, transaction, reason, refund)
 	return err
 }
 

@@ -147,25 +147,18 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	var e ledger.Event
 	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.SchemaVersion, &e.Payload}, func() error {
 		e.Payload = ledger.Payload(e.Payload)
-		switch e.Type {
-		case events.TypeWebhookCreated:
-			var stored events.WebhookCreated
-			if err := e.Read(&stored); err != nil {
-				return err
-			}
-			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, partition: p, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
-		case events.TypeWebhookRemoved:
-			var stored events.WebhookRemoved
-			if err := e.Read(&stored); err != nil {
-				return err
-			}
+		stored, err := e.Stored()
+		switch fact := stored.(type) {
+		case events.WebhookCreated:
+			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, partition: p, id: fact.WebhookID, topics: fact.Topics, from: e.Position})
+		case events.WebhookRemoved:
 			for i, l := range found[e.Tenant] {
-				if l.id == stored.WebhookID {
+				if l.id == fact.WebhookID {
 					found[e.Tenant][i].removed = e.Position
 				}
 			}
 		}
-		return nil
+		return err
 	})
 	return found, err
 }
@@ -207,11 +200,11 @@ func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, to
 
 // dropMessages forgets what waits for a webhook that was removed.
 func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	var removed events.WebhookRemoved
-	if err := e.Read(&removed); err != nil {
+	removed, err := events.As[events.WebhookRemoved](e)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = $3 and webhook_id = $1 and tenant = $2 and state = 'due'`,
+	_, err = tx.Exec(ctx, `delete from public.webhook_deliveries where p = $3 and webhook_id = $1 and tenant = $2 and state = 'due'`,
 		removed.WebhookID, e.Tenant, e.Partition)
 	return err
 }

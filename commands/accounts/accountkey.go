@@ -77,8 +77,8 @@ func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]Accoun
 	}
 	list := []AccountKey{}
 	for _, e := range history.Events {
-		var requested events.KeyRequested
-		if err := e.Read(&requested); err != nil {
+		requested, err := events.As[events.KeyRequested](e)
+		if err != nil {
 			return nil, err
 		}
 		known, err := a.lookUpKey(ctx, requested.ID)

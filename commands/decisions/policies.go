@@ -64,44 +64,37 @@ type policies struct {
 	history     ledger.History
 }
 
-// apply folds one event of the stream.
-func (s policies) apply(e ledger.Event) (policies, error) {
-	switch e.Type {
-	case events.TypePolicyDrafted:
-		var d events.PolicyDrafted
-		if err := e.Read(&d); err != nil {
-			return s, err
-		}
-		if canon.Hash(d.Policy) != d.PolicyHash {
+// Apply folds one event of the stream.
+func (s policies) Apply(e ledger.Event) (policies, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.PolicyDrafted:
+		if canon.Hash(fact.Policy) != fact.PolicyHash {
 			return s, ledger.ErrTampered
 		}
 		if s.policyID == "" {
-			s.policyID = d.PolicyID
+			s.policyID = fact.PolicyID
 		}
-		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: d.PolicyID, Canonical: d.Policy, Hash: d.PolicyHash,
-			Author: d.Author, Lint: d.Lint, DraftedAt: ground.Stamp(e.Occurred()), actor: e.Actor})
-	case events.TypePolicyActivated:
-		var v events.PolicyActivated
-		if err := e.Read(&v); err != nil {
-			return s, err
-		}
-		if canon.Hash(v.Policy) != v.PolicyHash || v.Version != len(s.activations)+1 {
+		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: fact.PolicyID, Canonical: fact.Policy, Hash: fact.PolicyHash,
+			Author: fact.Author, Lint: fact.Lint, DraftedAt: ground.Stamp(e.Occurred()), actor: e.Actor})
+	case events.PolicyActivated:
+		if canon.Hash(fact.Policy) != fact.PolicyHash || fact.Version != len(s.activations)+1 {
 			return s, ledger.ErrTampered
 		}
 		s.drafts = slices.Clone(s.drafts)
 		for i := range s.drafts {
-			if s.drafts[i].DraftID == v.DraftID {
+			if s.drafts[i].DraftID == fact.DraftID {
 				s.drafts[i].Activated = true
 			}
 		}
 		s.activations = append(slices.Clip(s.activations), Activation{
-			ActivePolicy: ActivePolicy{PolicyID: v.PolicyID, Version: v.Version, Canonical: v.Policy, Hash: v.PolicyHash, ActivatedSequence: e.Sequence},
-			DraftID:      v.DraftID, Author: v.Author, Activator: v.Activator, Reason: v.Reason,
-			ActivatedAt: ground.Stamp(e.Occurred()), SelfActivated: v.SelfActivated, Changed: v.Changed,
+			ActivePolicy: ActivePolicy{PolicyID: fact.PolicyID, Version: fact.Version, Canonical: fact.Policy, Hash: fact.PolicyHash, ActivatedSequence: e.Sequence},
+			DraftID:      fact.DraftID, Author: fact.Author, Activator: fact.Activator, Reason: fact.Reason,
+			ActivatedAt: ground.Stamp(e.Occurred()), SelfActivated: fact.SelfActivated, Changed: fact.Changed,
 			activated: e.Occurred().Truncate(time.Millisecond),
 		})
 	}
-	return s, nil
+	return s, err
 }
 
 func (s policies) draft(id string) (Draft, bool) {
@@ -113,17 +106,9 @@ func (s policies) draft(id string) (Draft, bool) {
 }
 
 func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, error) {
-	history, err := a.Ledger.Read(ctx, orgID, policyStream)
-	if err != nil {
-		return policies{}, err
-	}
-	s := policies{history: history}
-	for _, e := range history.Events {
-		if s, err = s.apply(e); err != nil {
-			return policies{}, err
-		}
-	}
-	return s, nil
+	s, history, err := ground.Fold(ctx, a.Ground, orgID, policyStream, policies{})
+	s.history = history
+	return s, err
 }
 
 // ActivePolicy returns the active policy. It may be a moment old, so an append that rests on it
@@ -192,7 +177,7 @@ func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, 
 		if err != nil {
 			return Draft{}, err
 		}
-		s, err = s.apply(appended[0])
+		s, err = s.Apply(appended[0])
 		if err != nil {
 			return Draft{}, err
 		}
@@ -324,7 +309,7 @@ func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s p
 		return Activation{}, err
 	}
 	for _, e := range appended {
-		if s, err = s.apply(e); err != nil {
+		if s, err = s.Apply(e); err != nil {
 			return Activation{}, err
 		}
 	}

@@ -33,9 +33,9 @@ type Judged struct {
 
 // JudgedOf reads decision.recorded.
 func JudgedOf(e ledger.Event) (Judged, error) {
-	var stored events.DecisionRecorded // its personal members are not looked at
 	var j Judged
-	if err := e.Read(&stored); err != nil {
+	stored, err := events.As[events.DecisionRecorded](e) // with commitments for the personal members
+	if err != nil {
 		return j, err
 	}
 	if stored.Asserted != nil {
@@ -43,7 +43,7 @@ func JudgedOf(e ledger.Event) (Judged, error) {
 			return j, err
 		}
 	}
-	err := json.Unmarshal(stored.Record, &j)
+	err = json.Unmarshal(stored.Record, &j)
 	return j, err
 }
 

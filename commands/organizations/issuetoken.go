@@ -118,6 +118,6 @@ func (a *Organizations) issueToken(ctx context.Context, p Principal, order Token
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	t, err := organizationToken{}.apply(appended[0])
+	t, err := organizationToken{}.Apply(appended[0])
 	return IssuedToken{Token: text, TokenInfo: t.info(now)}, err
 }

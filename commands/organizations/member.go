@@ -246,7 +246,7 @@ func (a *Organizations) updateOrganization(ctx context.Context, p Principal, c O
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	o, err = o.apply(appended[0])
+	o, err = o.Apply(appended[0])
 	return o.info(), err
 }
 

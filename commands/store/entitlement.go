@@ -187,8 +187,7 @@ func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, erro
 	if stored == nil {
 		return "", accounts.ErrNoCustomer
 	}
-	var created events.CustomerCreated
-	err = stored[0].Read(&created)
+	created, err := events.As[events.CustomerCreated](stored[0])
 	return created.CustomerID, err
 }
 
@@ -235,7 +234,7 @@ func (a *Store) operate(ctx context.Context, customerID, product, eventType, rea
 		if err != nil {
 			return Entitlement{}, err
 		}
-		if acc, err = acc.apply(result.Events[0], a.Now()); err != nil {
+		if acc, err = acc.Apply(result.Events[0]); err != nil {
 			return Entitlement{}, err
 		}
 		for _, e := range acc.entitlements() {

@@ -55,7 +55,7 @@ func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r
 		var last events.GuardReported
 		if n := len(history.Events); n > 0 {
 			e := history.Events[n-1]
-			if err := e.Read(&last); err != nil {
+			if last, err = events.As[events.GuardReported](e); err != nil {
 				return GuardReport{}, err
 			}
 			if last.Head == r.Last().Hash {

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
@@ -230,7 +231,7 @@ const deliveryColumns = `p, webhook_id, tenant, pos, topic, state, attempts, due
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var due time.Time
 	err = row.Scan(&d.Partition, &d.WebhookID, &d.Tenant, &d.Position, &d.Topic, &d.State, &d.Attempts, &due, &d.Status, &d.Error)
-	d.MessageID, d.DueAt = messageID(d.Partition, d.Position)+":"+d.Topic, stamp(due)
+	d.MessageID, d.DueAt = messageID(d.Partition, d.Position)+":"+d.Topic, canon.Stamp(due)
 	return d, err
 }
 

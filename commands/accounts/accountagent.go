@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // AccountAgent is an agent a customer stands for. Its access tokens are stored
@@ -66,7 +67,7 @@ func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (sho
 	if err != nil || g.id == "" || g.customer != "" && g.customer != customerID {
 		return shown, false, err
 	}
-	shown = AccountAgent{ClientID: g.id, Claimed: g.customer != "", Scopes: a.scopesOf(g), State: "active", RegisteredAt: ground.Stamp(g.born.Occurred())}
+	shown = AccountAgent{ClientID: g.id, Claimed: g.customer != "", Scopes: a.scopesOf(g), State: "active", RegisteredAt: canon.Stamp(g.born.Occurred())}
 	if g.revoked {
 		shown.State = "revoked"
 	}

@@ -85,7 +85,7 @@ func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]Accoun
 		if err != nil {
 			return nil, ground.Refusal(err)
 		}
-		key := AccountKey{KeyID: requested.KeyID, Prefix: ground.KeyPrefix + requested.ID, State: "active", CreatedAt: ground.Stamp(e.Occurred()), id: requested.ID}
+		key := AccountKey{KeyID: requested.KeyID, Prefix: ground.KeyPrefix + requested.ID, State: "active", CreatedAt: canon.Stamp(e.Occurred()), id: requested.ID}
 		if known.revoked {
 			key.State = "revoked"
 		}

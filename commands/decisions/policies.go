@@ -76,7 +76,7 @@ func (s policies) Apply(e ledger.Event) (policies, error) {
 			s.policyID = fact.PolicyID
 		}
 		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: fact.PolicyID, Canonical: fact.Policy, Hash: fact.PolicyHash,
-			Author: fact.Author, Lint: fact.Lint, DraftedAt: ground.Stamp(e.Occurred()), actor: e.Actor})
+			Author: fact.Author, Lint: fact.Lint, DraftedAt: canon.Stamp(e.Occurred()), actor: e.Actor})
 	case events.PolicyActivated:
 		if canon.Hash(fact.Policy) != fact.PolicyHash || fact.Version != len(s.activations)+1 {
 			return s, ledger.ErrTampered
@@ -90,7 +90,7 @@ func (s policies) Apply(e ledger.Event) (policies, error) {
 		s.activations = append(slices.Clip(s.activations), Activation{
 			ActivePolicy: ActivePolicy{PolicyID: fact.PolicyID, Version: fact.Version, Canonical: fact.Policy, Hash: fact.PolicyHash, ActivatedSequence: e.Sequence},
 			DraftID:      fact.DraftID, Author: fact.Author, Activator: fact.Activator, Reason: fact.Reason,
-			ActivatedAt: ground.Stamp(e.Occurred()), SelfActivated: fact.SelfActivated, Changed: fact.Changed,
+			ActivatedAt: canon.Stamp(e.Occurred()), SelfActivated: fact.SelfActivated, Changed: fact.Changed,
 			activated: e.Occurred().Truncate(time.Millisecond),
 		})
 	}

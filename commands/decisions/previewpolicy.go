@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Judged is the part of a stored decision that can be evaluated again. None of
@@ -117,7 +118,7 @@ func (a *Decisions) PreviewPolicy(ctx context.Context, p organizations.Principal
 		}
 	}
 	hidden := func(actor string) bool { return p.OwnOnly() && !slices.Contains(own, actor) }
-	preview := Preview{Since: ground.Stamp(since), Active: len(s.activations), Flips: []Flip{}}
+	preview := Preview{Since: canon.Stamp(since), Active: len(s.activations), Flips: []Flip{}}
 	if len(s.activations) == 0 {
 		return preview, nil // so nothing was decided
 	}

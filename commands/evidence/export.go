@@ -573,7 +573,7 @@ func (x *exporting) record(ctx context.Context) error {
 		return err
 	}
 	now := x.app.Now()
-	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, ground.Stamp(now)
+	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, canon.Stamp(now)
 	envelope, err := signer.Sign(bundle.PayloadType, x.manifest)
 	if err != nil {
 		return err

@@ -163,9 +163,9 @@ type OrganizationInfo struct {
 }
 
 func (o Organization) info() OrganizationInfo {
-	i := OrganizationInfo{OrgID: o.ID, Name: o.name, Plan: o.Plan, State: o.State, Members: len(o.members), Arguments: o.arguments, CreatedAt: ground.Stamp(o.created)}
+	i := OrganizationInfo{OrgID: o.ID, Name: o.name, Plan: o.Plan, State: o.State, Members: len(o.members), Arguments: o.arguments, CreatedAt: canon.Stamp(o.created)}
 	if o.State == StateLapsed {
-		ended := ground.Stamp(o.planEnded)
+		ended := canon.Stamp(o.planEnded)
 		i.PlanEndedAt = &ended
 	}
 	return i

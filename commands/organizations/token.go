@@ -200,7 +200,7 @@ func (t organizationToken) at() ledger.Expect {
 
 func (t organizationToken) info(now time.Time) TokenInfo {
 	info := TokenInfo{TokenID: t.id, Name: t.name, Scopes: t.scopes, CreatedBy: t.createdBy, MemberID: t.member,
-		CreatedAt: ground.Stamp(t.created), ExpiresAt: ground.Stamp(t.expires), Addresses: []string{}, State: "active"}
+		CreatedAt: canon.Stamp(t.created), ExpiresAt: canon.Stamp(t.expires), Addresses: []string{}, State: "active"}
 	for _, network := range t.addresses {
 		info.Addresses = append(info.Addresses, network.String())
 	}
@@ -213,7 +213,7 @@ func (t organizationToken) info(now time.Time) TokenInfo {
 		info.State = "rotating"
 	}
 	if !t.revoked.IsZero() && t.revoked.Before(t.expires) {
-		info.ExpiresAt = ground.Stamp(t.revoked)
+		info.ExpiresAt = canon.Stamp(t.revoked)
 	}
 	return info
 }

@@ -78,7 +78,7 @@ func (acc account) entitlements() []Entitlement {
 		e := Entitlement{Product: x.Product, Status: x.Status, Source: x.source,
 			reference: x.reference, provider: x.provider, subscription: x.Subscription}
 		if !x.Until.IsZero() {
-			until := ground.Stamp(x.Until)
+			until := canon.Stamp(x.Until)
 			e.ValidUntil = &until
 		}
 		list = append(list, e)
@@ -202,7 +202,7 @@ func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string
 	}
 	granted := events.EntitlementGranted{Product: product, Source: SourceOperator, PurchaseID: a.NewID("pur_"), Reason: reason}
 	if !until.IsZero() {
-		granted.ValidUntil = ground.Stamp(until)
+		granted.ValidUntil = canon.Stamp(until)
 	}
 	return a.operate(ctx, customerID, product, events.TypeEntitlementGranted, reason, granted)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
@@ -29,7 +30,7 @@ type GuardReport struct {
 
 // guardReport is what an event says of the report; the lines are another matter.
 func guardReport(e ledger.Event, stored events.GuardReported) GuardReport {
-	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: ground.Stamp(e.Occurred())}
+	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: canon.Stamp(e.Occurred())}
 }
 
 func guardStream(machine string) string { return "guard/" + machine }

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -152,7 +153,7 @@ func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal,
 		if err != nil {
 			return CreatedWebhook{}, err
 		}
-		info := WebhookInfo{WebhookID: id, Name: order.Name, Topics: order.Topics, CreatedAt: ground.Stamp(event.Occurred())}
+		info := WebhookInfo{WebhookID: id, Name: order.Name, Topics: order.Topics, CreatedAt: canon.Stamp(event.Occurred())}
 		info.Origin = originOf(order.URL)
 		return CreatedWebhook{secretPrefix + secret, info}, nil
 	})
@@ -253,7 +254,7 @@ func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal,
 		}
 		secret, until := newWebhookSecret(), a.Now().Add(organizations.RotationOverlap)
 		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookRotated,
-			events.WebhookRotated{WebhookID: id, Secret: secret, PreviousUntil: ground.Stamp(until)})
+			events.WebhookRotated{WebhookID: id, Secret: secret, PreviousUntil: canon.Stamp(until)})
 		if err != nil {
 			return CreatedWebhook{}, err
 		}
@@ -313,9 +314,9 @@ func (a *Webhooks) ListWebhooks(ctx context.Context, p organizations.Principal) 
 }
 
 func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error) {
-	info := WebhookInfo{WebhookID: hook.id, Name: hook.name, Topics: hook.topics, CreatedAt: ground.Stamp(hook.created)}
+	info := WebhookInfo{WebhookID: hook.id, Name: hook.name, Topics: hook.topics, CreatedAt: canon.Stamp(hook.created)}
 	if a.Clock().Before(hook.previousUntil) {
-		info.RotatesUntil = ground.Stamp(hook.previousUntil)
+		info.RotatesUntil = canon.Stamp(hook.previousUntil)
 	}
 	if a.Vault == nil {
 		return info, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -65,7 +65,7 @@ type listedPayment struct {
 func listed(list []projections.Payment) []listedPayment {
 	shown := []listedPayment{}
 	for _, payment := range list {
-		shown = append(shown, listedPayment{payment, ground.Stamp(payment.ClaimedAt)})
+		shown = append(shown, listedPayment{payment, canon.Stamp(payment.ClaimedAt)})
 	}
 	return shown
 }
@@ -73,7 +73,7 @@ func listed(list []projections.Payment) []listedPayment {
 func paymentRows(o *screen.Output, list []projections.Payment) string {
 	rows := screen.Table{Heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
 	for _, p := range list {
-		rows.Add(p.PaymentID, p.State, ground.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
+		rows.Add(p.PaymentID, p.State, canon.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
 			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
 	}
 	return o.Table(rows)

@@ -59,11 +59,11 @@ type Payment struct {
 	State       string    `json:"state"`
 	Mode        string    `json:"mode"`
 	Operation   string    `json:"operation"`
-	Payer       string    `json:"payer"` // data key of who paid, sub_…; of old payments the address
+	Payer       string    `json:"payer"` // data key of who paid, sub_…
 	Network     string    `json:"network"`
 	Amount      string    `json:"amount"`
 	PriceCents  int       `json:"priceCents"`
-	Transaction string    `json:"transaction,omitempty"` // of old payments; of others it is sealed
+	Transaction string    `json:"transaction,omitempty"` // empty here: it is sealed
 	Reason      string    `json:"reason,omitempty"`
 	Refund      string    `json:"refund,omitempty"`
 	ClaimedAt   time.Time `json:"claimedAt"`
@@ -94,19 +94,21 @@ func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, e
 // if it is empty; "open" are those whose end is not known. It waits until
 // everything appended before the call is visible: ErrBehind.
 func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
-	if err := p.waitAll(ctx, payments.name, ""); err != nil {
-		return nil, err
-	}
-	return p.payments(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
+	return p.paymentsNow(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
 }
 
 // Refunds lists up to limit payments with a refund, the oldest first: of one
 // state, or of all if it is empty. It waits as Payments does.
 func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
+	return p.paymentsNow(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
+}
+
+// paymentsNow is payments once everything appended before the call is visible.
+func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any) ([]Payment, error) {
 	if err := p.waitAll(ctx, payments.name, ""); err != nil {
 		return nil, err
 	}
-	return p.payments(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
+	return p.payments(ctx, where, args...)
 }
 
 // PaymentSummary counts the payments whose end is not known.

@@ -38,7 +38,7 @@ func TestReferencePagesFollowTheDeclarations(t *testing.T) {
 // wholeModel is the command line with all of its commands and flags.
 func wholeModel(t *testing.T) *kong.Node {
 	t.Helper()
-	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, kong.Vars{"version": ""})
+	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, variables(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -209,18 +209,7 @@ func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.Pol
 // version. Separation of duties: not by its author, but for the operator and a
 // Team's only admin; the event says so.
 func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principal, draftID, reason string) (Activation, error) {
-	p, err := a.Permit(ctx, p, organizations.RightActivate)
-	if err != nil {
-		return Activation{}, err
-	}
-	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
-		return Activation{}, err
-	}
-	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
-		s, err := a.readPolicies(ctx, p.OrgID)
-		if err != nil {
-			return Activation{}, err
-		}
+	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		d, known := s.draft(draftID)
 		switch {
 		case !known:
@@ -268,11 +257,20 @@ func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Princi
 	if err != nil {
 		return Activation{}, err
 	}
-	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
+		return a.draftAndActivate(ctx, p, s, frozen, reason)
+	})
+}
+
+// changePolicy gives the active policy another version: the one that change makes of the
+// policies as they are. Each try reads them again.
+func (a *Decisions) changePolicy(ctx context.Context, p organizations.Principal, reason string,
+	change func(context.Context, organizations.Principal, policies) (Activation, error)) (Activation, error) {
+	p, err := a.Permit(ctx, p, organizations.RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
-	p, err = a.Permit(ctx, p, organizations.RightActivate)
-	if err != nil {
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
 		return Activation{}, err
 	}
 	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
@@ -280,7 +278,7 @@ func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Princi
 		if err != nil {
 			return Activation{}, err
 		}
-		return a.draftAndActivate(ctx, p, s, frozen, reason)
+		return change(ctx, p, s)
 	})
 }
 
@@ -380,18 +378,8 @@ func (a *Decisions) freezeWithin(ctx context.Context, text []byte) (frozen froze
 // no host and no MCP server, from its own sequence on. An organization without a
 // policy, where nothing is allowed anyway, gets one that says so.
 func (a *Decisions) FreezePolicy(ctx context.Context, p organizations.Principal, reason string) (Activation, error) {
-	p, err := a.Permit(ctx, p, organizations.RightActivate)
-	if err != nil {
-		return Activation{}, err
-	}
-	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
-		return Activation{}, err
-	}
-	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
-		s, err := a.readPolicies(ctx, p.OrgID)
-		if err != nil {
-			return Activation{}, err
-		}
+	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
+		var err error
 		members := map[string]jsontext.Value{"policyId": jsontext.Value(`"default"`)}
 		if n := len(s.activations); n > 0 {
 			if members, err = membersOf(s.activations[n-1].Canonical); err != nil {

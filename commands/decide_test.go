@@ -66,7 +66,7 @@ func decided(t testing.TB, a *commands.App, p organizations.Principal, key, want
 func outcomeOf(t testing.TB, d signedDecision, outcome string, observed time.Time) assurance.ReceiptRequest {
 	t.Helper()
 	r, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":%q,"observedAt":%q}`,
-		d.record.DecisionID, d.hash, d.record.BindingHash, outcome, ground.Stamp(observed)))
+		d.record.DecisionID, d.hash, d.record.BindingHash, outcome, canon.Stamp(observed)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // stopWorld is an organization with an agent and a reviewer, on two nodes.
@@ -102,7 +102,7 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 			if err := w.approve(first, "approved"); err != nil {
 				t.Errorf("after the stop: %v", err)
 			}
-			if got := w.standing(first); got != "holds until "+ground.Stamp(w.one.Clock().Add(15*time.Minute)) {
+			if got := w.standing(first); got != "holds until "+canon.Stamp(w.one.Clock().Add(15*time.Minute)) {
 				t.Error(got)
 			}
 			clean(t, w.one)

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 const hookURL = "https://siem.example.com/in/T0KEN?k=S3CRET"
@@ -64,7 +64,7 @@ func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rotated.RotatesUntil != ground.Stamp(c.Now().Add(24*time.Hour)) || rotated.Origin != "https://siem.example.com" {
+		if rotated.RotatesUntil != canon.Stamp(c.Now().Add(24*time.Hour)) || rotated.Origin != "https://siem.example.com" {
 			t.Errorf("rotated: %+v", rotated.WebhookInfo)
 		}
 		secrets = append(secrets, octets(t, rotated.Secret))

@@ -156,6 +156,9 @@ func (e Event) Place() seal.Place {
 // accepts every schema version (package ledger/events).
 func (e Event) Read(stored any) error { return events.Read(e.Type, e.SchemaVersion, e.Payload, stored) }
 
+// Stored is Read into a new struct of the event's type, as a value.
+func (e Event) Stored() (any, error) { return events.Stored(e.Type, e.SchemaVersion, e.Payload) }
+
 // Signed reads the signed record inside an event of any type. signed is false if it has none.
 func (e Event) Signed() (s events.Signed, signed bool, err error) {
 	return events.ReadSigned(e.Type, e.SchemaVersion, e.Payload)

@@ -3,11 +3,11 @@ package projections
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // CloudEvent is a message to another system, in the structured JSON form of
@@ -40,11 +40,9 @@ func messageID(p int16, position int64) string { return fmt.Sprintf("%d:%d", p, 
 // cloudEvent is the envelope of a message about an event.
 func cloudEvent(origin string, e ledger.Event, kind, subject string, data any) CloudEvent {
 	return CloudEvent{SpecVersion: "1.0", ID: messageID(e.Partition, e.Position), Source: origin, Type: "countersign." + kind, Subject: subject,
-		Time: stamp(e.Occurred()), DataContentType: "application/json", PartitionKey: e.Tenant,
+		Time: canon.Stamp(e.Occurred()), DataContentType: "application/json", PartitionKey: e.Tenant,
 		Position: strconv.FormatInt(e.Position, 10), Data: data}
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // EventData is an event as a sink gets it: every column that its hash covers, so
 // that a reader can follow the chain. Hashes are hex; personal members of the

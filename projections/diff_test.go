@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -74,7 +73,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	const workflow = "asw_00000000-0000-4000-8000-000000000001"
 	happens("workflow/"+workflow, events.TypeWorkflowCompleted, events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: workflow, Status: "completed",
 		Risk: "low", Decision: "allow", MatchedRuleIDs: []string{},
-		CreatedAt: ground.Stamp(now), ExpiresAt: ground.Stamp(now.Add(time.Hour))}})
+		CreatedAt: canon.Stamp(now), ExpiresAt: canon.Stamp(now.Add(time.Hour))}})
 	for { // until every read model has come to the end
 		lags, err := p.Lags(ctx)
 		if err != nil {

@@ -54,8 +54,8 @@ type HistoryItem struct {
 
 // applyHistory applies what applyRecorded leaves.
 func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	var stored events.ApprovalRecorded
-	if err := e.Read(&stored); err != nil {
+	stored, err := events.As[events.ApprovalRecorded](e)
+	if err != nil {
 		return err
 	}
 	approval, err := assurance.ReadApproval(stored.Record)
@@ -246,8 +246,8 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 
 // receiptItem lists a receipt by its own event and that of its decision.
 func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item HistoryItem, err error) {
-	var stored events.ReceiptRecorded
-	if err := e.Read(&stored); err != nil {
+	stored, err := events.As[events.ReceiptRecorded](e)
+	if err != nil {
 		return r, item, err
 	}
 	if err := json.Unmarshal(stored.Record, &r); err != nil {

@@ -20,36 +20,19 @@ var organizations = projection{
 }
 
 func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	switch e.Type {
-	case events.TypeOrganizationCreated:
-		var created events.OrganizationCreated
-		if err := e.Read(&created); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `insert into organizations (org_id, name, plan) values ($1, $2, $3)`, e.Tenant, created.Name, created.Plan)
-		return err
-	case events.TypeOrganizationUpdated:
-		var updated events.OrganizationUpdated
-		if err := e.Read(&updated); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `update organizations set name = coalesce(nullif($2, ''), name), plan = coalesce(nullif($3, ''), plan)
-			where org_id = $1`, e.Tenant, updated.Name, updated.Plan)
-		return err
-	case events.TypeMemberAdded:
-		var added events.MemberAdded // the address in it is sealed, and not needed
-		if err := e.Read(&added); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `insert into organization_members (org_id, member_id, role) values ($1, $2, $3)
-			on conflict (member_id, org_id) do update set role = excluded.role`, e.Tenant, added.MemberID, added.Role)
-		return err
+	stored, err := e.Stored() // the members' addresses are sealed, and not needed
+	switch fact := stored.(type) {
+	case events.OrganizationCreated:
+		_, err = tx.Exec(ctx, `insert into organizations (org_id, name, plan) values ($1, $2, $3)`, e.Tenant, fact.Name, fact.Plan)
+	case events.OrganizationUpdated:
+		_, err = tx.Exec(ctx, `update organizations set name = coalesce(nullif($2, ''), name), plan = coalesce(nullif($3, ''), plan)
+			where org_id = $1`, e.Tenant, fact.Name, fact.Plan)
+	case events.MemberAdded:
+		_, err = tx.Exec(ctx, `insert into organization_members (org_id, member_id, role) values ($1, $2, $3)
+			on conflict (member_id, org_id) do update set role = excluded.role`, e.Tenant, fact.MemberID, fact.Role)
+	case events.MemberRemoved:
+		_, err = tx.Exec(ctx, `delete from organization_members where org_id = $1 and member_id = $2`, e.Tenant, fact.MemberID)
 	}
-	var removed events.MemberRemoved
-	if err := e.Read(&removed); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, `delete from organization_members where org_id = $1 and member_id = $2`, e.Tenant, removed.MemberID)
 	return err
 }
 

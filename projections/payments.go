@@ -22,54 +22,34 @@ var payments = projection{
 }
 
 func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	if e.Type == events.TypePaymentClaimed {
-		var c events.PaymentClaimed
-		if err := e.Read(&c); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
-			values ($1, 'claimed', $2, $3, $4, $5, $6, $7, $8, $9)`,
-			c.PaymentID, c.Mode, c.Operation, e.Actor, c.Network, c.Amount, c.PriceCents, e.Occurred(), e.Position)
-		return err
-	}
-	var change struct {
-		state, transaction, reason, refund string
-	}
-	var id string
-	var err error
-	switch e.Type {
-	case events.TypePaymentSettled:
-		var s events.PaymentSettled
-		err = e.Read(&s)
-		id, change.state, change.transaction = s.PaymentID, "settled", string(s.Transaction)
-	case events.TypePaymentRefused:
-		var r events.PaymentRefused
-		err = e.Read(&r)
-		id, change.state, change.reason = r.PaymentID, "refused", r.Reason
-	case events.TypePaymentUnknown:
-		var u events.PaymentUnknown
-		err = e.Read(&u)
-		id, change.state, change.reason = u.PaymentID, "unknown", u.Reason
-	case events.TypeRefundRequested:
-		var r events.RefundRequested
-		err = e.Read(&r)
-		id, change.refund = r.PaymentID, "requested"
-	case events.TypeRefundApproved:
-		var r events.RefundApproved
-		err = e.Read(&r)
-		id, change.refund = r.PaymentID, "approved"
-	case events.TypeRefundSent:
-		var r events.RefundSent
-		err = e.Read(&r)
-		id, change.refund = r.PaymentID, "sent"
-	}
+	stored, err := e.Stored()
 	if err != nil {
 		return err
+	}
+	var id, state, transaction, reason, refund string
+	switch fact := stored.(type) {
+	case events.PaymentClaimed:
+		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
+			values ($1, 'claimed', $2, $3, $4, $5, $6, $7, $8, $9)`,
+			fact.PaymentID, fact.Mode, fact.Operation, e.Actor, fact.Network, fact.Amount, fact.PriceCents, e.Occurred(), e.Position)
+		return err
+	case events.PaymentSettled:
+		id, state, transaction = fact.PaymentID, "settled", string(fact.Transaction)
+	case events.PaymentRefused:
+		id, state, reason = fact.PaymentID, "refused", fact.Reason
+	case events.PaymentUnknown:
+		id, state, reason = fact.PaymentID, "unknown", fact.Reason
+	case events.RefundRequested:
+		id, refund = fact.PaymentID, "requested"
+	case events.RefundApproved:
+		id, refund = fact.PaymentID, "approved"
+	case events.RefundSent:
+		id, refund = fact.PaymentID, "sent"
 	}
 	// A settled payment forgets why it was unknown.
 	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
 		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
-		id, change.state, change.transaction, change.reason, change.refund)
+		id, state, transaction, reason, refund)
 	return err
 }
 
@@ -79,11 +59,11 @@ type Payment struct {
 	State       string    `json:"state"`
 	Mode        string    `json:"mode"`
 	Operation   string    `json:"operation"`
-	Payer       string    `json:"payer"` // data key of who paid, sub_…; of old payments the address
+	Payer       string    `json:"payer"` // data key of who paid, sub_…
 	Network     string    `json:"network"`
 	Amount      string    `json:"amount"`
 	PriceCents  int       `json:"priceCents"`
-	Transaction string    `json:"transaction,omitempty"` // of old payments; of others it is sealed
+	Transaction string    `json:"transaction,omitempty"` // empty here: it is sealed
 	Reason      string    `json:"reason,omitempty"`
 	Refund      string    `json:"refund,omitempty"`
 	ClaimedAt   time.Time `json:"claimedAt"`
@@ -114,19 +94,21 @@ func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, e
 // if it is empty; "open" are those whose end is not known. It waits until
 // everything appended before the call is visible: ErrBehind.
 func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
-	if err := p.waitAll(ctx, payments.name, ""); err != nil {
-		return nil, err
-	}
-	return p.payments(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
+	return p.paymentsNow(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
 }
 
 // Refunds lists up to limit payments with a refund, the oldest first: of one
 // state, or of all if it is empty. It waits as Payments does.
 func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
+	return p.paymentsNow(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
+}
+
+// paymentsNow is payments once everything appended before the call is visible.
+func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any) ([]Payment, error) {
 	if err := p.waitAll(ctx, payments.name, ""); err != nil {
 		return nil, err
 	}
-	return p.payments(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
+	return p.payments(ctx, where, args...)
 }
 
 // PaymentSummary counts the payments whose end is not known.

@@ -104,8 +104,8 @@ func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledg
 // call keeps the workflow in its receipt's record.
 func statusOf(e ledger.Event) (*StatusRecord, error) {
 	if e.Type == events.TypeWorkflowCompleted {
-		var stored events.WorkflowCompleted
-		if err := e.Read(&stored); err != nil {
+		stored, err := events.As[events.WorkflowCompleted](e)
+		if err != nil {
 			return nil, err
 		}
 		record := recordOf(stored.Workflow)

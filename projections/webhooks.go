@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/stored"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
@@ -148,25 +149,18 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	var e ledger.Event
 	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.SchemaVersion, &e.Payload}, func() error {
 		e.Payload = stored.Payload(e.Payload)
-		switch e.Type {
-		case events.TypeWebhookCreated:
-			var stored events.WebhookCreated
-			if err := e.Read(&stored); err != nil {
-				return err
-			}
-			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, partition: p, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
-		case events.TypeWebhookRemoved:
-			var stored events.WebhookRemoved
-			if err := e.Read(&stored); err != nil {
-				return err
-			}
+		read, err := e.Stored()
+		switch fact := read.(type) {
+		case events.WebhookCreated:
+			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, partition: p, id: fact.WebhookID, topics: fact.Topics, from: e.Position})
+		case events.WebhookRemoved:
 			for i, l := range found[e.Tenant] {
-				if l.id == stored.WebhookID {
+				if l.id == fact.WebhookID {
 					found[e.Tenant][i].removed = e.Position
 				}
 			}
 		}
-		return nil
+		return err
 	})
 	return found, err
 }
@@ -208,11 +202,11 @@ func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, to
 
 // dropMessages forgets what waits for a webhook that was removed.
 func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	var removed events.WebhookRemoved
-	if err := e.Read(&removed); err != nil {
+	removed, err := events.As[events.WebhookRemoved](e)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = $3 and webhook_id = $1 and tenant = $2 and state = 'due'`,
+	_, err = tx.Exec(ctx, `delete from public.webhook_deliveries where p = $3 and webhook_id = $1 and tenant = $2 and state = 'due'`,
 		removed.WebhookID, e.Tenant, e.Partition)
 	return err
 }
@@ -238,7 +232,7 @@ const deliveryColumns = `p, webhook_id, tenant, pos, topic, state, attempts, due
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var due time.Time
 	err = row.Scan(&d.Partition, &d.WebhookID, &d.Tenant, &d.Position, &d.Topic, &d.State, &d.Attempts, &due, &d.Status, &d.Error)
-	d.MessageID, d.DueAt = messageID(d.Partition, d.Position)+":"+d.Topic, stamp(due)
+	d.MessageID, d.DueAt = messageID(d.Partition, d.Position)+":"+d.Topic, canon.Stamp(due)
 	return d, err
 }
 

@@ -229,7 +229,7 @@ func (d *Decision) holds(ctx context.Context) error {
 func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error {
 	body, err := canon.Marshal(assurance.ReceiptInput{
 		DecisionID: d.record.DecisionID, DecisionRecordHash: d.hash, BindingHash: d.record.BindingHash, Protocol: d.record.Protocol,
-		Outcome: outcome, SettlementID: e.SettlementID, ObservedAt: assurance.Stamp(d.client.http.now()), EvidenceHashes: e.EvidenceHashes,
+		Outcome: outcome, SettlementID: e.SettlementID, ObservedAt: canon.Stamp(d.client.http.now()), EvidenceHashes: e.EvidenceHashes,
 		ResponseStatus: int64(e.ResponseStatus), ResponseBodyHash: e.ResponseBodyHash,
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func TestCheckBeforeExecution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := func(d time.Duration) *string { s := assurance.Stamp(time.Now().Add(d)); return &s }
+	in := func(d time.Duration) *string { s := canon.Stamp(time.Now().Add(d)); return &s }
 	allow := assurance.DecisionRecord{Schema: assurance.DecisionSchema, DecisionID: "asd_1", OrgID: "org_1", BindingHash: "b", Protocol: "x402",
 		Decision: "allow", AssuranceActionHash: call.ActionHash, ValidUntil: in(time.Minute), Intent: []byte(`{}`)}
 	expired, review := allow, allow
@@ -127,7 +127,7 @@ func TestCheckFindsASecondUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	decision := func(id string) string {
-		until := assurance.Stamp(time.Now().Add(time.Minute))
+		until := canon.Stamp(time.Now().Add(time.Minute))
 		return signedFile(t, signer, assurance.DecisionType, assurance.DecisionRecord{Schema: assurance.DecisionSchema, DecisionID: id, OrgID: "org_1",
 			Protocol: "x402", Decision: "allow", AssuranceActionHash: call.ActionHash, ValidUntil: &until, Intent: []byte(`{}`)})
 	}

@@ -143,7 +143,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppSummary: true}), kong.Help(printHelp), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles,
-		kong.Vars{"version": operate.VersionText(), "readmodels": strings.Join(projections.Names(), ", ")})...)
+		variables(operate.VersionText()))...)
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -198,6 +198,11 @@ func misread(err error) error {
 		}
 	}
 	return fmt.Errorf("%s (%s)", text, help)
+}
+
+// variables are what help texts and --version fill in.
+func variables(version string) kong.Vars {
+	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", ")}
 }
 
 var (

@@ -15,9 +15,9 @@ import (
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // callUnpaid asks for the price and signs what is offered.
@@ -104,7 +104,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	if err := json.Unmarshal([]byte(operator(0, "--json", "payments", "list", "--state", "settled")), &list); err != nil || len(list) != 1 || list[0].Transaction != response.Transaction {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || ground.Stamp(at) != list[0].ClaimedAt {
+	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || canon.Stamp(at) != list[0].ClaimedAt {
 		t.Errorf("claimed at %s, want a time as the API writes it", list[0].ClaimedAt)
 	}
 	if text := operator(0, "payments", "show", list[0].PaymentID); !strings.Contains(text, "evidence     chain") || !strings.Contains(text, "state        settled") {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/gate"
 	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/projections"
 )
 
 var update = flag.Bool("update", false, "write the reference pages of the documentation")
@@ -39,7 +38,7 @@ func TestReferencePagesFollowTheDeclarations(t *testing.T) {
 // wholeModel is the command line with all of its commands and flags.
 func wholeModel(t *testing.T) *kong.Node {
 	t.Helper()
-	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, kong.Vars{"version": "", "readmodels": strings.Join(projections.Names(), ", ")})
+	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, variables(""))
 	if err != nil {
 		t.Fatal(err)
 	}

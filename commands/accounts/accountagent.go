@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // AccountAgent is an agent a customer stands for. Its access tokens are stored
@@ -62,21 +63,17 @@ func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]Acco
 
 // accountAgent reads one; it is not ours where somebody else has claimed it since.
 func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
-	history, err := a.Ledger.Read(ctx, a.ServiceOf(id), agentStream(id))
-	if err != nil {
-		return shown, false, err
-	}
-	g, err := foldAgent(history, a.Clock())
+	g, err := a.readAgent(ctx, id)
 	if err != nil || g.id == "" || g.customer != "" && g.customer != customerID {
 		return shown, false, err
 	}
-	shown = AccountAgent{ClientID: g.id, Claimed: g.customer != "", Scopes: a.scopesOf(g), State: "active", RegisteredAt: ground.Stamp(history.Events[0].Occurred())}
+	shown = AccountAgent{ClientID: g.id, Claimed: g.customer != "", Scopes: a.scopesOf(g), State: "active", RegisteredAt: canon.Stamp(g.born.Occurred())}
 	if g.revoked {
 		shown.State = "revoked"
 	}
 	var registered events.AgentRegistered
 	if a.Vault != nil {
-		if err := a.Vault.Open(ctx, history.Events[0], &registered); err != nil && !errors.Is(err, vault.ErrErased) {
+		if err := a.Vault.Open(ctx, g.born, &registered); err != nil && !errors.Is(err, vault.ErrErased) {
 			return shown, false, err
 		}
 		shown.Name, _ = registered.Name.(string)

@@ -77,15 +77,15 @@ func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]Accoun
 	}
 	list := []AccountKey{}
 	for _, e := range history.Events {
-		var requested events.KeyRequested
-		if err := e.Read(&requested); err != nil {
+		requested, err := events.As[events.KeyRequested](e)
+		if err != nil {
 			return nil, err
 		}
 		known, err := a.lookUpKey(ctx, requested.ID)
 		if err != nil {
 			return nil, ground.Refusal(err)
 		}
-		key := AccountKey{KeyID: requested.KeyID, Prefix: ground.KeyPrefix + requested.ID, State: "active", CreatedAt: ground.Stamp(e.Occurred()), id: requested.ID}
+		key := AccountKey{KeyID: requested.KeyID, Prefix: ground.KeyPrefix + requested.ID, State: "active", CreatedAt: canon.Stamp(e.Occurred()), id: requested.ID}
 		if known.revoked {
 			key.State = "revoked"
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Scopes of an agent's access token.
@@ -217,7 +218,7 @@ func (a *Accounts) RevokeAccessToken(ctx context.Context, c Client, token string
 
 func (a *Accounts) endToken(ctx context.Context, g Agent) error {
 	_, err := a.appendAgent(ctx, g.Agent, g.ClientID, ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{
-		ClientID: g.ClientID, TokenID: g.claims.ID, ExpiresAt: ground.Stamp(g.claims.ExpiresAt.Time), Reason: "revoked"}})
+		ClientID: g.ClientID, TokenID: g.claims.ID, ExpiresAt: canon.Stamp(g.claims.ExpiresAt.Time), Reason: "revoked"}})
 	return err
 }
 

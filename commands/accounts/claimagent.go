@@ -170,7 +170,7 @@ func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
 		if e.Type != events.TypeCreditGranted || err != nil {
 			continue
 		}
-		if err = e.Read(&granted); err == nil && granted.ClientID == id {
+		if granted, err = events.As[events.CreditGranted](e); err == nil && granted.ClientID == id {
 			_, err = a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, fact{events.TypeCreditGranted, granted})
 		}
 	}

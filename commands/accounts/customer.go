@@ -53,8 +53,7 @@ func (a *Accounts) EnsureCustomer(ctx context.Context, address string) (string, 
 				return "", err
 			}
 		}
-		var created events.CustomerCreated
-		err = stored[0].Read(&created)
+		created, err := events.As[events.CustomerCreated](stored[0])
 		return created.CustomerID, err
 	})
 }
@@ -88,8 +87,7 @@ func (a *Accounts) customerOf(ctx context.Context, customerID string) (dataKey s
 	}
 	for _, e := range history.Events {
 		if e.Type == events.TypeCustomerCreated {
-			var c events.CustomerCreated
-			err := e.Read(&c)
+			c, err := events.As[events.CustomerCreated](e)
 			return c.Subject, e, err
 		}
 	}

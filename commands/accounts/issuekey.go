@@ -81,7 +81,7 @@ type KeysExhausted struct{ ResetsAt time.Time }
 
 // Error says when the next one is possible.
 func (k *KeysExhausted) Error() string {
-	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + ground.Stamp(k.ResetsAt)
+	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + canon.Stamp(k.ResetsAt)
 }
 
 // CheckEmail accepts one bare address of at most 254 octets and returns it in

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -137,67 +138,48 @@ type AgentState struct {
 	customer     string       // cus_… of who claimed it
 	revoked      bool
 	ended        map[string]bool // ids of tokens revoked before their time
+	now          time.Time       // when the stream was read
 	precondition ledger.Precondition
 }
 
-// foldAgent is the agent of a stream; of an empty one the zero agent.
-func foldAgent(h ledger.History, now time.Time) (AgentState, error) {
-	g := AgentState{ended: map[string]bool{}, precondition: h.Precondition()}
-	for _, e := range h.Events {
-		if err := g.apply(e, now); err != nil {
-			return AgentState{}, err
+// Apply folds one event of the stream.
+func (g AgentState) Apply(e ledger.Event) (AgentState, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.AgentRegistered:
+		if n, err := hex.Decode(g.hash[:], []byte(fact.SecretHash)); err != nil || n != len(g.hash) {
+			return g, ledger.ErrTampered
+		}
+		g.id, g.dataKey, g.born = fact.ClientID, fact.Subject, e
+	case events.AgentVerified:
+		g.verified, g.sponsor, g.Credit = true, fact.CustomerID, fact.CreditCents
+	case events.CreditGranted:
+		g.Credit = fact.Cents
+	case events.AgentClaimed:
+		g.customer = fact.CustomerID
+	case events.AccessTokenRevoked:
+		if fact.TokenID == "" {
+			g.revoked = true
+			return g, nil
+		}
+		expires, err := time.Parse(time.RFC3339, fact.ExpiresAt)
+		if err != nil {
+			return g, ledger.ErrTampered
+		}
+		if g.now.Before(expires) { // afterwards the token is refused anyway
+			ended := maps.Clone(g.ended)
+			ended[fact.TokenID] = true
+			g.ended = ended
 		}
 	}
-	return g, nil
+	return g, err
 }
 
-func (g *AgentState) apply(e ledger.Event, now time.Time) error {
-	switch e.Type {
-	case events.TypeAgentRegistered:
-		var registered events.AgentRegistered
-		if err := e.Read(&registered); err != nil {
-			return err
-		}
-		if n, err := hex.Decode(g.hash[:], []byte(registered.SecretHash)); err != nil || n != len(g.hash) {
-			return ledger.ErrTampered
-		}
-		g.id, g.dataKey, g.born = registered.ClientID, registered.Subject, e
-	case events.TypeAgentVerified:
-		var verified events.AgentVerified
-		if err := e.Read(&verified); err != nil {
-			return err
-		}
-		g.verified, g.sponsor, g.Credit = true, verified.CustomerID, verified.CreditCents
-	case events.TypeCreditGranted:
-		var granted events.CreditGranted
-		if err := e.Read(&granted); err != nil {
-			return err
-		}
-		g.Credit = granted.Cents
-	case events.TypeAgentClaimed:
-		var claimed events.AgentClaimed
-		if err := e.Read(&claimed); err != nil {
-			return err
-		}
-		g.customer = claimed.CustomerID
-	case events.TypeAccessTokenRevoked:
-		var revoked events.AccessTokenRevoked
-		if err := e.Read(&revoked); err != nil {
-			return err
-		}
-		if revoked.TokenID == "" {
-			g.revoked = true
-			return nil
-		}
-		expires, err := time.Parse(time.RFC3339, revoked.ExpiresAt)
-		if err != nil {
-			return ledger.ErrTampered
-		}
-		if now.Before(expires) {
-			g.ended[revoked.TokenID] = true
-		}
-	}
-	return nil
+// readAgent reads an agent from its stream; of an empty one it is the zero agent.
+func (a *Accounts) readAgent(ctx context.Context, id string) (AgentState, error) {
+	g, history, err := ground.Fold(ctx, a.Ground, a.ServiceOf(id), agentStream(id), AgentState{now: a.Clock(), ended: map[string]bool{}})
+	g.precondition = history.Precondition()
+	return g, err
 }
 
 // agentOf is an agent as its stream is now; an unknown id is the zero agent.
@@ -211,11 +193,7 @@ func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 			return known, err
 		}
 	}
-	history, err := a.Ledger.Read(ctx, a.ServiceOf(id), agentStream(id))
-	if err != nil {
-		return AgentState{}, err
-	}
-	g, err := foldAgent(history, a.Clock())
+	g, err := a.readAgent(ctx, id)
 	if err == nil && g.id != "" { // unknown ids must not fill the cache
 		a.agents.Put(g.id, g)
 	}

@@ -68,35 +68,24 @@ type decisionCase struct {
 // readCase reads a decision's stream. A stream without events is a case that
 // matches nothing.
 func (a *Decisions) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
-	history, err := a.Ledger.Read(ctx, orgID, decisionStream(decisionID))
-	if err != nil {
-		return decisionCase{}, err
-	}
-	return caseOf(history)
+	c, history, err := ground.Fold(ctx, a.Ground, orgID, decisionStream(decisionID), decisionCase{})
+	c.history = history
+	return c, err
 }
 
 // caseOf folds a decision's stream.
-func caseOf(history ledger.History) (c decisionCase, err error) {
-	c.history = history
-	for _, e := range history.Events {
-		if c, err = c.apply(e); err != nil {
-			return decisionCase{}, err
-		}
-	}
-	return c, nil
+func caseOf(history ledger.History) (decisionCase, error) {
+	return ground.Folded(history, decisionCase{history: history})
 }
 
-// apply folds one event of the stream.
-func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
-	switch e.Type {
-	case events.TypeDecisionRecorded:
-		return c.decide(e)
-	case events.TypeApprovalRecorded:
-		var stored events.ApprovalRecorded
-		if err := e.Read(&stored); err != nil {
-			return c, err
-		}
-		record, err := assurance.ReadApproval(stored.Record)
+// Apply folds one event of the stream.
+func (c decisionCase) Apply(e ledger.Event) (decisionCase, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.DecisionRecorded:
+		return c.decide(e, fact)
+	case events.ApprovalRecorded:
+		record, err := assurance.ReadApproval(fact.Record)
 		if err != nil {
 			return c, err
 		}
@@ -104,17 +93,13 @@ func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
 		until, err2 := assurance.ReadStamp(record.ValidUntil)
 		c.decided.Approval = &assurance.Approved{ApprovalID: record.ApprovalID, Verdict: record.Verdict, IssuedAt: issued, ValidUntil: until}
 		return c, errors.Join(err1, err2)
-	case events.TypeReceiptRecorded:
+	case events.ReceiptRecorded:
 		c.receipt = true
 	}
-	return c, nil
+	return c, err
 }
 
-func (c decisionCase) decide(e ledger.Event) (decisionCase, error) {
-	var stored events.DecisionRecorded
-	if err := e.Read(&stored); err != nil {
-		return c, err
-	}
+func (c decisionCase) decide(e ledger.Event, stored events.DecisionRecorded) (decisionCase, error) {
 	var record struct {
 		assurance.DecisionRecord
 		Subject any `json:"subject"` // may hold commitments, and is not needed

@@ -64,44 +64,37 @@ type policies struct {
 	history     ledger.History
 }
 
-// apply folds one event of the stream.
-func (s policies) apply(e ledger.Event) (policies, error) {
-	switch e.Type {
-	case events.TypePolicyDrafted:
-		var d events.PolicyDrafted
-		if err := e.Read(&d); err != nil {
-			return s, err
-		}
-		if canon.Hash(d.Policy) != d.PolicyHash {
+// Apply folds one event of the stream.
+func (s policies) Apply(e ledger.Event) (policies, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.PolicyDrafted:
+		if canon.Hash(fact.Policy) != fact.PolicyHash {
 			return s, ledger.ErrTampered
 		}
 		if s.policyID == "" {
-			s.policyID = d.PolicyID
+			s.policyID = fact.PolicyID
 		}
-		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: d.PolicyID, Canonical: d.Policy, Hash: d.PolicyHash,
-			Author: d.Author, Lint: d.Lint, DraftedAt: ground.Stamp(e.Occurred()), actor: e.Actor})
-	case events.TypePolicyActivated:
-		var v events.PolicyActivated
-		if err := e.Read(&v); err != nil {
-			return s, err
-		}
-		if canon.Hash(v.Policy) != v.PolicyHash || v.Version != len(s.activations)+1 {
+		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: fact.PolicyID, Canonical: fact.Policy, Hash: fact.PolicyHash,
+			Author: fact.Author, Lint: fact.Lint, DraftedAt: canon.Stamp(e.Occurred()), actor: e.Actor})
+	case events.PolicyActivated:
+		if canon.Hash(fact.Policy) != fact.PolicyHash || fact.Version != len(s.activations)+1 {
 			return s, ledger.ErrTampered
 		}
 		s.drafts = slices.Clone(s.drafts)
 		for i := range s.drafts {
-			if s.drafts[i].DraftID == v.DraftID {
+			if s.drafts[i].DraftID == fact.DraftID {
 				s.drafts[i].Activated = true
 			}
 		}
 		s.activations = append(slices.Clip(s.activations), Activation{
-			ActivePolicy: ActivePolicy{PolicyID: v.PolicyID, Version: v.Version, Canonical: v.Policy, Hash: v.PolicyHash, ActivatedSequence: e.Sequence},
-			DraftID:      v.DraftID, Author: v.Author, Activator: v.Activator, Reason: v.Reason,
-			ActivatedAt: ground.Stamp(e.Occurred()), SelfActivated: v.SelfActivated, Changed: v.Changed,
+			ActivePolicy: ActivePolicy{PolicyID: fact.PolicyID, Version: fact.Version, Canonical: fact.Policy, Hash: fact.PolicyHash, ActivatedSequence: e.Sequence},
+			DraftID:      fact.DraftID, Author: fact.Author, Activator: fact.Activator, Reason: fact.Reason,
+			ActivatedAt: canon.Stamp(e.Occurred()), SelfActivated: fact.SelfActivated, Changed: fact.Changed,
 			activated: e.Occurred().Truncate(time.Millisecond),
 		})
 	}
-	return s, nil
+	return s, err
 }
 
 func (s policies) draft(id string) (Draft, bool) {
@@ -113,17 +106,9 @@ func (s policies) draft(id string) (Draft, bool) {
 }
 
 func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, error) {
-	history, err := a.Ledger.Read(ctx, orgID, policyStream)
-	if err != nil {
-		return policies{}, err
-	}
-	s := policies{history: history}
-	for _, e := range history.Events {
-		if s, err = s.apply(e); err != nil {
-			return policies{}, err
-		}
-	}
-	return s, nil
+	s, history, err := ground.Fold(ctx, a.Ground, orgID, policyStream, policies{})
+	s.history = history
+	return s, err
 }
 
 // ActivePolicy returns the active policy. It may be a moment old, so an append that rests on it
@@ -192,7 +177,7 @@ func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, 
 		if err != nil {
 			return Draft{}, err
 		}
-		s, err = s.apply(appended[0])
+		s, err = s.Apply(appended[0])
 		if err != nil {
 			return Draft{}, err
 		}
@@ -224,18 +209,7 @@ func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.Pol
 // version. Separation of duties: not by its author, but for the operator and a
 // Team's only admin; the event says so.
 func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principal, draftID, reason string) (Activation, error) {
-	p, err := a.Permit(ctx, p, organizations.RightActivate)
-	if err != nil {
-		return Activation{}, err
-	}
-	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
-		return Activation{}, err
-	}
-	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
-		s, err := a.readPolicies(ctx, p.OrgID)
-		if err != nil {
-			return Activation{}, err
-		}
+	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		d, known := s.draft(draftID)
 		switch {
 		case !known:
@@ -283,11 +257,20 @@ func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Princi
 	if err != nil {
 		return Activation{}, err
 	}
-	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
+		return a.draftAndActivate(ctx, p, s, frozen, reason)
+	})
+}
+
+// changePolicy gives the active policy another version: the one that change makes of the
+// policies as they are. Each try reads them again.
+func (a *Decisions) changePolicy(ctx context.Context, p organizations.Principal, reason string,
+	change func(context.Context, organizations.Principal, policies) (Activation, error)) (Activation, error) {
+	p, err := a.Permit(ctx, p, organizations.RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
-	p, err = a.Permit(ctx, p, organizations.RightActivate)
-	if err != nil {
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
 		return Activation{}, err
 	}
 	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
@@ -295,7 +278,7 @@ func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Princi
 		if err != nil {
 			return Activation{}, err
 		}
-		return a.draftAndActivate(ctx, p, s, frozen, reason)
+		return change(ctx, p, s)
 	})
 }
 
@@ -324,7 +307,7 @@ func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s p
 		return Activation{}, err
 	}
 	for _, e := range appended {
-		if s, err = s.apply(e); err != nil {
+		if s, err = s.Apply(e); err != nil {
 			return Activation{}, err
 		}
 	}
@@ -395,18 +378,8 @@ func (a *Decisions) freezeWithin(ctx context.Context, text []byte) (frozen froze
 // no host and no MCP server, from its own sequence on. An organization without a
 // policy, where nothing is allowed anyway, gets one that says so.
 func (a *Decisions) FreezePolicy(ctx context.Context, p organizations.Principal, reason string) (Activation, error) {
-	p, err := a.Permit(ctx, p, organizations.RightActivate)
-	if err != nil {
-		return Activation{}, err
-	}
-	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
-		return Activation{}, err
-	}
-	return ground.Retry(ctx, a.Ground, a.Again(&p, organizations.RightActivate), func(ctx context.Context) (Activation, error) {
-		s, err := a.readPolicies(ctx, p.OrgID)
-		if err != nil {
-			return Activation{}, err
-		}
+	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
+		var err error
 		members := map[string]jsontext.Value{"policyId": jsontext.Value(`"default"`)}
 		if n := len(s.activations); n > 0 {
 			if members, err = membersOf(s.activations[n-1].Canonical); err != nil {

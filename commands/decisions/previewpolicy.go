@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Judged is the part of a stored decision that can be evaluated again. None of
@@ -33,9 +34,9 @@ type Judged struct {
 
 // JudgedOf reads decision.recorded.
 func JudgedOf(e ledger.Event) (Judged, error) {
-	var stored events.DecisionRecorded // its personal members are not looked at
 	var j Judged
-	if err := e.Read(&stored); err != nil {
+	stored, err := events.As[events.DecisionRecorded](e) // with commitments for the personal members
+	if err != nil {
 		return j, err
 	}
 	if stored.Asserted != nil {
@@ -43,7 +44,7 @@ func JudgedOf(e ledger.Event) (Judged, error) {
 			return j, err
 		}
 	}
-	err := json.Unmarshal(stored.Record, &j)
+	err = json.Unmarshal(stored.Record, &j)
 	return j, err
 }
 
@@ -117,7 +118,7 @@ func (a *Decisions) PreviewPolicy(ctx context.Context, p organizations.Principal
 		}
 	}
 	hidden := func(actor string) bool { return p.OwnOnly() && !slices.Contains(own, actor) }
-	preview := Preview{Since: ground.Stamp(since), Active: len(s.activations), Flips: []Flip{}}
+	preview := Preview{Since: canon.Stamp(since), Active: len(s.activations), Flips: []Flip{}}
 	if len(s.activations) == 0 {
 		return preview, nil // so nothing was decided
 	}

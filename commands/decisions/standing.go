@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // A policy that is activated ends what was permitted before it and what it denies: an
@@ -125,11 +126,11 @@ func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.H
 	}
 	now := a.Now()
 	standing := Standing{DecisionID: c.record.DecisionID, OrgID: orgID, DecisionRecordHash: c.recordHash, Decision: j.Decision,
-		ActiveDecision: j.nowUnder(active), ValidUntil: c.record.ValidUntil, CheckedAt: ground.Stamp(now)}
+		ActiveDecision: j.nowUnder(active), ValidUntil: c.record.ValidUntil, CheckedAt: canon.Stamp(now)}
 	if approved := c.decided.Approval; approved != nil {
 		standing.ApprovalID = &approved.ApprovalID
 		if approved.Verdict == assurance.VerdictApproved {
-			until := ground.Stamp(approved.ValidUntil)
+			until := canon.Stamp(approved.ValidUntil)
 			standing.ValidUntil = &until
 		}
 	}

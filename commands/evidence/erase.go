@@ -128,8 +128,8 @@ func (a *Evidence) endSessions(ctx context.Context, key heldKey) error {
 	if err != nil || stored == nil {
 		return err
 	}
-	var created events.CustomerCreated
-	if err := stored[0].Read(&created); err != nil {
+	created, err := events.As[events.CustomerCreated](stored[0])
+	if err != nil {
 		return err
 	}
 	_, err = a.Ledger.Pool().Exec(ctx, `delete from sessions where p = 0 and customer = $1`, created.CustomerID)

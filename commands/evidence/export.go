@@ -439,8 +439,8 @@ func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
 func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent) error {
 	switch e.Type {
 	case events.TypePolicyActivated:
-		var stored events.PolicyActivated
-		if err := e.Read(&stored); err != nil {
+		stored, err := events.As[events.PolicyActivated](e)
+		if err != nil {
 			return err
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
@@ -456,8 +456,8 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 		}
 		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
 	case events.TypeCallCompleted:
-		var stored events.CallCompleted
-		if err := e.Read(&stored); err != nil {
+		stored, err := events.As[events.CallCompleted](e)
+		if err != nil {
 			return err
 		}
 		x.ruleset(stored.RulesetVersion, stored.RulesetHash)
@@ -497,8 +497,8 @@ func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) e
 		if p.Type != events.TypePolicyActivated || p.Sequence > e.Sequence {
 			continue
 		}
-		var stored events.PolicyActivated
-		if err := p.Read(&stored); err != nil {
+		stored, err := events.As[events.PolicyActivated](p)
+		if err != nil {
 			return err
 		}
 		if canon.Hash(stored.Policy) == hash {
@@ -573,7 +573,7 @@ func (x *exporting) record(ctx context.Context) error {
 		return err
 	}
 	now := x.app.Now()
-	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, ground.Stamp(now)
+	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, canon.Stamp(now)
 	envelope, err := signer.Sign(bundle.PayloadType, x.manifest)
 	if err != nil {
 		return err

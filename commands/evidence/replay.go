@@ -130,8 +130,8 @@ func (r *replayer) partition(ctx context.Context, p *ledger.Partition) error {
 func (r *replayer) event(ctx context.Context, e ledger.Event) error {
 	switch e.Type {
 	case events.TypePolicyActivated:
-		var stored events.PolicyActivated
-		if err := e.Read(&stored); err != nil {
+		stored, err := events.As[events.PolicyActivated](e)
+		if err != nil {
 			return err
 		}
 		return r.learn(e.Tenant, stored)
@@ -162,11 +162,11 @@ func (r *replayer) policyOf(ctx context.Context, tenant, hash string) (assurance
 		return assurance.StoredPolicy{}, false, err
 	}
 	for _, e := range history.Events {
-		var stored events.PolicyActivated
 		if e.Type != events.TypePolicyActivated {
 			continue
 		}
-		if err := e.Read(&stored); err != nil {
+		stored, err := events.As[events.PolicyActivated](e)
+		if err != nil {
 			return assurance.StoredPolicy{}, false, err
 		}
 		if err := r.learn(tenant, stored); err != nil {

@@ -82,8 +82,8 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 	if r.request.Policy != nil {
 		return nil
 	}
-	var stored events.CallCompleted
-	if err := e.Read(&stored); err != nil || stored.RulesetHash == "" || r.request.Tenant != "" && r.request.Tenant != e.Tenant {
+	stored, err := events.As[events.CallCompleted](e)
+	if err != nil || stored.RulesetHash == "" || r.request.Tenant != "" && r.request.Tenant != e.Tenant {
 		return err
 	}
 	at := slices.IndexFunc(r.request.Services, func(s policy.Service) bool { return s.Name == stored.Service && s.Ruleset != nil })
@@ -101,7 +101,7 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 		return nil
 	}
 	var opened events.CallCompleted
-	err := r.app.Vault.Open(ctx, e, &opened)
+	err = r.app.Vault.Open(ctx, e, &opened)
 	if errors.Is(err, vault.ErrErased) {
 		r.reasons["verdict (erased)"]++
 		return nil

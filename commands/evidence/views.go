@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // exportedRecord is what views and filters read of a signed record.
@@ -112,7 +112,7 @@ func cells(texts ...string) []string {
 }
 
 func (v *exportViews) add(e ledger.Event, r exportedRecord) error {
-	at := ground.Stamp(e.Occurred())
+	at := canon.Stamp(e.Occurred())
 	v.types[e.Type]++
 	var rules []string
 	for _, f := range r.Findings {

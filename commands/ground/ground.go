@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Ground is what every command stands on. Vault and Signer may be nil: what needs them is
@@ -158,7 +159,7 @@ func Unreadable(err error) error {
 func (a *Ground) Now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
 
 // Stamp formats a time as records do: RFC 3339, UTC, with milliseconds.
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func Stamp(t time.Time) string { return canon.Stamp(t) }
 
 // NewID makes an id: a prefix such as "evt_" and a ULID of the present time.
 func (a *Ground) NewID(prefix string) string { return a.ids.next(prefix, a.Clock()) }

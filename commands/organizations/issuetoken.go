@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // TokenOrder is what a token shall be. The zero value of each member has a good
@@ -99,7 +100,7 @@ func (a *Organizations) issueToken(ctx context.Context, p Principal, order Token
 	hash := sha256.Sum256(secret)
 	event := events.OrganizationTokenIssued{
 		TokenID: id, Name: order.Name, SecretHash: hex.EncodeToString(hash[:]), Scopes: order.Scopes, CreatedBy: p.Member,
-		ExpiresAt: ground.Stamp(now.AddDate(0, 0, order.Days)), Addresses: order.Addresses, Member: order.Member, Rotates: order.Rotates,
+		ExpiresAt: canon.Stamp(now.AddDate(0, 0, order.Days)), Addresses: order.Addresses, Member: order.Member, Rotates: order.Rotates,
 	}
 	pending := []ledger.Pending{{Stream: tokenStream(id), Expect: ledger.New(), Type: events.TypeOrganizationTokenIssued}}
 	stored := []any{event}
@@ -112,12 +113,12 @@ func (a *Organizations) issueToken(ctx context.Context, p Principal, order Token
 			return IssuedToken{}, policy.Refuse(ground.CodeNotFound, "", "token not found")
 		}
 		pending = append(pending, ledger.Pending{Stream: tokenStream(old.id), Expect: old.at(), Type: events.TypeOrganizationTokenRevoked})
-		stored = append(stored, events.OrganizationTokenRevoked{TokenID: old.id, Reason: "rotated", EffectiveAt: ground.Stamp(now.Add(RotationOverlap))})
+		stored = append(stored, events.OrganizationTokenRevoked{TokenID: old.id, Reason: "rotated", EffectiveAt: canon.Stamp(now.Add(RotationOverlap))})
 	}
 	appended, err := a.AppendAs(ctx, p, pending, stored)
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	t, err := organizationToken{}.apply(appended[0])
+	t, err := organizationToken{}.Apply(appended[0])
 	return IssuedToken{Token: text, TokenInfo: t.info(now)}, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // MemberInfo is one member of an organization. Email is empty once erased.
@@ -54,7 +55,7 @@ func (a *Organizations) MembersOf(ctx context.Context, orgID string) ([]MemberIn
 		known := slices.ContainsFunc(list, func(m MemberInfo) bool { return m.MemberID == added.MemberID })
 		if role := o.members[added.MemberID]; role != "" && !known {
 			email, _ := added.Email.(string)
-			list = append(list, MemberInfo{added.MemberID, email, role, ground.Stamp(e.Occurred())})
+			list = append(list, MemberInfo{added.MemberID, email, role, canon.Stamp(e.Occurred())})
 		}
 	}
 	slices.SortFunc(list, func(a, b MemberInfo) int { return strings.Compare(a.MemberID, b.MemberID) })
@@ -111,7 +112,7 @@ func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role 
 		if err != nil {
 			return MemberInfo{}, err
 		}
-		return MemberInfo{member, address, role, ground.Stamp(result.Events[0].Occurred())}, nil
+		return MemberInfo{member, address, role, canon.Stamp(result.Events[0].Occurred())}, nil
 	})
 }
 
@@ -164,7 +165,7 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 		for _, t := range tokens {
 			if t.member == member && t.live(now) {
 				pending = append(pending, ledger.Pending{Stream: tokenStream(t.id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked})
-				stored = append(stored, events.OrganizationTokenRevoked{TokenID: t.id, Reason: "member removed", EffectiveAt: ground.Stamp(now)})
+				stored = append(stored, events.OrganizationTokenRevoked{TokenID: t.id, Reason: "member removed", EffectiveAt: canon.Stamp(now)})
 			}
 		}
 		if len(pending) > ledger.MaxEvents {
@@ -240,13 +241,13 @@ func (a *Organizations) updateOrganization(ctx context.Context, p Principal, c O
 		if ended.IsZero() {
 			ended = a.Now()
 		}
-		updated.PlanEndedAt = ground.Stamp(ended)
+		updated.PlanEndedAt = canon.Stamp(ended)
 	}
 	appended, err := a.AppendAs(ctx, p, []ledger.Pending{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{updated})
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	o, err = o.apply(appended[0])
+	o, err = o.Apply(appended[0])
 	return o.info(), err
 }
 

@@ -60,36 +60,21 @@ type Organization struct {
 	precondition          ledger.Precondition
 }
 
-// apply folds one event of the stream.
-func (o Organization) apply(e ledger.Event) (Organization, error) {
-	switch e.Type {
-	case events.TypeOrganizationCreated:
-		var created events.OrganizationCreated
-		if err := e.Read(&created); err != nil {
-			return o, err
-		}
-		o.ID, o.name, o.Plan, o.State, o.created = e.Tenant, created.Name, created.Plan, StateActive, e.Occurred()
+// Apply folds one event of the stream.
+func (o Organization) Apply(e ledger.Event) (Organization, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.OrganizationCreated:
+		o.ID, o.name, o.Plan, o.State, o.created = e.Tenant, fact.Name, fact.Plan, StateActive, e.Occurred()
 		o.arguments = ArgumentsReviews
-	case events.TypeOrganizationUpdated:
-		var updated events.OrganizationUpdated
-		if err := e.Read(&updated); err != nil {
-			return o, err
-		}
-		return o.update(updated)
-	case events.TypeMemberAdded:
-		var added events.MemberAdded
-		if err := e.Read(&added); err != nil {
-			return o, err
-		}
-		o.members = withMember(o.members, added.MemberID, added.Role)
-	case events.TypeMemberRemoved:
-		var removed events.MemberRemoved
-		if err := e.Read(&removed); err != nil {
-			return o, err
-		}
-		o.members = withMember(o.members, removed.MemberID, "")
+	case events.OrganizationUpdated:
+		return o.update(fact)
+	case events.MemberAdded:
+		o.members = withMember(o.members, fact.MemberID, fact.Role)
+	case events.MemberRemoved:
+		o.members = withMember(o.members, fact.MemberID, "")
 	}
-	return o, nil
+	return o, err
 }
 
 func (o Organization) update(u events.OrganizationUpdated) (Organization, error) {
@@ -157,21 +142,12 @@ func (a *Organizations) ReadOrganization(ctx context.Context, orgID string) (Org
 	if !strings.HasPrefix(orgID, "org_") {
 		return Organization{}, ledger.History{}, ErrNoOrganization
 	}
-	history, err := a.Ledger.Read(ctx, orgID, OrganizationStream)
-	if err != nil {
-		return Organization{}, history, err
-	}
-	var o Organization
-	for _, e := range history.Events {
-		if o, err = o.apply(e); err != nil {
-			return o, history, err
-		}
-	}
-	if o.ID == "" {
-		return o, history, ErrNoOrganization
+	o, history, err := ground.Fold(ctx, a.Ground, orgID, OrganizationStream, Organization{})
+	if err == nil && o.ID == "" {
+		err = ErrNoOrganization
 	}
 	o.precondition = history.Precondition()
-	return o, history, nil
+	return o, history, err
 }
 
 // OrganizationInfo is what an organization is.
@@ -187,9 +163,9 @@ type OrganizationInfo struct {
 }
 
 func (o Organization) info() OrganizationInfo {
-	i := OrganizationInfo{OrgID: o.ID, Name: o.name, Plan: o.Plan, State: o.State, Members: len(o.members), Arguments: o.arguments, CreatedAt: ground.Stamp(o.created)}
+	i := OrganizationInfo{OrgID: o.ID, Name: o.name, Plan: o.Plan, State: o.State, Members: len(o.members), Arguments: o.arguments, CreatedAt: canon.Stamp(o.created)}
 	if o.State == StateLapsed {
-		ended := ground.Stamp(o.planEnded)
+		ended := canon.Stamp(o.planEnded)
 		i.PlanEndedAt = &ended
 	}
 	return i

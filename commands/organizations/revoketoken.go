@@ -7,6 +7,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // RevokeToken ends a token at once. Revoking it again changes nothing; an id of
@@ -35,7 +36,7 @@ func (a *Organizations) RevokeToken(ctx context.Context, p Principal, id, reason
 			return struct{}{}, nil
 		}
 		_, err = a.AppendAs(ctx, p, []ledger.Pending{{Stream: tokenStream(id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked}},
-			[]any{events.OrganizationTokenRevoked{TokenID: id, Reason: reason, EffectiveAt: ground.Stamp(now)}})
+			[]any{events.OrganizationTokenRevoked{TokenID: id, Reason: reason, EffectiveAt: canon.Stamp(now)}})
 		return struct{}{}, err
 	})
 	return err

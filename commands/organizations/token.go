@@ -45,45 +45,43 @@ func (t organizationToken) live(now time.Time) bool {
 	return t.id != "" && now.Before(t.expires) && (t.revoked.IsZero() || now.Before(t.revoked))
 }
 
-// apply folds one event of organization_token/<id>.
-func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
-	switch e.Type {
-	case events.TypeOrganizationTokenIssued:
-		var issued events.OrganizationTokenIssued
-		if err := e.Read(&issued); err != nil {
-			return t, err
-		}
-		if n, err := hex.Decode(t.hash[:], []byte(issued.SecretHash)); err != nil || n != len(t.hash) {
-			return t, ledger.ErrTampered
-		}
-		expires, err := time.Parse(time.RFC3339, issued.ExpiresAt)
-		if err != nil {
-			return t, ledger.ErrTampered
-		}
-		for _, text := range issued.Addresses {
-			network, err := netip.ParsePrefix(text)
-			if err != nil {
-				return t, ledger.ErrTampered
-			}
-			t.addresses = append(t.addresses, network)
-		}
-		t.id, t.name, t.orgID, t.scopes = issued.TokenID, issued.Name, e.Tenant, issued.Scopes
-		t.createdBy, t.created, t.expires, t.rotates = issued.CreatedBy, e.Occurred(), expires, issued.Rotates
-		if t.member = issued.Member; t.member == "" {
-			t.member = issued.CreatedBy
-		}
-	case events.TypeOrganizationTokenRevoked:
-		var revoked events.OrganizationTokenRevoked
-		if err := e.Read(&revoked); err != nil {
-			return t, err
-		}
-		at, err := time.Parse(time.RFC3339, revoked.EffectiveAt)
+// Apply folds one event of organization_token/<id>.
+func (t organizationToken) Apply(e ledger.Event) (organizationToken, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.OrganizationTokenIssued:
+		return t.issued(e, fact)
+	case events.OrganizationTokenRevoked:
+		at, err := time.Parse(time.RFC3339, fact.EffectiveAt)
 		if err != nil {
 			return t, ledger.ErrTampered
 		}
 		if t.revoked.IsZero() || at.Before(t.revoked) {
 			t.revoked = at
 		}
+	}
+	return t, err
+}
+
+func (t organizationToken) issued(e ledger.Event, issued events.OrganizationTokenIssued) (organizationToken, error) {
+	if n, err := hex.Decode(t.hash[:], []byte(issued.SecretHash)); err != nil || n != len(t.hash) {
+		return t, ledger.ErrTampered
+	}
+	expires, err := time.Parse(time.RFC3339, issued.ExpiresAt)
+	if err != nil {
+		return t, ledger.ErrTampered
+	}
+	for _, text := range issued.Addresses {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return t, ledger.ErrTampered
+		}
+		t.addresses = append(t.addresses, network)
+	}
+	t.id, t.name, t.orgID, t.scopes = issued.TokenID, issued.Name, e.Tenant, issued.Scopes
+	t.createdBy, t.created, t.expires, t.rotates = issued.CreatedBy, e.Occurred(), expires, issued.Rotates
+	if t.member = issued.Member; t.member == "" {
+		t.member = issued.CreatedBy
 	}
 	return t, nil
 }
@@ -151,18 +149,9 @@ func (a *Organizations) tenantOfToken(ctx context.Context, id string) (string, e
 func tokenStream(id string) string { return "organization_token/" + id }
 
 func (a *Organizations) readToken(ctx context.Context, orgID, id string) (organizationToken, error) {
-	history, err := a.Ledger.Read(ctx, orgID, tokenStream(id))
-	if err != nil {
-		return organizationToken{}, err
-	}
-	var t organizationToken
-	for _, e := range history.Events {
-		if t, err = t.apply(e); err != nil {
-			return organizationToken{}, err
-		}
-	}
+	t, history, err := ground.Fold(ctx, a.Ground, orgID, tokenStream(id), organizationToken{})
 	t.precondition = history.Precondition()
-	return t, nil
+	return t, err
 }
 
 // tokensOf reads every token of an organization, the oldest first.
@@ -211,7 +200,7 @@ func (t organizationToken) at() ledger.Expect {
 
 func (t organizationToken) info(now time.Time) TokenInfo {
 	info := TokenInfo{TokenID: t.id, Name: t.name, Scopes: t.scopes, CreatedBy: t.createdBy, MemberID: t.member,
-		CreatedAt: ground.Stamp(t.created), ExpiresAt: ground.Stamp(t.expires), Addresses: []string{}, State: "active"}
+		CreatedAt: canon.Stamp(t.created), ExpiresAt: canon.Stamp(t.expires), Addresses: []string{}, State: "active"}
 	for _, network := range t.addresses {
 		info.Addresses = append(info.Addresses, network.String())
 	}
@@ -224,7 +213,7 @@ func (t organizationToken) info(now time.Time) TokenInfo {
 		info.State = "rotating"
 	}
 	if !t.revoked.IsZero() && t.revoked.Before(t.expires) {
-		info.ExpiresAt = ground.Stamp(t.revoked)
+		info.ExpiresAt = canon.Stamp(t.revoked)
 	}
 	return info
 }

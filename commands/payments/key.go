@@ -46,8 +46,8 @@ func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k payment
 		return k, err
 	}
 	last := k.history.Events[len(k.history.Events)-1]
-	var reserved events.IdentifierReserved
-	if err = last.Read(&reserved); err != nil {
+	reserved, err := events.As[events.IdentifierReserved](last)
+	if err != nil {
 		return k, err
 	}
 	k.content, k.takenAt = reserved.ContentHash, last.Occurred()

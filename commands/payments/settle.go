@@ -281,13 +281,13 @@ type PaymentInfo struct {
 func (s Progress) info() PaymentInfo {
 	c := s.Claim
 	info := PaymentInfo{PaymentID: c.PaymentID, State: s.State, Operation: c.Operation, Mode: c.Mode, PriceCents: c.PriceCents, Network: c.Network,
-		Asset: c.Asset, Amount: c.Amount, Payer: string(c.Payer), PayTo: c.PayTo, Nonce: string(c.Nonce), Erased: s.erased, ClaimedAt: ground.Stamp(s.claimedAt),
+		Asset: c.Asset, Amount: c.Amount, Payer: string(c.Payer), PayTo: c.PayTo, Nonce: string(c.Nonce), Erased: s.erased, ClaimedAt: canon.Stamp(s.claimedAt),
 		Transaction: string(s.Settled.Transaction), Evidence: s.Settled.Evidence, Reason: s.refused.Reason, Refund: s.Refund}
 	if s.State == PaymentIsUnknown {
 		info.Transaction, info.Reason = string(s.unknown.Transaction), s.unknown.Reason
 	}
 	if at := s.validBefore(); at != math.MaxInt64 {
-		info.ValidBefore = ground.Stamp(time.Unix(at, 0))
+		info.ValidBefore = canon.Stamp(time.Unix(at, 0))
 	}
 	return info
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -70,7 +69,7 @@ func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
 	record := receiptRecord{
 		ReceiptID: a.NewID("asr_"), ReceiptVersion: "svc-receipt-v1",
 		Service: call.Service.Label(), ServiceVersion: policy.Version,
-		InputHash: p.answer.InputHash, OutputHash: p.answer.OutputHash, IssuedAt: ground.Stamp(now),
+		InputHash: p.answer.InputHash, OutputHash: p.answer.OutputHash, IssuedAt: canon.Stamp(now),
 	}
 	if p.answer.Decision != "" {
 		record.Decision = &p.answer.Decision

@@ -3,15 +3,15 @@ package services
 import (
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // statement signs what a service states beside its receipt: the members of the
 // answer that carry it.
 func (a *Services) statement(signer *seal.Signer, s policy.Statement, answer policy.Answer, now time.Time) (map[string]any, error) {
-	envelope, err := signer.Sign(s.PayloadType, answer.State(a.NewID(s.IDPrefix), ground.Stamp(now)))
+	envelope, err := signer.Sign(s.PayloadType, answer.State(a.NewID(s.IDPrefix), canon.Stamp(now)))
 	if err != nil {
 		return nil, err
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // newWorkflowID makes the id of a workflow that is recorded where something else is at
@@ -40,7 +40,7 @@ func newWorkflow(id string, answer []byte, now time.Time) (*events.Workflow, err
 			CommandScoreRequestID: &out.Audit.CommandScoreRequestID,
 			ReviewTriageRequestID: out.Audit.ReviewTriageRequestID,
 		},
-		CreatedAt: ground.Stamp(now), ExpiresAt: ground.Stamp(now.Add(Retention)),
+		CreatedAt: canon.Stamp(now), ExpiresAt: canon.Stamp(now.Add(Retention)),
 	}, nil
 }
 

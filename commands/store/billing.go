@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -33,44 +34,29 @@ type billing struct {
 	precondition  ledger.Precondition
 }
 
-// apply folds one event of the stream.
-func (b billing) apply(e ledger.Event) (billing, error) {
-	switch e.Type {
-	case events.TypeCustomerBound:
-		var bound events.CustomerBound
-		if err := e.Read(&bound); err != nil {
-			return b, err
-		}
+// Apply folds one event of the stream.
+func (b billing) Apply(e ledger.Event) (billing, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.CustomerBound:
 		if b.boundTo == "" {
-			b.boundTo = bound.CustomerID
+			b.boundTo = fact.CustomerID
 		}
-		if bound.Subscription != "" {
-			b.began = withEntry(b.began, bound.Subscription, bound)
+		if fact.Subscription != "" {
+			b.began = withEntry(b.began, fact.Subscription, fact)
 		}
-	case events.TypePurchaseFulfilled:
-		var p events.PurchaseFulfilled
-		if err := e.Read(&p); err != nil {
-			return b, err
+	case events.PurchaseFulfilled:
+		if known, ok := b.purchases[fact.Session]; !ok || fact.PurchaseID < known.PurchaseID {
+			b.purchases = withEntry(b.purchases, fact.Session, fact)
 		}
-		if known, ok := b.purchases[p.Session]; !ok || p.PurchaseID < known.PurchaseID {
-			b.purchases = withEntry(b.purchases, p.Session, p)
+	case events.SubscriptionUpdated:
+		if known, ok := b.subscriptions[fact.Subscription]; !ok || compareFacts(fact, known) > 0 {
+			b.subscriptions = withEntry(b.subscriptions, fact.Subscription, fact)
 		}
-	case events.TypeSubscriptionUpdated:
-		var s events.SubscriptionUpdated
-		if err := e.Read(&s); err != nil {
-			return b, err
-		}
-		if known, ok := b.subscriptions[s.Subscription]; !ok || compareFacts(s, known) > 0 {
-			b.subscriptions = withEntry(b.subscriptions, s.Subscription, s)
-		}
-	case events.TypeSubscriptionCharged:
-		var c events.SubscriptionCharged
-		if err := e.Read(&c); err != nil {
-			return b, err
-		}
-		b.charges = withEntry(b.charges, c.Invoice+" "+c.Payment, c)
+	case events.SubscriptionCharged:
+		b.charges = withEntry(b.charges, fact.Invoice+" "+fact.Payment, fact)
 	}
-	return b, nil
+	return b, err
 }
 
 // ownerOf is the customer that a subscription belongs to; empty while its checkout has
@@ -142,21 +128,19 @@ type payment struct {
 	invoices   map[string]bool                    // that it has paid
 }
 
-// apply folds one event of the stream.
-func (p payment) apply(e ledger.Event) (payment, error) {
-	if e.Type == events.TypeInvoicePaid {
-		var i events.InvoicePaid
-		err := e.Read(&i)
-		p.invoices = withEntry(p.invoices, i.Invoice, true)
-		return p, err
+// Apply folds one event of the stream.
+func (p payment) Apply(e ledger.Event) (payment, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.InvoicePaid:
+		p.invoices = withEntry(p.invoices, fact.Invoice, true)
+	case events.PurchaseRefunded:
+		p = p.refunded(fact)
 	}
-	if e.Type != events.TypePurchaseRefunded {
-		return p, nil
-	}
-	var r events.PurchaseRefunded
-	if err := e.Read(&r); err != nil {
-		return p, err
-	}
+	return p, err
+}
+
+func (p payment) refunded(r events.PurchaseRefunded) payment {
 	switch {
 	case r.Cause == "dispute":
 		if known, ok := p.disputes[r.Object]; !ok || compareDisputes(r, known) > 0 {
@@ -171,7 +155,7 @@ func (p payment) apply(e ledger.Event) (payment, error) {
 			p.failed = withEntry(p.failed, r.Object, r.ProviderAt)
 		}
 	}
-	return p, nil
+	return p
 }
 
 // compareDisputes orders two facts about one dispute: the newest counts, and of
@@ -216,6 +200,7 @@ func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
 // account is everything a customer has bought, been granted and lost.
 type account struct {
 	customerID    string
+	now           time.Time             // at which access is judged
 	dataKey       string                // of the e-mail address
 	created       ledger.Event          // customer.created, which holds the address
 	providers     []string              // the provider's ids of the customer, the first bound first
@@ -261,8 +246,8 @@ func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 			return err
 		}
 		for _, e := range history.Events {
-			var bought events.PurchaseFulfilled
-			if err := e.Read(&bought); err != nil {
+			bought, err := events.As[events.PurchaseFulfilled](e)
+			if err != nil {
 				return err
 			}
 			paid, err := a.ReadPayment(ctx, bought.PaymentID)
@@ -308,69 +293,46 @@ func (a *Store) readBillings(ctx context.Context, customerID string) (account, [
 
 // readCustomer folds the customer's own stream.
 func (a *Store) readCustomer(ctx context.Context, customerID string) (account, error) {
-	acc := account{customerID: customerID, Revoked: map[string]bool{}}
+	acc := account{customerID: customerID, now: a.Now(), Revoked: map[string]bool{}}
 	if !strings.HasPrefix(customerID, "cus_") {
 		return acc, accounts.ErrNoCustomer
 	}
-	history, err := a.Ledger.Read(ctx, a.ServiceOf(customerID), "customer/"+customerID)
-	if err != nil {
-		return acc, err
+	acc, history, err := ground.Fold(ctx, a.Ground, a.ServiceOf(customerID), "customer/"+customerID, acc)
+	if err == nil && acc.dataKey == "" {
+		err = accounts.ErrNoCustomer
 	}
 	acc.Preconditions = []ledger.Precondition{history.Precondition()}
-	for _, e := range history.Events {
-		if acc, err = acc.apply(e, a.Now()); err != nil {
-			return acc, err
-		}
-	}
-	if acc.dataKey == "" {
-		return acc, accounts.ErrNoCustomer
-	}
-	return acc, nil
+	return acc, err
 }
 
-// apply folds one event of customer/<id>.
-func (acc account) apply(e ledger.Event, now time.Time) (account, error) {
-	switch e.Type {
-	case events.TypeCustomerCreated:
-		var created events.CustomerCreated
-		if err := e.Read(&created); err != nil {
-			return acc, err
+// Apply folds one event of customer/<id>.
+func (acc account) Apply(e ledger.Event) (account, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.CustomerCreated:
+		acc.dataKey, acc.created = fact.Subject, e
+	case events.CustomerBound:
+		if !slices.Contains(acc.providers, fact.ProviderCustomer) {
+			acc.providers = append(acc.providers, fact.ProviderCustomer)
 		}
-		acc.dataKey, acc.created = created.Subject, e
-	case events.TypeCustomerBound:
-		var bound events.CustomerBound
-		if err := e.Read(&bound); err != nil {
-			return acc, err
-		}
-		if !slices.Contains(acc.providers, bound.ProviderCustomer) {
-			acc.providers = append(acc.providers, bound.ProviderCustomer)
-		}
-	case events.TypeEntitlementGranted:
-		var granted events.EntitlementGranted
-		if err := e.Read(&granted); err != nil {
-			return acc, err
-		}
-		return acc.grant(granted, now)
-	case events.TypeEntitlementRevoked:
-		var revoked events.EntitlementRevoked
-		if err := e.Read(&revoked); err != nil {
-			return acc, err
-		}
-		acc.Revoked[revoked.Product] = true
+	case events.EntitlementGranted:
+		return acc.grant(fact)
+	case events.EntitlementRevoked:
+		acc.Revoked[fact.Product] = true
 		// What the operator has granted before is over, whatever is granted later.
-		acc.Accesses = slices.DeleteFunc(acc.Accesses, func(x Access) bool { return x.Product == revoked.Product && x.source == SourceOperator })
+		acc.Accesses = slices.DeleteFunc(acc.Accesses, func(x Access) bool { return x.Product == fact.Product && x.source == SourceOperator })
 	}
-	return acc, nil
+	return acc, err
 }
 
-func (acc account) grant(granted events.EntitlementGranted, now time.Time) (account, error) {
+func (acc account) grant(granted events.EntitlementGranted) (account, error) {
 	given := Access{Product: granted.Product, Status: StatusActive, source: granted.Source, reference: granted.PurchaseID}
 	if granted.ValidUntil != "" {
 		until, err := time.Parse(time.RFC3339, granted.ValidUntil)
 		if err != nil {
 			return acc, ledger.ErrTampered
 		}
-		if given.Until = until; !now.Before(until) {
+		if given.Until = until; !acc.now.Before(until) {
 			given.Status = StatusExpired
 		}
 	}
@@ -382,13 +344,8 @@ func (acc account) grant(granted events.EntitlementGranted, now time.Time) (acco
 }
 
 func (a *Store) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
-	history, err := a.Ledger.Read(ctx, a.ServiceOf(provider), billingStream(provider))
-	b := billing{precondition: history.Precondition()}
-	for _, e := range history.Events {
-		if err == nil {
-			b, err = b.apply(e)
-		}
-	}
+	b, history, err := ground.Fold(ctx, a.Ground, a.ServiceOf(provider), billingStream(provider), billing{})
+	b.precondition = history.Precondition()
 	return b, history, err
 }
 
@@ -428,11 +385,6 @@ func (a *Store) paymentStatus(ctx context.Context, providerPayment string) (stri
 }
 
 func (a *Store) readProviderPayment(ctx context.Context, providerPayment string) (p payment, err error) {
-	history, err := a.Ledger.Read(ctx, a.ServiceOf(providerPayment), billingStream(providerPayment))
-	for _, e := range history.Events {
-		if err == nil {
-			p, err = p.apply(e)
-		}
-	}
+	p, _, err = ground.Fold(ctx, a.Ground, a.ServiceOf(providerPayment), billingStream(providerPayment), payment{})
 	return p, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
@@ -24,23 +25,17 @@ func told(t interface{ Fatal(...any) }, eventType string, stored any) ledger.Eve
 }
 
 func foldBilling(t interface{ Fatal(...any) }, list []ledger.Event) billing {
-	var b billing
-	var err error
-	for _, e := range list {
-		if b, err = b.apply(e); err != nil {
-			t.Fatal(err)
-		}
+	b, err := ground.Folded(ledger.History{Events: list}, billing{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return b
 }
 
 func foldPayment(t interface{ Fatal(...any) }, list []ledger.Event) payment {
-	var p payment
-	var err error
-	for _, e := range list {
-		if p, err = p.apply(e); err != nil {
-			t.Fatal(err)
-		}
+	p, err := ground.Folded(ledger.History{Events: list}, payment{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return p
 }

@@ -78,7 +78,7 @@ func (acc account) entitlements() []Entitlement {
 		e := Entitlement{Product: x.Product, Status: x.Status, Source: x.source,
 			reference: x.reference, provider: x.provider, subscription: x.Subscription}
 		if !x.Until.IsZero() {
-			until := ground.Stamp(x.Until)
+			until := canon.Stamp(x.Until)
 			e.ValidUntil = &until
 		}
 		list = append(list, e)
@@ -187,8 +187,7 @@ func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, erro
 	if stored == nil {
 		return "", accounts.ErrNoCustomer
 	}
-	var created events.CustomerCreated
-	err = stored[0].Read(&created)
+	created, err := events.As[events.CustomerCreated](stored[0])
 	return created.CustomerID, err
 }
 
@@ -203,7 +202,7 @@ func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string
 	}
 	granted := events.EntitlementGranted{Product: product, Source: SourceOperator, PurchaseID: a.NewID("pur_"), Reason: reason}
 	if !until.IsZero() {
-		granted.ValidUntil = ground.Stamp(until)
+		granted.ValidUntil = canon.Stamp(until)
 	}
 	return a.operate(ctx, customerID, product, events.TypeEntitlementGranted, reason, granted)
 }
@@ -235,7 +234,7 @@ func (a *Store) operate(ctx context.Context, customerID, product, eventType, rea
 		if err != nil {
 			return Entitlement{}, err
 		}
-		if acc, err = acc.apply(result.Events[0], a.Now()); err != nil {
+		if acc, err = acc.Apply(result.Events[0]); err != nil {
 			return Entitlement{}, err
 		}
 		for _, e := range acc.entitlements() {

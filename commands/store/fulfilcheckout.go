@@ -104,7 +104,7 @@ func knowsProvider(customer ledger.History, provider string) (bool, error) {
 			continue
 		}
 		var err error
-		if acc, err = acc.apply(e, e.Occurred()); err != nil {
+		if acc, err = acc.Apply(e); err != nil {
 			return false, err
 		}
 	}

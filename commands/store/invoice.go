@@ -67,10 +67,10 @@ type invoice struct {
 	periodEnd, at              int64
 }
 
-// apply folds one event of the stream. The order does not matter.
-func (i invoice) apply(e ledger.Event) (invoice, error) {
-	var paid events.InvoicePaid
-	if err := e.Read(&paid); err != nil {
+// Apply folds one event of the stream. The order does not matter.
+func (i invoice) Apply(e ledger.Event) (invoice, error) {
+	paid, err := events.As[events.InvoicePaid](e)
+	if err != nil {
 		return i, err
 	}
 	i.id = paid.Invoice
@@ -93,13 +93,7 @@ func (a *Store) followInvoice(ctx context.Context, id string) error {
 		subscription string
 	}
 	f, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (f followed, err error) {
-		history, err := a.Ledger.Read(ctx, a.ServiceOf(id), billingStream(id))
-		var i invoice
-		for _, e := range history.Events {
-			if err == nil {
-				i, err = i.apply(e)
-			}
-		}
+		i, _, err := ground.Fold(ctx, a.Ground, a.ServiceOf(id), billingStream(id), invoice{})
 		if err != nil || i.subscription == "" || len(i.payments) == 0 {
 			return f, err
 		}

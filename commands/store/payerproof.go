@@ -49,7 +49,7 @@ func (a *Store) purchaseOverX402(ctx context.Context, purchaseID string) (bought
 	if err != nil || len(history.Events) == 0 {
 		return bought, paid, false, err
 	}
-	if err = history.Events[0].Read(&bought); err == nil {
+	if bought, err = events.As[events.PurchaseFulfilled](history.Events[0]); err == nil {
 		paid, err = a.ReadPayment(ctx, bought.PaymentID)
 	}
 	return bought, paid, true, err

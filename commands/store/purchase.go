@@ -70,11 +70,11 @@ func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment
 	if err != nil {
 		return Fulfilment{}, err
 	}
-	var bought events.PurchaseFulfilled
 	if len(receipt.Events) == 0 || receipt.Events[0].Type != events.TypePurchaseFulfilled {
 		return Fulfilment{}, ledger.ErrTampered
 	}
-	if err := receipt.Events[0].Read(&bought); err != nil {
+	bought, err := events.As[events.PurchaseFulfilled](receipt.Events[0])
+	if err != nil {
 		return Fulfilment{}, err
 	}
 	done := Fulfilment{PurchaseID: bought.PurchaseID, Product: bought.Product, Payment: receipt}

@@ -193,7 +193,7 @@ func (a *Store) changeOf(o organizations.Organization, plan string) events.Organ
 	switch {
 	case o.State == organizations.StateSuspended:
 	case plan == "" && o.State == organizations.StateActive:
-		return events.OrganizationUpdated{State: organizations.StateLapsed, PlanEndedAt: ground.Stamp(a.Now()), Reason: "the subscription is not live"}
+		return events.OrganizationUpdated{State: organizations.StateLapsed, PlanEndedAt: canon.Stamp(a.Now()), Reason: "the subscription is not live"}
 	case plan != "" && (o.State != organizations.StateActive || o.Plan != plan):
 		return events.OrganizationUpdated{State: organizations.StateActive, Plan: plan, Reason: "the subscription is live"}
 	}

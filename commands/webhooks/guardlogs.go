@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
@@ -29,7 +30,7 @@ type GuardReport struct {
 
 // guardReport is what an event says of the report; the lines are another matter.
 func guardReport(e ledger.Event, stored events.GuardReported) GuardReport {
-	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: ground.Stamp(e.Occurred())}
+	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: canon.Stamp(e.Occurred())}
 }
 
 func guardStream(machine string) string { return "guard/" + machine }
@@ -55,7 +56,7 @@ func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r
 		var last events.GuardReported
 		if n := len(history.Events); n > 0 {
 			e := history.Events[n-1]
-			if err := e.Read(&last); err != nil {
+			if last, err = events.As[events.GuardReported](e); err != nil {
 				return GuardReport{}, err
 			}
 			if last.Head == r.Last().Hash {

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/vault"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -67,37 +68,27 @@ type webhook struct {
 // webhooks is the fold of the stream, the oldest first.
 type webhooks []webhook
 
-func (w webhooks) apply(e ledger.Event) (webhooks, error) {
-	switch e.Type {
-	case events.TypeWebhookCreated:
-		var created events.WebhookCreated
-		if err := e.Read(&created); err != nil {
-			return w, err
-		}
-		return append(w, webhook{id: created.WebhookID, name: created.Name, topics: created.Topics, created: e.Occurred(), creation: e}), nil
-	case events.TypeWebhookRotated:
-		var rotated events.WebhookRotated
-		if err := e.Read(&rotated); err != nil {
-			return w, err
-		}
-		until, err := time.Parse(time.RFC3339, rotated.PreviousUntil)
-		hook := w.find(rotated.WebhookID)
+// Apply folds one event of the stream.
+func (w webhooks) Apply(e ledger.Event) (webhooks, error) {
+	stored, err := e.Stored()
+	switch fact := stored.(type) {
+	case events.WebhookCreated:
+		return append(w, webhook{id: fact.WebhookID, name: fact.Name, topics: fact.Topics, created: e.Occurred(), creation: e}), nil
+	case events.WebhookRotated:
+		until, err := time.Parse(time.RFC3339, fact.PreviousUntil)
+		hook := w.find(fact.WebhookID)
 		if err != nil || hook == nil {
 			return w, ledger.ErrTampered
 		}
 		hook.rotations, hook.previousUntil = append(hook.rotations, e), until
-	case events.TypeWebhookRemoved:
-		var removed events.WebhookRemoved
-		if err := e.Read(&removed); err != nil {
-			return w, err
-		}
-		hook := w.find(removed.WebhookID)
+	case events.WebhookRemoved:
+		hook := w.find(fact.WebhookID)
 		if hook == nil {
 			return w, ledger.ErrTampered
 		}
 		hook.removed = true
 	}
-	return w, nil
+	return w, err
 }
 
 // find returns the webhook that is not removed, or nil.
@@ -110,17 +101,7 @@ func (w webhooks) find(id string) *webhook {
 }
 
 func (a *Webhooks) readWebhooks(ctx context.Context, orgID string) (webhooks, ledger.History, error) {
-	history, err := a.Ledger.Read(ctx, orgID, webhooksStream)
-	if err != nil {
-		return nil, history, err
-	}
-	var hooks webhooks
-	for _, e := range history.Events {
-		if hooks, err = hooks.apply(e); err != nil {
-			return nil, history, err
-		}
-	}
-	return hooks, history, nil
+	return ground.Fold(ctx, a.Ground, orgID, webhooksStream, webhooks(nil))
 }
 
 // WebhookOrder is what a webhook shall be.
@@ -172,7 +153,7 @@ func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal,
 		if err != nil {
 			return CreatedWebhook{}, err
 		}
-		info := WebhookInfo{WebhookID: id, Name: order.Name, Topics: order.Topics, CreatedAt: ground.Stamp(event.Occurred())}
+		info := WebhookInfo{WebhookID: id, Name: order.Name, Topics: order.Topics, CreatedAt: canon.Stamp(event.Occurred())}
 		info.Origin = originOf(order.URL)
 		return CreatedWebhook{secretPrefix + secret, info}, nil
 	})
@@ -273,7 +254,7 @@ func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal,
 		}
 		secret, until := newWebhookSecret(), a.Now().Add(organizations.RotationOverlap)
 		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookRotated,
-			events.WebhookRotated{WebhookID: id, Secret: secret, PreviousUntil: ground.Stamp(until)})
+			events.WebhookRotated{WebhookID: id, Secret: secret, PreviousUntil: canon.Stamp(until)})
 		if err != nil {
 			return CreatedWebhook{}, err
 		}
@@ -333,9 +314,9 @@ func (a *Webhooks) ListWebhooks(ctx context.Context, p organizations.Principal) 
 }
 
 func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, error) {
-	info := WebhookInfo{WebhookID: hook.id, Name: hook.name, Topics: hook.topics, CreatedAt: ground.Stamp(hook.created)}
+	info := WebhookInfo{WebhookID: hook.id, Name: hook.name, Topics: hook.topics, CreatedAt: canon.Stamp(hook.created)}
 	if a.Clock().Before(hook.previousUntil) {
-		info.RotatesUntil = ground.Stamp(hook.previousUntil)
+		info.RotatesUntil = canon.Stamp(hook.previousUntil)
 	}
 	if a.Vault == nil {
 		return info, nil

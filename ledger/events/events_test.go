@@ -33,6 +33,9 @@ func TestGoldenBytes(t *testing.T) {
 			if got, err := canon.Marshal(stored.Elem().Interface()); err != nil || string(got) != golden {
 				t.Errorf("%s\ngot  %s, %v\nwant %s", name, got, err, golden)
 			}
+			if value, err := Stored(name, Newest(name), []byte(golden)); err != nil || reflect.TypeOf(value) != k.stored {
+				t.Errorf("%s: Stored gives %T, %v", name, value, err)
+			}
 			members, err := canon.Members([]byte(golden))
 			if err != nil {
 				t.Fatal(err)

@@ -62,6 +62,19 @@ func kindOf(eventType string, schemaVersion int) (kind, error) {
 	return k, nil
 }
 
+// Stored is Read into a new struct of the event's type, as a value: a fold asks which it is.
+func Stored(eventType string, schemaVersion int, payload []byte) (any, error) {
+	k, err := kindOf(eventType, schemaVersion)
+	if err != nil {
+		return nil, err
+	}
+	stored := reflect.New(k.stored)
+	if err := Read(eventType, schemaVersion, payload, stored.Interface()); err != nil {
+		return nil, err
+	}
+	return stored.Elem().Interface(), nil
+}
+
 // As reads an event into the struct of its type.
 func As[T any](e interface{ Read(stored any) error }) (stored T, err error) {
 	err = e.Read(&stored)

@@ -1,6 +1,10 @@
 package assurance
 
-import "time"
+import (
+	"time"
+
+	"github.com/countersign/countersign/policy/canon"
+)
 
 // Verdicts of a person about a decision that needs a review.
 const (
@@ -47,7 +51,7 @@ func (in ApprovalInput) Record(approvalID string, decision DecisionRecord, recor
 	return ApprovalRecord{
 		Schema: ApprovalSchema, ApprovalID: approvalID, OrgID: decision.OrgID, DecisionID: decision.DecisionID,
 		DecisionRecordHash: recordHash, BindingHash: decision.BindingHash, Verdict: in.Verdict, Reason: in.Reason,
-		ApprovedBy: approvedBy, SelfApproved: self, IssuedAt: Stamp(now), ValidUntil: Stamp(now.Add(ValidFor)),
+		ApprovedBy: approvedBy, SelfApproved: self, IssuedAt: canon.Stamp(now), ValidUntil: canon.Stamp(now.Add(ValidFor)),
 		HumanApprovalIncluded: true,
 	}
 }

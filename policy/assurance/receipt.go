@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -230,7 +231,7 @@ func (r ReceiptRequest) Record(receiptID, orgID string, d Decided, c Conformance
 		Schema: ReceiptSchema, ReceiptID: receiptID, OrgID: orgID, DecisionID: r.DecisionID,
 		DecisionRecordHash: r.DecisionRecordHash, BindingHash: r.BindingHash, Protocol: r.Protocol,
 		Decision: d.Decision, Outcome: r.Outcome, Conformance: c.Is, Findings: c.Findings,
-		SettlementID: orNull(r.SettlementID), ObservedAt: orNull(r.ObservedAt), ReceivedAt: Stamp(received), Late: c.Late,
+		SettlementID: orNull(r.SettlementID), ObservedAt: orNull(r.ObservedAt), ReceivedAt: canon.Stamp(received), Late: c.Late,
 		EvidenceHashes: append([]string{}, r.EvidenceHashes...), ResponseBodyHash: orNull(r.ResponseBodyHash), SubmittedBy: by,
 	}
 	if r.ResponseStatus != 0 {

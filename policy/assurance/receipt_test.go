@@ -161,7 +161,7 @@ func TestRefusalsOfApprovals(t *testing.T) {
 // The executor's check: the same call, in force, and nothing else.
 func TestMayExecute(t *testing.T) {
 	r := decision(t, "x402", weather)
-	until := assurance.Stamp(issued.Add(assurance.ValidFor))
+	until := canon.Stamp(issued.Add(assurance.ValidFor))
 	allow := assurance.DecisionRecord{DecisionID: "asd_1", OrgID: "org_1", BindingHash: "b", Protocol: "x402", Decision: "allow", AssuranceActionHash: r.ActionHash, ValidUntil: &until}
 	review := allow
 	review.Decision, review.ValidUntil = "needs_review", nil

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	v1 "github.com/countersign/countersign/policy/assurance/v1"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Schemas of the records, and their payload types in the signature.
@@ -93,7 +94,7 @@ func (r Ruling) Record() (DecisionRecord, error) {
 	}
 	record := DecisionRecord{
 		Schema: DecisionSchema, DecisionID: r.DecisionID, OrgID: r.OrgID, Environment: r.Environment,
-		IssuedAt: Stamp(r.IssuedAt), Protocol: r.Request.Protocol, Subject: r.Request.Subject,
+		IssuedAt: canon.Stamp(r.IssuedAt), Protocol: r.Request.Protocol, Subject: r.Request.Subject,
 		Intent: r.Request.Intent, Normalized: r.Request.Normalized,
 		AssuranceActionHash: r.Request.ActionHash, BindingHash: binding,
 		IdempotencyKeyHash: KeyHash(r.Request.IdempotencyKey),
@@ -105,7 +106,7 @@ func (r Ruling) Record() (DecisionRecord, error) {
 		Approval:       RecordApproval{Required: r.Evaluation.Decision == NeedsReview},
 	}
 	if record.Decision == Allow {
-		until := Stamp(r.IssuedAt.Add(ValidFor))
+		until := canon.Stamp(r.IssuedAt.Add(ValidFor))
 		record.ValidUntil = &until
 	}
 	if r.Request.Assertion != nil {
@@ -126,9 +127,6 @@ func Findings(e Evaluation, clockAdjusted bool) []Finding {
 
 // ClockAdjusted is the one finding that is not the engine's.
 const ClockAdjusted = "clock.adjusted"
-
-// Stamp is RFC 3339, UTC, with milliseconds, as every record writes times.
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // ReadStamp reads what Stamp wrote.
 func ReadStamp(text string) (time.Time, error) { return time.Parse(time.RFC3339Nano, text) }

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Key issues and revokes API keys.
@@ -35,7 +35,7 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Made(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
-		"callsPerMonth": accounts.FreeCallsPerMonth, "resetsAt": ground.Stamp(issued.ResetsAt)},
+		"callsPerMonth": accounts.FreeCallsPerMonth, "resetsAt": canon.Stamp(issued.ResetsAt)},
 		issued.APIKey, fmt.Sprintf("%d calls a month; shown this once", accounts.FreeCallsPerMonth))
 }
 

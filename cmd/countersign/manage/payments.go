@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -32,51 +32,41 @@ type paymentsListCmd struct {
 
 // Run prints one line per payment.
 func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
-	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
-		list, err := p.Payments(ctx, c.State, c.Limit)
-		if err == nil {
-			err = unseal(ctx, n, list)
-		}
-		if err != nil {
-			return err
-		}
-		return o.Result(listed(list), paymentRows(o, list))
+	list := func(p *projections.Projections) ([]projections.Payment, error) {
+		return p.Payments(ctx, c.State, c.Limit)
+	}
+	return writePayments(ctx, o, &c.Ledger, list, []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}, func(p projections.Payment) []string {
+		return []string{p.PaymentID, p.State, canon.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
+			p.Operation, strings.TrimSpace(p.Transaction + " " + p.Reason)}
 	})
 }
 
-// unseal adds what the read model does not hold: the payer and the transaction.
-func unseal(ctx context.Context, n *node.Node, list []projections.Payment) error {
-	for i := range list {
-		info, err := n.App.Payment(ctx, list[i].PaymentID)
+// writePayments prints a list of payments, one row for each. What no read model holds, the
+// payer and the transaction, is read from each payment's stream.
+func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, list func(*projections.Projections) ([]projections.Payment, error), heads []string, row func(projections.Payment) []string) error {
+	return node.WithReadModels(ctx, l, func(n *node.Node, p *projections.Projections) error {
+		found, err := list(p)
 		if err != nil {
 			return err
 		}
-		list[i].Payer, list[i].Transaction = info.Payer, info.Transaction
-	}
-	return nil
+		rows, shown := screen.Table{Heads: heads}, []listedPayment{}
+		for _, payment := range found {
+			info, err := n.App.Payment(ctx, payment.PaymentID)
+			if err != nil {
+				return err
+			}
+			payment.Payer, payment.Transaction = info.Payer, info.Transaction
+			shown = append(shown, listedPayment{payment, canon.Stamp(payment.ClaimedAt)})
+			rows.Add(row(payment)...)
+		}
+		return o.Result(shown, o.Table(rows))
+	})
 }
 
 // listedPayment is a payment with its time in the format of all other output.
 type listedPayment struct {
 	projections.Payment
 	ClaimedAt string `json:"claimedAt"`
-}
-
-func listed(list []projections.Payment) []listedPayment {
-	shown := []listedPayment{}
-	for _, payment := range list {
-		shown = append(shown, listedPayment{payment, ground.Stamp(payment.ClaimedAt)})
-	}
-	return shown
-}
-
-func paymentRows(o *screen.Output, list []projections.Payment) string {
-	rows := screen.Table{Heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
-	for _, p := range list {
-		rows.Add(p.PaymentID, p.State, ground.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
-			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
-	}
-	return o.Table(rows)
 }
 
 type paymentsShowCmd struct {

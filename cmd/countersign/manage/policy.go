@@ -84,35 +84,49 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
+// policyOrDraft is a policy in a file, or a draft that the ledger has.
+type policyOrDraft struct {
+	File  string `help:"The policy as JSON, without a version; - for standard input." xor:"what" required:""`
+	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
+}
+
+// read returns the text of the file; nil for a draft.
+func (c policyOrDraft) read() ([]byte, error) {
+	if c.Draft != "" {
+		return nil, nil
+	}
+	return files.ReadInput(c.File)
+}
+
 type policyActivateCmd struct {
-	File   string `help:"The policy as JSON, drafted and activated in one step." xor:"what" required:""`
-	Draft  string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
+	policyOrDraft
 	Reason string `required:"" help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
-// Run prints the version that is active now.
+// Run drafts and activates a file in one append, or activates a draft, and prints the new
+// active version.
 func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
-	var text []byte
-	if c.File != "" {
-		var err error
-		if text, err = files.ReadInput(c.File); err != nil {
-			return err
-		}
+	text, err := c.read()
+	if err != nil {
+		return err
 	}
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
-		var v decisions.Activation
-		var err error
 		if c.Draft != "" {
-			v, err = app.ActivatePolicy(ctx, p, c.Draft, c.Reason)
-		} else {
-			v, err = app.DraftAndActivate(ctx, p, text, c.Reason)
+			v, err := app.ActivatePolicy(ctx, p, c.Draft, c.Reason)
+			return writeActivation(o, v, err)
 		}
-		if err != nil {
-			return err
-		}
-		return o.Result(shownActivation(v), describeActivation(v))
+		v, err := app.DraftAndActivate(ctx, p, text, c.Reason)
+		return writeActivation(o, v, err)
 	})
+}
+
+// writeActivation prints the version that a command has activated.
+func writeActivation(o *screen.Output, v decisions.Activation, err error) error {
+	if err != nil {
+		return err
+	}
+	return o.Result(shownActivation(v), describeActivation(v))
 }
 
 func shownActivation(v decisions.Activation) map[string]any {
@@ -171,27 +185,20 @@ type policyFreezeCmd struct {
 func (c *policyFreezeCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
-		if err != nil {
-			return err
-		}
-		return o.Result(shownActivation(v), describeActivation(v))
+		return writeActivation(o, v, err)
 	})
 }
 
 type policyPreviewCmd struct {
-	File  string `help:"The policy as JSON, without a version; - for standard input." xor:"what" required:""`
-	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
+	policyOrDraft
 	ofOrganization
 }
 
 // Run prints each decision that the policy would change.
 func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
-	var text []byte
-	if c.File != "" {
-		var err error
-		if text, err = files.ReadInput(c.File); err != nil {
-			return err
-		}
+	text, err := c.read()
+	if err != nil {
+		return err
 	}
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		var preview decisions.Preview

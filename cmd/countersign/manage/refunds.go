@@ -29,19 +29,11 @@ type refundsListCmd struct {
 
 // Run prints one line per refund.
 func (c *refundsListCmd) Run(ctx context.Context, o *screen.Output) error {
-	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
-		list, err := p.Refunds(ctx, c.State, c.Limit)
-		if err == nil {
-			err = unseal(ctx, n, list)
-		}
-		if err != nil {
-			return err
-		}
-		rows := screen.Table{Heads: []string{"payment", "refund", "amount", "payer", "operation"}}
-		for _, p := range list {
-			rows.Add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
-		}
-		return o.Result(listed(list), o.Table(rows))
+	list := func(p *projections.Projections) ([]projections.Payment, error) {
+		return p.Refunds(ctx, c.State, c.Limit)
+	}
+	return writePayments(ctx, o, &c.Ledger, list, []string{"payment", "refund", "amount", "payer", "operation"}, func(p projections.Payment) []string {
+		return []string{p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation}
 	})
 }
 

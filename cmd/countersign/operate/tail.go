@@ -15,7 +15,6 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -166,7 +165,7 @@ func (c *Tail) show(o *screen.Output, e ledger.Event) error {
 	if !c.takes(e, said) {
 		return nil
 	}
-	at := ground.Stamp(e.Occurred())
+	at := canon.Stamp(e.Occurred())
 	if o.JSON {
 		line, err := canon.Marshal(tailedEvent{e.Partition, e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/guard"
-	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // usedDecisions is a file with the ids of the decisions that this user executed on this
@@ -56,10 +56,10 @@ func (u usedDecisions) write(id string, now time.Time) (first bool, err error) {
 	if _, is := used[id]; is {
 		return false, nil
 	}
-	kept := map[string]string{id: ground.Stamp(now)}
+	kept := map[string]string{id: canon.Stamp(now)}
 	for id, at := range used {
 		if now.Sub(at) < keepUsed {
-			kept[id] = ground.Stamp(at)
+			kept[id] = canon.Stamp(at)
 		}
 	}
 	if text, err = json.Marshal(kept, json.Deterministic(true)); err != nil {

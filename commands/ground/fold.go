@@ -1,0 +1,35 @@
+package ground
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/ledger"
+)
+
+// State is what the events of a stream come to. Apply returns the state after one more event,
+// and changes nothing in place: states are cached and shared.
+type State[S any] interface {
+	Apply(ledger.Event) (S, error)
+}
+
+// Fold reads a stream and applies its events to a state, in their order. The history is a
+// precondition of appends that depend on the state.
+func Fold[S State[S]](ctx context.Context, a *Ground, tenant, stream string, state S) (S, ledger.History, error) {
+	history, err := a.Ledger.Read(ctx, tenant, stream)
+	if err != nil {
+		return state, history, err
+	}
+	state, err = Folded(history, state)
+	return state, history, err
+}
+
+// Folded applies the events of a history to a state, in their order.
+func Folded[S State[S]](history ledger.History, state S) (S, error) {
+	var err error
+	for _, e := range history.Events {
+		if state, err = state.Apply(e); err != nil {
+			break
+		}
+	}
+	return state, err
+}

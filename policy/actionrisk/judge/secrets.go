@@ -74,7 +74,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	"password":      password,      // a password stands in the words, by its option
 	"tokenhost":     tokenHost,     // a token of a known service goes to another host
 	"nettool": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-		return act.Word{}, slices.Contains(e.Groups.Get("netclients"), it.Inv.Exe) || slices.Contains(e.Groups.Get("downloaders"), it.Inv.Exe)
+		return act.Word{}, e.In("netclients", it.Inv.Exe) || e.In("downloaders", it.Inv.Exe)
 	},
 	"sendsinput":   sendsInput, // its input goes out
 	"fed-by":       fedBy,      // its input is not known, and comes from one of these programs or from a "file"

@@ -43,7 +43,7 @@ type Judged struct {
 	RuleIDs []string `json:"matchedRuleIds"`
 }
 
-// Beside says what of the action stands beside its command, in words.
+// Beside says in words which other members the action has than its command.
 func (j Judged) Beside() string {
 	var said []string
 	for _, m := range []struct{ name, value string }{
@@ -59,7 +59,7 @@ func (j Judged) Beside() string {
 	return strings.Join(said, ", ")
 }
 
-// safety is what safer.json knows of the safer way of a rule, beside its row.
+// safety is what safer.json says of the safer way of a rule, in addition to its row.
 type safety struct {
 	Instead  string   `json:"instead,omitempty"`  // where the row says none
 	Commands []string `json:"commands,omitempty"` // actions that do it; as examples are written
@@ -89,7 +89,7 @@ func summarize(r *facts.Rule) Summary {
 }
 
 // RecordOf is the page of the rule with this id, and whether there is one. It judges
-// the rule's examples anew, some ten microseconds each.
+// the rule's examples again, some ten microseconds each.
 func RecordOf(id string) (Record, bool) {
 	r := facts.Tables().Rule(id)
 	if r == nil {

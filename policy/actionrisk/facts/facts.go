@@ -40,7 +40,7 @@ type Matcher struct {
 	Kind string   `json:"kind,omitempty"` // item kind, "exe" if empty
 	Exe  []string `json:"exe,omitempty"`  // names; "@group" stands for a group of groups.json; "*" for any
 	Sub  []string `json:"sub,omitempty"`  // subcommand paths, one of which begins the operands; a word may end in * ("s3 rb", "delete-*")
-	Any  []string `json:"any,omitempty"`  // one of these options or words stands there
+	Any  []string `json:"any,omitempty"`  // one of these options or words is given
 	All  []string `json:"all,omitempty"`  // all of them
 	None []string `json:"none,omitempty"` // none of them
 	// Where lists conditions "subject class|class", "!subject class" for its
@@ -72,7 +72,7 @@ func FirstLetter(word string) uint32 {
 type table struct {
 	Rules []*Rule `json:"rules"`
 	// Also holds further ways to the effect of a rule of another table, so that
-	// what belongs to one family of tools stands in one place.
+	// what belongs to one family of tools is in one place.
 	Also []addition `json:"also,omitempty"`
 }
 

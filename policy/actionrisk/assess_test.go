@@ -96,7 +96,7 @@ func TestRandomMixtures(t *testing.T) {
 	})
 }
 
-// TestAppendedTextNeverLowers: "; ls" or a comment behind a command lowers nothing.
+// TestAppendedTextNeverLowers: "; ls" or a comment after a command lowers nothing.
 func TestAppendedTextNeverLowers(t *testing.T) {
 	for _, seed := range mustStop {
 		own := Assess(act.Action{Command: seed}).Risk

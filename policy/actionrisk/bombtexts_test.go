@@ -8,8 +8,8 @@ import (
 
 // Hostile texts: pieces of many languages, repeated, doubled by
 // variables and files, and handed over in every carrier the engine looks into. They
-// are made to find a scanner that looks at the same text again and again. Nobody
-// would write them; somebody who wants the gate to stall would.
+// are made to find a scanner that looks at the same text again and again. Only an
+// attacker who wants the gate to stall would write them.
 
 // bomb is one hostile command.
 type bomb struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestNamesThatAge: each program whose name ages is known to the tables, and rows that
-// nobody has looked at for 180 days are listed.
+// were not checked for 180 days are listed.
 func TestNamesThatAge(t *testing.T) {
 	for line := range strings.Lines(readFile(t, "testdata/checked.txt")) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {

@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 var sourceCwd = map[string]string{"nah": "/workspace/project"}
 
 // readJudged reads testdata/judged.txt: cases of an external corpus, by id, that we
-// refuse to follow one by one, judged by somebody who wrote no rule.
+// refuse to follow one by one, judged by a person who wrote no rule.
 func readJudged(t testing.TB) map[string]bool {
 	text, err := os.ReadFile("testdata/judged.txt")
 	if err != nil {
@@ -118,11 +118,11 @@ func readJudged(t testing.TB) map[string]bool {
 }
 
 // TestCorpus measures an external corpus named by GATE_CORPUS: block stopped and
-// allow stopped, by source and by half (ids ending in 0-9, and in a-f, which
-// nobody looks at). With GATE_CORPUS_OUT, misses of the first half go there. The
+// allow stopped, by source and by half (ids ending in 0-9, and in a-f, which is
+// kept unseen). With GATE_CORPUS_OUT, misses of the first half go there. The
 // net lines leave out the cases where we differ on purpose (refused.txt), the judged
 // lines those of judged.txt as well. With GATE_CORPUS_JUDGE, the other disagreements
-// of both halves go there, for somebody who writes no rules.
+// of both halves go there, for a person who writes no rules.
 func TestCorpus(t *testing.T) {
 	name := os.Getenv("GATE_CORPUS")
 	if name == "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestEffects: a folder that is deleted is the same effect in every language, and the
-// finding points at the name of the folder, not at a command nobody wrote.
+// finding points at the name of the folder, not at a command that is not in the text.
 func TestEffects(t *testing.T) {
 	for _, command := range []string{
 		`rm -rf /srv/data`,

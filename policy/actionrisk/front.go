@@ -63,7 +63,7 @@ func languages() map[string][]interp.Reader {
 // oddLanguages are those that run commands, and of which nothing else is read.
 var oddLanguages = [...]string{"vim", "bang", "applescript", "elisp", "sed", "m4", "nft", "make", "just", "cmake", "settings", "lines", "scripts", "functions", "xml", "generate", "percent", "tex", "braces", "fzf", "socat", "zargs"}
 
-// routeAny reads a text whose language nobody says.
+// routeAny reads a text whose language is not stated.
 func routeAny(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	route(sh.Env, src)
 	return act.Flow{}

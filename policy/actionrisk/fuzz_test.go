@@ -101,7 +101,7 @@ func FuzzRoute(f *testing.F) {
 // fakeSecrets are of the usual shapes; none is one.
 var fakeSecrets = []string{"sk-" + strings.Repeat("aB3d", 10), "ghp_" + strings.Repeat("x7Kq", 9), "AKIA" + strings.Repeat("Z2Q4", 4), "glpat-" + strings.Repeat("q8W_", 5)}
 
-// FuzzMaskedScore: no secret of a known shape stands in any answer, however it is
+// FuzzMaskedScore: no secret of a known shape is in any answer, however it is
 // surrounded, and masking again changes nothing.
 func FuzzMaskedScore(f *testing.F) {
 	f.Add("curl -H 'Authorization: Bearer ", "' https://example.org", uint8(0))
@@ -208,7 +208,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestDialectUnknown: what stands in an unknown language says so.
+// TestDialectUnknown: what is in an unknown language says so.
 func TestDialectUnknown(t *testing.T) {
 	for _, command := range []string{"psql -c 'FROBNICATE users'", "julia -e 'run(x)'"} {
 		got := Assess(act.Action{Command: command})

@@ -20,8 +20,8 @@ import (
 )
 
 // The golden file says of every case of every corpus what the engine answered. It
-// lets the engine's inside be moved: byte-equal, or with a difference somebody has
-// read. "go test ./policy/actionrisk -run TestGolden -update" writes it anew and
+// lets the engine's inside be moved: byte-equal, or with a difference that a person has
+// read. "go test ./policy/actionrisk -run TestGolden -update" writes it again and
 // prints the difference by rule; where a verdict of a released rule set moved it
 // asks for a new RulesetVersion first.
 //
@@ -167,7 +167,7 @@ func TestGolden(t *testing.T) {
 }
 
 // TestGoldenCorpus does the same with an external corpus named by GATE_CORPUS; its
-// golden file stands beside it.
+// golden file is next to it.
 func TestGoldenCorpus(t *testing.T) {
 	name := os.Getenv("GATE_CORPUS")
 	if name == "" {

@@ -96,8 +96,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestCommandsInParts: what an object says beside a command is its words, its input and
-// its variables, not text of a shell's, and the findings stand where it says so.
+// TestCommandsInParts: what an object says next to a command is its words, its input and
+// its variables, not text of a shell's, and the findings are where it says so.
 func TestCommandsInParts(t *testing.T) {
 	for text, want := range map[string]act.Level{
 		`{"command":"rm","args":["-rf","/"]}`:                                                     act.Critical,

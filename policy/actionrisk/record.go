@@ -43,7 +43,7 @@ type Judged struct {
 	RuleIDs []string `json:"matchedRuleIds"`
 }
 
-// Beside says what of the action stands beside its command, in words.
+// Beside says in words which other members the action has than its command.
 func (j Judged) Beside() string {
 	var said []string
 	for _, m := range []struct{ name, value string }{
@@ -59,7 +59,7 @@ func (j Judged) Beside() string {
 	return strings.Join(said, ", ")
 }
 
-// safety is what safer.json knows of the safer way of a rule, beside its row.
+// safety is what safer.json says of the safer way of a rule, in addition to its row.
 type safety struct {
 	Instead  string   `json:"instead,omitempty"`  // where the row says none
 	Commands []string `json:"commands,omitempty"` // actions that do it; as examples are written
@@ -89,7 +89,7 @@ func summarize(r *facts.Rule) Summary {
 }
 
 // RecordOf is the page of the rule with this id, and whether there is one. It judges
-// the rule's examples anew, some ten microseconds each.
+// the rule's examples again, some ten microseconds each.
 func RecordOf(id string) (Record, bool) {
 	r := facts.Tables().Rule(id)
 	if r == nil {
@@ -149,22 +149,33 @@ func catchesNot(r *facts.Rule) []string {
 		out = append(out, "a dry run of the same tool, where the tool has one")
 	}
 	if len(r.Match) > 0 && !judge.OutlastsScratch(r) {
-		out = append(out, "the same inside of a container that is made for one run and thrown away")
+		out = append(out, "the same in a container that is created for one run and then removed")
 	}
 	return out
 }
 
-// why says in one sentence what gives a rule its level.
+// why says in one clause what gives a rule its level. It does not repeat the title.
 func why(r *facts.Rule) string {
-	undo := map[string]string{"yes": "that can be undone", "hard": "that is hard to undo", "no": "that cannot be undone"}[r.Reversible]
+	undo := map[string]string{"yes": "this can be undone", "hard": "this can be undone only with effort", "no": "this cannot be undone"}[r.Reversible]
 	end := map[act.Level]string{
-		act.Low: "so it is noted and not stopped", act.Medium: "so it is worth a look and not stopped",
-		act.High: "so a person decides", act.Critical: "so a person decides, whatever the environment",
+		act.Low: "it is recorded and allowed", act.Medium: "it is reported and allowed",
+		act.High: "a person decides", act.Critical: "a person decides, whatever the environment",
 	}[r.Level]
 	if r.Level == act.Critical && !strings.Contains(r.Class, "p") {
-		end = "so a person decides"
+		end = "a person decides"
 	}
-	return "it " + r.Effect + ", " + undo + ", " + end
+	if stopped := r.Level >= act.High; stopped == (r.Reversible == "yes") {
+		return undo + ", but " + end
+	}
+	return undo + ", so " + end
+}
+
+// Detail is what the action does where that says more than the title, else empty.
+func (r Record) Detail() string {
+	if strings.EqualFold(r.Catches, r.Title) {
+		return ""
+	}
+	return r.Catches
 }
 
 // movedBy says what moves the level, by the letters of the rule's class.

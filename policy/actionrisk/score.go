@@ -85,7 +85,7 @@ func coverageNotes() []policy.Rule {
 			Instead: "go on"},
 		{ID: "gate.unmatched", Example: `{"command":"frobnicate --all","environment":null}`,
 			Catches: "no rule matched, and the action is not proven read-only",
-			Why:     "nobody wrote down what such a command does",
+			Why:     "no table says what such a command does",
 			Instead: "send failClosedOnUnmatched, so that a person is asked"},
 	}
 }
@@ -201,7 +201,7 @@ func Controls(a judge.Assessment) []string {
 		add(f.Level >= act.Medium, controlOf[f.Rule.Category])
 	}
 	add(a.Risk >= act.High, "let a person approve the exact action hash")
-	add(a.Risk == act.Critical, "two people approve, and somebody who can undo it is at hand")
+	add(a.Risk == act.Critical, "two people approve, and a person who can undo it is available")
 	add(a.Coverage.Unmatched, "run it with the least rights that suffice")
 	return out
 }

@@ -37,7 +37,7 @@ func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *as
 	}
 }
 
-// literals calls do with every text that stands in the engine's files, and where.
+// literals calls do with every text that is in the engine's files, and where.
 func literals(t *testing.T, do func(path string, at token.Position, text string)) {
 	t.Helper()
 	engineFiles(t, func(path string, set *token.FileSet, file *ast.File) {
@@ -52,7 +52,7 @@ func literals(t *testing.T, do func(path string, at token.Position, text string)
 }
 
 // TestRulesAreNamedInTables: a front-end says what it sees, and a table which rule
-// speaks of it. Rule ids stand in the judge, and once each in the list of effects that
+// speaks of it. Rule ids are in the judge, and once each in the list of effects that
 // are found out by computing.
 func TestRulesAreNamedInTables(t *testing.T) {
 	named := facts.Tables().Rule
@@ -223,7 +223,7 @@ func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 }
 
 // TestEveryGroupOfWordsIsAskedFor: verbs.json has the groups that the engine's files name,
-// and no other; a word stands in one class.
+// and no other; a word is in one class.
 func TestEveryGroupOfWordsIsAskedFor(t *testing.T) {
 	named := map[string]bool{}
 	literals(t, func(_ string, _ token.Position, text string) { named[text] = true })

@@ -55,7 +55,7 @@ func Find(text string) (all []Span) {
 	return all
 }
 
-// Kind says what secret a value holds that stands under a name, or "".
+// Kind says what secret a value holds that is under a name, or "".
 func Kind(name, value string) string {
 	kind := ""
 	scan(value, func(s Span) bool {

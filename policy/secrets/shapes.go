@@ -163,7 +163,7 @@ var byFirst = func() (table [256][]*shape) {
 	return table
 }()
 
-// shapeAt finds the secret whose literal stands at i.
+// shapeAt finds the secret whose literal is at i.
 func shapeAt(text string, i int) (Span, bool) {
 	for _, s := range byFirst[text[i]] {
 		if !strings.HasPrefix(text[i:], s.literal) {

@@ -42,7 +42,7 @@ func flagged(text string, i int) (Span, bool) {
 	return valueAt(text, at+1, class, true)
 }
 
-// nameBefore is the name at the end of a text, and whether it stands in quotation
+// nameBefore is the name at the end of a text, and whether it is in quotation
 // marks. Of a name in words, as in "API key: …", the last two words are taken.
 func nameBefore(text string) (name string, quoted bool) {
 	end := len(text)
@@ -139,7 +139,7 @@ func isLiteral(value string, class class) bool {
 	return !Placeholder(value) && (class == certain || !isAddress(value))
 }
 
-// random says whether a value looks as if it was made to be guessed by nobody:
+// random says whether a value looks as if it was generated at random:
 // letters and digits of one piece, and no date, number or version.
 func random(value string, least int) bool {
 	if len(value) < least {
@@ -224,7 +224,7 @@ func schemeLength(value string) int {
 	return 0
 }
 
-// labels stand before the words of a seed phrase, the longest first.
+// labels are before the words of a seed phrase, the longest first.
 var labels = []string{"seed phrase", "seed words", "seed", "mnemonic phrase", "mnemonic words", "mnemonic", "recovery phrase", "recovery words", "secret phrase", "secret recovery phrase"}
 
 // labelled finds a seed phrase or a private key of 64 hexadecimal digits after its
@@ -275,7 +275,7 @@ func startsLike(text, label string) bool {
 }
 
 // gapLength is how long a quotation mark, white space and one colon or equals sign
-// are, as they stand between a name and its value.
+// are, as they are between a name and its value.
 func gapLength(rest string) int {
 	const longest = 64
 	n := run(rest, 1, isQuote)
@@ -305,7 +305,7 @@ func seedLength(rest string) int {
 	return run(lower, len(lower), func(c byte) bool { return isLower(c) || c == ' ' || c == ',' })
 }
 
-// ownedKey says whether "private", "secret", "signing" or "wallet" stands before
+// ownedKey says whether "private", "secret", "signing" or "wallet" is before
 // "key".
 func ownedKey(before string) bool {
 	const longest = 16

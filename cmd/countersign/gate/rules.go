@@ -67,7 +67,7 @@ func rulePage(o *Output, r actionrisk.Record) string {
 			fmt.Fprintf(&b, "%s  %s\n", o.Styled(screen.Faint, fmt.Sprintf("%-10s", head)), line)
 		}
 	}
-	part("catches", r.Catches)
+	part("catches", r.Detail())
 	part("not", r.CatchesNot...)
 	part("why", r.Why)
 	part("moved by", r.Context...)

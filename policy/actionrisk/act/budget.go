@@ -3,7 +3,7 @@ package act
 // Budget counts steps down. Once spent, everything that asks gets no.
 type Budget struct {
 	Left  int
-	Spent bool // somebody asked for more than there was
+	Spent bool // more was asked for than there was
 }
 
 // Spend takes n steps and tells whether they were there.

@@ -3,16 +3,16 @@ package act
 // What is done to money and to stores, as front-ends find it out from amounts, filters and
 // addresses. Each is named as the rule that speaks of it.
 const (
-	Transfers         = "wallet.transfer"           // money is sent to somebody
+	Transfers         = "wallet.transfer"           // money is sent
 	TransfersMuch     = "wallet.transfer-large"     // a large amount is
 	Drains            = "wallet.drain"              // all that a wallet holds is
-	ToNobody          = "wallet.zero-address"       // it is sent where nobody has it
-	ApprovesAny       = "wallet.approve-unlimited"  // somebody may spend any amount
-	ApprovesSome      = "wallet.approve-bounded"    // somebody may spend an amount
-	ApprovesAll       = "wallet.approve-all"        // somebody may move every token of a kind
-	Revokes           = "wallet.approve-revoke"     // nobody may any more
-	PermitsAny        = "wallet.permit-unlimited"   // a signature that lets somebody spend any amount
-	PermitsSome       = "wallet.permit-bounded"     // one that lets somebody spend an amount
+	ToNobody          = "wallet.zero-address"       // money is sent to an address without a key
+	ApprovesAny       = "wallet.approve-unlimited"  // another account may spend any amount
+	ApprovesSome      = "wallet.approve-bounded"    // another account may spend an amount
+	ApprovesAll       = "wallet.approve-all"        // another account may move every token of a kind
+	Revokes           = "wallet.approve-revoke"     // an approval is revoked
+	PermitsAny        = "wallet.permit-unlimited"   // a signature that lets another account spend any amount
+	PermitsSome       = "wallet.permit-bounded"     // one that lets another account spend an amount
 	SignsBlindly      = "wallet.blind-sign"         // something is signed that cannot be read here
 	SignsText         = "wallet.sign-text"          // a text is signed
 	ChangesOwner      = "wallet.ownership"          // who controls a contract or a wallet changes
@@ -21,9 +21,9 @@ const (
 	Burns             = "wallet.burn"               // tokens are destroyed
 	RunsContract      = "wallet.contract-run"       // a contract is told to do something
 	ServiceMoves      = "wallet.service-move"       // a payment service is told to move money
-	MayPay            = "wallet.may-pay"            // a program that nobody knows is told to pay, or to whom
+	MayPay            = "wallet.may-pay"            // an unknown program is told to pay, or whom to pay
 	ExportsKey        = "wallet.key-export"         // the key of a wallet leaves it
-	KeyInView         = "wallet.key-in-argv"        // the key of a wallet stands where every process sees it
+	KeyInView         = "wallet.key-in-argv"        // the key of a wallet is where every process sees it
 	PaysSmallPart     = "x402.pay-small-partial"    // a payment, part of which is known, of a small amount
 	PaysSmall         = "x402.pay-small"            // a payment of a small amount
 	PaysMedium        = "x402.pay-medium"           // of a medium one
@@ -33,7 +33,7 @@ const (
 	PaysAny           = "x402.no-limit"             // of whatever is asked for
 	PaysAgain         = "x402.loop"                 // payments without an end
 	PaysTwice         = "x402.replay"               // a payment that was made before
-	PaysNobody        = "x402.zero-payto"           // a payment to nobody
+	PaysNobody        = "x402.zero-payto"           // a payment to an address without a key
 	PaysOpenly        = "x402.insecure-transport"   // a payment that others on the way can read
 	PaysOddHost       = "x402.odd-host"             // a payment to a host of an odd name
 	DropsSpendLimits  = "x402.policy-off"           // limits on payments go

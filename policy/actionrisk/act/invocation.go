@@ -33,7 +33,7 @@ type Invocation struct {
 	Direct   bool             // started by a program, which knows no functions and aliases
 	Remote   bool             // elsewhere: paths are not those of this machine
 	Dry      bool
-	Scratch  bool // in a container made for it, whose files nobody misses
+	Scratch  bool // in a container made for it, whose files are temporary
 	Src      *Source
 	From, To int
 	Classes  []paths.Class // of the operands, once a rule asks for them
@@ -61,7 +61,7 @@ func (v *Invocation) Word(i int) Word {
 }
 
 // Has tells whether an option (by name, by unambiguous abbreviation of a long
-// one, or "--opt=value") or an operand stands in the invocation.
+// one, or "--opt=value") or an operand is in the invocation.
 func (v *Invocation) Has(name string) bool {
 	if name == "" {
 		return false
@@ -199,11 +199,11 @@ func StoreLanguage(lang string) bool {
 	return lang == "sql" || lang == "mongo" || lang == "redis"
 }
 
-// DropsMark is put behind the name of a program that prints statements which drop
+// DropsMark is put after the name of a program that prints statements which drop
 // what is there before they create it again.
 const DropsMark = " --clean"
 
-// WordAfter is the word behind an option, wherever the option stands.
+// WordAfter is the word after an option, wherever the option is.
 func WordAfter(v *Invocation, option string) (Word, bool) {
 	for i := 1; i+1 < len(v.Argv); i++ {
 		if v.Argv[i].Text == option {

@@ -7,8 +7,8 @@ import (
 )
 
 // passwordOptions are the options whose value is a password, by program or program
-// and subcommand. "*" stands where the value is attached to the letter; "user:" says
-// that the password stands behind a name and a colon or "%".
+// and subcommand. "*" is where the value is attached to the letter; "user:" says
+// that the password is after a name and a colon or "%".
 var passwordOptions = map[string][]string{
 	"mysql": {"-p*", "--password"}, "mysqldump": {"-p*", "--password"}, "mysqladmin": {"-p*", "--password"}, "mysqlimport": {"-p*", "--password"},
 	"mariadb": {"-p*", "--password"}, "mariadb-dump": {"-p*", "--password"}, "mycli": {"-p*", "--password"},
@@ -75,7 +75,7 @@ func OptionsOfPasswords(words []string) []string {
 	return passwordOptions[exe+" "+words[1]]
 }
 
-// passwordsIn lists the passwords that stand in the options of known programs in a
+// passwordsIn lists the passwords that are in the options of known programs in a
 // text; it reads words and quotes, which is enough for showing.
 func passwordsIn(text string) []Span {
 	var out []Span
@@ -98,7 +98,7 @@ func passwordsIn(text string) []Span {
 	return out
 }
 
-// passwordsOf lists those of one command line. Its program may stand behind others, as in
+// passwordsOf lists those of one command line. Its program may be after others, as in
 // "sudo mysql".
 func passwordsOf(words []string, starts []int) (out []Span) {
 	for first := range words {

@@ -27,7 +27,7 @@ const (
 	RunsUnknownText    Sight = "runs-unknown-text"    // a text runs that is not known
 	NameInPieces       Sight = "name-in-pieces"       // quotes cut the name of a program up
 	EncodedTwice       Sight = "encoded-twice"        // what was decoded is encoded, too
-	UnknownDialect     Sight = "unknown-dialect"      // nobody here reads this language
+	UnknownDialect     Sight = "unknown-dialect"      // the engine does not read this language
 	TooDeep            Sight = "too-deep"             // a limit ended the reading
 	Unparsed           Sight = "unparsed"             // the parser refused a part
 	DropsProtection    Sight = "drops-protection"     // a protection of the machine goes
@@ -48,7 +48,7 @@ const (
 	TurnsText          Sight = "turns-text"           // letters that turn the direction of reading
 	LooksAlike         Sight = "looks-alike"          // letters that look like others
 	Instruction        Sight = "instruction"          // a sentence that asks for something dangerous
-	Invisible          Sight = "invisible"            // letters that nobody sees
+	Invisible          Sight = "invisible"            // invisible letters
 	Escapes            Sight = "escapes"              // sequences that terminals obey
 	ShowsWalletKey     Sight = "shows-wallet-key"     // the key of a wallet is shown
 	EmptiesInput       Sight = "empties-input"        // a file is emptied before it is read

@@ -13,7 +13,7 @@ type Span struct{ Start, End int }
 // Source is a piece of program text and where it came from.
 type Source struct {
 	Text   string
-	At     int      // offset of text in the submitted command if it stands there verbatim, else -1
+	At     int      // offset of text in the submitted command if it is there verbatim, else -1
 	Span   Span     // its carrier in the submitted command, used when at < 0
 	Via    []string // what carries it, outermost first: "sudo", "bash -c", "base64"
 	Depth  int      // how many texts it is inside of
@@ -22,7 +22,7 @@ type Source struct {
 }
 
 // Where is the span of Text[from:to] in the submitted command, and the text itself if
-// it stands there in another form.
+// it is there in another form.
 func (s *Source) Where(from, to int) (Span, string) {
 	from = min(max(from, 0), len(s.Text))
 	if to < from || to > len(s.Text) { // a node that the lenient parser made up has no end
@@ -92,14 +92,14 @@ type Item struct {
 	Tags     []string // facts for sub, any, all and none of kinds without an invocation
 	Inv      *Invocation
 	Src      *Source
-	From, To int // where it stands in Src.Text
+	From, To int // where it is in Src.Text
 	Target   string
 	Words    string // names that say where it acts (host, database), for kinds without an invocation
 	Undone   bool   // rolled back, or only stored: medium at most
 	Fact     any    // what the classifier of a domain knows; read by its predicates
 }
 
-// Has tells whether an option, word or tag stands in the item.
+// Has tells whether an option, word or tag is in the item.
 func (it *Item) Has(name string) bool {
 	if it.Inv == nil {
 		return slices.Contains(it.Tags, name)

@@ -61,7 +61,7 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// JoinWords is words as one text, verbatim if they stand so in the command.
+// JoinWords is words as one text, verbatim if they are so in the command.
 func JoinWords(words []Word, src *Source) Word {
 	out := words[0]
 	if len(words) == 1 {

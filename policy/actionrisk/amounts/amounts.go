@@ -143,10 +143,10 @@ func product(a, b *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(a, b)
 }
 
-// scales are the letters behind a number that stand for thousands of it.
+// scales are the letters after a number that stand for thousands of it.
 var scales = map[byte]int64{'k': 1_000, 'm': 1_000_000, 'b': 1_000_000_000}
 
-// decimal reads a decimal with an exponent or one letter behind it.
+// decimal reads a decimal with an exponent or one letter after it.
 func decimal(s string) *big.Rat {
 	scale := int64(1)
 	if n := len(s); n > 1 && scales[s[n-1]] > 0 {
@@ -285,7 +285,7 @@ func IsUnlimitedWord(s string) bool {
 	return scan.HasAny(s, "maxuint256", "max_uint256", "uint256).max")
 }
 
-// IsZeroAddress: nobody has the key of it.
+// IsZeroAddress: there is no key for it.
 func IsZeroAddress(s string) bool {
 	s = strings.ToLower(strings.Trim(s, `"' ,.;`))
 	return len(s) == 42 && s[:2] == "0x" && strings.Trim(s[2:], "0") == "" || s == "0x000000000000000000000000000000000000dead" ||
@@ -313,7 +313,7 @@ func namingService(s string) bool {
 	return scan.HasAnyPrefix(s, "bc1q", "bc1p", "tb1q")
 }
 
-// isBase58: digits, small letters and capitals stand in it, all three, and nothing that base58
+// isBase58: digits, small letters and capitals are in it, all three, and nothing that base58
 // has not.
 func isBase58(s string) bool {
 	return strings.Trim(s, "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ") == "" && strings.ContainsAny(s, "123456789") &&

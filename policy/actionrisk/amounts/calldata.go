@@ -153,7 +153,7 @@ var SelectorNames = map[string]string{
 	"d0e30db0": "deposit", "2e1a7d4d": "withdraw", "db2e21bc": "emergencyWithdraw", "853828b6": "withdrawAll", "0d582f13": "addOwnerWithThreshold", "694e80c3": "changeThreshold", "610b5925": "enableModule", "13af4035": "setOwner", "1f931c1c": "diamondCut", "b61d27f6": "execTransaction", "8d80ff0a": "execTransaction", "f242432a": "transferFrom", "2eb2c2d6": "transferFrom", "e318b52b": "swapOwner", "f8dc5dd9": "removeOwner",
 }
 
-// ReadSelectors are functions that only show something, whoever calls them.
+// ReadSelectors are functions that only read, for every caller.
 var ReadSelectors = scan.SetOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
 
 // calldata is the arguments of an encoded call: 32 bytes each, in hex.

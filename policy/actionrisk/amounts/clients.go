@@ -74,7 +74,7 @@ func (ids *RuleList) castCall(v *act.Invocation, to string, rest []act.Word) (en
 	return false
 }
 
-// OrBlind are the rules of what is signed, or that of what nobody can read.
+// OrBlind are the rules of what is signed, or that of unreadable data.
 func OrBlind(ids []string) []string {
 	if len(ids) == 0 {
 		return []string{act.SignsBlindly}

@@ -13,7 +13,7 @@ import (
 
 // ContractCall is one call of a contract function as the text writes it.
 type ContractCall struct {
-	Receiver   string // what stands before the dot: "usdc", an address
+	Receiver   string // what is before the dot: "usdc", an address
 	Name       string
 	Args       []string
 	Start, End int
@@ -147,7 +147,7 @@ func (c *ContractCall) arg(i int) string {
 	return ""
 }
 
-// splitArgs are the arguments of a call, which stand between commas.
+// splitArgs are the arguments of a call, which are between commas.
 func splitArgs(text string) []string {
 	var args []string
 	for strings.TrimSpace(text) != "" && len(args) < 33 {

@@ -8,8 +8,8 @@ import (
 )
 
 // Amounts that a text computes are not computed here: (1n << 256n) - 1n, ~0n, 0x + "f" 64
-// times. What is built the way that largest numbers are is taken for one: whoever hides an
-// amount is not taken at his word.
+// times. An expression that has the form of a largest number counts as one, because a text
+// that hides an amount may hide any.
 
 // buildsLargest are the ways in which texts build the largest number of a type.
 var buildsLargest = []string{"<<", "~", "**256", "**255", "**128", "**96", "**64", "2^256", "repeat(", "padstart(", "padend(", "ljust(", "rjust(", ".fill(", "'f'*", `"f"*`, "pow(2", "max_safe_integer", "max_value", "maxint", "max_int", "sys.maxsize", "iinfo", "u64::max", "u128::max", "u256::max", "maxu256", "maxu64", "0xffffffffffff"}

@@ -179,7 +179,7 @@ func (p *Phrase) readAmount(i int, low string) {
 	}
 }
 
-// inUnits takes a number whose unit stands behind it: gwei, or the smallest of an asset.
+// inUnits takes a number whose unit is after it: gwei, or the smallest of an asset.
 func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	if u, ok := amounts().unit[word]; ok {
 		p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
@@ -195,7 +195,7 @@ func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	return a != nil
 }
 
-// inAsset takes a number of an asset that stands beside it, or of any behind an option or
+// inAsset takes a number of an asset that is next to it, or of any after an option or
 // a verb that only money has.
 func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
 	as = cmp.Or(as, AssetOf(word), AssetOf(previous))
@@ -215,8 +215,8 @@ func (p *Phrase) word(i int) string {
 	return ""
 }
 
-// glued is a number without the name of an asset, or the unit of one, that stands before or
-// behind it: $5, 5usdc, 3gwei.
+// glued is a number without the name of an asset, or the unit of one, that is before or
+// after it: $5, 5usdc, 3gwei.
 func glued(low string) (number string, as *asset, of unit) {
 	if rest, ok := strings.CutPrefix(low, "$"); ok {
 		return rest, AssetOf("usd"), of
@@ -251,7 +251,7 @@ var moneyOptions = scan.SetOf("max-amount max-price max-value max max-amount-usd
 
 var moneyVerbs = scan.SetOf("pay transfer send approve swap bridge withdraw deposit tip donate burn mint stake sell wire remit fund allowance spend")
 
-// Has reports whether one of the phrases stands in the text as whole words. The
+// Has reports whether one of the phrases is in the text as whole words. The
 // text begins and ends with a blank, so there is always a byte on either side.
 func (p *Phrase) Has(list ...string) bool {
 	for _, s := range list {
@@ -300,7 +300,7 @@ func (p *Phrase) repetitions() {
 	}
 }
 
-// countedNouns stand behind a number of repetitions, countOptions before one.
+// countedNouns are after a number of repetitions, countOptions before one.
 var countedNouns, countOptions = scan.SetOf("times payments transactions calls requests"), scan.SetOf("repeat --repeat --times --count -n")
 
 // isPayment tells an x402 payment from a plain transfer.
@@ -318,7 +318,7 @@ func (p *Phrase) bareHost() string {
 	return ""
 }
 
-// likeHost: a name with a point in it, letters behind the last, and no amount.
+// likeHost: a name with a point in it, letters after the last, and no amount.
 func likeHost(w string) bool {
 	host, _, _ := strings.Cut(w, "/")
 	n := strings.LastIndexByte(host, '.')

@@ -8,7 +8,7 @@ import (
 )
 
 // X402Rules judges payment requirements and payment payloads, wherever in the
-// object they stand; of several accepted ways the dearest counts.
+// object they stand; of several accepted ways the most expensive counts.
 func X402Rules(n *tree.Node) []string {
 	var ids RuleList
 	resource := cmp.Or(findString(n, "resource", 0), findString(n, "url", 0))

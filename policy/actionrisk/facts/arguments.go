@@ -50,7 +50,7 @@ func (c *Set) ReadArguments(v *act.Invocation) {
 	}
 }
 
-// word reads one word, and those behind it that belong to it.
+// word reads one word, and those after it that belong to it.
 func (r *argReader) word(w act.Word) {
 	v, t := r.v, w.Text
 	switch {
@@ -80,7 +80,7 @@ func (r *argReader) passed(t string) bool {
 	return true
 }
 
-// isOption: a dash with something behind it. -1 and -0.5 are numbers, unless a single
+// isOption: a dash with something after it. -1 and -0.5 are numbers, unless a single
 // digit such as kill -9 or head -5, which no table asks for.
 func isOption(t string) bool {
 	return len(t) > 1 && t[0] == '-' && t[1] != '.' && !(t[1] >= '0' && t[1] <= '9' && strings.ContainsRune(t, '.'))

@@ -29,7 +29,7 @@ const Shows = "shows"
 type Driver struct{ Whole, Scoped string }
 
 // Mapper is the effect of a text that calls an object mapper: on a whole table, and on a
-// part of it if a filter stands before it in the chain.
+// part of it if a filter is before it in the chain.
 type Mapper struct {
 	Text   string `json:"text"`
 	Whole  string `json:"whole"`
@@ -92,7 +92,7 @@ func (c *Set) readCalls(read rules.TableReader) error {
 	return nil
 }
 
-// Filtered: a filter that picks some rows stands in a chain of calls.
+// Filtered: a filter that picks some rows is in a chain of calls.
 func (c *Calls) Filtered(chain string) bool {
 	if !scan.HasAny(chain, c.Filters...) {
 		return false

@@ -12,13 +12,13 @@ import (
 // must hold; of the lines about a program the first that holds counts.
 type Client struct {
 	Sub   []string `json:"sub,omitempty"`   // one of these paths begins the operands
-	Any   []string `json:"any,omitempty"`   // one of these options or words stands there
+	Any   []string `json:"any,omitempty"`   // one of these options or words is given
 	None  []string `json:"none,omitempty"`  // none of them
-	Text  []string `json:"text,omitempty"`  // one of these stands anywhere in the words
+	Text  []string `json:"text,omitempty"`  // one of these is anywhere in the words
 	Live  []string `json:"live,omitempty"`  // one of these options is given, and names no network of this machine
 	Class []string `json:"class,omitempty"` // what the words say that it does, as of a tool's name
 	// Rule is the id of the effect; "transfer" and "approve" are judged by the
-	// amount, which stands at operand "#2" or in the option named here.
+	// amount, which is at operand "#2" or in the option named here.
 	Rule   string `json:"rule"`
 	To     string `json:"to,omitempty"`
 	Amount string `json:"amount,omitempty"`
@@ -29,7 +29,7 @@ type Client struct {
 // ClientTable is clients.json.
 type ClientTable struct {
 	Local []string `json:"local"` // networks that live on this machine
-	// Aliases are short forms of subcommands, by what stands before them.
+	// Aliases are short forms of subcommands, by what is before them.
 	Aliases Dict[Dict[string]] `json:"aliases"`
 	// PublicKeys are the keys of test nodes, which everybody has.
 	PublicKeys []string `json:"publicKeys"`
@@ -82,7 +82,7 @@ func (t *codeTable) index() {
 	t.Send, t.Key, t.Wallet, t.Print, t.Pay = setOf(t.Sends), setOf(t.Keys), setOf(t.Wallets), setOf(t.Prints), setOf(t.Pays)
 }
 
-// LiteralKey: a secret key stands among the arguments, where every process list
+// LiteralKey: a secret key is among the arguments, where every process list
 // shows it.
 func (c *Set) LiteralKey(v *act.Invocation) bool {
 	for _, n := range [...]string{"--private-key", "--mnemonic", "--seed-phrase", "--secret-key", "--privateKey", "--private-keys", "--seed"} {

@@ -8,26 +8,26 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Many programs delete, write over, read or send files by an option that nobody
-// thinks of: tar --remove-files, sort -o, install -m 4755, exiftool '-Comment<=key'.
-// Their rows say so in the words of a plain command, which the rules judge; one
-// line of it takes the place of a rule for each such program.
+// Many programs delete, overwrite, read or send files by an option that is easily
+// overlooked: tar --remove-files, sort -o, install -m 4755, exiftool '-Comment<=key'.
+// A row of effects states such an option as a plain command, which the rules then
+// judge, so that no program needs a rule of its own.
 
 // effect is what a program does by its options.
 type effect struct {
 	Sub []string `json:"sub,omitempty"` // only under these subcommands
-	// All, Any and None are options or words that must or must not stand there:
+	// All, Any and None are options or words that must or must not be given:
 	// "--move", "-o=*bind*" with a pattern for the value, "~m" for the letter m in a
 	// cluster of short options.
 	All  []string `json:"all,omitempty"`
 	Any  []string `json:"any,omitempty"`
 	None []string `json:"none,omitempty"`
 	// Take are the words that the plain command is about: the values of options, or
-	// "operands", "first", "second" and "last" of what stands behind Sub and Skip.
+	// "operands", "first", "second" and "last" of what is after Sub and Skip.
 	Take []string `json:"take"`
 	Skip int      `json:"skip,omitempty"`
 	But  []string `json:"but,omitempty"` // not those in which one of these stands
-	In   []string `json:"in,omitempty"`  // options that name the folder they lie in
+	In   []string `json:"in,omitempty"`  // options that name the folder they are in
 	// As is the plain command: words in front of those taken, ">" or ">>" for a
 	// redirection to each, or one that begins with @ (see takeEffect in lang/posix).
 	As []string `json:"as"`

@@ -32,7 +32,7 @@ func Environments(text string) (production, development bool) {
 	return production, development
 }
 
-// wordEnd is where the word ends that begins here, or behind what is none.
+// wordEnd is where the word ends that begins here, or after what is none.
 func wordEnd(text string, i int) int {
 	for i++; i < len(text) && scan.Alnum(text[i]) && scan.Alnum(text[i-1]) && !(scan.Upper(text[i]) && !scan.Upper(text[i-1])); i++ {
 	}

@@ -24,9 +24,9 @@ type Rule struct {
 	Level      act.Level  `json:"level" jsonschema:"minimum=0,maximum=3"`             // base level
 	Class      string     `json:"class,omitempty"`                                    // letters of e, b, c, p: which context moves the level
 	Category   string     `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
-	Effect     string     `json:"effect"`                                             // what happens, one clause
+	Effect     string     `json:"effect,omitempty"`                                   // what happens, one clause; a row has it only where it says more than the title
 	Reversible string     `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // can it be undone
-	Title      string     `json:"title"`                                              // one line for people
+	Title      string     `json:"title"`                                              // what the action does, as in "Deletes a tag": one line that begins with the verb
 	Instead    string     `json:"instead,omitempty"`                                  // the safer way
 	Questions  []string   `json:"questions,omitempty"`                                // what a reviewer needs to know
 	Match      []*Matcher `json:"match,omitempty"`                                    // alternatives; none: found by the engine itself
@@ -40,7 +40,7 @@ type Matcher struct {
 	Kind string   `json:"kind,omitempty"` // item kind, "exe" if empty
 	Exe  []string `json:"exe,omitempty"`  // names; "@group" stands for a group of groups.json; "*" for any
 	Sub  []string `json:"sub,omitempty"`  // subcommand paths, one of which begins the operands; a word may end in * ("s3 rb", "delete-*")
-	Any  []string `json:"any,omitempty"`  // one of these options or words stands there
+	Any  []string `json:"any,omitempty"`  // one of these options or words is given
 	All  []string `json:"all,omitempty"`  // all of them
 	None []string `json:"none,omitempty"` // none of them
 	// Where lists conditions "subject class|class", "!subject class" for its
@@ -72,7 +72,7 @@ func FirstLetter(word string) uint32 {
 type table struct {
 	Rules []*Rule `json:"rules"`
 	// Also holds further ways to the effect of a rule of another table, so that
-	// what belongs to one family of tools stands in one place.
+	// what belongs to one family of tools is in one place.
 	Also []addition `json:"also,omitempty"`
 }
 
@@ -170,6 +170,9 @@ func (c *Set) readRules(read rules.TableReader) error {
 		}
 		if byID[r.ID] = r; r.Questions == nil {
 			r.Questions = []string{}
+		}
+		if r.Effect == "" && r.Title != "" {
+			r.Effect = strings.ToLower(r.Title[:1]) + r.Title[1:]
 		}
 	}
 	for _, a := range also {

@@ -49,7 +49,7 @@ func TestTablesAreGenerated(t *testing.T) {
 }
 
 // tablesHash is the SHA-256 of the canonical JSON of all tables together, by name. What
-// safer.json advises beside a verdict is none of it.
+// safer.json advises next to a verdict is none of it.
 func tablesHash(t *testing.T) string {
 	all := map[string]jsontext.Value{}
 	for name, text := range rules.Tables() {

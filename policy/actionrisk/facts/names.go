@@ -19,7 +19,7 @@ const (
 	AsJoin        = "joins"        // it puts its arguments together, with Text between them
 	AsEnvironment = "environments" // it is all variables of the environment at once
 	AsThrough     = "through"      // it gives the text of its argument, or a path made of it
-	AsBuilder     = "builders"     // it makes a text that nobody reads in the open of another one
+	AsBuilder     = "builders"     // it encodes a text
 	AsFetcher     = "fetchers"     // it gets a text from the network
 	AsLister      = "listers"      // it gives the files of a folder
 	AsLibrary     = "libraries"    // what a method of a service's library does: boto3's delete_bucket is "aws s3 delete-bucket"
@@ -42,8 +42,8 @@ type Name struct {
 	On   []string `json:"on,omitempty"`
 	Does Doing    `json:"does,omitempty"`
 	Text string   `json:"text,omitempty"`
-	// Import: one of these stands in the text, as the name of what it loads. With: one of
-	// these stands among what the method is given.
+	// Import: one of these is in the text, as the name of what it loads. With: one of
+	// these is among what the method is given.
 	Import []string `json:"import,omitempty"`
 	With   []string `json:"with,omitempty"`
 	// Run is the command of the same effect: {0} is the first text it is given, {name}

@@ -8,11 +8,11 @@ import (
 )
 
 // Program is all that the tables say of one program, whichever rows name it. Of each
-// column the rows stand in the order of the table.
+// column the rows are in the order of the table.
 type Program struct {
 	Options *Tool      // how it reads its arguments; nil if nothing says so
 	Carries []*Wrapper // other commands, or texts of a language
-	Effects []*effect  // what it deletes, writes, reads or sends by an option nobody thinks of
+	Effects []*effect  // what it deletes, writes, reads or sends by an uncommon option
 	Reads   []*Read    // files that it runs without being told so
 	Proves  []*proof   // that it changes nothing
 	Dry     []*proof   // that it only shows what it would do
@@ -25,7 +25,7 @@ type Program struct {
 func (p *Program) Known() bool { return p.Judged || p.Carries != nil }
 
 // programRow is a line of programs.json: what a few programs that are called alike have
-// in common. A program may stand in several.
+// in common. A program may be in several.
 type programRow struct {
 	Exe     []string   `json:"exe"` // names, or "@group"
 	Options []*Tool    `json:"options,omitempty"`

@@ -13,9 +13,9 @@ type proof struct {
 	Sub []string `json:"sub,omitempty"`
 	// None: with one of these options the line proves nothing.
 	None []string `json:"none,omitempty"`
-	// Any: one of these must stand there.
+	// Any: one of these must be given.
 	Any []string `json:"any,omitempty"`
-	// Bare: no operand beyond the subcommand; Most: at most so many.
+	// Bare: no operand beyond the subcommand; Most: the largest number of operands.
 	Bare bool `json:"bare,omitempty"`
 	Most int  `json:"most,omitempty"`
 }
@@ -40,7 +40,7 @@ func (p *proof) Holds(v *act.Invocation) bool {
 // StandardDirectories are where programs of the system and the user lie.
 var StandardDirectories = [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/", "~/bin/", "~/.local/bin/"}
 
-// StandardDirectory tells whether a path lies directly in one of them.
+// StandardDirectory tells whether a path is directly in one of them.
 func StandardDirectory(path string) bool {
 	for _, d := range StandardDirectories {
 		if rest, ok := strings.CutPrefix(path, d); ok && !strings.Contains(rest, "/") {

@@ -11,7 +11,7 @@ import (
 )
 
 // Configuration tools (Ansible, Salt, Puppet, Chef, Bolt, pyinfra) describe resources:
-// a kind, a name and the state it shall have. rules/resources.json says for each kind
+// a kind, a name and the state that it is to have. rules/resources.json says for each kind
 // which command has the same effect; that command is what is judged. One table serves
 // all tools, because they name the same things: Puppet's ensure, Chef's action and
 // Salt's function all become the property "state".

@@ -18,7 +18,7 @@ type serviceTable struct {
 	SDKs   []string `json:"sdks"`   // what program texts call their libraries
 	Test   []string `json:"test"`   // words that say that nothing real is moved
 	Drafts []string `json:"drafts"` // what is only prepared, with no money moved yet
-	Moves  []string `json:"moves"`  // path words that move money wherever they stand
+	Moves  []string `json:"moves"`  // path words that move money wherever they are
 
 	Sdk, Draft, Move Dict[bool] `json:"-"`
 }
@@ -27,7 +27,7 @@ func (t *serviceTable) index() {
 	t.Sdk, t.Draft, t.Move = setOf(t.SDKs), setOf(t.Drafts), setOf(t.Moves)
 }
 
-// IsTest: a key, a host or a setting of a service's test mode stands in the text.
+// IsTest: a key, a host or a setting of a service's test mode is in the text.
 func (t *serviceTable) IsTest(text string) bool {
 	text = strings.ToLower(text)
 	return scan.HasAny(text, t.Test...)
@@ -94,7 +94,7 @@ func Confirms(rest, body string) bool {
 	return strings.HasSuffix(rest, "/confirm") || strings.HasSuffix(rest, "/capture") || strings.Contains(body, "confirm=true") || strings.Contains(strings.ReplaceAll(body, " ", ""), `"confirm":true`)
 }
 
-// MovesByPath: the path names a move of money on a host that nobody knows.
+// MovesByPath: the path names a move of money on an unknown host.
 func MovesByPath(t *serviceTable, rest string) bool {
 	return slices.ContainsFunc(ToolWords(rest), func(w string) bool { return t.Move.Get(w) })
 }

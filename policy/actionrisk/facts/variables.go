@@ -75,7 +75,7 @@ func WorldWritable(value string) bool {
 // ConfigFile is a file whose text another program runs later: a line of env.json.
 type ConfigFile struct {
 	File []string `json:"file"` // patterns of its path
-	// Keys stand before a command on a line of the file; with Lang all of it is a text
+	// Keys are before a command on a line of the file; with Lang all of it is a text
 	// of that language; with As its lines are options of that command.
 	Keys []string `json:"keys,omitempty"`
 	Lang string   `json:"lang,omitempty"`

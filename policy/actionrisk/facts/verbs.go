@@ -44,7 +44,7 @@ func (c *Set) readVerbs(read rules.TableReader) error {
 // Verbs is verbs.json of this release, whichever rule set asks.
 func Verbs() *VerbTable { return &Tables().Verbs }
 
-// Says tells whether one of the words of a tool's name, or its singular, stands in a
+// Says tells whether one of the words of a tool's name, or its singular, is in a
 // group of verbs.json.
 func Says(words []string, group string) bool {
 	said := Verbs().Said.Get(group)
@@ -52,7 +52,7 @@ func Says(words []string, group string) bool {
 }
 
 // ToolWords splits a tool's name at everything that is no letter or digit and
-// at changes of case. What stands before "__" names the server.
+// at changes of case. What is before "__" names the server.
 func ToolWords(name string) []string {
 	if n := strings.LastIndex(name, "__"); n >= 0 && n+2 < len(name) {
 		name = name[n+2:]
@@ -76,7 +76,7 @@ func ToolWords(name string) []string {
 }
 
 // ToolClass says what a tool does by its name: the first verb decides, but a
-// destructive verb anywhere behind a conjunction counts too.
+// destructive verb anywhere after a conjunction counts too.
 func ToolClass(name string) string {
 	t := Verbs()
 	words := ToolWords(name)
@@ -99,7 +99,7 @@ func ToolClass(name string) string {
 	return t.withNouns(class, words, verb)
 }
 
-// withNouns is the class of a verb with what stands beside it.
+// withNouns is the class of a verb with what is next to it.
 func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	runs := Says(words, "shell-verbs")
 	switch {
@@ -167,7 +167,7 @@ func HasWord(words []string, set *Dict[bool]) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return set.Get(w) || set.Get(strings.TrimSuffix(w, "s")) })
 }
 
-// namesMoney: a noun beside the verb means money.
+// namesMoney: a noun next to the verb means money.
 func (t *VerbTable) namesMoney(words []string, verb int) bool {
 	for i, w := range words {
 		if i == verb || !Says(words[i:i+1], "money-nouns") {
@@ -196,7 +196,7 @@ func ShowsSecretByName(name string) bool {
 	return Says(words, "secrets") && Says(words, "secret-shows") && !Says(words, "secret-talk")
 }
 
-// MakesKeyByName: a tool whose name says that it makes a key that lets somebody in.
+// MakesKeyByName: a tool whose name says that it creates a key for a login.
 func MakesKeyByName(name string) bool {
 	words := ToolWords(name)
 	has := func(w string) bool { return slices.Contains(words, w) }

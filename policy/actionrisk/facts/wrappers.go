@@ -18,7 +18,7 @@ type Wrapper struct {
 	// Options hold text as their value; with one of Flag the first operand is text.
 	Options []string `json:"options,omitempty"`
 	Flag    []string `json:"flag,omitempty"`
-	// Skip is how many operands (after Sub) stand before what is carried.
+	// Skip is how many operands (after Sub) are before what is carried.
 	Skip int `json:"skip,omitempty"`
 	// Argv: the operands are the inner command; Join: they are joined to a text;
 	// Script: the first of them is a text.
@@ -35,7 +35,7 @@ type Wrapper struct {
 	FileOptions []string `json:"fileOptions,omitempty"`
 	Append      bool     `json:"append,omitempty"`   // xargs: input becomes operands
 	Parallel    bool     `json:"parallel,omitempty"` // parallel: words after ":::" or the input fill {} or follow
-	Assigns     bool     `json:"assigns,omitempty"`  // env: NAME=value may stand first
+	Assigns     bool     `json:"assigns,omitempty"`  // env: NAME=value may be first
 	Root        bool     `json:"root,omitempty"`     // runs as root unless -u says otherwise
 	Account     bool     `json:"account,omitempty"`  // or the first operand names another user: su bob -c
 	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
@@ -44,16 +44,16 @@ type Wrapper struct {
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
-	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
+	Also        []string `json:"also,omitempty"`     // options whose text runs as well
 	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
-	Beside      bool     `json:"beside,omitempty"`   // what it carries runs beside what it does itself
+	Beside      bool     `json:"beside,omitempty"`   // it runs what it carries, and has an effect of its own
 	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
-	// Only: one of these must stand there, as of an effect.
+	// Only: one of these must be given, as of an effect.
 	Only []string `json:"only,omitempty"`
 	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
 	// for any name, "data:" for an address that holds the text itself.
 	Settings []string `json:"settings,omitempty"`
-	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
+	Commas   bool     `json:"commas,omitempty"` // the words of a text are between commas
 	// Edits is the file that the program starts an editor on.
 	Edits string `json:"edits,omitempty"`
 }
@@ -76,7 +76,7 @@ func (p *Program) takesText(w *Wrapper) {
 
 // OptionText is the program text in an option's value: all of it, what follows
 // "exec=" (tar --checkpoint-action), the value of a setting whose name ends in
-// "command" (ssh -o), or, of env -S, with the operands behind it.
+// "command" (ssh -o), or, of env -S, with the operands after it.
 func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
 	text := o.Value
 	if rest, ok := strings.CutPrefix(text.Text, "exec="); ok {
@@ -133,7 +133,7 @@ func settingText(w act.Word, suffixes []string) (act.Word, bool) {
 }
 
 // Assignments takes the NAME=value words in front of the inner command into its
-// environment, and gives the place behind them.
+// environment, and gives the place after them.
 func Assignments(w *Wrapper, v *act.Invocation, skip int) int {
 	for w.Assigns && skip < len(v.Operands) {
 		name, value, ok := strings.Cut(v.Operands[skip].Text, "=")

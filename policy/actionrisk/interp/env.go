@@ -22,7 +22,7 @@ type Finding struct {
 	Span    act.Span
 	Segment int      // index in the order of commands
 	Via     []string // what carried it, outermost first
-	Decoded string   // what ran, if it stands in another form in the command
+	Decoded string   // what ran, if it is in another form in the command
 	Target  string   // the word it is about
 	Context []act.Adjustment
 }
@@ -55,7 +55,7 @@ type Env struct {
 	RanFiles    map[string]bool                // files that tools ran, and how they were called
 	Programs    map[string]string              // programs that the command gave other names
 	Later       []func()                       // what traps run at the end
-	Left        bool                           // an exit or return stands somewhere
+	Left        bool                           // an exit or return is somewhere
 	links       []paths.Link                   // made by the command itself
 	gitConfig   map[string]act.Word            // what git config set before
 	HostAliases map[string]act.Word            // what gh alias set made before, by "gh NAME"
@@ -67,11 +67,11 @@ type Env struct {
 	Unproven    bool                           // something ran that is not proven read-only
 	Loose       bool                           // some program matched no rule and is not proven read-only
 	Ran         bool                           // something ran at all
-	Background  bool                           // something runs beside the rest
-	Sourced     bool                           // a file of the project, which nobody gave, set variables and functions
+	Background  bool                           // something runs in the background
+	Sourced     bool                           // a file of the project that is not known set variables and functions
 	Unparsed    bool
 	TooDeep     bool
-	Trace       *Trace // nil: nobody asked for one
+	Trace       *Trace // nil: not asked for
 	Uncertain   []string
 }
 
@@ -134,14 +134,14 @@ func (e *Env) Doubt(what string) {
 	}
 }
 
-// Run judges one call of a program, as whoever means programs does, and gives what it
+// Run judges one call of a program, as the front-end of programs does, and gives what it
 // prints.
 func (sh *Process) Run(v *act.Invocation) act.Flow { return sh.Env.Front.Run(sh, v) }
 
-// Route reads a text whose language nobody says.
+// Route reads a text whose language is not stated.
 func (e *Env) Route(src *act.Source) { e.Read("any", src, nil) }
 
-// Describes begins a text that describes what shall be; false if it is too large.
+// Describes begins a text that describes a desired state; false if it is too large.
 func (sh *Process) Describes(src *act.Source) bool {
 	e := sh.Env
 	e.Unproven = true

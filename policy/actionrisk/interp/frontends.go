@@ -13,11 +13,11 @@ type Reader func(sh *Process, src *act.Source, lang string, v *act.Invocation) a
 // Frontends are the ways into everything that reads a language. They know each other
 // by this list only.
 type Frontends struct {
-	Languages  map[string][]Reader // by name; "program" reads what nobody else does
+	Languages  map[string][]Reader // by name; "program" reads every other language
 	Shell      func(sh *Process, src *act.Source, v *act.Invocation, via string, params []act.Word) act.Flow
 	Script     func(sh *Process, src *act.Source, in act.Flow) act.Flow
 	Takes      []func(sh *Process, v *act.Invocation) (act.Flow, bool)                        // the call is another language's
-	Calls      []func(sh *Process, v *act.Invocation) bool                                    // what a call means beside the rows; true if a rule holds
+	Calls      []func(sh *Process, v *act.Invocation) bool                                    // what a call means apart from the rows; true if a rule holds
 	Starts     []func(sh *Process, w *facts.Wrapper, v *act.Invocation)                       // what a program runs when it starts
 	Carriers   map[string]func(sh *Process, v *act.Invocation, skip int)                      // what is no text but the words from skip on
 	Unknown    map[string]func(sh *Process, in act.Flow, v *act.Invocation)                   // a text of the language that is not known

@@ -143,7 +143,7 @@ var fixedPaths = map[string]paths.Class{
 	"/var/folders": paths.IsTemp | paths.IsTempRoot, "/dev/shm": paths.IsTemp | paths.IsTempRoot,
 }
 
-// fixedFolders are what lies below places of every machine; the first that holds counts.
+// fixedFolders are what is below places of every machine; the first that holds counts.
 var fixedFolders = []struct {
 	below string
 	class paths.Class
@@ -180,7 +180,7 @@ func (e *Env) absoluteClass(p string) paths.Class {
 	return e.inside(p, paths.IsOutside)
 }
 
-// inside softens "outside" for what lies below the working directory, and for
+// inside softens "outside" for what is below the working directory, and for
 // what a build makes anywhere.
 func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.Context.Cwd

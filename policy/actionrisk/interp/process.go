@@ -34,7 +34,7 @@ type Process struct {
 	Params   []act.Word // $1 …
 	Root     bool       // runs as root
 	Remote   bool       // runs on another machine
-	Scratch  bool       // in a container made for it: what it deletes is missed by nobody
+	Scratch  bool       // in a container made for it: what it deletes is temporary
 	Host     string
 	Others   map[string][]act.Word // further values a variable may have
 	Fds      map[string]act.Redir  // files opened by exec, by descriptor

@@ -49,7 +49,7 @@ func (sh *Process) property(r *facts.Resource, name, lang string, v *act.Invocat
 	}
 }
 
-// gone judges a resource of a kind that nobody knows and that shall not be.
+// gone judges a resource of an unknown kind that is to be absent.
 func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
 	name, _ := r.Get("name", "title", "path", "id", "1")
 	it := act.Item{Kind: facts.KindResource, Name: strings.ToLower(r.Kind), Tags: []string{"gone"}, Src: sh.Src, To: len(sh.Src.Text), Words: PlaceOf(v)}

@@ -57,7 +57,7 @@ func (sh *Process) Interpret(lang string, w act.Word, v *act.Invocation, via str
 	return out
 }
 
-// Read hands a text to whoever reads its language. Where several do, every reading
+// Read hands a text to the front-ends that read its language. Where there are several, every reading
 // counts, and what the first of them prints is what the text prints.
 func (sh *Process) Read(lang string, src *act.Source, v *act.Invocation) (out act.Flow) {
 	list := sh.Env.Front.Languages[lang]
@@ -165,7 +165,7 @@ func (e *Env) Acts(word string) bool {
 }
 
 // ActsText: the text is a command line of such a program, or the bare name of a shell,
-// which asks whoever sits there.
+// which asks the user.
 func (e *Env) ActsText(text string) bool {
 	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
 	return more && e.Acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.Groups.Get("shells"), scan.Base(first))

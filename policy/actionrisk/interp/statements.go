@@ -43,7 +43,7 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 	}
 }
 
-// placeIn is where a text stands verbatim in the submitted command, or -1.
+// placeIn is where a text is verbatim in the submitted command, or -1.
 func placeIn(src *act.Source, text string) int {
 	if n := strings.Index(src.Text, text); n >= 0 && src.At >= 0 && text != "" {
 		return src.At + n

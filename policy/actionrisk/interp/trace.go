@@ -9,14 +9,14 @@ import (
 )
 
 // Trace is what an assessment tells a caller who can look at the machine: which programs
-// run with which words in which folder, and which files run whose text nobody gave.
+// run with which words in which folder, and which files run whose text is not known.
 type Trace struct {
 	Uses   []Use
 	Texts  []Text
 	Wanted []string // paths of files that would run, relative ones seen from the action's own folder
 
 	reads  []string // files that are read, which are wanted once an interpreter is fed from one
-	placed []string // files and folders whose content nobody knows that the command itself wrote
+	placed []string // files and folders that the command itself wrote with unknown content
 }
 
 // Use is one call of a program, or one redirection.
@@ -57,7 +57,7 @@ func (e *Env) texted(lang, text string) {
 	}
 }
 
-// Fed notes that an interpreter runs what nobody knows: perhaps what a file holds.
+// Fed notes that an interpreter runs unknown text: perhaps what a file holds.
 func (e *Env) Fed() {
 	if e.Trace == nil {
 		return
@@ -87,7 +87,7 @@ func (e *Env) Want(sh *Process, name string) {
 	e.want(key)
 }
 
-// placing notes that the command writes a file of which nobody knows what it holds.
+// placing notes that the command writes a file with unknown content.
 func (e *Env) placing(key string) {
 	if e.Trace != nil && len(e.Trace.placed) < maxTraced {
 		e.Trace.placed = append(e.Trace.placed, key)

@@ -41,7 +41,7 @@ func verbIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 // alreadyRuled: a rule that says more has matched the same words. Rules are
-// tried in table order, so the general line stands last.
+// tried in table order, so the general line is last.
 func alreadyRuled(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	span, _ := it.Src.Where(it.From, it.To)
 	for i := range e.Findings {

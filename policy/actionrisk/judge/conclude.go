@@ -71,7 +71,7 @@ func understood(f interp.Finding) bool {
 }
 
 // riskOf is the highest level and the score: 25 per level, and up to 24 for what
-// comes beside the worst finding, for what cannot be undone and what is hidden.
+// comes in addition to the worst finding, for what cannot be undone and what is hidden.
 func riskOf(findings []interp.Finding) (act.Level, int) {
 	if len(findings) == 0 {
 		return act.Low, 0

@@ -109,7 +109,7 @@ func emulated(e *interp.Env, v *act.Invocation) bool {
 }
 
 // wordsEnvironment reads the environment from the words of the command itself.
-// Production is believed wherever it stands; development only where a label
+// Production is believed wherever it is; development only where a label
 // stands: an option made for it, a variable, or a name that is one ("dev-db").
 func wordsEnvironment(e *interp.Env, v *act.Invocation) (production, development bool) {
 	says := func(p, d bool) { production, development = production || p, development || d }
@@ -165,7 +165,7 @@ func namesTest(v *act.Invocation) bool {
 }
 
 // composes: the file that it is given with -f describes a project, whose environment
-// stands in its name: docker-compose.test.yml.
+// is in its name: docker-compose.test.yml.
 func composes(v *act.Invocation) bool {
 	return strings.HasSuffix(v.Exe, "-compose") || len(v.Operands) > 0 && v.Operands[0].Text == "compose"
 }

@@ -80,7 +80,7 @@ func (r *refspec) is(kind string) bool {
 // a protected branch), topic (all destinations named, none protected), unnamed
 // (none named), head (the checked-out branch, not known), force ("+" in front), delete (":name").
 func refspecIs(e *interp.Env, it *act.Item, kinds []string) (act.Word, bool) {
-	operands := it.Inv.Operands[min(2, len(it.Inv.Operands)):] // behind "push" and the remote
+	operands := it.Inv.Operands[min(2, len(it.Inv.Operands)):] // after "push" and the remote
 	for _, kind := range kinds {
 		if kind == "unnamed" && len(operands) == 0 {
 			return act.Word{}, true
@@ -116,7 +116,7 @@ func branchIs(e *interp.Env, _ *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, e.Context.Branch != ""
 }
 
-// discards: git checkout with paths throws changes away; with a branch it does not.
+// discards: git checkout of paths discards changes; of a branch it does not.
 func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	made := func(w act.Word) bool { return e.ClassOf(w, "")&paths.IsGenerated != 0 }
@@ -125,7 +125,7 @@ func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, false
 	case v.After > 0 && v.After < n:
 		return v.Operands[v.After], !made(v.Operands[v.After])
-	case n > 2 && !hasAny(v, "-t", "--track", "-l"): // behind a commit only paths can stand
+	case n > 2 && !hasAny(v, "-t", "--track", "-l"): // after a commit only paths can be given
 		return v.Operands[n-1], !made(v.Operands[n-1])
 	}
 	return first(v.Operands[min(1, len(v.Operands)):], func(w act.Word) bool {
@@ -191,7 +191,7 @@ func gitHost(address string) string {
 }
 
 // usualProgram: a program people set for Git, by its bare name and with nothing of
-// the shell behind it.
+// the shell after it.
 func usualProgram(e *interp.Env, value string) bool {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(value, "!gh"), " ")
 	return e.In("git-programs", first) && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")

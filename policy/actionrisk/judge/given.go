@@ -113,7 +113,7 @@ func sentSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// syncedHere: what is made the same as another folder lies in the project or is
+// syncedHere: what is made the same as another folder is in the project or is
 // temporary, as is the other.
 func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	list := targets(it)
@@ -126,7 +126,7 @@ func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return list[1], !remote(list[0]) && !remote(list[1]) && from&(here|paths.IsCwd) != 0 && from&elsewhere == 0 && to&(here|paths.IsTemp) != 0 && to&(elsewhere|paths.IsCwd) == 0
 }
 
-// homeFile: an operand is in a home directory and, relative to it, is one of these; of "**/name" it may lie anywhere.
+// homeFile: an operand is in a home directory and, relative to it, is one of these; of "**/name" it may be anywhere.
 func homeFile(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(targets(it), func(w act.Word) bool {
 		rest, ok := belowHome(w.Text)
@@ -145,7 +145,7 @@ func homeFile(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// belowHome is a path seen from the home directory that it lies in.
+// belowHome is a path seen from the home directory that it is in.
 func belowHome(p string) (string, bool) {
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		return rest, true

@@ -49,7 +49,7 @@ func toRoot(v *act.Invocation) bool {
 }
 
 // interactiveShell: a shell that is given nothing to run asks the terminal, or
-// whoever holds its other end, what to do.
+// the program at its other end, what to do.
 func interactiveShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	fed := v.Stdin.Known && v.Stdin.Word.Text != "" || v.Stdin.Taint&^act.FromStdin != 0 || v.Stdin.Via != "" ||
@@ -57,7 +57,7 @@ func interactiveShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) 
 	return v.Argv[0], !fed && len(v.Operands) == 0 && !v.Has("-c") && !v.Has("-n") && !v.Has("--version") && !v.Has("--help")
 }
 
-// terminal: the file is the terminal of somebody.
+// terminal: the file is the terminal of a user.
 func terminal(w act.Word) bool {
 	return w.Text == "/dev/tty" || strings.HasPrefix(w.Text, "/dev/pts/") || strings.Contains(w.Var, "tty")
 }
@@ -76,7 +76,7 @@ func suRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, true
 }
 
-// innerShell: sudo with a bare shell behind it.
+// innerShell: sudo with a bare shell after it.
 func innerShell(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if len(v.Operands) == 0 || !toRoot(v) || v.Stdin.Taint != 0 || v.Stdin.Known && v.Stdin.Word.Text != "" {

@@ -14,16 +14,16 @@ import (
 
 // SecretPredicates serve the secret, rce and priv tables.
 var SecretPredicates = map[string]interp.Predicate{
-	"sent-copy":      sentCopy,      // an operand is, holds or lies in a copy of credentials that the command itself made
+	"sent-copy":      sentCopy,      // an operand is, holds or is in a copy of credentials that the command itself made
 	"remote-archive": remoteArchive, // the archive that it writes is on another machine
 	"serves-secrets": servesSecrets, // a web server whose root holds credentials
-	"names-only":     namesOnly,     // shows what stands before "=" alone
+	"names-only":     namesOnly,     // shows what is before "=" alone
 	"secretfile":     secretFile,    // shows a file of credentials on this machine
 	"given-secret": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // its input is or holds a credential
 		in := it.Inv.Stdin
 		return in.Word, ((in.Taint|in.Word.Taint)&fromSecrets != 0 || hosts.SecretName(in.Word.Var)) && !foreignToken(in.Word, namedHosts(it))
 	},
-	"secret-in":     secretIn,      // a variable with a credential stands in the value of one of these options
+	"secret-in":     secretIn,      // a variable with a credential is in the value of one of these options
 	"authenticates": authenticates, // each secret goes to where it belongs, in a header of a request that reads
 	"sent-secret":   sentSecret,    // a variable with a credential is sent in a body
 	"local":         func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !it.Inv.Remote },
@@ -70,17 +70,17 @@ var SecretPredicates = map[string]interp.Predicate{
 	"huntpattern":   huntPattern,   // a pattern that credentials match
 	"scp-remote":    remoteOperand, // an operand is on another machine or in a bucket
 	"last-outside":  lastOutside,   // so is the last one: what the others are copied to
-	"literalsecret": literalSecret, // a token stands in the words
-	"password":      password,      // a password stands in the words, by its option
+	"literalsecret": literalSecret, // a token is in the words
+	"password":      password,      // a password is in the words, by its option
 	"tokenhost":     tokenHost,     // a token of a known service goes to another host
 	"nettool": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
-		return act.Word{}, slices.Contains(e.Groups.Get("netclients"), it.Inv.Exe) || slices.Contains(e.Groups.Get("downloaders"), it.Inv.Exe)
+		return act.Word{}, e.In("netclients", it.Inv.Exe) || e.In("downloaders", it.Inv.Exe)
 	},
 	"sendsinput":   sendsInput, // its input goes out
 	"fed-by":       fedBy,      // its input is not known, and comes from one of these programs or from a "file"
 	"local-target": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, hosts.Local(it.Inv) },
 	"filearg":      sentFile,    // a body option names a file of credentials
-	"secretinurl":  secretInURL, // a variable with a credential stands in a URL or a body
+	"secretinurl":  secretInURL, // a variable with a credential is in a URL or a body
 	"anysecret":    anySecret,   // input, words or operands are credentials
 	"devtcp":       devTCP,      // the file is /dev/tcp/host/port
 	"devtcp-redir": devTCPRedir, // one of the redirections is
@@ -429,7 +429,7 @@ func foreignToken(w act.Word, named []string) bool {
 	return false
 }
 
-// secretIn: a variable with a credential stands in the value of one of these options.
+// secretIn: a variable with a credential is in the value of one of these options.
 func secretIn(_ *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	for _, name := range names {
 		for _, w := range it.Inv.Values(name) {
@@ -516,7 +516,7 @@ func bodyFile(v *act.Invocation, o *act.Option) (act.Word, bool) {
 	return w, true
 }
 
-// secretInURL: a variable that holds a credential stands in the URL or, sent to
+// secretInURL: a variable that holds a credential is in the URL or, sent to
 // a host that collects requests, anywhere.
 func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if w, ok := first(arguments(it), inURL); ok {
@@ -534,7 +534,7 @@ func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// inURL: a credential stands in an address of a service that takes none there.
+// inURL: a credential is in an address of a service that takes none there.
 func inURL(w act.Word) bool {
 	_, host, rest, ok := hosts.Split(w.Text)
 	return ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !scan.HasAny(host, "telegram", "slack", "discord")

@@ -16,7 +16,7 @@ import (
 var servicePredicates = map[string]interp.Predicate{
 	"input":          inputIs,       // a line of the known input begins with one of these
 	"nth":            nthIs,         // "1 a|b": operand number 1 (0 is the first) matches one of these
-	"remote-startup": remoteStartup, // host:path that runs by itself later, or lets somebody in
+	"remote-startup": remoteStartup, // host:path that runs by itself later, or permits a login
 	"object-glob":    objectGlob,    // the name of a stored object ends in a pattern for all
 	"execs":          execsOne,      // find or fd hands what it finds to one of these programs
 	"optpath":        optPath,       // the value of an option is a path of one of these classes

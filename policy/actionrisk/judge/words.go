@@ -84,7 +84,7 @@ var ShellPredicates = map[string]interp.Predicate{
 	"starts-shell":       startsShell,
 	"only-sets":          onlySets,    // every operand is NAME=value with one of these names
 	"last-like":          lastLike,    // the last operand matches one of these patterns
-	"first-operand-like": operandLike, // the operand behind the subcommand matches one of these paths
+	"first-operand-like": operandLike, // the operand after the subcommand matches one of these paths
 }
 
 func targets(it *act.Item) []act.Word {
@@ -94,7 +94,7 @@ func targets(it *act.Item) []act.Word {
 	return it.Inv.Operands[min(it.Inv.Data, len(it.Inv.Operands)):]
 }
 
-// arguments are all words behind the program.
+// arguments are all words after the program.
 func arguments(it *act.Item) []act.Word {
 	if it.Inv == nil {
 		return nil
@@ -311,7 +311,7 @@ func readsStdin(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if slices.Contains(e.Groups.Get("shells"), v.Exe) && v.Has("-n") { // it is only checked
 		return act.Word{}, false
 	}
-	if !strings.HasSuffix(v.Exe, "sh") && hasProgram(v) { // its program stands in the command, the input is data
+	if !strings.HasSuffix(v.Exe, "sh") && hasProgram(v) { // its program is in the command, the input is data
 		return act.Word{}, false
 	}
 	return act.Word{}, len(v.Operands) == 0 || v.Operands[0].Text == "-" || v.Has("-s") || strings.HasPrefix(v.Operands[0].Text, "/dev/stdin") || v.Operands[0].Text == "/dev/fd/0" || v.Operands[0].Text == "/proc/self/fd/0"
@@ -325,7 +325,7 @@ func taintedWord(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 }
 
 // parameterOnly: a shell is given its text with -c or in a file; the word is one of
-// the parameters behind it, which the text may use or not.
+// the parameters after it, which the text may use or not.
 func parameterOnly(e *interp.Env, v *act.Invocation, w act.Word) bool {
 	return slices.Contains(e.Groups.Get("shells"), v.Exe) && !v.Has("-s") && len(v.Operands) > 1 && v.Operands[0].Taint&w.Taint == 0 && v.Operands[0].Known()
 }
@@ -537,8 +537,8 @@ func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// fileMark is where the sign stands behind which a word names a file, or -1: at its
-// beginning, behind "=" or a short option, and for httpie (field@file) anywhere.
+// fileMark is where the sign is after which a word names a file, or -1: at its
+// beginning, after "=" or a short option, and for httpie (field@file) anywhere.
 func fileMark(text string, anywhere bool) int {
 	at := strings.IndexByte(text, '@')
 	if at > 0 && anywhere {
@@ -609,7 +609,7 @@ func onlySets(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, len(list) > 0
 }
 
-// operandLike: the one operand behind the subcommand matches a path with stars.
+// operandLike: the one operand after the subcommand matches a path with stars.
 func operandLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	list := targets(it)
 	if len(list) != 2 {

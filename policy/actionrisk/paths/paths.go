@@ -62,7 +62,7 @@ type Link struct {
 	Mounted bool
 }
 
-// everything are patterns for all that lies in the working directory.
+// everything are patterns for all that is in the working directory.
 var everything = scan.SetOf(". * ./* .* ** {*,.*} .[!.]* ..?* *.* [a-z]* [!.]* [^.]* **/* ?* */*")
 
 // RelativeClass judges a clean path below an unknown working directory.
@@ -242,7 +242,7 @@ var kindsOfFile = [...]struct {
 
 var lockFiles = scan.SetOf("package-lock.json pnpm-lock.yaml go.sum npm-shrinkwrap.json")
 
-// dataExtensions end the names of files that hold data nobody can make again.
+// dataExtensions end the names of files that hold data that cannot be recreated.
 var dataExtensions = scan.SetOf(`.db .sqlite .sqlite3 .sql .bak .dump .pem .key .p12 .pfx .jks .mdb .rdb .tfstate .backup .parquet .mdf .ndf .ldf .edb .accdb .fdb .dbf
 		.vhd .vhdx .avhdx .vmdk .pst .ost .vbk .vib`)
 
@@ -335,8 +335,8 @@ var credentialPlaces = [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.co
 	"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
 	"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"}
 
-// credentialPlace tells whether a path lies in one of those places, and whether what it
-// names there is secret: beside keys lie files that are not.
+// credentialPlace tells whether a path is in one of those places, and whether what it
+// names there is secret: next to keys lie files that are not.
 func credentialPlace(p, lower string) (secret, is bool) {
 	full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
 	var begins [256]bool // by the first bytes of its parts: few places begin like one of them
@@ -403,7 +403,7 @@ func matchesParts(pattern, p string) bool {
 // besideCoins are files of a wallet that hold nothing to steal.
 var besideCoins = scan.SetOf("peers.dat banlist.json settings.json")
 
-// besideKeys: what lies in a folder of secrets and holds none.
+// besideKeys: what is in a folder of secrets and holds none.
 func besideKeys(folder, rest, lower string) bool {
 	switch folder {
 	case "/.ssh":
@@ -420,7 +420,7 @@ func besideKeys(folder, rest, lower string) bool {
 	return false
 }
 
-// plainSSH: what lies beside the keys and holds none.
+// plainSSH: what is next to the keys and holds none.
 func plainSSH(rest, lower string) bool {
 	return lower == "config" || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme" ||
 		strings.HasPrefix(rest, "config.d/") || scan.HasAnyPrefix(lower, "known_hosts", "authorized_keys") || strings.Contains(lower, ".pub") || scan.HasAnySuffix(lower, ".txt", ".md")
@@ -428,7 +428,7 @@ func plainSSH(rest, lower string) bool {
 
 var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
 
-// startupFile: a file that runs by itself later, or lets somebody in.
+// startupFile: a file that runs by itself later, or permits a login.
 func startupFile(p, lower string) bool {
 	return startupNames.Has(lower) || strings.Contains(p, `\`) && strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
 		strings.Contains(p, "_profile.ps1") || strings.Contains(p, "/") && scan.HasAny(p,

@@ -42,7 +42,7 @@ func TestTablesAreFormatted(t *testing.T) {
 	}
 }
 
-// formatted is a table in its form: a value that fits is on one line, with a blank behind
+// formatted is a table in its form: a value that fits is on one line, with a blank after
 // each colon and comma. Of one that does not, each member or element is on a line of its own;
 // short words of a list share lines.
 func formatted(t *testing.T, file string, text []byte) []byte {
@@ -142,7 +142,7 @@ func (n node) words() bool {
 // tabs indent what is so deep: the rows of a table, which is a list in an object, not at all.
 func tabs(depth int) string { return strings.Repeat("\t", max(0, depth-2)) }
 
-// value writes a value that is so deep in the table and begins behind so many characters of
+// value writes a value that is so deep in the table and begins after so many characters of
 // its line.
 func (w *layout) value(n node, depth, behind int) {
 	if line := n.line(); depth > 0 && behind+utf8.RuneCountInString(line)+1 <= lineWidth || n.kids == nil {

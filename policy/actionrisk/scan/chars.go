@@ -30,7 +30,7 @@ func FirstLine(text string) string {
 	return text
 }
 
-// LineEnd is where the line ends that byte i stands in.
+// LineEnd is where the line ends that byte i is in.
 func LineEnd(text string, i int) int {
 	if j := strings.IndexByte(text[i:], '\n'); j >= 0 {
 		return i + j

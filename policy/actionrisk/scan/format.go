@@ -83,10 +83,10 @@ type directive struct {
 	verb             byte
 	left, zero       bool
 	width, precision int // precision -1: none given
-	length           int // bytes behind the percent sign
+	length           int // bytes after the percent sign
 }
 
-// readDirective reads the directive behind a percent sign.
+// readDirective reads the directive after a percent sign.
 func readDirective(s string) directive {
 	d := directive{precision: -1}
 	rest := s
@@ -108,7 +108,7 @@ func readDirective(s string) directive {
 }
 
 // leadingNumber is the number that a text begins with, at most MaxValue, and what stands
-// behind it.
+// after it.
 func leadingNumber(s string) (int, string) {
 	rest := strings.TrimLeft(s, "0123456789")
 	n, err := strconv.Atoi(s[:len(s)-len(rest)])
@@ -124,7 +124,7 @@ var formatBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
 // apply writes an argument as the directive says.
 func (d directive) apply(text string, shell bool) string {
 	if strings.IndexByte(text, Hole) >= 0 {
-		return text // of a length that nobody knows
+		return text // of an unknown length
 	}
 	text = d.converted(text, shell)
 	pad := max(0, d.width-len(text))

@@ -14,7 +14,7 @@ type Function struct {
 	// Holes: a part of an argument that is not known is such a part of the text, and the
 	// text is as long as its arguments. Everything else needs to know all.
 	Holes bool
-	// Index: what stands in square brackets behind its name is its argument.
+	// Index: what is in square brackets after its name is its argument.
 	Index bool
 }
 
@@ -28,7 +28,7 @@ var Functions = map[string]Function{
 	"reverse":   {Of: first(Reverse)},
 	"codec":     {Of: codec},
 	"translate": {Of: translate},
-	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // a text nobody reads: what earlier rule sets knew of a decoder
+	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // an unreadable text: what earlier rule sets knew of a decoder
 	"same":      {Of: first(same), Holes: true},
 	"lower":     {Of: first(always(strings.ToLower)), Holes: true},
 	"upper":     {Of: first(always(strings.ToUpper)), Holes: true},
@@ -49,7 +49,7 @@ var Functions = map[string]Function{
 	"insert":    {Of: insert, Holes: true},
 }
 
-// first is a function of one text; what stands behind it says how, or nothing.
+// first is a function of one text; what is after it says how, or nothing.
 func first(of func(string) (string, bool)) func([]string) (string, bool) {
 	return func(args []string) (string, bool) {
 		if len(args) == 0 {
@@ -86,7 +86,7 @@ func codec(args []string) (string, bool) {
 	return "", false
 }
 
-// Substring is a text from one of its characters on, so many of them. What is below zero
+// Substring is a text from one of its characters on, with a number of characters. What is below zero
 // counts from the end; without a length it is the rest.
 func Substring(text string, from int, length ...int) string {
 	r := []rune(text)
@@ -115,7 +115,7 @@ func cut(args []string) (before, rest string, ok bool) {
 	return before, rest, err == nil && n >= 0 && n <= len(args[0])
 }
 
-// substring is a text from one of its characters on, so many of them or the rest.
+// substring is a text from one of its characters on, with a number of characters or the rest.
 func substring(args []string) (string, bool) {
 	_, rest, ok := cut(args)
 	if len(args) > 2 {
@@ -157,7 +157,7 @@ func join(args []string) (string, bool) {
 	return strings.Join(args[1:], args[0]), true
 }
 
-// joinPath joins parts of a path; an absolute part begins anew.
+// joinPath joins parts of a path; an absolute part begins again.
 func joinPath(parts []string) (string, bool) {
 	for i, part := range slices.Backward(parts) {
 		if strings.HasPrefix(part, "/") {

@@ -61,7 +61,7 @@ const (
 	// MaxNumber is the longest text that is read as a number: 256 bits in decimal,
 	// with separators and a factor.
 	MaxNumber = 160
-	// MaxLaterSQL is how many statements behind a doubtful first one are looked at to
+	// MaxLaterSQL is how many statements after a doubtful first one are looked at to
 	// tell whether a text is SQL; scripts set two or three settings first.
 	MaxLaterSQL = 8
 	// MaxJSONDepth is the depth to which JSON is looked into.
@@ -111,7 +111,7 @@ func opening(text string, i int) int {
 	return 0
 }
 
-// IsNameByte tells whether a byte may stand in a name: an ASCII letter, a digit or an underscore.
+// IsNameByte tells whether a byte may be in a name: an ASCII letter, a digit or an underscore.
 func IsNameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

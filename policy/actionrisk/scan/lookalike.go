@@ -103,7 +103,7 @@ func lettersAt(text string, i int) (end int, latin, alike, foreign bool) {
 	return i, latin, alike, foreign
 }
 
-// prose: the word stands in a quoted text of several words, or below the line of a
+// prose: the word is in a quoted text of several words, or below the line of a
 // here-document. If that text runs, its folded copy is judged anyway.
 func prose(text string, from, to int) bool {
 	if i := strings.LastIndexByte(text[:from], '\n'); i >= 0 && strings.Contains(text[:i], "<<") {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Hole stands in a Word's text for a part whose value is unknown.
+// Hole is in a Word's text for a part whose value is unknown.
 const Hole = '\x00'
 
 // Base is the last part of a path, without .exe.
@@ -76,7 +76,7 @@ func Put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	(*m)[key] = value
 }
 
-// HasAny tells whether one of the parts stands in a text.
+// HasAny tells whether one of the parts is in a text.
 func HasAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }

@@ -32,7 +32,7 @@ func JoinedStrings(text string) string {
 	return string(out)
 }
 
-// lastQuote is where the string begins that stands at the end.
+// lastQuote is where the string begins that is at the end.
 func lastQuote(text []byte) int {
 	for i := len(text) - 2; i >= 0; i-- {
 		if text[i] == '"' && (i == 0 || text[i-1] != '\\') {

@@ -13,7 +13,7 @@ import (
 type MongoCall struct {
 	Method     string
 	Args       string
-	Receiver   string // what stands before the method
+	Receiver   string // what is before the method
 	Start, End int
 }
 
@@ -95,7 +95,7 @@ func commentEnd(text string, i int) int {
 	return len(text)
 }
 
-// SkipQuoted is the index behind the string that begins at i.
+// SkipQuoted is the index after the string that begins at i.
 func SkipQuoted(text string, i int) int {
 	quote := text[i]
 	for j := i + 1; j < len(text); j++ {
@@ -108,7 +108,7 @@ func SkipQuoted(text string, i int) int {
 	return len(text)
 }
 
-// brackets is, for each opening bracket outside strings, the index behind the
+// brackets is, for each opening bracket outside strings, the index after the
 // one that closes it; 0 elsewhere and where nothing does.
 func brackets(text string) []int {
 	closing := make([]int, len(text))

@@ -21,7 +21,7 @@ func MongoAll(filter string) bool {
 	return root != nil && root.End >= len(filter) && filterTruth(root, 0) == sql.AllRows
 }
 
-// filterTruth judges a filter as it stands in a tree; all its members must hold.
+// filterTruth judges a filter as it is in a tree; all its members must hold.
 func filterTruth(n *tree.Node, depth int) sql.Truth {
 	if n == nil || n.Kind != '{' || depth > sql.MaxSQLNesting {
 		return sql.SomeRows

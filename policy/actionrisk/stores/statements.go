@@ -106,7 +106,7 @@ func setsColumns(rest, after string) bool {
 	return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
-// blockOfSQL: statements stand in it, and no option of bash's declare or key word of a shell.
+// blockOfSQL: statements are in it, and no option of bash's declare or key word of a shell.
 func blockOfSQL(word, low string) bool {
 	option := word == "declare" && strings.HasPrefix(strings.TrimLeft(low, " "), "-")
 	return !option && sql.HoldsSQL(low) && !scan.HasAny(low, "; then", ";then", "; do", "\ndo", "\nthen")
@@ -131,7 +131,7 @@ func procedureName(rest string) string {
 	return strings.Trim(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "[]\"")
 }
 
-// deletesRows: the words behind DELETE go on as those of a statement do.
+// deletesRows: the words after DELETE go on as those of a statement do.
 func deletesRows(next, rest, after string) bool {
 	third, _ := sqlWordAt(skipSQLSpace(after))
 	return next == "from" || next == "top" || third == "from" || third == "where" || deletesByName(rest)
@@ -336,7 +336,7 @@ func sqlWordAt(text string) (string, string) {
 	return w, rest
 }
 
-// HasSQLWord reports whether one of the words stands in the lower-case text as a
+// HasSQLWord reports whether one of the words is in the lower-case text as a
 // whole word.
 func HasSQLWord(low string, words ...string) bool {
 	for _, w := range words {

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// CalledBefore is the last part of the name that stands before an argument.
+// CalledBefore is the last part of the name that is before an argument.
 func CalledBefore(text string) string {
 	text = strings.TrimRight(text, " \t([,")
 	if label, ok := strings.CutSuffix(text, ":"); ok { // removeItem(atPath: "x")

@@ -23,19 +23,19 @@ type Token struct {
 	Kind     byte     // String, Command, Name, else the sign itself
 	Text     string   // of a string its value, unknown parts as holes
 	From, To int      // in the source; of a string the bytes between its quotes
-	Exact    bool     // text stands verbatim there
+	Exact    bool     // text is verbatim there
 	List     bool     // text is the words of a list, joined by blanks
-	Holes    []string // the expressions that stand in the text's holes
+	Holes    []string // the expressions that are in the text's holes
 	Computed bool     // a name that the text puts together
-	Partner  int32    // of a bracket: how far off the one is that belongs to it, or unpaired; 0 if nobody looked
+	Partner  int32    // of a bracket: how far off the one is that belongs to it, or unpaired; 0 if it was not looked for
 }
 
 // Unpaired says of a bracket that the text does not close or open it.
 const Unpaired = 1 << 30
 
-// Pair notes of every bracket which one belongs to it, so that nobody has to look for
-// it again. Each kind is counted by itself. It gives how many of the tokens stand in no
-// more than scan.MaxNesting brackets.
+// Pair sets the Partner of every bracket, so that no reader has to search for it. Each
+// kind of bracket is counted by itself. It returns how many of the tokens are nested no
+// deeper than scan.MaxNesting.
 func Pair(toks []Token) int {
 	var open [3][]int
 	depth := 0
@@ -100,7 +100,7 @@ func scanInline(e *interp.Env, text, lang string) []Token {
 	return s.out
 }
 
-// add adds a token and goes on behind it.
+// add adds a token and goes on after it.
 func (s *scanner) add(t Token, next int) bool {
 	s.out, s.at = append(s.out, t), min(next, len(s.text))
 	return true
@@ -131,7 +131,7 @@ func (s *scanner) char() bool {
 	return true
 }
 
-// dashed is a method behind a colon.
+// dashed is a method after a colon.
 func (s *scanner) dashed() bool {
 	i := s.at
 	if s.text[i] != ':' || !s.how.Dashes || i+1 >= len(s.text) || !scan.IsNameByte(s.text[i+1]) {
@@ -168,7 +168,7 @@ func (s *scanner) angles() bool {
 	return s.add(t, i+n+1)
 }
 
-// verbatim is a string that stands so in the text.
+// verbatim is a string that is so in the text.
 func verbatim(text string, from, to int) Token {
 	return Token{Kind: String, Text: text[from:to], From: from, To: to, Exact: true}
 }
@@ -360,7 +360,7 @@ func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	return t, true
 }
 
-// quoteWords stand before a string of perl.
+// quoteWords are before a string of perl.
 var quoteWords = scan.SetOf("qx qq qw q x")
 
 // escapedName goes on reading a name of JavaScript, which may hold escapes: e\u0078ec.

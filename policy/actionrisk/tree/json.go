@@ -1,4 +1,4 @@
-// Package tree reads JSON and YAML into one kind of node that knows where it stands in
+// Package tree reads JSON and YAML into one kind of node that knows where it is in
 // its text. Both readers are lenient: what an agent sent is judged as far as it can be
 // read, and templates in it are text.
 package tree
@@ -21,7 +21,7 @@ type Node struct {
 	Kind       byte   // { [ " 0 t f n
 	Text       string // content of a string, digits of a number
 	Start, End int
-	Verbatim   bool // a string without escapes: text stands at start+1
+	Verbatim   bool // a string without escapes: text is at start+1
 	Keys       []string
 	Kids       []*Node
 }
@@ -132,7 +132,7 @@ func (r *jsonReader) members(n *Node, depth int) {
 		}
 		switch c := r.text[r.pos]; c {
 		case '}', ']':
-			r.fault = r.fault || c != n.Kind+2 // as the letters stand in ASCII
+			r.fault = r.fault || c != n.Kind+2 // as the letters are in ASCII
 			r.pos++
 			return
 		case ',':
@@ -169,7 +169,7 @@ func (r *jsonReader) key(n *Node, depth int) (string, bool) {
 	return "", false
 }
 
-// str reads a string whose quote stands at pos.
+// str reads a string whose quote is at pos.
 func (r *jsonReader) str(quote byte) (text string, verbatim bool) {
 	r.pos++
 	from := r.pos

@@ -14,7 +14,7 @@ import (
 // for the node at its anchor, which is then part of the tree twice.
 
 // yamlLine is one line that is neither empty nor a comment: text[from:to] is what
-// stands at its indent.
+// is at its indent.
 type yamlLine struct{ indent, from, to int }
 
 type yamlReader struct {
@@ -118,7 +118,7 @@ func (r *yamlReader) block(outer, depth int) *Node {
 	return r.scalar(l.from, l.to, outer, depth)
 }
 
-// named reads what an anchor or a tag stands before that begins a line.
+// named reads what an anchor or a tag is before that begins a line.
 func (r *yamlReader) named(l *yamlLine, outer, depth int) *Node {
 	anchor, from := r.properties(l.from, l.to)
 	before := r.nodes
@@ -130,7 +130,7 @@ func (r *yamlReader) named(l *yamlLine, outer, depth int) *Node {
 	return n
 }
 
-// properties passes over the anchors and tags at from; what stands behind them is there.
+// properties passes over the anchors and tags at from; what is after them is there.
 func (r *yamlReader) properties(from, to int) (anchor string, at int) {
 	for from < to && (r.text[from] == '&' || r.text[from] == '!') {
 		word := r.text[from:to]
@@ -146,7 +146,8 @@ func (r *yamlReader) properties(from, to int) (anchor string, at int) {
 	return anchor, from
 }
 
-// anchor notes the node at an anchor; there were so many nodes before it.
+// anchor remembers the node at an anchor. before is the number of nodes that were read
+// when it began.
 func (r *yamlReader) anchor(name string, n *Node, before int) {
 	if name == "" || n == nil {
 		return
@@ -158,7 +159,7 @@ func (r *yamlReader) anchor(name string, n *Node, before int) {
 }
 
 // aliased is the node that a plain text "*name" stands for, else n. All nodes count as
-// often as they stand in the tree, so that aliases of aliases end.
+// often as they are in the tree, so that aliases of aliases end.
 func (r *yamlReader) aliased(n *Node) *Node {
 	name, alias := strings.CutPrefix(n.Text, "*")
 	a := r.anchors[name]
@@ -181,7 +182,7 @@ func (r *yamlReader) aliases(n *Node) {
 	n.merge()
 }
 
-// merge takes the members of what stands under "<<" over, but for those it has itself.
+// merge takes the members of what is under "<<" over, but for those it has itself.
 func (n *Node) merge() {
 	from := n.Get("<<")
 	if from == nil {
@@ -206,7 +207,7 @@ func isItem(content string) bool {
 	return content == "-" || strings.HasPrefix(content, "- ") || strings.HasPrefix(content, "-\t")
 }
 
-// key is the key that a line begins with and where the rest behind its colon
+// key is the key that a line begins with and where the rest after its colon
 // begins, or -1.
 func (r *yamlReader) key(l yamlLine) (string, int) {
 	content := strings.TrimRight(r.text[l.from:l.to], "\r")
@@ -240,7 +241,7 @@ func (r *yamlReader) mapping(indent, depth int) *Node {
 		}
 		r.at++
 		v := r.value(rest, l.to, indent, depth+1)
-		if v == nil { // nothing, or a list that stands under its key
+		if v == nil { // nothing, or a list that is under its key
 			if r.at < len(r.lines) && r.lines[r.at].indent == indent && isItem(r.text[r.lines[r.at].from:r.lines[r.at].to]) {
 				v = r.sequence(indent, depth+1)
 			} else {
@@ -248,7 +249,7 @@ func (r *yamlReader) mapping(indent, depth int) *Node {
 			}
 		}
 		n.Keys, n.Kids, n.End = append(n.Keys, key), append(n.Kids, v), max(v.End, l.to)
-		for r.at < len(r.lines) && r.lines[r.at].indent > indent { // what nobody understood
+		for r.at < len(r.lines) && r.lines[r.at].indent > indent { // a line that is not understood
 			r.at++
 		}
 		if r.nodes >= maxJSONNodes {
@@ -272,7 +273,7 @@ func (r *yamlReader) sequence(indent, depth int) *Node {
 		if rest == "" {
 			r.at++
 			v = r.block(indent, depth+1)
-		} else { // the item stands on this line, as if it were indented by itself
+		} else { // the item is on this line, as if it were indented by itself
 			skip := len(content) - len(rest)
 			l.indent, l.from = l.indent+skip, l.from+skip
 			v = r.block(indent, depth+1)
@@ -293,7 +294,7 @@ func (r *yamlReader) node(kind byte, start int) *Node {
 	return &Node{Kind: kind, Start: start, End: start}
 }
 
-// value reads what stands behind a key; nil if nothing does.
+// value reads what is after a key; nil if nothing does.
 func (r *yamlReader) value(from, to, indent, depth int) *Node {
 	for from < to && strings.IndexByte(" \t\r", r.text[from]) >= 0 {
 		from++
@@ -393,7 +394,7 @@ func (r *yamlReader) flow(at, depth int) (*Node, int) {
 }
 
 // yamlEnd is where a text without quotes ends in such a value: at a colon only with a blank
-// or a bracket behind it, but for keys as jq writes them, {spec:{replicas:0}}.
+// or a bracket after it, but for keys as jq writes them, {spec:{replicas:0}}.
 func (r *jsonReader) yamlEnd(key bool) int {
 	text, end := r.text, r.pos
 	for end < len(text) && strings.IndexByte(",]}\n", text[end]) < 0 && !(text[end] == ':' && (end+1 >= len(text) || strings.IndexByte(" ,]}\n{[\"", text[end+1]) >= 0)) {

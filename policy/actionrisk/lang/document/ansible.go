@@ -305,7 +305,7 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// lookupPipe runs the text behind 'pipe' in a call.
+// lookupPipe runs the text after 'pipe' in a call.
 func lookupPipe(sh *interp.Process, text string, i int) {
 	rest := text[min(i+1, len(text)):]
 	j := strings.IndexAny(rest, "'\"")

@@ -75,7 +75,7 @@ func (w *manifestWalk) tagIf(of *tree.Node, list, tag string, asks func(*tree.No
 }
 
 // buildFile runs the steps of a Dockerfile. They run in a container that is made for
-// them: what they delete is missed by nobody, what they fetch, run or send counts.
+// them: what they delete is temporary, what they fetch, run or send counts.
 func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "build")
 	inner.Remote, inner.Scratch, inner.Cwd, inner.Vars = true, true, "", nil
@@ -94,7 +94,7 @@ func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 }
 
 // buildStep is what the step RUN with which lines begin runs, or "" if they begin with
-// another, and the lines behind it.
+// another, and the lines after it.
 func buildStep(lines []string) (string, []string) {
 	line, lines := strings.TrimSpace(lines[0]), lines[1:]
 	for strings.HasSuffix(line, "\\") && len(lines) > 0 {

@@ -1,4 +1,4 @@
-// Package document is the front-end of texts that describe what shall be: manifests of a
+// Package document is the front-end of texts that describe a desired state: manifests of a
 // cluster, compose files, Dockerfiles, playbooks, states.
 package document
 

@@ -177,7 +177,7 @@ func (w *manifestWalk) access(of *tree.Node, key string, v *tree.Node) {
 // everybody are names of groups and of those who may do everything.
 var everybody = scan.SetOf("system:anonymous system:unauthenticated system:authenticated system:masters system:serviceaccounts")
 
-// holds: one of the names stands in a list.
+// holds: one of the names is in a list.
 func holds(n *tree.Node, names ...string) bool {
 	return slices.ContainsFunc(n.KidsOrNone(), func(k *tree.Node) bool { return slices.Contains(names, k.Text) })
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// makeRule is a recipe of a makefile or a justfile and what stands before it.
+// makeRule is a recipe of a makefile or a justfile and what is before it.
 type makeRule struct {
 	targets, needs []string
 	lines          []recipeLine
 }
 
-// recipeLine is a line of a recipe and where it stands in the source.
+// recipeLine is a line of a recipe and where it is in the source.
 type recipeLine struct {
 	text     string
 	from, to int
@@ -26,7 +26,7 @@ type recipeLine struct {
 // makefile is a text of rules being run: only those run that the goals need.
 type makefile struct {
 	sh    *interp.Process
-	just  bool // a justfile: recipes are indented by blanks, variables stand in {{}}
+	just  bool // a justfile: recipes are indented by blanks, variables are in {{}}
 	vars  map[string]string
 	rules []*makeRule
 	ran   map[*makeRule]bool
@@ -66,7 +66,7 @@ func (m *makefile) goals() (out []string) {
 	return out
 }
 
-// parse reads variables and rules; what stands in $(shell …) runs at once.
+// parse reads variables and rules; what is in $(shell …) runs at once.
 func (m *makefile) parse() {
 	var rule *makeRule
 	m.eachLine(func(line string, from, to int) {
@@ -234,8 +234,8 @@ func (m *makefile) expand(text string, from, to, depth int) string {
 	}
 }
 
-// reference is the name that stands behind a "$" or the first of two brackets, and what
-// stands behind it.
+// reference is the name that is after a "$" or the first of two brackets, and what
+// is after it.
 func (m *makefile) reference(text string) (name, rest string) {
 	switch {
 	case m.just:

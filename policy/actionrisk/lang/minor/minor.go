@@ -1,5 +1,5 @@
 // Package minor is the front-end of small languages that run commands, and of texts in a
-// language that nobody here reads: Makefiles, editors' commands, files of settings, and
+// language without a front-end of its own: Makefiles, editors' commands, files of settings, and
 // the strings of any other program.
 package minor
 
@@ -16,7 +16,7 @@ import (
 // Small languages in which other programs are told what to run: makefiles, settings,
 // editors' commands, resources of configuration tools, macros of rpm and TeX, key
 // bindings of a chooser. Each function finds the texts that run and hands
-// them on; what else stands there is data.
+// them on; what else is given is data.
 
 // Read judges a text of such a language.
 func Read(outer *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
@@ -123,7 +123,7 @@ func runZargs(sh *interp.Process) {
 	}
 }
 
-// bangPrefixes stand before a shell command in the command languages of editors,
+// bangPrefixes are before a shell command in the command languages of editors,
 // debuggers and file transfer programs.
 var bangPrefixes = []string{"!", "\\!", "~!", "shell ", "platform shell ", "system ", "silent !", "silent! !", "exec !", "exe '!", "exec '!", "execute '!", "exe \"!", "execute \"!", "r !", "r!", "read !", "w !", "write !", "%!", "0r !", "0r!", "term ", "terminal ", "sh -c "}
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Files of settings hold command lines as the values of keys: "run:", "command =",
-// "ExecStart=". Which keys those are stands in reads.json; the files are YAML, TOML,
+// "ExecStart=". Which keys those are is in reads.json; the files are YAML, TOML,
 // INI or JSON, and one walk over lines and one over trees do for all of them.
 
 // openLine is where the walk over the lines stands.
@@ -68,7 +68,7 @@ func sectionName(text string) (string, bool) {
 	return name[strings.LastIndexAny(name, ".:")+1:], true
 }
 
-// settingLine judges one line; it gives the lines that are open behind it.
+// settingLine judges one line; it gives the lines that are open after it.
 func settingLine(sh *interp.Process, open []openLine, s openLine, text string, to int) []openLine {
 	above := openLine{}
 	if len(open) > 0 {
@@ -99,7 +99,7 @@ func settingLine(sh *interp.Process, open []openLine, s openLine, text string, t
 	return append(open, s)
 }
 
-// innerSettings runs the quoted command lines that stand behind a key within a line:
+// innerSettings runs the quoted command lines that are after a key within a line:
 // {run: "x"}, genrule(cmd = "x"), local-exec { command = "x" }.
 func innerSettings(sh *interp.Process, text string, to int) {
 	for i := 1; i < len(text) && sh.Env.Budget.Spend(1); i++ {
@@ -168,7 +168,7 @@ func carriedValue(sh *interp.Process, from, to int, value string) {
 	}
 }
 
-// wordsAt are texts as words that stand somewhere inside of one.
+// wordsAt are texts as words that are somewhere inside of one.
 func wordsAt(texts []string, in act.Word) []act.Word {
 	out := make([]act.Word, len(texts))
 	for i, text := range texts {
@@ -294,7 +294,7 @@ func runCMake(sh *interp.Process) {
 		switch {
 		case name == "file" && len(words) > 1:
 			if op, known := cmakeFile[words[0].Text]; known {
-				if op == act.Overwrite || op == act.AppendTo { // what is written stands behind the name
+				if op == act.Overwrite || op == act.AppendTo { // what is written is after the name
 					words = words[:2]
 				}
 				sh.Emit(sh.Src, "cmake file", act.Effect{Op: op, On: words[1:], From: from, To: to})
@@ -403,7 +403,7 @@ func (x *xmlWalk) run(to int) {
 	x.words = nil
 }
 
-// content takes what stands in an element.
+// content takes what is in an element.
 func (x *xmlWalk) content(tag, value string, from int) {
 	if value == "" || strings.HasPrefix(tag, "/") {
 		return

@@ -43,10 +43,10 @@ func runOther(sh *interp.Process) {
 	}
 }
 
-// listNames may stand before the brackets of a list.
+// listNames may be before the brackets of a list.
 var listNames = scan.SetOf("c args list Array List Seq")
 
-// runString judges the string whose quotes stand at i and end; it gives where the last one
+// runString judges the string whose quotes are at i and end; it gives where the last one
 // ends that it has taken. Starts tells that the text starts programs, feeds that one of
 // them is a shell.
 func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
@@ -95,7 +95,7 @@ func feedsShell(e *interp.Env, text string) bool {
 	return false
 }
 
-// wordsFrom are the strings of src.Text[i:limit] that stand in one list or call: "rm",
+// wordsFrom are the strings of src.Text[i:limit] that are in one list or call: "rm",
 // c("-rf", "/"). It gives the place of the last quote as well.
 func wordsFrom(src *act.Source, i, limit int) (words []act.Word, last int) {
 	text, last := src.Text[:limit], i
@@ -117,7 +117,7 @@ func wordsFrom(src *act.Source, i, limit int) (words []act.Word, last int) {
 	}
 }
 
-// startsPrograms: a name of what starts programs stands in the text.
+// startsPrograms: a name of what starts programs is in the text.
 func startsPrograms(text string) bool {
 	return scan.HasAny(strings.ToLower(text), "system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi(")
 }

@@ -79,7 +79,7 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	if i := slices.IndexFunc(clients, func(l *facts.Client) bool { return clientHolds(e, l, v) }); i >= 0 {
 		rules(clients[i], v, &ids)
 		if clients[i].Rule == act.Upgrades && interp.TestChain(e, &act.Item{Src: v.Src}) {
-			ids = amounts.RuleList{act.RunsContract} // nobody uses what is deployed there
+			ids = amounts.RuleList{act.RunsContract} // no user depends on what is deployed there
 		}
 	}
 	if move := unknownMove(e, v); move != "" && len(ids) == 0 {
@@ -163,7 +163,7 @@ func underLater(v *act.Invocation, paths []string) bool {
 }
 
 // liveNetwork: the option is given, and what it names is not on this machine. It
-// may also stand behind the operands that a tool hands on.
+// may also are after the operands that a tool hands on.
 func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
 	for i, w := range v.Argv {
 		value, ok := "", w.Text == name
@@ -180,7 +180,7 @@ func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
 	return false
 }
 
-// operandClass reads the first words behind a service's client as the name of a
+// operandClass reads the first words after a service's client as the name of a
 // tool: "payouts create", "post /v1/charges".
 func operandClass(v *act.Invocation) string {
 	var b strings.Builder
@@ -227,7 +227,7 @@ func scriptOf(e *interp.Env, v *act.Invocation) string {
 	return name[:max(0, strings.LastIndexByte(name, '.'))]
 }
 
-// forReal: the words of a call say that it shall not only try.
+// forReal: the words of a call say that it is not only a trial.
 func forReal(v *act.Invocation) bool {
 	text := strings.ToLower(act.ArgvText(v))
 	return !scan.HasAny(text, "dry", "sandbox", "staging") && scan.HasAny(text, "--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes")

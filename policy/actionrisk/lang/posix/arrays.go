@@ -101,7 +101,7 @@ func shortOption(t string, letter rune) bool {
 }
 
 // branches runs the ways a text may go, each from the same start. What a
-// variable may be afterwards is kept: one value, and the others beside it.
+// variable may be afterwards is kept: one value, and the others next to it.
 func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
 	before := sh.Vars
 	ends := make([]map[string][]act.Word, 0, len(ways)+1)

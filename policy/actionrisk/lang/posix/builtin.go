@@ -174,7 +174,7 @@ func trap(sh *interp.Process, v *act.Invocation) {
 	src := sh.Src
 	e.Later = append(e.Later, func() {
 		at := sh
-		if e.Left { // what is set behind an exit is never set
+		if e.Left { // what is set after an exit is never set
 			at = then
 		}
 		at.Src = src

@@ -13,7 +13,7 @@ import (
 )
 
 // Call judges one simple command and gives what it prints: it finds out which program
-// that is and how it is called, lets whoever else takes the call have it, runs what
+// that is and how it is called, hands the call to another front-end that takes it, runs what
 // the program carries and holds the rest against the tables.
 func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
@@ -92,7 +92,7 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	return true
 }
 
-// programName is the name of the program of a word, without a version behind it, as in
+// programName is the name of the program of a word, without a version after it, as in
 // npx name@version, and in small letters where the file system may not care.
 func programName(sh *interp.Process, first act.Word) string {
 	e, name := sh.Env, scan.Base(first.Text)
@@ -223,7 +223,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	return computed(v, noted(e, v, out))
 }
 
-// hasProgramOption: the program's text stands among its words.
+// hasProgramOption: the program's text is among its words.
 func hasProgramOption(v *act.Invocation) bool {
 	return slices.ContainsFunc([]string{"-c", "-e", "-r", "-E", "-p", "--print", "--eval"}, v.Has)
 }
@@ -299,7 +299,7 @@ func dashes(e *interp.Env, v *act.Invocation) {
 		v.Argv = slices.Clone(v.Argv)
 		v.Argv[1].At = -1
 		if v.Argv[1].Text = "-" + strings.ReplaceAll(t, "f", ""); strings.ContainsRune(t, 'f') {
-			v.Argv[1].Text += "f" // its value is the next word, wherever the letter stands
+			v.Argv[1].Text += "f" // its value is the next word, wherever the letter is
 		}
 	}
 }
@@ -366,7 +366,7 @@ func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		return act.Flow{}, false
 	case sh.Running >= scan.MaxDepth:
 		return act.Flow{}, true
-	case sh.Behind && slices.Contains(sh.Calls, first.Text): // it starts itself beside itself
+	case sh.Behind && slices.Contains(sh.Calls, first.Text): // it starts itself again in the background
 		sh.Env.See(act.CallsItself, sh.Src, v.From, v.To, act.Printable(first.Text))
 		return act.Flow{}, true
 	}
@@ -379,7 +379,7 @@ func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return out, true
 }
 
-// aliased runs the text of an alias with the words behind it.
+// aliased runs the text of an alias with the words after it.
 func aliased(sh *interp.Process, v *act.Invocation, a act.Word) act.Flow {
 	inner := *sh
 	inner.Running++
@@ -505,7 +505,7 @@ func isHelp(c *facts.Set, v *act.Invocation) bool {
 	})
 }
 
-// gitUsage: every command of Git prints its usage, wherever the option stands.
+// gitUsage: every command of Git prints its usage, wherever the option is.
 func gitUsage(v *act.Invocation) bool {
 	return v.Exe == "git" && gitCommands.Has(v.Operand(0)) && v.Operand(0) != "grep" && v.Has("-h")
 }
@@ -635,7 +635,7 @@ func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flo
 	return out, true
 }
 
-// unknownInput is an interpreter that is fed what nobody knows; where it came from may
+// unknownInput is an interpreter that is fed unknown text; where it came from may
 // tell enough.
 func unknownInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	in := v.Stdin

@@ -160,10 +160,10 @@ func foundBy(v *act.Invocation) act.Word {
 }
 
 // A program that no table knows may carry a command, as sudo and xargs do: a
-// wrapper of somebody's own, a task runner, a process supervisor. Nobody can list
-// them all, so the words behind such a program that are a command by themselves,
-// and texts it is told to run, are judged as if they ran. What is harmless by
-// itself stays harmless; what a program only says is a mention (group "speakers").
+// private wrapper, a task runner, a process supervisor. No table can list them all,
+// so words after such a program that are a command by themselves, and texts that it
+// is told to run, are judged as if they ran. A harmless command stays harmless, and
+// what a program only prints is a mention (group "speakers").
 
 // suspect runs what a program that no wrapper entry covers seems to carry.
 func suspect(sh *interp.Process, v *act.Invocation) {
@@ -196,7 +196,7 @@ func carriedFrom(e *interp.Env, v *act.Invocation) int {
 		case e.Acts(t):
 			return i
 		case !stranger && v.Argv[i-1].Text == "--":
-			return 0 // a file behind "--"
+			return 0 // a file after "--"
 		}
 	}
 	return 0
@@ -204,7 +204,7 @@ func carriedFrom(e *interp.Env, v *act.Invocation) int {
 
 // suspectOptions runs the texts that options hand over to be run: by their name
 // ("--exec", "--pre-command", "--pager") with any program, -c, -e and -x with one
-// that no table knows, and the one text behind "run".
+// that no table knows, and the one text after "run".
 func suspectOptions(sh *interp.Process, v *act.Invocation) {
 	stranger := sh.Env.Stranger(v.Exe)
 	prose := false // a word said that a text is prose
@@ -225,13 +225,13 @@ func suspectOptions(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// handsOver: the word says that the one behind it, or its own value, is to be run.
+// handsOver: the word says that the one after it, or its own value, is to be run.
 func handsOver(e *interp.Env, name, word string, stranger bool) bool {
 	return commandOption(name) || e.In("run-words", word) || stranger && (word == "-c" || word == "-e" || word == "-x")
 }
 
 // suspectText runs the text that an option hands over, or the program that it names
-// with the words behind "--": --exec /bin/rm -- -rf x.
+// with the words after "--": --exec /bin/rm -- -rf x.
 func suspectText(sh *interp.Process, v *act.Invocation, name string, w act.Word) {
 	if behind := afterDashes(v); len(behind) > 0 && sh.Env.Acts(w.Text) && w.Known() {
 		argv(sh, append([]act.Word{w}, behind...), &facts.Wrapper{}, v)
@@ -257,7 +257,7 @@ func commandOption(name string) bool {
 	return false
 }
 
-// afterDashes are the words behind "--".
+// afterDashes are the words after "--".
 func afterDashes(v *act.Invocation) []act.Word {
 	for i := range v.Argv { // by index: a word is large
 		if v.Argv[i].Text == "--" {

@@ -9,7 +9,7 @@ import (
 )
 
 // curlConfig puts the options in the ~/.curlrc that the command itself wrote before its
-// own. One stands on each line: name = "value".
+// own. One is on each line: name = "value".
 func curlConfig(sh *interp.Process, v *act.Invocation) {
 	if len(sh.Env.Files) == 0 || len(v.Argv) < 2 || v.Argv[1].Text == "-q" {
 		return

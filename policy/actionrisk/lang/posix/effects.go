@@ -102,7 +102,7 @@ func seenAlso(sh *interp.Process, words []act.Word, folder string) {
 }
 
 // mixes: what the program reads goes into the files that it writes. It may name them
-// behind "<=", "=" or "@".
+// after "<=", "=" or "@".
 func mixes(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	var t act.Taint
 	for _, w := range v.Argv[1:] {

@@ -106,7 +106,7 @@ type builder struct {
 
 	buf     []byte
 	open    bool // a word is begun, be it empty
-	at      int  // where buf stands verbatim, or -1
+	at      int  // where buf is verbatim, or -1
 	glob    bool
 	quoted  bool
 	taint   act.Taint
@@ -114,7 +114,7 @@ type builder struct {
 	unknown string
 }
 
-// add appends text that stands at offset at of the command (-1: nowhere).
+// add appends text that is at offset at of the command (-1: nowhere).
 func (b *builder) add(text string, at int) {
 	switch {
 	case len(b.buf) == 0:

@@ -13,8 +13,8 @@ import (
 )
 
 // filter gives the output of the commands that cut, choose or replace text, where
-// input and program are known and simple. Text that goes through a filter nobody
-// can follow is marked as built: a shell that reads it runs something hidden.
+// input and program are known and simple. Text that goes through any other filter is
+// marked as built: a shell that reads it runs something hidden.
 func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if out, ok := jqAlone(v); ok {
 		return out, true
@@ -46,7 +46,7 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 	return out, true
 }
 
-// filterProgram is the program of a filter, and the operands behind it; false if the
+// filterProgram is the program of a filter, and the operands after it; false if the
 // program is no filter.
 func filterProgram(e *interp.Env, v *act.Invocation) (program act.Word, files []act.Word, is bool) {
 	if !e.In("filters-by-program", v.Exe) {
@@ -75,7 +75,7 @@ func jqAlone(v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Taint: act.FromBuilt, Via: v.Exe}, strings.Contains(program.Text, `"`)
 }
 
-// unknownFiltered is what a filter makes of input that nobody knows: a program of its
+// unknownFiltered is what a filter makes of unknown input: a program of its
 // own may make a command of each line.
 func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.Flow) (act.Flow, bool) {
 	switch v.Exe {
@@ -94,7 +94,7 @@ func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.
 	return act.Flow{}, false
 }
 
-// prints: its program text, which stands in the command, makes its output.
+// prints: its program text, which is in the command, makes its output.
 func prints(e *interp.Env, exe string) bool { return e.In("awks", exe) || e.In("interpreters", exe) }
 
 // computed marks what a program prints that it makes of its own program text, which

@@ -162,7 +162,7 @@ func gitVariable(sh *interp.Process, v *act.Invocation, name string, value act.W
 	}
 }
 
-// gitProgram is a program that Git would start. A local file that nobody knows
+// gitProgram is a program that Git would start. An unknown local file
 // is a finding of its own.
 func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
@@ -188,7 +188,7 @@ func hookVariable(name string) bool {
 
 // variableRuns: variables whose value a program starts or loads.
 func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
-	prompt := len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") // only what stands in substitutions runs
+	prompt := len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") // only what is in substitutions runs
 	if prompt && !scan.HasAny(a.Value.Text, "`", "$(") {
 		return
 	}

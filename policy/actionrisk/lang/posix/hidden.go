@@ -29,7 +29,7 @@ func subscripts(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// expandAgain runs the substitutions that stand in a value: ${p@P}, ${(e)p}, a
+// expandAgain runs the substitutions that are in a value: ${p@P}, ${(e)p}, a
 // subscript.
 func expandAgain(sh *interp.Process, w act.Word, v *act.Invocation, via string) act.Flow {
 	if strings.IndexByte(w.Text, '`') < 0 && !strings.Contains(w.Text, "$(") && !strings.Contains(w.Text, "${") {
@@ -148,7 +148,7 @@ func callbacks(sh *interp.Process, v *act.Invocation) {
 }
 
 // callsForLines: mapfile calls the text of -C with the number and the text of a line
-// behind it.
+// after it.
 func callsForLines(sh *interp.Process, v *act.Invocation) {
 	call, ok := v.Value("-C")
 	for i := range v.Opts {
@@ -168,7 +168,7 @@ func callsForLines(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// twin gives programs that stand under another name for what they are: zsh's zf_rm,
+// twin gives programs that are under another name for what they are: zsh's zf_rm,
 // grm and gshred of people whose own rm is another.
 func twin(e *interp.Env, name string) string {
 	for _, prefix := range [...]string{"zf_", "g", "uu_"} {

@@ -96,7 +96,7 @@ func spawns(sh *interp.Process, body []*syntax.Stmt, n syntax.Node) {
 }
 
 // leaves tells whether a list of statements ends with a process of its own still
-// running that nothing behind it waits for, and whether it leaves the loop.
+// running that nothing after it waits for, and whether it leaves the loop.
 func leaves(list []*syntax.Stmt) (left, ends bool) {
 	for _, s := range list {
 		if left, ends = leavesBehind(s, left); ends {
@@ -145,7 +145,7 @@ func declare(sh *interp.Process, c *syntax.FuncDecl) {
 		return
 	}
 	scan.Put(&sh.Funcs, c.Name.Value, interp.Function{Body: c.Body, Src: sh.Src})
-	var around []bool // whether each node around is a pipe or runs beside the rest
+	var around []bool // whether each node around is a pipe or runs in the background
 	calls := false
 	syntax.Walk(c.Body, func(n syntax.Node) bool {
 		splits := false

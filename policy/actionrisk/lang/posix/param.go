@@ -170,7 +170,7 @@ func allAsOne(x syntax.ArithmExpr) bool {
 	return ok && w.Lit() == "*"
 }
 
-// joined is all elements as one word, where the text itself says what stands between
+// joined is all elements as one word, where the text itself says what is between
 // them: "${a[*]}" with another IFS.
 func joined(sh *interp.Process, list []act.Word) []act.Word {
 	ifs, ok := sh.Vars["IFS"]

@@ -59,7 +59,7 @@ func noted(e *interp.Env, v *act.Invocation, f act.Flow) act.Flow {
 	return f
 }
 
-// printed is what a call prints, and what it leaves in files beside it.
+// printed is what a call prints, and what it leaves in files next to it.
 func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	if f, ok := emulate(e, sh, v); ok {
 		return f
@@ -233,7 +233,7 @@ func addresses(v *act.Invocation) int {
 	return n
 }
 
-// suffixOf is what a packer puts behind the name of the file that it packs.
+// suffixOf is what a packer puts after the name of the file that it packs.
 var suffixOf = map[string]string{"gzip": ".gz", "pigz": ".gz", "bzip2": ".bz2", "pbzip2": ".bz2", "xz": ".xz", "lzma": ".lzma", "lzop": ".lzo", "brotli": ".br", "compress": ".Z"}
 
 // unpackers leave the file that they unpack without that.
@@ -348,7 +348,7 @@ func findsKeys(e *interp.Env, v *act.Invocation) bool {
 	})
 }
 
-// unpacks: what it prints stands nowhere in the open.
+// unpacks: what it prints is nowhere in the open.
 func unpacks(v *act.Invocation) bool {
 	switch v.Exe {
 	case "zcat", "gzcat", "bzcat", "xzcat", "zstdcat", "lz4cat", "gunzip", "bunzip2", "unxz", "uncompress", "uudecode":
@@ -481,7 +481,7 @@ func rawConnection(exe string) bool { return exe == "nc" || exe == "ncat" || exe
 
 // Programs that print lines of a form the command gives (git for-each-ref --format,
 // find -printf, stat -c, a string of jq) print a program text where the form is one.
-// What stands in the places that the program fills is not known.
+// What is in the places that the program fills is not known.
 
 // spoken adds what a program that fetches nothing prints that others wrote, or that the
 // command says itself.
@@ -572,7 +572,7 @@ func filledForm(t string) string {
 	return b.String()
 }
 
-// filledPlace is what stands in the place of a form's part: nothing of what controls the
+// filledPlace is what is in the place of a form's part: nothing of what controls the
 // form, the end of a line, or what is not known.
 func filledPlace(inside string) string {
 	switch word, _, _ := strings.Cut(inside, " "); {

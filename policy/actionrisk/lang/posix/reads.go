@@ -95,8 +95,8 @@ func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string,
 }
 
 // buildsStatements: a command whose program prints what a database runs names what
-// destroys, or puts its text together so that nobody can read it. A program that
-// picks lines of a dump does neither.
+// destroys, or builds its text in an unreadable way. A program that picks lines of a
+// dump does neither.
 func buildsStatements(text string) bool {
 	return scan.HasAny(strings.ToLower(text), "drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex")
 }

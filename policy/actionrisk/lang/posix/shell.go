@@ -313,7 +313,7 @@ func compound(sh *interp.Process, c syntax.Command, in act.Flow) act.Flow {
 	return act.Flow{Known: true}
 }
 
-// conditional runs every branch of an if, behind the conditions that lead to it.
+// conditional runs every branch of an if, after the conditions that lead to it.
 func conditional(sh *interp.Process, c *syntax.IfClause, in act.Flow) act.Flow {
 	var ways []func() act.Flow
 	all := false
@@ -368,8 +368,8 @@ func declaration(sh *interp.Process, c *syntax.DeclClause) act.Flow {
 	return act.Flow{Known: true}
 }
 
-// coprocess runs beside the rest; what it prints and what it reads are files whose
-// descriptors stand in an array.
+// coprocess runs in the background; what it prints and what it reads are files whose
+// descriptors are in an array.
 func coprocess(sh *interp.Process, c *syntax.CoprocClause, in act.Flow) act.Flow {
 	name := "COPROC"
 	if c.Name != nil {
@@ -406,7 +406,7 @@ func binary(sh *interp.Process, c *syntax.BinaryCmd, in act.Flow) act.Flow {
 	return interp.Join(out, stmt(sh, c.Y, in))
 }
 
-// apart: assignments of their own in a pipe, in the background or behind a condition
+// apart: assignments of their own in a pipe, in the background or after a condition
 // happen in another process or not at all; the values before them stay possible.
 func apart(sh *interp.Process, s *syntax.Stmt) {
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
@@ -558,7 +558,7 @@ func call(sh *interp.Process, c *syntax.CallExpr, in act.Flow, files []act.Redir
 	return out
 }
 
-// spanOf is where a node stands in the submitted command.
+// spanOf is where a node is in the submitted command.
 func spanOf(sh *interp.Process, n syntax.Node) act.Span {
 	s, _ := sh.Src.Where(int(n.Pos().Offset()), int(n.End().Offset()))
 	return s

@@ -44,7 +44,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 	}
 }
 
-// variableWords are the words that stand for a variable behind its plain command.
+// variableWords are the words that stand for a variable after its plain command.
 func variableWords(assign, whole bool, name string, value act.Word) []act.Word {
 	switch {
 	case assign:

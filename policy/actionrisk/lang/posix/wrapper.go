@@ -44,7 +44,7 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 }
 
 // manyTexts runs what the row says is carried several times or by a way of its own:
-// behind words, for each operand, for each part of the input, by an editor.
+// after words, for each operand, for each part of the input, by an editor.
 func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch {
 	case len(w.After) > 0:
@@ -88,7 +88,7 @@ func operandText(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v
 	return act.Flow{}, false, false
 }
 
-// pieces runs words that are joined to one text, behind options that stand behind the
+// pieces runs words that are joined to one text, after options that are after the
 // host.
 func pieces(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	if behind := w.Host && strings.HasPrefix(rest[0].Text, "-"); behind {
@@ -139,7 +139,7 @@ func nothingGiven(v *act.Invocation) bool {
 }
 
 // around is the shell in which a wrapper runs what it carries, and how many
-// operands stand before that.
+// operands are before that.
 func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Process, int) {
 	inner := *sh
 	if w.Gone {
@@ -181,7 +181,7 @@ func asRoot(w *facts.Wrapper, v *act.Invocation) bool {
 	return !named || user.Text == "root" || user.Text == "0"
 }
 
-// optionTexts runs the texts and files that stand in options.
+// optionTexts runs the texts and files that are in options.
 func optionTexts(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
 	for i := range v.Opts {
 		o := &v.Opts[i]

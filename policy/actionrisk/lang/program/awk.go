@@ -20,8 +20,8 @@ func (r *inlineRun) awkSign(i int) {
 	}
 }
 
-// awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
-// is what stands behind any other, which, if it is a shell, runs what is printed.
+// awkPipe judges awk's two pipes: what is before "| getline" is a command, and so
+// is what is after any other, which, if it is a shell, runs what is printed.
 func (r *inlineRun) awkPipe(i int) {
 	right := i + 1
 	if next := r.at(i, 1).Kind; next == 0 || next == '|' || i > 0 && r.toks[i-1].Kind == '|' {
@@ -70,7 +70,7 @@ func (r *inlineRun) awkCommandEnd(i int) int {
 	return end
 }
 
-// awkWrites judges print "text" > "file", whose sign stands at i.
+// awkWrites judges print "text" > "file", whose sign is at i.
 func (r *inlineRun) awkWrites(i int) {
 	file := r.toks[i+1]
 	r.read(r.toks[i], []tokens.Token{file, {Kind: tokens.String, Text: "w"}})
@@ -79,7 +79,7 @@ func (r *inlineRun) awkWrites(i int) {
 	}
 }
 
-// awkPrinted is the text that stands before a pipe or a file: what awk prints there.
+// awkPrinted is the text that is before a pipe or a file: what awk prints there.
 func (r *inlineRun) awkPrinted(i int) tokens.Token {
 	from := i
 	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].Kind) < 0 && !awkWords.Has(r.toks[from-1].Text) && !strings.Contains(r.src.Text[r.toks[from-1].To:r.toks[from].From], "\n") {
@@ -97,5 +97,5 @@ func (r *inlineRun) awkPrinted(i int) tokens.Token {
 	return left
 }
 
-// awkWords stand before what awk prints.
+// awkWords are before what awk prints.
 var awkWords = scan.SetOf("print printf while if else do return")

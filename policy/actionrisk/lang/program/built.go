@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// filled is a string with what stands in its holes put in, as far as it is known.
+// filled is a string with what is in its holes put in, as far as it is known.
 func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 	if len(t.Holes) > 0 && r.sh.Env.Budget.Spend(len(t.Holes)) {
 		var b strings.Builder
@@ -181,7 +181,7 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	return text, true
 }
 
-// firstArgument is what stands in front of the first comma between arguments.
+// firstArgument is what is in front of the first comma between arguments.
 func firstArgument(args []tokens.Token) []tokens.Token {
 	if parts := splitArguments(args); len(parts) > 0 {
 		return parts[0]
@@ -203,7 +203,7 @@ func splitArguments(args []tokens.Token) (out [][]tokens.Token) {
 	return out
 }
 
-// outside are the tokens that stand in no brackets among these.
+// outside are the tokens that are in no brackets among these.
 func outside(toks []tokens.Token) iter.Seq2[int, tokens.Token] {
 	return func(yield func(int, tokens.Token) bool) {
 		depth := 0

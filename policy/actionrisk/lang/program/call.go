@@ -111,7 +111,7 @@ func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 	return true
 }
 
-// loopVariable is where the variable of a loop over known texts stands in the first of
+// loopVariable is where the variable of a loop over known texts is in the first of
 // the arguments, or -1: as all of it, or, of a path to be deleted, as a part.
 func (r *inlineRun) loopVariable(name tokens.Token, args []tokens.Token) int {
 	first := firstArgument(args)
@@ -386,7 +386,7 @@ var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine pr
 // textArguments are names of arguments whose value is what a call is about.
 var textArguments = scan.SetOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
 
-// listInside gives what stands in a list that is written as a call or with a type:
+// listInside gives what is in a list that is written as a call or with a type:
 // List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
 func listInside(part []tokens.Token) []tokens.Token {
 	for i, t := range part[:min(len(part), 6)] {

@@ -74,7 +74,7 @@ func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, ar
 	return effect
 }
 
-// chain is what stands before a name, and the name, since the last statement or line.
+// chain is what is before a name, and the name, since the last statement or line.
 func (r *inlineRun) chain(name tokens.Token) string {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
 	return before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
@@ -107,7 +107,7 @@ func (r *inlineRun) mapperEffect(last string, name tokens.Token, args []tokens.T
 	return ""
 }
 
-// deletesAll: nothing before or behind delete says which.
+// deletesAll: nothing before or after delete says which.
 func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.Token) bool {
 	rest := r.src.Text[min(max(name.To, 0), len(r.src.Text)):]
 	if end := strings.IndexAny(rest, ";\n"); end >= 0 {
@@ -119,7 +119,7 @@ func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.To
 	return len(args) == 0 && strings.Contains(chain, ".query(") || len(args) > 0 && strings.Contains(r.src.Text, "drizzle")
 }
 
-// tagged: sql`drop table x` hands the text behind a name to it.
+// tagged: sql`drop table x` hands the text after a name to it.
 func (r *inlineRun) tagged(i int) {
 	t := r.toks[i]
 	if r.lang != "node" || t.Kind != tokens.String || i == 0 || r.toks[i-1].Kind != tokens.Name || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
@@ -152,7 +152,7 @@ func (r *inlineRun) feedsClient(command string) {
 	}
 }
 
-// isMethod: -> or a point stands before the name.
+// isMethod: -> or a point is before the name.
 func (r *inlineRun) isMethod(name tokens.Token) bool {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
 	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
@@ -166,7 +166,7 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	text, ok := r.firstText(args)
 	list := r.strings(args)
 	if len(list) > 1 && strings.Trim(text.Text, string(scan.Hole)) == "" && stores.LooksSQL(list[1].Text) {
-		text, ok = list[1], true // the connection stands before it
+		text, ok = list[1], true // the connection is before it
 	}
 	if !ok || text.Text == string(scan.Hole) {
 		if decodesAny(args) && scan.HasAny(strings.ToLower(name.Text), "quer", "execute") {
@@ -179,7 +179,7 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 		r.sh.Env.Redis(&src, words.Text, "")
 		return true
 	}
-	for _, t := range append([]tokens.Token{text}, list...) { // it may stand behind the connection
+	for _, t := range append([]tokens.Token{text}, list...) { // it may be after the connection
 		if stores.LooksSQL(t.Text) {
 			r.readAs("sql", t, r.library())
 			return true

@@ -100,7 +100,7 @@ func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
 	return tokens.Token{}, false
 }
 
-// callEndsAt is endsAt for a call, or for what stands in brackets.
+// callEndsAt is endsAt for a call, or for what is in brackets.
 func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
 	open := opening(r.toks, i)
 	method, empty := open > 1 && isMethod(r.toks, open-1), open+1 == i

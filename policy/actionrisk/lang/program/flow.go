@@ -150,7 +150,7 @@ func (r *inlineRun) isXored(i int) bool {
 }
 
 // origins looks through assignments and functions, twice, since a function may stand
-// behind its call.
+// after its call.
 func (r *inlineRun) origins() map[string]origin {
 	if r.from != nil {
 		return r.from
@@ -209,7 +209,7 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 // definers are the words before the name of a function.
 var definers = scan.SetOf("def function fn func fun sub proc defp")
 
-// origin is how what stands in tokens came about.
+// origin is how what is in tokens came about.
 func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 	if !r.sh.Env.Budget.Spend(1 + len(toks)/2) {
 		return 0

@@ -30,7 +30,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// setting judges a setting whose value stands at i.
+// setting judges a setting whose value is at i.
 func (r *inlineRun) setting(name string, i int, v *act.Invocation) {
 	value := r.toks[i]
 	switch name {

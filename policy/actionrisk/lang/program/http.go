@@ -20,7 +20,7 @@ var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.cli
 // requestCalls take the method as an argument.
 var requestCalls = scan.SetOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
 
-// bodyCalls send a body that stands in their arguments.
+// bodyCalls send a body that is in their arguments.
 var bodyCalls = scan.SetOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
 
 // bodyKeys are members and named arguments that hold the body itself.

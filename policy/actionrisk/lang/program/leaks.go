@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// A variable of the environment that is named like a secret and stands in the address or
+// A variable of the environment that is named like a secret and is in the address or
 // in the body of a request leaves the machine. In a header it signs in.
 
 // requestNames are how names of calls end that send a request.

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// at is the token n behind i, or none.
+// at is the token n after i, or none.
 func (r *inlineRun) at(i, n int) tokens.Token {
 	if i+n < len(r.toks) {
 		return r.toks[i+n]
@@ -94,7 +94,7 @@ func (r *inlineRun) givesModule(i int) bool {
 	return loadsModule(r.at(i, 0).Text) && r.at(i, 1).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+1)), ".")
 }
 
-// opened notes the text of "with f() as x", whose "as" stands at i, if it is known.
+// opened notes the text of "with f() as x", whose "as" is at i, if it is known.
 func (r *inlineRun) opened(i int) {
 	open := opening(r.toks, i-1)
 	if open == 0 {
@@ -179,7 +179,7 @@ func (r *inlineRun) memberOfText(i int) bool {
 	return isMethod(r.toks, i) && r.at(i, 1).Kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0
 }
 
-// lookAssigned notes what stands behind the sign of assignment at i+1.
+// lookAssigned notes what is after the sign of assignment at i+1.
 func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 	switch value := r.at(i, 2).Kind; {
 	case startSettings.Has(strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])) && value != '=':
@@ -332,7 +332,7 @@ func (r *inlineRun) loops(i int) {
 // listMakers make the list of Kotlin that a loop goes through.
 var listMakers = scan.SetOf("listOf arrayOf")
 
-// literals are the strings between commas; none if anything else stands there.
+// literals are the strings between commas; none if anything else is given.
 func literals(toks []tokens.Token) (list []tokens.Token) {
 	for _, t := range toks {
 		switch t.Kind {
@@ -377,7 +377,7 @@ func (r *inlineRun) goesThrough(name string, list []tokens.Token) {
 // bareEnds end the arguments of a call without brackets.
 var bareEnds = scan.SetOf("end do if unless or and then else rescue while until in")
 
-// argument: the names in front of token i, with commas between them, begin behind a
+// argument: the names in front of token i, with commas between them, begin after a
 // bracket.
 func (r *inlineRun) argument(i int) bool {
 	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == tokens.Name && r.toks[i].Kind == ',') {
@@ -409,7 +409,7 @@ func (r *inlineRun) passes(t tokens.Token) bool {
 // startSettings name the program that an object is going to start.
 var startSettings = scan.SetOf("launchpath executableurl filename")
 
-// after is the text of the token behind i.
+// after is the text of the token after i.
 func (r *inlineRun) after(i int) string {
 	if i+1 < len(r.toks) {
 		return r.toks[i+1].Text
@@ -472,7 +472,7 @@ func (r *inlineRun) isList(toks []tokens.Token) bool {
 	return toks[0].Text == "array" && toks[1].Kind == '('
 }
 
-// append notes what is put behind a variable's text: c += " -rf".
+// append notes what is put after a variable's text: c += " -rf".
 func (r *inlineRun) append(i int, t tokens.Token) {
 	name := strings.TrimLeft(t.Text, "$@")
 	old, ok := r.vars[name]

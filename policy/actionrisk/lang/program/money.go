@@ -62,7 +62,7 @@ func (r *inlineRun) argTexts(args []tokens.Token) []string {
 	return out
 }
 
-// showsKey: a member that is a wallet's key stands among what is shown, and the
+// showsKey: a member that is a wallet's key is among what is shown, and the
 // key was not made a moment ago.
 func (r *inlineRun) showsKey(args []tokens.Token) bool {
 	t, low := &r.sh.Env.Clients.Code, strings.ToLower(r.src.Text)
@@ -214,10 +214,10 @@ func (r *inlineRun) wallets() {
 	}
 }
 
-// lastName is what stands behind the last dot or colon of a name.
+// lastName is what is after the last dot or colon of a name.
 func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
 
-// arrowName is a name with what stands before it in "$a->b->c".
+// arrowName is a name with what is before it in "$a->b->c".
 func arrowName(text string, at int, name string) string {
 	i := min(at, len(text))
 	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {

@@ -25,16 +25,16 @@ type inlineRun struct {
 	secret  bool                      // reads credentials
 	feeds   bool                      // a shell is started that it may write to
 	swept   bool                      // the folders whose files it deletes are judged
-	input   *bool                     // it reads its input, once somebody asks
+	input   *bool                     // it reads its input, once it is asked for
 	changed map[string]bool           // names whose text is changed in place
-	from    map[string]origin         // where names get their text from, once somebody asks
-	all     *origin                   // how all of it came about, once somebody asks
+	from    map[string]origin         // where names get their text from, once it is asked for
+	all     *origin                   // how all of it came about, once it is asked for
 	billing byte                      // 0: not looked yet, 1: uses no payment service, 2: uses one
 	mongo   bool                      // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
-// another language. What stands in strings, comments and logs is a mention.
+// another language. What is in strings, comments and logs is a mention.
 func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) {
 	e.Unproven = true
 	if src.Depth > scan.MaxDepth || len(src.Text) > scan.MaxText {
@@ -135,7 +135,7 @@ func (r *inlineRun) emit(op act.Op, on ...tokens.Token) {
 	r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: r.words(on), From: last.From, To: last.To})
 }
 
-// words are the words of texts; one that stands nowhere in the source has its carrier's place.
+// words are the words of texts; one that is nowhere in the source has its carrier's place.
 func (r *inlineRun) words(list []tokens.Token) []act.Word {
 	out := make([]act.Word, len(list))
 	for i, t := range list {
@@ -155,7 +155,7 @@ var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "http
 // evaluate judges text that is run as a program: decoded literals are looked
 // into, anything else that is decoded or downloaded is a finding of its own.
 func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
-	if strings.HasSuffix(name.Text, "Function") { // the names of its parameters stand first
+	if strings.HasSuffix(name.Text, "Function") { // the names of its parameters are first
 		list = list[len(list)-1:]
 	}
 	literal, decodes := longest(args), r.hasOrigin(args, builtText) || decodesAny(args)
@@ -188,7 +188,7 @@ func (r *inlineRun) runsAgain(at tokens.Token, text, by string) {
 	}
 }
 
-// hasOrigin: what stands in tokens came about in one of these ways.
+// hasOrigin: what is in tokens came about in one of these ways.
 func (r *inlineRun) hasOrigin(toks []tokens.Token, of origin) bool {
 	r.origins()
 	return r.origin(toks)&of != 0
@@ -199,7 +199,7 @@ func (r *inlineRun) fetches(args []tokens.Token) bool {
 	return r.hasOrigin(args, fetchedText) || slices.ContainsFunc(args, fetchesText) || scan.HasAnyPrefix(longest(args), "http://", "https://", "ftp://")
 }
 
-// longest is the longest text that stands among tokens.
+// longest is the longest text that is among tokens.
 func longest(toks []tokens.Token) string {
 	out := ""
 	for _, t := range toks {
@@ -237,7 +237,7 @@ func (r *inlineRun) mentions(parts ...string) bool {
 	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && scan.HasAny(t.Text, parts...) })
 }
 
-// has: one of these names stands in the text.
+// has: one of these names is in the text.
 func (r *inlineRun) has(names ...string) bool {
 	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && slices.Contains(names, t.Text) })
 }

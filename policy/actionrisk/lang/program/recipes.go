@@ -163,7 +163,7 @@ func (r *inlineRun) chefProperties(to *facts.Resource, i int) {
 }
 
 // hereProperty takes a property whose value is the here-document that begins at i, and
-// gives the last token that stands in it.
+// gives the last token that is in it.
 func (r *inlineRun) hereProperty(to *facts.Resource, name string, i int) int {
 	from := r.toks[i].From
 	body, ok := hereText(r.src.Text[from:])

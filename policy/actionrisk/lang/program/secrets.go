@@ -43,7 +43,7 @@ var (
 // printsVariable: what a print is given is a credential of the environment and nothing
 // that hides it, as its length or whether it is there.
 func (r *inlineRun) printsVariable(i int) {
-	environ := false // something of it stands before
+	environ := false // something of it is before
 	for j := i + 1; j < min(i+16, len(r.toks)); j++ {
 		t := r.toks[j]
 		named := environ && r.toks[j-1].Kind != ',' && (t.Kind == tokens.String || t.Kind == tokens.Name) && hosts.SecretVariable(t.Text)

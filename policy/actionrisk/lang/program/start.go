@@ -82,7 +82,7 @@ func forces(t tokens.Token) bool {
 // inputArguments name what a program that is started reads.
 var inputArguments = scan.SetOf("input stdin_data stdin")
 
-// decodesAny: a decoder stands among tokens, not only what makes single characters.
+// decodesAny: a decoder is among tokens, not only what makes single characters.
 func decodesAny(toks []tokens.Token) bool {
 	return slices.ContainsFunc(toks, func(t tokens.Token) bool {
 		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || scan.HasAny(t.Text, decoderNames...))

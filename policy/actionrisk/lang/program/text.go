@@ -149,7 +149,7 @@ func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) a
 	return act.Flow{}
 }
 
-// ReadOnly judges a text whose language somebody names: "only python".
+// ReadOnly judges a text whose language is stated: "only python".
 func ReadOnly(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runInline(sh.Env, sh, src, strings.TrimPrefix(lang, "only "))
 	return act.Flow{}

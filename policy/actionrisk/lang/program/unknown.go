@@ -42,7 +42,7 @@ func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Toke
 	return name, args
 }
 
-// alias notes that what stands before token i is another name of a member that is
+// alias notes that what is before token i is another name of a member that is
 // named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
 func (r *inlineRun) alias(i int, receiver, member string, at tokens.Token) {
 	if i < 2 || r.toks[i-1].Kind != '=' || r.toks[i-2].Kind != tokens.Name || at.Kind != tokens.Name || member == "" || !act.SyntaxName(member) {
@@ -88,7 +88,7 @@ func (r *inlineRun) unknownCall(at tokens.Token, args []tokens.Token) {
 	}
 }
 
-// addressIn: 0x and 40 digits stand in the text.
+// addressIn: 0x and 40 digits are in the text.
 func addressIn(text string) bool {
 	i := strings.Index(text, "0x")
 	return i >= 0 && len(text) >= i+42 && amounts.IsHexText(text[i+2:i+42])
@@ -150,8 +150,8 @@ var showCalls = scan.SetOf("log info warn error debug print println puts pp ppri
 // readers are programs that may send what a text prints.
 var readers = []string{"curl", "wget", "http", "nc ", "ncat", "netcat", "socat", "websocat", "xargs", "cast", "grpcurl", "xh ", "openssl", "telnet", "/dev/tcp", "geth", "attach", "-cli"}
 
-// output are the parts of the text that are only shown, while nobody reads what it
-// prints; nil if somebody may.
+// output are the parts of the text that are only shown. It returns nil if another program
+// may read what the text prints.
 func (r *inlineRun) output() [][2]int {
 	if scan.HasAny(r.sh.Env.Action.Command, readers...) {
 		return nil

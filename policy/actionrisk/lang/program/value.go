@@ -88,7 +88,7 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 	return i
 }
 
-// valueWords stand before a value and say nothing about it.
+// valueWords are before a value and say nothing about it.
 var valueWords = scan.SetOf("new await try return yield ref mut const let var unsafe move not")
 
 // passed is the text that a call gives which is not known itself: expanduser("~"), where
@@ -116,7 +116,7 @@ func (r *inlineRun) makes(t tokens.Token) bool {
 	return act.SyntaxName(t.Text) && r.origins()[t.Text] != 0
 }
 
-// statementStart is the index of the first token of the statement that token i stands in.
+// statementStart is the index of the first token of the statement that token i is in.
 func (r *inlineRun) statementStart(i int) int {
 	for j := i; j > 0 && j > i-256; j-- {
 		if k := r.toks[j-1].Kind; k == ';' || k == '{' || k == '}' {
@@ -127,7 +127,7 @@ func (r *inlineRun) statementStart(i int) int {
 }
 
 // value is the text that begins at token i, with the methods called on it, and
-// the index behind it.
+// the index after it.
 func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	if i >= len(toks) || !r.sh.Env.Budget.Spend(1) { // the statement ends before its value
 		return out, i, false
@@ -178,12 +178,12 @@ func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, nex
 	return r.methods(out, t, toks, i, next)
 }
 
-// isMethod: the token at i is called on what stands before it.
+// isMethod: the token at i is called on what is before it.
 func isMethod(toks []tokens.Token, i int) bool {
 	return i < len(toks) && toks[i].Kind == tokens.Name && toks[i].Text[0] == '.'
 }
 
-// groupValue is what stands in the brackets that open at i and that a method is called on.
+// groupValue is what is in the brackets that open at i and that a method is called on.
 func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	end := closing(toks, i)
 	if !isMethod(toks, end+1) {
@@ -222,7 +222,7 @@ func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, n
 }
 
 // methods applies to a text what is called on it from next on. The first is t, where it
-// stands in one name with what it is called on.
+// is in one name with what it is called on.
 func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next int) (tokens.Token, int, bool) {
 	for next < len(toks) {
 		called := toks[next]
@@ -401,12 +401,12 @@ func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 	return strings.Join(parts, sep), len(parts) > 0
 }
 
-// joinsAbsolute: the language puts an absolute path behind another one.
+// joinsAbsolute: the language puts an absolute path after another one.
 func (r *inlineRun) joinsAbsolute() bool {
 	return r.lang == "go" || r.lang == "ruby" || r.lang == "r"
 }
 
-// separator is the name of an argument that says what stands between the others, or "".
+// separator is the name of an argument that says what is between the others, or "".
 func separator(part []tokens.Token) string {
 	if len(part) == 3 && part[1].Kind == '=' && (part[0].Text == "sep" || part[0].Text == "collapse") {
 		return part[0].Text
@@ -414,7 +414,7 @@ func separator(part []tokens.Token) string {
 	return ""
 }
 
-// method applies the method or slice t, which stands at toks[i], to a text.
+// method applies the method or slice t, which is at toks[i], to a text.
 func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (string, int, bool) {
 	text := of.Text
 	if t.Kind == '[' {
@@ -467,7 +467,7 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 	return text, true
 }
 
-// indexes: what stands in square brackets behind the name says which text it gives.
+// indexes: what is in square brackets after the name says which text it gives.
 func (r *inlineRun) indexes(name tokens.Token) bool {
 	f := r.sh.Env.TextFunction("", "."+lastName(name.Text))
 	return f != nil && scan.Functions[f.Does].Index
@@ -506,7 +506,7 @@ func (r *inlineRun) joinMethod(of tokens.Token, text string, args, list []tokens
 	return r.listed(list, text, list[0]).Text
 }
 
-// statement is the index behind the statement that token i stands in: at a
+// statement is the index after the statement that token i is in: at a
 // semicolon or at a line end.
 func (r *inlineRun) statement(i int) int {
 	r.sh.Env.Budget.Spend(2)

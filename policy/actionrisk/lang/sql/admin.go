@@ -217,7 +217,7 @@ func (p *parser) alterDatabase(i, end int, target string) {
 	effect := "server.config"
 	switch {
 	case p.raw(end-1) == "on" && p.raw(end-2) == "trustworthy":
-		effect = "privilege.superuser" // its owner becomes whoever owns the server
+		effect = "privilege.superuser" // its owner becomes the owner of the server
 	case p.has(i, end, "offline"):
 		effect = "server.shutdown"
 	case p.has(i, end, "immediate") || p.says(i, end, "single_user"):
@@ -459,7 +459,7 @@ var plainVerbs = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// verbEffects are verbs whose effect the word behind them decides; "" stands for every
+// verbEffects are verbs whose effect the word after them decides; "" stands for every
 // other word.
 var verbEffects = sync.OnceValue(func() map[string]map[string]string {
 	return map[string]map[string]string{

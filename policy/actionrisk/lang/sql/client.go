@@ -15,12 +15,12 @@ type clientAction byte
 const (
 	clientShows    clientAction = 's' // shows something, or sets how things are shown
 	clientShell    clientAction = '!' // a shell runs it
-	clientIncludes clientAction = 'f' // a file of statements, or a program behind "|"
-	clientWrites   clientAction = 'w' // a file is written, or a program behind "|" is fed
-	clientReads    clientAction = 'r' // a file of data, or a program behind "|"
+	clientIncludes clientAction = 'f' // a file of statements, or a program after "|"
+	clientWrites   clientAction = 'w' // a file is written, or a program after "|" is fed
+	clientReads    clientAction = 'r' // a file of data, or a program after "|"
 	clientLoads    clientAction = 'l' // a library
 	clientReplaces clientAction = 'x' // the database is overwritten
-	clientExpands  clientAction = 'b' // what stands in backticks is run
+	clientExpands  clientAction = 'b' // what is in backticks is run
 	clientDumps    clientAction = 'd' // the whole database is printed
 )
 
@@ -148,7 +148,7 @@ func (p *parser) clientAct(action clientAction, rest string, i int) {
 	}
 }
 
-// pipes: a program stands where the name of a file would.
+// pipes: a program is where the name of a file would.
 func (p *parser) pipes(action clientAction, rest string, i int) bool {
 	words := scan.OptionWords(rest)
 	at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "|") })
@@ -174,7 +174,7 @@ func (p *parser) clientWrites(rest string, i int) {
 	}
 }
 
-// expand runs what stands in backticks.
+// expand runs what is in backticks.
 func (p *parser) expand(rest string, i int) {
 	for k, command := range strings.Split(rest, "`") {
 		if k%2 == 1 {

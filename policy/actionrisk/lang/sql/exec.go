@@ -10,7 +10,7 @@ import (
 // Hole stands for a value that only the server will know.
 const sqlHole = "dynamic_name"
 
-// nested classifies SQL that stands in a literal of [i,end).
+// nested classifies SQL that is in a literal of [i,end).
 func (p *parser) nested(text, via string, i, end int) bool {
 	if *p.left -= len(text); p.nesting >= MaxSQLNesting || *p.left < 0 {
 		p.out.TooDeep = true
@@ -54,7 +54,7 @@ func (p *parser) literal(lo, hi int) (text string, known bool) {
 	return b.String(), known
 }
 
-// literalAt is what the text expression has at i, and the index behind it.
+// literalAt is what the text expression has at i, and the index after it.
 func (p *parser) literalAt(i, hi int) (text string, next int, known bool) {
 	t := p.toks[i]
 	if c := p.literalToken(t); c.kind == constText {

@@ -26,7 +26,7 @@ const (
 	// Slash: "//" is a comment (CQL, Snowflake); a backslash escapes.
 	Slash
 
-	// AnyReading is all of them: nobody knows which server it is.
+	// AnyReading is all of them, for a server that is not known.
 	AnyReading = ANSI | MySQL | Slash
 )
 
@@ -111,7 +111,7 @@ func tokensOf(text string, read Reading) []sqlToken {
 	return tokens
 }
 
-// next returns the token at pos and moves behind it.
+// next returns the token at pos and moves after it.
 func (lx *lexer) next() sqlToken {
 	start := lx.pos
 	kind := lx.scan()
@@ -159,7 +159,7 @@ func (lx *lexer) nest(t *sqlToken) {
 	}
 }
 
-// scan moves pos behind the token and says what it is.
+// scan moves pos after the token and says what it is.
 func (lx *lexer) scan() sqlKind {
 	if n := lx.endMark(); n > 0 {
 		lx.pos += n
@@ -188,7 +188,7 @@ func (lx *lexer) scan() sqlKind {
 	return lx.sign(c, next)
 }
 
-// at is the byte n behind pos, 0 behind the text.
+// at is the byte n after pos, 0 after the text.
 func (lx *lexer) at(n int) byte {
 	if lx.pos+n >= len(lx.text) {
 		return 0
@@ -196,7 +196,7 @@ func (lx *lexer) at(n int) byte {
 	return lx.text[lx.pos+n]
 }
 
-// past is how far behind pos the bytes from n on end that are all so.
+// past is how far after pos the bytes from n on end that are all so.
 func (lx *lexer) past(n int, so func(byte) bool) int {
 	for lx.pos+n < len(lx.text) && so(lx.text[lx.pos+n]) {
 		n++
@@ -255,7 +255,7 @@ func (lx *lexer) comment() (sqlKind, bool) {
 	return 0, false
 }
 
-// quotation takes what stands in quotes of any kind.
+// quotation takes what is in quotes of any kind.
 func (lx *lexer) quotation(c byte) (sqlKind, bool) {
 	switch c {
 	case '\'':
@@ -279,7 +279,7 @@ func IsLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// IsWordByte tells whether a byte may stand in a word of SQL.
+// IsWordByte tells whether a byte may be in a word of SQL.
 func IsWordByte(c byte) bool {
 	return IsLetter(c) || isDigit(c) || c == '$' || c >= utf8.RuneSelf
 }
@@ -384,7 +384,7 @@ func (lx *lexer) executable() bool {
 	return true
 }
 
-// quoted takes a quoted token whose quote stands at open; a doubled quote
+// quoted takes a quoted token whose quote is at open; a doubled quote
 // stays inside.
 func (lx *lexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sqlKind {
 	s := lx.text

@@ -37,7 +37,7 @@ var procedurePrefixes = []struct{ prefix, effect string }{
 	{"sp_drop", "drop.other"}, {"sp_help", ""},
 }
 
-// procedure names the effect of a system procedure, whose arguments stand in
+// procedure names the effect of a system procedure, whose arguments are in
 // [args,end).
 func (p *parser) procedure(name string, i, args, end int) bool {
 	first := p.firstArgument(args, end)
@@ -97,7 +97,7 @@ func (p *parser) firstArgument(lo, hi int) string {
 	return p.stringAt(lo)
 }
 
-// argumentValue is the text behind @name = and name => at i.
+// argumentValue is the text after @name = and name => at i.
 func (p *parser) argumentValue(i, hi int) string {
 	if i += 2; p.op(i, ">") {
 		i++
@@ -159,7 +159,7 @@ var functionEffects = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// textFunctions run SQL that stands in one of their arguments.
+// textFunctions run SQL that is in one of their arguments.
 var textFunctions = scan.SetOf(`dblink_exec dblink dblink_send_query query_to_xml cursor_to_xml query_to_xml_and_xmlschema ts_stat crosstab openquery openrowset schedule schedule_in_database exec_sql
 	execute_sql run_sql run_command_on_workers run_command_on_shards run_command_on_placements sqlite_exec parse exec_ddl_statement dbms_job.submit query xmltable eval
 	external_query system.execute system.query execute_query`)
@@ -178,7 +178,7 @@ func (p *parser) functions(lo, hi int) {
 	}
 }
 
-// function judges the call whose name stands at i and whose bracket closes at close.
+// function judges the call whose name is at i and whose bracket closes at close.
 func (p *parser) function(i, close int) {
 	name := unquote(p.raw(i))
 	whole := name
@@ -315,7 +315,7 @@ func (p *parser) clientFile(path string, write bool, lo, hi int) {
 	p.fileUse(use, lo, hi)
 }
 
-// written are the literals of the VALUES or SELECT behind token i, which a table
+// written are the literals of the VALUES or SELECT after token i, which a table
 // function or COPY writes.
 func (p *parser) written(i int) string {
 	var out []string
@@ -365,7 +365,7 @@ func (p *parser) setting(name, value string, i, end int) bool {
 	return true
 }
 
-// settingValue is the literal behind = or TO at i.
+// settingValue is the literal after = or TO at i.
 func (p *parser) settingValue(i, end int) string {
 	if p.op(i, "=") || p.op(i, ":=") || p.is(i, "to") {
 		i++

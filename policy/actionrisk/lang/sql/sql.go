@@ -20,7 +20,7 @@ type Fact struct {
 	Target     string // what it acts on, as written
 	Start, End int    // bytes of the text that was classified
 	Via        string // "execute", "prepare" … when the statement stood in a literal
-	Deferred   bool   // stands in a routine's body that is only created
+	Deferred   bool   // is in a routine's body that is only created
 	RolledBack bool   // undone by the ROLLBACK of its own transaction
 }
 
@@ -310,7 +310,7 @@ func (p *parser) find(lo, hi int, depth int16, words ...string) int {
 	return -1
 }
 
-// has reports whether one of the keywords stands anywhere in [lo,hi).
+// has reports whether one of the keywords is anywhere in [lo,hi).
 func (p *parser) has(lo, hi int, words ...string) bool {
 	for i := lo; i < hi; i++ {
 		if p.isAny(i, words...) {
@@ -320,7 +320,7 @@ func (p *parser) has(lo, hi int, words ...string) bool {
 	return false
 }
 
-// name returns the dotted name at i, unquoted, and the index behind it.
+// name returns the dotted name at i, unquoted, and the index after it.
 func (p *parser) name(i, hi int) (string, int) {
 	var parts []string
 	for i < hi {
@@ -345,7 +345,7 @@ func (p *parser) textOf(i int) string { return p.text[p.toks[i].Start:p.toks[i].
 // lastPart is a name without what it is qualified with.
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// namePart is one part of a name and the index behind it, which is i if there is none.
+// namePart is one part of a name and the index after it, which is i if there is none.
 func (p *parser) namePart(i, hi int) (string, int) {
 	text := p.textOf(i)
 	switch p.toks[i].kind {
@@ -466,7 +466,7 @@ func (p *parser) callActs(lo, open, hi int) bool {
 }
 
 // extent is where the statement begun at i ends: at a smaller depth, at the
-// next statement beside it, or at hi.
+// next statement next to it, or at hi.
 func (p *parser) extent(i, lo, hi int) int {
 	head := p.head
 	defer func() { p.head = head }()
@@ -523,7 +523,7 @@ func (p *parser) startsAt(i, lo, hi int) string {
 	return word
 }
 
-// dueIn are words behind which a statement is due in some statements only.
+// dueIn are words after which a statement is due in some statements only.
 var dueIn = map[string][]string{
 	"as":      {"create", "prepare", "alter", "declare"},
 	"for":     {"declare", "prepare"},
@@ -561,7 +561,7 @@ func (p *parser) inCase(i, lo int) bool {
 	return open > 0
 }
 
-// notBehind are words behind which a verb is part of another statement.
+// notBehind are words after which a verb is part of another statement.
 var notBehind = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"delete":  {"on", "before", "after", "of", "or", "then", "for"},

@@ -67,7 +67,7 @@ func (p *parser) statement(verb string, i, end int) {
 // readVerbs begin statements that change nothing by themselves.
 var readVerbs = scan.SetOf("select values table with show describe desc help explain use begin start commit end abort rollback savepoint release fetch close print pragma declare open go exit")
 
-// query records what a SELECT does beside reading, and CTEs that keep every row.
+// query records what a SELECT does besides reading, and CTEs that keep every row.
 func (p *parser) query(verb string, i, end int) {
 	if verb == "with" {
 		p.withTables(i, end)
@@ -223,7 +223,7 @@ func (p *parser) deletion(i, end int) {
 	p.selfJoined = p.joinsItself(i, end, target)
 	shape := p.whereShape(i, end, target)
 	if holdsAccounts(target) {
-		shape = "unbounded" // whoever is left out of it
+		shape = "unbounded" // accounts that are left out of it lose access
 	}
 	p.add("delete."+shape, target, i, end)
 	p.selfJoined = false
@@ -258,7 +258,7 @@ func (p *parser) joinsItself(i, end int, target string) bool {
 	return sameTable(table, target) || slices.Contains(p.unscoped, strings.ToLower(table))
 }
 
-// hidden reports whether a # behind token end-1 made a comment of the name that
+// hidden reports whether a # after token end-1 made a comment of the name that
 // must follow: what is left is no statement in this reading.
 func (p *parser) hidden(name string, end int) bool {
 	return name == "" && p.read == MySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].End:], " "), "#")
@@ -400,7 +400,7 @@ var ObjectWords = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// objectOf is the kind of object named behind CREATE, DROP or ALTER at i.
+// objectOf is the kind of object named after CREATE, DROP or ALTER at i.
 func objectOf(p *parser, i, hi int) string {
 	for n := 0; i < hi && n < 6 && p.toks[i].kind == sqlWord; n++ {
 		word := p.raw(i)
@@ -424,7 +424,7 @@ func objectOf(p *parser, i, hi int) string {
 var dropEffects = map[string]string{"database": "drop.database", "schema": "drop.schema", "owned": "drop.schema", "column": "drop.column",
 	"table": "drop.table", "tablespace": "drop.table", "partition": "drop.table", "stage": "drop.table"}
 
-// objectName is the name of the object behind CREATE, DROP or ALTER at i.
+// objectName is the name of the object after CREATE, DROP or ALTER at i.
 func (p *parser) objectName(i, hi int) string {
 	seen := false
 	for ; i < hi && p.toks[i].kind == sqlWord; i++ {

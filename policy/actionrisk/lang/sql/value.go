@@ -56,7 +56,7 @@ func (p *parser) constant(lo, hi int) sqlConst {
 	return sqlConst{}
 }
 
-// uncast drops the parentheses around [lo,hi) and the cast behind it.
+// uncast drops the parentheses around [lo,hi) and the cast after it.
 func (p *parser) uncast(lo, hi int) (int, int) {
 	lo, hi = p.peel(lo, hi)
 	if p.op(hi-2, "::") && hi-2 > lo {

@@ -186,7 +186,7 @@ func (p *parser) sides(lo, hi int) (left [2]int, operator string, right [2]int) 
 	return [2]int{lo, at}, operator, [2]int{at + width, hi}
 }
 
-// outside gives the tokens of [lo,hi) that stand in no parentheses of it.
+// outside gives the tokens of [lo,hi) that are in no parentheses of it.
 func (p *parser) outside(lo, hi int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		open := 0
@@ -254,7 +254,7 @@ func (p *parser) test(lo, hi int, target string) Truth {
 	if operator == "" {
 		return p.alone(lo, hi)
 	}
-	if left[0] >= left[1] || right[0] >= right[1] { // nothing stands on one side
+	if left[0] >= left[1] || right[0] >= right[1] { // nothing is on one side
 		return SomeRows
 	}
 	switch operator {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestWordsAreKeywords: the lexer marks the words of one list only, so a word that is
-// asked for and does not stand there is asked for in vain.
+// asked for and is not given is asked for in vain.
 func TestWordsAreKeywords(t *testing.T) {
 	for _, verb := range Verbs.Words() {
 		if sqlKeyword(verb) == "" {

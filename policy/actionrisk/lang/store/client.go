@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Database clients have commands of their own beside SQL: they run programs, read
+// Database clients have commands of their own besides SQL: they run programs, read
 // and write files of the machine they run on, and put variables into the text.
 
 var variablesOf = map[string]sql.ClientVariables{

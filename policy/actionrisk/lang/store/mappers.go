@@ -12,7 +12,7 @@ import (
 )
 
 // runStringSQL runs the SQL in the strings of a text in a language without a scanner,
-// where a function that takes SQL stands before them.
+// where a function that takes SQL is before them.
 func runStringSQL(e *interp.Env, src *act.Source) {
 	text := src.Text
 	for i := 0; i < len(text) && e.Budget.Spend(1); i++ {
@@ -55,7 +55,7 @@ func givenSQL(e *interp.Env, before string) bool {
 }
 
 // runORM finds calls of object mappers in program text, and SQL in its strings
-// where a call that runs SQL stands before them.
+// where a call that runs SQL is before them.
 func runORM(e *interp.Env, src *act.Source) {
 	text := src.Text
 	if !strings.ContainsAny(text, ".:>") {

@@ -134,7 +134,7 @@ func Restored(sh *interp.Process, in act.Flow, v *act.Invocation) {
 	}
 }
 
-// migrators apply the files of statements that lie in a folder.
+// migrators apply the files of statements that are in a folder.
 var migrators = map[string][]string{
 	"flyway": {"migrate"}, "migrate": {"up", "down"}, "dbmate": {"up", "migrate"}, "goose": {"up", "up-to", "up-by-one"}, "sqlx": {"run"}, "diesel": {"run"}, "supabase": {"push", "up"},
 	"prisma": {"deploy", "dev"}, "atlas": {"apply"}, "wrangler": {"apply"}, "tern": {"migrate"}, "sqitch": {"deploy"}, "liquibase": {"update"}, "node-pg-migrate": {"up"}, "refinery": {"migrate"}, "evolve": {"migrate"}, "hasura": {"apply"},

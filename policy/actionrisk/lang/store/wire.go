@@ -114,7 +114,7 @@ func WireFile(sh *interp.Process, file act.Word, f act.Flow, _ *act.Invocation) 
 	runWire(sh, &src, strings.Replace(rest, "/", ":", 1))
 }
 
-// ReadWire judges text that is written to a server nobody named.
+// ReadWire judges text that is written to a server that is not named.
 func ReadWire(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	runWire(sh, src, "")
 	return act.Flow{}

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Calls of contract functions that stand in JSON: as the arguments of a tool, or as
+// Calls of contract functions that are in JSON: as the arguments of a tool, or as
 // an object of its own that names a contract and a function of it.
 
 var (

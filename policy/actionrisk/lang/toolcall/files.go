@@ -119,7 +119,7 @@ func (j *fileJudge) path(v *tree.Node) {
 	}
 }
 
-// searchesKeys: a search through somebody's folders for what only keys look like.
+// searchesKeys: a search through a user's folders for what only keys look like.
 func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
 	pattern, folder := args.Str("pattern", "query", "regex", "search"), args.Str("path", "directory", "dir", "root", "folder")
 	if pattern == "" || folder == "" || !searches(name) {
@@ -212,7 +212,7 @@ func (w *jsonWalk) content(args *tree.Node) string {
 }
 
 // outOfTree: "../../etc/cron.d/x" leaves the folder that it is relative to for one
-// of the system; how many levels there are nobody knows.
+// of the system; the number of levels is not known.
 func outOfTree(name string) string {
 	if !strings.Contains(name, "../") {
 		return name
@@ -241,7 +241,7 @@ func posts(name string) bool {
 	return facts.Says(words, "posts") && !facts.Says(words, "keeps")
 }
 
-// posted: credentials stand in what is sent to others.
+// posted: credentials are in what is sent to others.
 func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 	if !posts(name) || args == nil {
 		return
@@ -292,7 +292,7 @@ func someMember(n *tree.Node, deep bool, so func(key string, k *tree.Node) bool)
 	return false
 }
 
-// seedPhrase: behind a word for it, twelve words or more as wallets write theirs: all
+// seedPhrase: after a word for it, twelve words or more as wallets write theirs: all
 // lower case, of three to eight letters.
 func seedPhrase(text string) bool {
 	low := strings.ToLower(text)
@@ -445,7 +445,7 @@ var masters = scan.SetOf(`admin admins owner owners maintainer administrator adm
  orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
  administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
 
-// cloudMasters are such roles of clouds, whoever they are given to; adminFlags are members
+// cloudMasters are such roles of clouds, for every receiver; adminFlags are members
 // that make their subject one who has them.
 var (
 	cloudMasters = scan.SetOf("roles/owner roles/editor cluster-admin")
@@ -464,7 +464,7 @@ func masterName(text string) string {
 	return text
 }
 
-// givesAdmin: somebody may do everything from then on.
+// givesAdmin: an account may do everything from then on.
 func givesAdmin(args *tree.Node) bool {
 	subject := slices.ContainsFunc(args.Keys, func(k string) bool { return subjectKeys.Has(tree.PlainKey(k)) })
 	for i, k := range args.Kids {
@@ -478,7 +478,7 @@ func givesAdmin(args *tree.Node) bool {
 	return false
 }
 
-// givesRight: a member says that somebody is a master of all.
+// givesRight: a member says that an account administers everything.
 func givesRight(key string, k *tree.Node) bool {
 	switch {
 	case k.Kind == 't':
@@ -491,7 +491,7 @@ func givesRight(key string, k *tree.Node) bool {
 	return k.Kind == '[' && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters.Has(masterName(k.Text)) })
 }
 
-// promotes: the tool's own name says that it gives somebody all rights.
+// promotes: the tool's own name says that it gives an account all rights.
 func promotes(words []string) bool {
 	last := len(words) - 1
 	for i := range words {
@@ -516,7 +516,7 @@ func pageData(e *interp.Env, src *act.Source) {
 	}
 }
 
-// namesForeignHost: an address of another machine stands in the text.
+// namesForeignHost: an address of another machine is in the text.
 func namesForeignHost(text string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, "://")

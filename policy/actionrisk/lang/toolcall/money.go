@@ -81,7 +81,7 @@ var (
 )
 
 // repetitions is how often a payment is made by its arguments, nil if they do not say
-// it, and whether that is a loop: many times, or until somebody stops it.
+// it, and whether that is a loop: many times, or until it is stopped.
 func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
 	text := firstOf(flat, timesKeys...)
 	if text == "" && firstOf(flat, "query", "q", "search", "prompt") == "" { // of a search it is how many results
@@ -123,7 +123,7 @@ func (w *jsonWalk) isFunction(name string) bool {
 }
 
 // namedAfter is the function of a contract that the last words of a tool's name are, if
-// an address of a chain stands among the arguments: safe_add_owner is addOwner.
+// an address of a chain is among the arguments: safe_add_owner is addOwner.
 func (w *jsonWalk) namedAfter(words []string, args *tree.Node) string {
 	if !slices.ContainsFunc(args.Kids, func(k *tree.Node) bool {
 		return k.Kind == '"' && strings.HasPrefix(k.Text, "0x") && amounts.IsAddress(k.Text)
@@ -156,8 +156,8 @@ var (
 	rawKeys       = scan.SetOf("psbt rawtx rawtransaction signedtx signedtransaction serializedtransaction txhex rawhex")
 )
 
-// walletKeys raises a wallet's key that stands among the arguments, and the signature
-// of a text that nobody can read.
+// walletKeys raises a wallet's key that is among the arguments, and the signature
+// of an unreadable text.
 func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 	if args == nil || args.Kind != '{' {
 		return

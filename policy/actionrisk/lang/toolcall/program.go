@@ -53,7 +53,7 @@ type commandParts struct {
 	sub, options, operands, inner []string
 }
 
-// actionKeys are members that say what the program shall do; so do commandKeys, but
+// actionKeys are members that say what the program is to do; so do commandKeys, but
 // for a container, where they are what it runs.
 var (
 	actionKeys  = scan.SetOf("action operation subcommand verb operation_name op")
@@ -267,7 +267,7 @@ func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
 	return w.start(at, "", argv, act.Invocation{})
 }
 
-// start runs words that stand at a node as a program.
+// start runs words that are at a node as a program.
 func (w *jsonWalk) start(at *tree.Node, via string, argv []string, v act.Invocation) bool {
 	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), via)
 	if src.Depth > scan.MaxDepth || len(argv) == 0 {
@@ -322,7 +322,7 @@ func oneProgram(head *tree.Node) []string {
 	return nil
 }
 
-// beside are the variables and the input that an object gives to the command that it
+// beside gives the variables and the input that an object gives to the command that it
 // carries in v.
 func beside(n, v *tree.Node) (out act.Invocation) {
 	if in := n.Get("stdin", "input"); in != nil && in != v && in.Kind == '"' && len(in.Text) < scan.MaxDecoded {

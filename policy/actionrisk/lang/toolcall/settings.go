@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Files that name commands which somebody else runs later: settings of coding
-// agents and editors, and jobs of a build service. What is written into them is
-// looked through, whoever writes it.
+// Files that name commands which another program runs later: settings of coding
+// agents and editors, and jobs of a build service. The commands that are written into
+// them are judged, whichever tool writes them.
 
 // WroteConfig judges what the command writes into such a file.
 func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {

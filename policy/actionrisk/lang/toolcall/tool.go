@@ -94,7 +94,7 @@ func callClass(name string, args *tree.Node) string {
 	return class
 }
 
-// saysByName raises what a tool's name says beside its class.
+// saysByName raises what a tool's name says in addition to its class.
 func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node, outer *act.Source) {
 	for _, s := range [...]struct {
 		holds bool
@@ -188,7 +188,7 @@ func (w *jsonWalk) onlyFile(name string, args *tree.Node, before int) bool {
 	return true
 }
 
-// actionClass: a tool of many uses is told by a member what it shall do.
+// actionClass: a tool of many uses is told by a member what to do.
 func actionClass(name, class string, args *tree.Node) string {
 	if args == nil || args.Kind != '{' || facts.Says(facts.ToolWords(name), "small") {
 		return class
@@ -209,15 +209,15 @@ func actionClass(name, class string, args *tree.Node) string {
 	return class
 }
 
-// readsSecrets: the program behind the tool can show credentials, so what it reads
+// readsSecrets: the program after the tool can show credentials, so what it reads
 // matters.
 func (w *jsonWalk) readsSecrets(name string) bool {
 	exe, _ := programOf(w.e, name)
 	return exe != "" && w.e.In("secret-readers", exe)
 }
 
-// injectsOption: an argument that shall be a name is an option of the program
-// behind the tool.
+// injectsOption: an argument that should be a name is an option of the program
+// after the tool.
 func injectsOption(args *tree.Node) bool {
 	if args == nil {
 		return false

@@ -82,10 +82,10 @@ func beginsJSON(text string) bool {
 	return text[0] == '[' || !isGroup(text[1:], next)
 }
 
-// isGroup: what stands behind "{", and from its first word on, is of a group of commands
-// and not of an object: a text without a colon behind it, or a word on the next line.
+// isGroup: what is after "{", and from its first word on, is of a group of commands
+// and not of an object: a text without a colon after it, or a word on the next line.
 func isGroup(rest, next string) bool {
-	if next[0] == '"' { // a key has a colon behind it, a command has not
+	if next[0] == '"' { // a key has a colon after it, a command has not
 		_, after, ok := strings.Cut(next[1:], "\"")
 		return ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
 	}
@@ -270,7 +270,7 @@ func toolNameOf(n *tree.Node) string {
 	return ""
 }
 
-// besides are a tool's arguments with what stands beside them in the call: files that
+// besides are a tool's arguments with what is next to them in the call: files that
 // go with it, and how often it is made.
 func besides(n, args *tree.Node) *tree.Node {
 	if args.Kind != '{' {
@@ -403,7 +403,7 @@ func (w *jsonWalk) encoded(n, v *tree.Node, key, via string) bool {
 	return w.carry(n, &inner, lang, via+" base64")
 }
 
-// textKeys are members that are program text beside one that names its language.
+// textKeys are members that are program text next to one that names its language.
 var textKeys = scan.SetOf("source src program cell snippet input")
 
 // carrierOf is the language of a member's text: by its whole name, or by a word of
@@ -450,7 +450,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 		return true
 	case v.Kind == '[':
 		return w.carryList(n, v, lang, via)
-	case v.Kind == '"' && (tree.PlainKey(key) != "shell" || !shellName(v.Text)): // but for the shell that the text beside it is for
+	case v.Kind == '"' && (tree.PlainKey(key) != "shell" || !shellName(v.Text)): // but for the shell that the text next to it is for
 		return w.carry(n, v, lang, via)
 	}
 	return false
@@ -521,7 +521,7 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 	return true
 }
 
-// command runs a text with the words, the input and the variables that stand beside it.
+// command runs a text with the words, the input and the variables that are next to it.
 func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
 	args := n.Get("args", "arguments")
 	if args != nil && (args.Kind != '[' || !tree.AllStrings(args)) {
@@ -531,7 +531,7 @@ func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
 	switch with.Stdin.Known = with.Stdin.Word.Text != ""; {
 	case args == nil && with.Env == nil && !with.Stdin.Known:
 		w.e.Route(src)
-	case strings.ContainsAny(v.Text, "|&;<>()$`\\\n"): // for a shell, which has further words behind it
+	case strings.ContainsAny(v.Text, "|&;<>()$`\\\n"): // for a shell, which has further words after it
 		if args != nil {
 			src.Text, src.At = v.Text+" "+strings.Join(strs(args), " "), -1
 		}
@@ -571,7 +571,7 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 // codeLanguages are the languages that a neighbour names, by the beginning of what it says.
 var codeLanguages = []struct{ begins, lang string }{{"py", "python"}, {"js", "node"}, {"javascript", "node"}, {"node", "node"}, {"ts", "node"}, {"typescript", "node"}}
 
-// codeWords are what texts of a language hold where nobody names it; the first counts.
+// codeWords are what texts of a language hold where it is not stated; the first counts.
 var codeWords = []struct {
 	lang  string
 	words []string
@@ -624,7 +624,7 @@ func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
 var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}
 
 // bareMember: {command: …}, as JavaScript and YAML write it. A shell writes a
-// blank after the brace, and no colon behind the first word.
+// blank after the brace, and no colon after the first word.
 func bareMember(open byte, next string) bool {
 	i := 0
 	for i < len(next) && scan.IsNameByte(next[i]) {

@@ -64,7 +64,7 @@ func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Fl
 
 // cmdEcho is what echo prints.
 func (w *winShell) cmdEcho(text string) act.Flow {
-	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may stand in front of it
+	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may be in front of it
 	text = text[min(at+len("echo"), len(text)):]
 	if text != "" {
 		text = text[1:]
@@ -83,7 +83,7 @@ func (w *winShell) cmdEcho(text string) act.Flow {
 	return act.Flow{Known: word.Known(), Word: word, Line: true}
 }
 
-// cmdSet is set NAME=value; with /p what stands there is printed, and the value read.
+// cmdSet is set NAME=value; with /p what is given is printed, and the value read.
 func (w *winShell) cmdSet(text string, in act.Flow) act.Flow {
 	text = strings.TrimSpace(text)
 	low := strings.ToLower(text)
@@ -141,7 +141,7 @@ func isSlashOption(t string) bool {
 // longSlashOptions are options of the commands of cmd that are longer.
 var longSlashOptions = scan.SetOf("min max wait high low normal realtime abovenormal belownormal shared separate affinity node quiet tm tg is it exclude fs")
 
-// afterStart is what start starts: behind its title and its options.
+// afterStart is what start starts: after its title and its options.
 func afterStart(args []act.Word, text string) []act.Word {
 	rest := args[1:]
 	if i := strings.IndexByte(text, '"'); i >= 0 && len(rest) > 1 && strings.TrimSpace(text[min(len(args[0].Text), i):i]) == "" {

@@ -100,7 +100,7 @@ func (r *cmdReader) end() int {
 	return len(r.text)
 }
 
-// ends: the byte at j stands behind a command; of a long one, which goes to the end of its
+// ends: the byte at j is after a command; of a long one, which goes to the end of its
 // line, only that or a bracket does, and of no other 2>&1.
 func (r *cmdReader) ends(j int, long bool) bool {
 	switch r.text[j] {
@@ -202,7 +202,7 @@ func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 	return args, files
 }
 
-// redirection is the sign of one at i, and the index behind it; of one to another output
+// redirection is the sign of one at i, and the index after it; of one to another output
 // the sign is none.
 func redirection(text string, i int) (string, int) {
 	op := text[i : i+1]
@@ -291,7 +291,7 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 	return w.cmdParameter(text)
 }
 
-// cmdNamed is the value of what stands between two marks: a name, and what of its value.
+// cmdNamed is the value of what is between two marks: a name, and what of its value.
 func (w *winShell) cmdNamed(inner string, mark byte) (string, bool) {
 	name, rest, cut := strings.Cut(inner, ":")
 	if name == "" || mark != '%' && strings.Contains(name, " ") {
@@ -415,7 +415,7 @@ func (w *winShell) cmdFor(text string) {
 	}
 }
 
-// unknownOutput is what a loop goes through that nobody knows.
+// unknownOutput is the unknown values that a loop goes through.
 func unknownOutput(t act.Taint) psValue {
 	v := psUnknown(t)
 	v.output = true
@@ -564,7 +564,7 @@ func (w *winShell) cmdIf(text string) {
 	w.cmdInside(strings.ReplaceAll(scan.ReplaceFold(rest, ") else ", ") & "), ")else", ") & "))
 }
 
-// nextWord is the word that a text begins with, and what stands behind it.
+// nextWord is the word that a text begins with, and what is after it.
 func nextWord(text string) (string, string) {
 	text = strings.TrimSpace(text)
 	word, next := cmdWord(text, 0, false)

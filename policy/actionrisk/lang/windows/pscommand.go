@@ -203,7 +203,7 @@ func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
 	return name, spec == nil
 }
 
-// abbreviated is the first of the names that this one is, or begins with so many letters.
+// abbreviated is the first of the names that this one is, or begins with at least a number of letters.
 func abbreviated(names []string, name string, least int) (string, bool) {
 	i := slices.IndexFunc(names, func(full string) bool {
 		return full == name || len(name) >= least && strings.HasPrefix(full, name)
@@ -582,7 +582,7 @@ func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershell", ".bat": "cmd", ".cmd": "cmd", ".vbs": "strings", ".js": "strings", ".wsf": "strings", ".hta": "strings"}
 
 // runLanguage runs a text of a language that Windows knows. What a script of a shell sets
-// holds behind it.
+// holds after it.
 func runLanguage(sh *interp.Process, src *act.Source, lang string) {
 	switch {
 	case src.Depth > scan.MaxDepth:

@@ -471,7 +471,7 @@ func (r *psReader) dollar() psValue {
 	return r.w.lookup(strings.ToLower(name))
 }
 
-// postfix reads members and indexes behind a value.
+// postfix reads members and indexes after a value.
 func (r *psReader) postfix(v psValue) psValue {
 	for r.w.e.Budget.Spend(1) {
 		switch {

@@ -63,7 +63,7 @@ func (w *winShell) computed(v psValue, name string, c *psCall) (psValue, bool) {
 	return psValue{}, false
 }
 
-// reverse turns the array in the variable that stands in text[from:to] around.
+// reverse turns the array in the variable that is in text[from:to] around.
 func (w *winShell) reverse(from, to int) {
 	text := w.src.Text[min(from, len(w.src.Text)):min(to, len(w.src.Text))]
 	_, name, ok := strings.Cut(text, "$")
@@ -119,7 +119,7 @@ func (c *psCall) takeInput() {
 	}
 }
 
-// readText judges a text of another language that stands in the command.
+// readText judges a text of another language that is in the command.
 func (w *winShell) readText(lang string, v psValue, via string) {
 	src := w.src.Inside(act.Word{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}, via)
 	w.sh.Read(lang, &src, nil)

@@ -78,7 +78,7 @@ func (w *winShell) setEnvironment(name string, v psValue) {
 	w.sh.Vars[name] = []act.Word{{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}}
 }
 
-// assign sets what stands on the left of "=".
+// assign sets what is on the left of "=".
 func (w *winShell) assign(left string, v psValue) {
 	left = strings.TrimSpace(left)
 	for strings.HasPrefix(left, "[") { // [string]$x

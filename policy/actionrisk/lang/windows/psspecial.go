@@ -167,7 +167,7 @@ func commandLike(pattern string) string {
 	return ""
 }
 
-// harmful are the commands that somebody would hide behind a pattern.
+// harmful are the commands that an attacker would hide after a pattern.
 var harmful = strings.Fields("invoke-expression remove-item iex ri rm del rd clear-content clear-disk format-volume stop-computer restart-computer invoke-webrequest invoke-restmethod iwr irm new-object set-content invoke-command start-process stop-process remove-itemproperty")
 
 func (w *winShell) setAlias(c *psCall) psValue {

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// statements runs what stands before the closing bracket, or before the end.
+// statements runs what is before the closing bracket, or before the end.
 func (r *psReader) statements(end byte) psValue {
 	var out []psValue
 	for r.w.e.Budget.Spend(2) {
@@ -94,7 +94,7 @@ func (r *psReader) construct(kind string, i int, next byte) bool {
 	return true
 }
 
-// until goes on to the next of these bytes, or to the end, and gives what stands before it.
+// until goes on to the next of these bytes, or to the end, and gives what is before it.
 func (r *psReader) until(ends string) string {
 	rest := r.text[r.i:]
 	if n := strings.IndexAny(rest, ends); n >= 0 {
@@ -104,7 +104,7 @@ func (r *psReader) until(ends string) string {
 	return rest
 }
 
-// group runs what stands in the brackets that open here, and gives its value.
+// group runs what is in the brackets that open here, and gives its value.
 func (r *psReader) group() psValue {
 	r.step(1)
 	v := r.statements(')')
@@ -311,10 +311,10 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 	return r.command(in, piped)
 }
 
-// prefixOperators stand in front of a value.
+// prefixOperators are in front of a value.
 var prefixOperators = scan.SetOf("-join -split -not")
 
-// following is the byte behind the one that comes next; 0 if there is none.
+// following is the byte after the one that comes next; 0 if there is none.
 func (r *psReader) following() byte {
 	if r.i+1 < len(r.text) {
 		return r.text[r.i+1]
@@ -327,7 +327,7 @@ func (r *psReader) callsOperator() bool {
 	return r.peek() == '&' || r.peek() == '.' && strings.IndexByte(" \t$'\"({", r.following()) >= 0
 }
 
-// valueOrAssignment runs an expression, or sets what stands before "=".
+// valueOrAssignment runs an expression, or sets what is before "=".
 func (r *psReader) valueOrAssignment() psValue {
 	from := r.i
 	v := r.expression(0)
@@ -417,12 +417,12 @@ func (r *psReader) bare() string {
 	return b.String()
 }
 
-// beginsName: the byte behind a "$" begins the name of a variable, or what stands for one.
+// beginsName: the byte after a "$" begins the name of a variable, or what stands for one.
 func beginsName(c byte) bool {
 	return scan.IsNameByte(c) || c == '{' || c == '('
 }
 
-// readArguments reads what stands behind the name of a command.
+// readArguments reads what is after the name of a command.
 func (r *psReader) readArguments(call *psCall) {
 	for r.w.e.Budget.Spend(2) {
 		r.blank(false)

@@ -27,7 +27,7 @@ type psValue struct {
 	number   bool        // a text that is a number
 	items    []psValue   // of a list; values of a hash table
 	keys     []string    // of a hash table, in lower case
-	block    *act.Source // a script block's text stands in block.text[from:to]
+	block    *act.Source // a script block's text is in block.text[from:to]
 	from, to int
 	taint    act.Taint
 	output   bool // of a command whose output is not known
@@ -37,7 +37,7 @@ func psString(s string) psValue        { return psValue{text: s} }
 func psNumber(n int) psValue           { return psValue{text: strconv.Itoa(n), number: true} }
 func psListOf(items []psValue) psValue { return psValue{kind: psList, items: items} }
 
-// psUnknown is a value nobody can know, which came from there.
+// psUnknown is an unknown value with its origin.
 func psUnknown(t act.Taint) psValue { return psValue{text: string(scan.Hole), taint: t} }
 
 // psThing is an object of that type, or the output of that command.

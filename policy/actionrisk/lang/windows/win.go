@@ -256,7 +256,7 @@ func meantForWindows(t *facts.WindowsTable, first, rest string) bool {
 	return marks == nil || scan.HasAny(rest, marks...)
 }
 
-// windowsLanguage tells cmd from PowerShell where nobody said which it is.
+// windowsLanguage tells cmd from PowerShell where it is not stated which it is.
 func windowsLanguage(c *facts.Set, first, text string) string {
 	names := &c.Windows
 	alias, internal := names.Aliases.Get(first) != "" || names.ByCmdlet.Get(first) != nil, names.ByInternal.Get(first) != nil
@@ -277,7 +277,7 @@ func windowsLanguage(c *facts.Set, first, text string) string {
 // beginsPowerShell are calls, arrays and texts that only PowerShell begins so.
 var beginsPowerShell = []string{"& (", "&(", "& '", "& {", "&{", "& $", "&$", "& \"", ". (", ".(", ". {", ".{", "@{", "@'", "@\"", "-join"}
 
-// pipesValue are operators and stages that a value of PowerShell stands before.
+// pipesValue are operators and stages that a value of PowerShell is before.
 var pipesValue = [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."}
 
 // looksExpression: the text begins with a value, an assignment or a call of
@@ -303,7 +303,7 @@ func looksExpression(c *facts.Set, text string) (string, bool) {
 	return "", false
 }
 
-// looksType: a type of .NET in brackets, and something behind it.
+// looksType: a type of .NET in brackets, and something after it.
 func looksType(text string) (string, bool) {
 	if len(text) < 4 || text[1] == ' ' || text[1] == '[' {
 		return "", false
@@ -329,7 +329,7 @@ func looksValue(text string) (string, bool) {
 	return "", false
 }
 
-// looksGroup: what stands in a parenthesis is PowerShell, or commands of cmd.
+// looksGroup: what is in a parenthesis is PowerShell, or commands of cmd.
 func looksGroup(c *facts.Set, text string) (string, bool) {
 	inner := strings.TrimLeft(text, "( \t")
 	if inner == "" || len(text) < 3 {
@@ -361,7 +361,7 @@ func looksVariable(text string) (string, bool) {
 	return "", false
 }
 
-// inVariable: a byte may stand in the name of a variable of PowerShell.
+// inVariable: a byte may be in the name of a variable of PowerShell.
 func inVariable(c rune) bool {
 	return c < 0x80 && (scan.IsNameByte(byte(c)) || strings.IndexByte(":{}`", byte(c)) >= 0)
 }
@@ -389,7 +389,7 @@ func run(e *interp.Env, src *act.Source, lang string, environment map[string][]a
 			src = &again
 		}
 	}
-	if strings.IndexByte(src.Text, scan.Hole) >= 0 { // what the shell around it filled in, and nobody knows
+	if strings.IndexByte(src.Text, scan.Hole) >= 0 { // what the shell around it filled in, and which is not known
 		again := *src
 		again.At = -1
 		again.Text = strings.ReplaceAll(src.Text, string(scan.Hole), map[string]string{"cmd": "%__%", "powershell": "$__"}[lang])

@@ -183,7 +183,7 @@ func carry(sh *interp.Process, c *facts.WinCarrier, v *act.Invocation) {
 	}
 }
 
-// fetched notes the file that an address is saved to: the last word behind it that is no
+// fetched notes the file that an address is saved to: the last word after it that is no
 // option, else by the address's own name.
 func fetched(sh *interp.Process, v *act.Invocation, address string, rest []act.Word) {
 	to := act.Word{Text: address[strings.LastIndexByte(address, '/')+1:]}
@@ -196,7 +196,7 @@ func fetched(sh *interp.Process, v *act.Invocation, address string, rest []act.W
 	sh.Env.Remember(sh, to, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 }
 
-// remade: the last word is a file made of the one behind the option at i.
+// remade: the last word is a file made of the one after the option at i.
 func remade(sh *interp.Process, v *act.Invocation, i int, hidden bool) {
 	if i+1 >= len(v.Argv) {
 		return

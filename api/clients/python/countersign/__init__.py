@@ -9,10 +9,11 @@ gate asks about a command, decide about a payment or a tool call, pay pays by x4
 them returns a boolean: the function runs only through the verdict or the decision, with
 what was asked about, and whatever goes wrong raises CountersignError.
 """
+from ._record import Keys
 from .client import Countersign
 from .decision import Decision
 from .errors import CountersignError
 from .verdict import Verdict
 
-__all__ = ["Countersign", "CountersignError", "Decision", "Verdict"]
+__all__ = ["Countersign", "CountersignError", "Decision", "Keys", "Verdict"]
 __version__ = "1.0.0"

@@ -9,6 +9,7 @@ from ._json import canonical, frozen_object, parse_or_none, sha256
 from ._record import Keys
 from .decision import Decision
 from .errors import CountersignError, misused, not_verified
+from .types import Action, Intent
 from .verdict import Verdict
 
 _BOUND = ["method", "resourceUrl", "scheme", "network", "asset", "payTo", "amountUnits", "paymentIdentifier",
@@ -41,7 +42,7 @@ class Countersign:
         self._http = Http(timeout, opener, clock)
         self._used, self._lock = set(), threading.Lock()  # ids of the decisions that were executed
 
-    def gate(self, action):
+    def gate(self, action: Action) -> Verdict:
         """Asks the gate about an action, such as {"command": "git status"}. It is copied:
         later changes of the argument change nothing."""
         judged = frozen_object(action, "action")
@@ -92,7 +93,7 @@ class Countersign:
                 pass
         return CountersignError("stopped", "Countersign stopped this action and nothing was run: %s. Do not try to reach the same in another way; ask a person if it is needed." % why)
 
-    def decide(self, intent, run_id=None, agent_id=None, purpose=None, idempotency_key=None):
+    def decide(self, intent: Intent, run_id=None, agent_id=None, purpose=None, idempotency_key=None) -> Decision:
         """Asks for a signed decision about a payment (x402) or a tool call (MCP), exactly as
         it is to be executed. The intent is copied: later changes of the argument change
         nothing.

@@ -107,7 +107,7 @@ export class Countersign {
   }
 
   async #judge(action: JsonObject): Promise<JsonObject> {
-    if (this.#options.engine) return asObject(JSON.parse(this.#options.engine.verdict(canonical(action))), "the verdict");
+    if (this.#options.engine) return inProcess(this.#options.engine, action);
     const headers: Record<string, string> = { "Idempotency-Key": randomUUID() };
     if (this.#options.apiKey) headers["X-API-Key"] = this.#options.apiKey;
     const { body } = await this.#send("POST", quick, [200], headers, action);
@@ -211,6 +211,14 @@ export class Countersign {
       throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request, and nothing was run: ${says}`, { status });
     }
     return { status, body: asObject(body, "the answer of the service") };
+  }
+}
+
+function inProcess(engine: { verdict(action: string): string }, action: JsonObject): JsonObject {
+  try {
+    return asObject(JSON.parse(engine.verdict(canonical(action))), "the verdict");
+  } catch (cause) {
+    throw new CountersignError("refused", `the gate refused the action, and nothing was run: ${shown((cause as Error).message)}`, { cause });
   }
 }
 

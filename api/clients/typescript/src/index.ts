@@ -3,5 +3,5 @@ export { Decision } from "./decision.js";
 export { CountersignError, type Code } from "./errors.js";
 export type { Clock } from "./http.js";
 export type { PaymentRequired, PayOptions, Signer } from "./pay.js";
-export type { KeySet } from "./record.js";
+export { Keys, type KeySet, type Verified } from "./record.js";
 export { Verdict } from "./verdict.js";

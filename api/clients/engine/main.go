@@ -1,0 +1,41 @@
+//go:build wasip1
+
+// Command engine is the gate's engine as a WebAssembly module, for programs that judge
+// actions in their own process and for pages that judge them again. It is a reactor: the
+// host calls take(length), writes a request to the address that it returns, and calls
+// judge, which returns where the answer is.
+package main
+
+import (
+	"unsafe"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+var (
+	request []byte
+	answer  []byte // kept until the next judge, while the host reads it
+)
+
+// refused is the bit of judge's result that says that the answer is the text of a refusal.
+const refused = 1 << 31
+
+//go:wasmexport take
+func take(length int32) uint32 {
+	request = make([]byte, length+1) // never empty, so that it has an address
+	request = request[:length]
+	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(request))))
+}
+
+//go:wasmexport judge
+func judge() uint64 {
+	verdict, err := actionrisk.Quick.Evaluate(request)
+	answer = verdict.Body
+	flag := uint64(0)
+	if err != nil {
+		answer, flag = []byte(err.Error()), refused
+	}
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(answer))))<<32 | uint64(len(answer)) | flag
+}
+
+func main() {}

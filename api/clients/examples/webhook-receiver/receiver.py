@@ -1,0 +1,55 @@
+"""Receives webhooks of an organization: checks who has sent them, and what they say.
+
+    WEBHOOK_SECRET=whsec_... COUNTERSIGN_KEYS=jwks.json python3 receiver.py
+
+It prints its address, and then a line for each message. A message counts only if its
+signature (Standard Webhooks) is of the secret, if it is not older than five minutes, and if
+the record in it is signed by a trusted key.
+"""
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import time
+
+from countersign import CountersignError, Keys
+
+SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].split("_", 1)[1])
+with open(os.environ["COUNTERSIGN_KEYS"], encoding="utf-8") as file:
+    KEYS = Keys(json.load(file))
+SEEN = set()  # a message is sent again until it is answered: a database would keep this
+
+
+def is_genuine(headers, body):
+    message, stamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not stamp.isdigit() or abs(time.time() - int(stamp)) > 300:
+        return False
+    expected = hmac.new(SECRET, b"%s.%s." % (message.encode(), stamp.encode()) + body, hashlib.sha256).digest()
+    return any(hmac.compare_digest(given, "v1," + base64.b64encode(expected).decode()) for given in headers.get("webhook-signature", "").split())
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), 1 << 20))
+        genuine = is_genuine(self.headers, body)
+        self.send_response(204 if genuine else 401)
+        self.end_headers()
+        if not genuine or self.headers["webhook-id"] in SEEN:
+            return
+        SEEN.add(self.headers["webhook-id"])
+        event = json.loads(body)
+        try:
+            record = KEYS.verify(event["data"], "application/vnd.svc.decision.v1+json").record
+            print("decision", record["decisionId"], record["decision"], flush=True)
+        except (CountersignError, KeyError):
+            print("another", event.get("type"), flush=True)
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "0"))), Receiver)
+print("http://127.0.0.1:%d/in" % server.server_port, flush=True)
+server.serve_forever()

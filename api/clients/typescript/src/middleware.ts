@@ -1,0 +1,102 @@
+/**
+ * Wrappers for frameworks: what the agent calls is asked about first. When it stops, the
+ * model gets the words of this package as the result of the tool, not those of the
+ * framework, which like to say "try again". The types of the frameworks are not imported,
+ * so that none of them is needed.
+ */
+import type { Action, Countersign, DecideOptions, Evidence, Intent } from "./client.js";
+import { CountersignError } from "./errors.js";
+import { frozen, type Json } from "./json.js";
+import type { PayOptions, Signer } from "./pay.js";
+
+/** What a call of a tool is: an action for the gate, or an intent for a decision. */
+export type Guard<Input> = (
+  | { action: (input: Input) => Action }
+  | ({ intent: (input: Input) => Intent } & DecideOptions)
+) & {
+  /** How long to wait for a person, in milliseconds, if a decision needs one; default: not at all. */
+  approval?: number;
+};
+
+/**
+ * A function that asks first. It gives what the inner function returns, or, if it stops, a
+ * text for the model. The inner function gets a frozen copy of its input.
+ */
+export function guarded<Input, Output>(client: Countersign, guard: Guard<Input>, inner: (input: Input, evidence: Evidence) => Output | Promise<Output>): (input: Input) => Promise<Output | string> {
+  return (input) => orText(async () => {
+    const copy = frozen(input, "input") as Input;
+    if ("action" in guard) return (await client.gate(guard.action(copy))).run(() => inner(copy, {}));
+    const decision = await client.decide(guard.intent(copy), guard);
+    if (guard.approval !== undefined) await decision.approved({ timeout: guard.approval });
+    return decision.execute(() => inner(copy, decision.evidence));
+  });
+}
+
+async function orText<T>(call: () => Promise<T>): Promise<T | string> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof CountersignError && error.code !== "receipt_missing") return error.message;
+    throw error;
+  }
+}
+
+/** A tool of the AI SDK (`ai`), guarded. */
+export function aiSdkTool<Input, Tool extends { execute?: ((input: Input, options: never) => unknown) | undefined }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
+  const { execute } = tool;
+  if (execute === undefined) throw new CountersignError("misused", "the tool has no execute");
+  return { ...tool, execute: (input: Input, options: never) => guarded(client, guard, (copy) => execute(copy, options))(input) };
+}
+
+/** A tool of the OpenAI Agents SDK (`@openai/agents`), guarded. */
+export function openaiTool<Input, Tool extends { invoke: (context: never, input: string, details?: never) => Promise<unknown> }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
+  const invoke = (context: never, input: string, details?: never) =>
+    guarded<Input, unknown>(client, guard, (copy) => tool.invoke(context, JSON.stringify(copy), details))(JSON.parse(input) as Input);
+  return { ...tool, invoke };
+}
+
+/** A tool of LangChain (`tool(...)` of `@langchain/core/tools`), guarded. */
+export function langchainTool<Input, Tool extends { func: (input: Input, ...rest: never[]) => unknown }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
+  const func = (input: Input, ...rest: never[]) => guarded<Input, unknown>(client, guard, (copy) => tool.func(copy, ...rest))(input);
+  return Object.assign(Object.create(Object.getPrototypeOf(tool)) as Tool, tool, { func });
+}
+
+/** A client of MCP (`@modelcontextprotocol/sdk` or `/client`) each of whose tool calls needs a decision. */
+export function mcpClient<Client extends { callTool: (params: never, ...rest: never[]) => Promise<unknown> }>(
+  client: Countersign, inner: Client, server: { serverId: string; serverUrl?: string; declaredRisk?: (tool: string) => Intent["declaredRisk"]; approval?: number } & DecideOptions,
+): Client {
+  const { serverId, serverUrl, declaredRisk, approval, ...options } = server;
+  const callTool = async ({ name, arguments: args, ...others }: { name: string; arguments?: Json }, ...rest: never[]) => {
+    const result = await orText(async () => {
+      const risk = declaredRisk?.(name);
+      const decision = await client.decide({ serverId, toolName: name, toolArguments: args ?? {}, ...(serverUrl && { serverUrl }), ...(risk && { declaredRisk: risk }) }, options);
+      if (approval !== undefined) await decision.approved({ timeout: approval });
+      return decision.execute(async (intent) => {
+        const said = await inner.callTool({ ...others, name: intent.toolName, arguments: intent.toolArguments } as never, ...rest);
+        if ((said as { isError?: boolean }).isError) decision.evidence.outcome = "failed";
+        return said;
+      });
+    });
+    return typeof result === "string" ? { isError: true, content: [{ type: "text", text: result }] } : result;
+  };
+  return new Proxy(inner, {
+    get(target, name) {
+      if (name === "callTool") return callTool;
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== "function") return member;
+      return (...args: unknown[]) => {
+        if ((args[0] as { method?: unknown } | undefined)?.method === "tools/call") throw new CountersignError("misused", "nothing was called: call tools with callTool");
+        return member.apply(target, args) as unknown;
+      };
+    },
+  });
+}
+
+/** A fetch that pays by x402 what the organization's policy allows. */
+export function payingFetch(client: Countersign, signer: Signer, options: Omit<PayOptions, "method" | "headers" | "body"> = {}): typeof globalThis.fetch {
+  return async (input, init) => {
+    const request = new Request(input, init);
+    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
+    return client.pay(request.url, signer, { ...options, method: request.method, headers: Object.fromEntries(request.headers), ...(body && { body }) });
+  };
+}

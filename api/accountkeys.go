@@ -17,11 +17,11 @@ var issueAccountKey = &op.Operation{
 	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 429, 503},
 }
 
-func (s *Server) issueAccountKey(c *op.Call) (op.Reply, error) {
-	issued, err := s.app.IssueAccountKey(c.Request.Context(), c.Session.Customer)
+func (s *Keys) issueAccountKey(c *op.Call) (op.Reply, error) {
+	issued, err := s.Commands.IssueAccountKey(c.Request.Context(), c.Session.Customer)
 	return op.Reply{Value: freeKey{
 		APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
-		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.Commands.BaseURL + "/api/keys/free/status",
 	}}, err
 }
 
@@ -36,8 +36,8 @@ var listAccountKeys = &op.Operation{
 	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[accountKeyList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listAccountKeys(c *op.Call) (op.Reply, error) {
-	list, err := s.app.AccountKeys(c.Request.Context(), c.Session.Customer)
+func (s *Keys) listAccountKeys(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.AccountKeys(c.Request.Context(), c.Session.Customer)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -48,10 +48,10 @@ func (s *Server) listAccountKeys(c *op.Call) (op.Reply, error) {
 var revokeAccountKey = &op.Operation{
 	ID: "revoke_account_key", Method: http.MethodDelete, Path: "/api/account/keys/{id}",
 	Summary: "End an API key of the account at once.",
-	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 503},
+	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) revokeAccountKey(c *op.Call) (op.Reply, error) {
-	err := s.app.RevokeAccountKey(c.Request.Context(), c.Session.Customer, c.Vars["id"])
-	return op.Reply{Value: state{c.Vars["id"], "revoked"}}, err
+func (s *Keys) revokeAccountKey(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RevokeAccountKey(c.Request.Context(), c.Session.Customer, c.Vars["id"])
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "revoked"}}, err
 }

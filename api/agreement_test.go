@@ -39,10 +39,10 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	declared := map[string]claim{}
-	for _, s := range Services() {
-		o := n.server.operation(s.Operation)
+	for _, s := range ServiceList() {
+		o := n.server.table.Find(s.Operation)
 		whole, _ := plainJSON(t, o.Schema.Document).(map[string]any)
-		declared[s.Operation] = claim{servicePath(s), usd(s.PriceCents), withoutKey(membersOf(whole, nil))}
+		declared[s.Operation] = claim{op.ServicePath(s), op.USD(s.PriceCents), withoutKey(membersOf(whole, nil))}
 	}
 	surfaces := n.surfaces()
 	for _, s := range surfaces {
@@ -51,7 +51,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 		}
 	}
 	changed := maps.Clone(declared)
-	one := Services()[3].Operation
+	one := ServiceList()[3].Operation
 	c := changed[one]
 	c.price += "9"
 	changed[one] = c
@@ -105,13 +105,13 @@ func (n *node) membersIn(schema any) map[string]bool {
 func amountUSD(units string) string {
 	var n int
 	_, _ = fmt.Sscan(units, &n)
-	return usd(n / 10_000)
+	return op.USD(n / 10_000)
 }
 
 func (n *node) demandsSay() surface {
 	s := surface{"402", true, map[string]claim{}}
-	for _, service := range Services() {
-		required := n.unpaid(servicePath(service))
+	for _, service := range ServiceList() {
+		required := n.unpaid(op.ServicePath(service))
 		s.claims[service.Operation] = claim{path: strings.TrimPrefix(required.Resource.URL, n.url), price: amountUSD(required.Accepts[0].Amount)}
 	}
 	return s
@@ -171,11 +171,11 @@ func (n *node) manifestSays() surface {
 	n.get("/.well-known/x402").decode(n.t, &m)
 	for _, item := range m.Items {
 		path := strings.TrimPrefix(item.Resource.URL, n.url)
-		i := slices.IndexFunc(n.server.operations, func(o *op.Operation) bool { return o.Path == path && o.Service != nil })
+		i := slices.IndexFunc(n.server.table, func(o *op.Operation) bool { return o.Path == path && o.Service != nil })
 		if i < 0 {
 			continue // a product
 		}
-		s.claims[n.server.operations[i].ID] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
+		s.claims[n.server.table[i].ID] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
 	}
 	return s
 }
@@ -183,9 +183,9 @@ func (n *node) manifestSays() surface {
 func (n *node) cardsSay() []surface {
 	server, agent := surface{"server card", false, map[string]claim{}}, surface{"agent card", false, map[string]claim{}}
 	var tools serverCard
-	n.get(serverCardPath).decode(n.t, &tools)
+	n.get("/.well-known/mcp/server-card.json").decode(n.t, &tools)
 	for _, tool := range tools.Tools {
-		if o := n.server.operation(tool.Name); o != nil && o.Service != nil {
+		if o := n.server.table.Find(tool.Name); o != nil && o.Service != nil {
 			server.claims[tool.Name] = claim{members: n.membersIn(tool.Input)}
 		}
 	}
@@ -219,7 +219,7 @@ var (
 
 func (n *node) toolPagesSay() surface {
 	s := surface{"pages of services", true, map[string]claim{}}
-	for _, service := range Services() {
+	for _, service := range ServiceList() {
 		text := n.get("/tools/" + service.Operation + ".md").body
 		form := n.send(http.MethodGet, "/tools/"+service.Operation, "", "Accept", "text/html").body
 		path, price, again := pagePath.FindSubmatch(text), pagePrice.FindSubmatch(text), formPrice.FindSubmatch(form)
@@ -246,15 +246,15 @@ var calledPath = regexp.MustCompile(`/api/agent-services/[a-z0-9/-]+`)
 // skillsSay holds what skills call to what there is; they need not name everything.
 func (n *node) skillsSay() surface {
 	s := surface{"skills", false, map[string]claim{}}
-	for _, service := range Services() {
+	for _, service := range ServiceList() {
 		s.claims[service.Operation] = claim{}
 	}
 	var index skillIndex
-	n.get(skillsPath+"index.json").decode(n.t, &index)
+	n.get("/.well-known/agent-skills/index.json").decode(n.t, &index)
 	for _, skill := range index.Skills {
 		text := n.get(strings.TrimPrefix(skill.URL, n.url)).body
 		for _, path := range calledPath.FindAll(text, -1) {
-			if !slices.ContainsFunc(Services(), func(service policy.Service) bool { return servicePath(service) == string(path) }) {
+			if !slices.ContainsFunc(ServiceList(), func(service policy.Service) bool { return op.ServicePath(service) == string(path) }) {
 				s.claims["skill "+skill.Name] = claim{}
 			}
 		}

@@ -36,12 +36,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"

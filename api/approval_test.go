@@ -101,7 +101,7 @@ func TestTextsSayWhereAnApprovalIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tool := range tools.Tools {
-		if tool.Name == toolAuthorize && !strings.Contains(tool.Description, "countersign://approvals/") {
+		if tool.Name == "authorize_purchase_intent" && !strings.Contains(tool.Description, "countersign://approvals/") {
 			t.Errorf("the tool: %s", tool.Description)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/countersign/countersign/api/query"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/events"
@@ -15,22 +15,27 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/shape"
 	"github.com/countersign/countersign/projections"
 )
 
-// assuranceOperations are the endpoints of Agent Commerce Assurance. Requests are
-// read by package assurance itself: its amounts must be seen as they were written
-// and its texts are those of the contract.
-func (s *Server) assuranceOperations() []*op.Operation {
-	table := []*op.Operation{
+// Decisions decides, and shows what was decided. Requests are read by policy/assurance
+// itself: its amounts must be seen as they were written, and its texts are those of the
+// contract.
+type Decisions struct {
+	Commands    *decisions.Decisions
+	Projections *projections.Projections
+	Reviews     *mail.Reviews
+	Telemetry   *Telemetry
+}
+
+// Operations lists what is done with decisions, approvals and receipts.
+func (s *Decisions) Operations() []*op.Operation {
+	return []*op.Operation{
 		decide.Does(s.decide), listDecisions.Does(s.listDecisions), bindReceipt.Does(s.bindReceipt), assuranceHistory.Does(s.assuranceHistory),
 		getDecision.Does(s.showRecord(events.TypeDecisionRecorded)), getStanding.Does(s.getStanding), getReceipt.Does(s.getReceipt),
 		getApproval.Does(s.showRecord(events.TypeApprovalRecorded)), approve.Does(s.approve),
 	}
-	for _, o := range table {
-		o.BareErrors = true
-	}
-	return table
 }
 
 // signedDecision, signedReceipt and signedApproval describe the answers, which
@@ -64,9 +69,10 @@ var decide = &op.Operation{
 	Access: credential.WithRight(organizations.RightDecide), Input: reflect.TypeFor[assurance.DecisionInput](), Parses: true, Output: reflect.TypeFor[signedDecision](),
 	Example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
 	Success: http.StatusCreated, Replays: true, Limit: assurance.MaxDecisionBody, Errors: []int{400, 401, 403, 409, 413, 503},
+	Refuses: []string{"out_of_range"}, Conditions: shape.Intent(),
 }
 
-func (s *Server) decide(c *op.Call) (op.Reply, error) {
+func (s *Decisions) decide(c *op.Call) (op.Reply, error) {
 	request, err := assurance.ParseDecision(c.Text)
 	if err != nil {
 		return op.Reply{}, err
@@ -74,11 +80,11 @@ func (s *Server) decide(c *op.Call) (op.Reply, error) {
 	if c.IdempotencyKey != "" && c.IdempotencyKey != request.IdempotencyKey {
 		return op.Reply{}, policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
 	}
-	decided, err := s.app.Decide(c.Request.Context(), c.Principal, request)
+	decided, err := s.Commands.Decide(c.Request.Context(), c.Principal, request)
 	if decided.Decision == assurance.NeedsReview {
-		s.reviews.Tell(c.Principal, decided.Envelope)
+		s.Reviews.Tell(c.Principal, decided.Envelope)
 	}
-	return signed(recorded(s.metrics.decisions, "decision", decided, err))
+	return signed(Recorded(s.Telemetry.Decisions, "decision", decided, err))
 }
 
 // signed answers 201 for a new record and 200 for a stored one, with the same
@@ -107,15 +113,16 @@ var bindReceipt = &op.Operation{
 	Access:  credential.WithRight(organizations.RightReceipt), Input: reflect.TypeFor[assurance.ReceiptInput](), Parses: true, Output: reflect.TypeFor[signedReceipt](),
 	Example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
 	Success: http.StatusCreated, Replays: true, Limit: assurance.MaxReceiptBody, Errors: []int{400, 401, 403, 409, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) bindReceipt(c *op.Call) (op.Reply, error) {
+func (s *Decisions) bindReceipt(c *op.Call) (op.Reply, error) {
 	request, err := assurance.ParseReceipt(c.Text)
 	if err != nil {
 		return op.Reply{}, err
 	}
-	bound, err := s.app.BindReceipt(c.Request.Context(), c.Principal, request)
-	return signed(recorded(s.metrics.receipts, "conformance", bound, err))
+	bound, err := s.Commands.BindReceipt(c.Request.Context(), c.Principal, request)
+	return signed(Recorded(s.Telemetry.Receipts, "conformance", bound, err))
 }
 
 var approve = &op.Operation{
@@ -124,15 +131,16 @@ var approve = &op.Operation{
 	Access:  credential.WithRight(organizations.RightApprove), Input: reflect.TypeFor[assurance.ApprovalInput](), Parses: true, Output: reflect.TypeFor[signedApproval](),
 	Example: `{"verdict":"approved","reason":"Known supplier, amount agreed."}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) approve(c *op.Call) (op.Reply, error) {
+func (s *Decisions) approve(c *op.Call) (op.Reply, error) {
 	in, err := assurance.ParseApproval(c.Text)
 	if err != nil {
 		return op.Reply{}, err
 	}
-	said, err := s.app.Approve(c.Request.Context(), c.Principal, c.Vars["decisionId"], in)
-	return signed(recorded(s.metrics.approvals, "verdict", said, err))
+	said, err := s.Commands.Approve(c.Request.Context(), c.Principal, c.Vars["decisionId"], in)
+	return signed(Recorded(s.Telemetry.Approvals, "verdict", said, err))
 }
 
 var getDecision = recordOperation("assurance_get_decision", "/api/assurance/decisions/{decisionId}",
@@ -147,8 +155,8 @@ var getStanding = &op.Operation{
 	Access:  credential.WithRight(organizations.RightRead), Output: reflect.TypeFor[decisions.Standing](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) getStanding(c *op.Call) (op.Reply, error) {
-	standing, err := s.app.Standing(c.Request.Context(), c.Principal, c.Vars["decisionId"])
+func (s *Decisions) getStanding(c *op.Call) (op.Reply, error) {
+	standing, err := s.Commands.Standing(c.Request.Context(), c.Principal, c.Vars["decisionId"])
 	return op.Reply{Value: standing, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
@@ -160,12 +168,12 @@ func recordOperation(id, path, summary string, output reflect.Type) *op.Operatio
 }
 
 // showRecord answers with the record of a decision that an event of the type holds.
-func (s *Server) showRecord(eventType string) func(*op.Call) (op.Reply, error) {
+func (s *Decisions) showRecord(eventType string) func(*op.Call) (op.Reply, error) {
 	return func(c *op.Call) (op.Reply, error) { return s.record(c, c.Vars["decisionId"], eventType) }
 }
 
-func (s *Server) record(c *op.Call, decisionID, eventType string) (op.Reply, error) {
-	envelope, err := s.app.Record(c.Request.Context(), c.Principal, decisionID, eventType)
+func (s *Decisions) record(c *op.Call, decisionID, eventType string) (op.Reply, error) {
+	envelope, err := s.Commands.Record(c.Request.Context(), c.Principal, decisionID, eventType)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -178,8 +186,8 @@ var getReceipt = &op.Operation{
 	Access:  credential.WithRight(organizations.RightRead), Output: reflect.TypeFor[signedReceipt](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) getReceipt(c *op.Call) (op.Reply, error) {
-	decisionID, err := s.projections.DecisionOfReceipt(c.Request.Context(), c.Principal.OrgID, c.Vars["receiptId"])
+func (s *Decisions) getReceipt(c *op.Call) (op.Reply, error) {
+	decisionID, err := s.Projections.DecisionOfReceipt(c.Request.Context(), c.Principal.OrgID, c.Vars["receiptId"])
 	if err != nil {
 		return op.Reply{}, query.Error(err)
 	}
@@ -196,11 +204,11 @@ var assuranceHistory = &op.Operation{
 	Access: credential.WithRight(organizations.RightRead), Output: reflect.TypeFor[projections.HistoryPage](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) assuranceHistory(c *op.Call) (op.Reply, error) {
+func (s *Decisions) assuranceHistory(c *op.Call) (op.Reply, error) {
 	var actors []string
 	if c.Principal.OwnOnly() {
 		var err error
-		if actors, err = s.app.OwnActors(c.Request.Context(), c.Principal); err != nil {
+		if actors, err = s.Commands.OwnActors(c.Request.Context(), c.Principal); err != nil {
 			return op.Reply{}, err
 		}
 	}
@@ -208,7 +216,7 @@ func (s *Server) assuranceHistory(c *op.Call) (op.Reply, error) {
 	if _, is := op.ReadLimit(asked.Get("limit")); !is && asked.Get("limit") != "" {
 		warnings = append(warnings, "limit is not a whole number: 25 is used")
 	}
-	page, err := s.projections.History(c.Request.Context(), c.Principal.OrgID, actors, op.PageLimit(asked.Get("limit")), asked.Get("cursor"))
+	page, err := s.Projections.History(c.Request.Context(), c.Principal.OrgID, actors, op.PageLimit(asked.Get("limit")), asked.Get("cursor"))
 	if err != nil {
 		return op.Reply{}, query.Error(err)
 	}

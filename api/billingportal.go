@@ -26,7 +26,7 @@ var getBillingPortal = &op.Operation{
 	Output:  reflect.TypeFor[portalTerms](),
 }
 
-func (*Server) getBillingPortal(_ *op.Call) (op.Reply, error) {
+func (*Shop) getBillingPortal(_ *op.Call) (op.Reply, error) {
 	return op.Reply{Value: portalTerms{
 		"POST opens the billing portal of the signed-in customer, or of the customer who claimed the agent. An e-mail address is not accepted.",
 		true, accounts.ScopeBilling}}, nil
@@ -39,48 +39,48 @@ var openBillingPortal = &op.Operation{
 	Example: `{}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }
 
-func (s *Server) openBillingPortal(c *op.Call) (op.Reply, error) {
-	url, err := s.billingPortal(c.Request.Context(), c.Customer)
+func (s *Shop) openBillingPortal(c *op.Call) (op.Reply, error) {
+	url, err := s.BillingPortal(c.Request.Context(), c.Customer)
 	return op.Reply{Value: address{url}}, err
 }
 
-// billingPortal is where a customer of ours manages subscriptions.
-func (s *Server) billingPortal(ctx context.Context, customer string) (string, error) {
-	if s.checkout == nil {
+// BillingPortal is where a customer of ours manages subscriptions.
+func (s *Shop) BillingPortal(ctx context.Context, customer string) (string, error) {
+	if s.Provider == nil {
 		return "", errNoCheckout
 	}
-	s.resync(ctx, customer)
-	provider, err := s.app.ProviderCustomer(ctx, customer)
+	s.Resync(ctx, customer)
+	provider, err := s.Store.ProviderCustomer(ctx, customer)
 	if err != nil {
 		return "", err
 	}
-	url, err := s.checkout.Portal(ctx, provider, s.app.BaseURL+"/account")
+	url, err := s.Provider.Portal(ctx, provider, s.Store.BaseURL+"/account")
 	return url, s.providerError(ctx, err)
 }
 
-// resync asks the provider about subscriptions whose paid period is over without
+// Resync asks the provider about subscriptions whose paid period is over without
 // any news of it: a notice may have been lost. What cannot be learnt stays as it
 // is, and is asked again a little later. It says whether anything was learnt.
-func (s *Server) resync(ctx context.Context, customer string) (learnt bool) {
-	if s.checkout == nil || customer == "" {
+func (s *Shop) Resync(ctx context.Context, customer string) (learnt bool) {
+	if s.Provider == nil || customer == "" {
 		return false
 	}
-	stale, err := s.app.StaleSubscriptions(ctx, customer)
+	stale, err := s.Store.StaleSubscriptions(ctx, customer)
 	for _, id := range stale {
-		now := s.app.Clock()
-		if err != nil || !s.rates.Allow(op.ToResync, id) {
+		now := s.Store.Clock()
+		if err != nil || !s.Rates.Allow(op.ToResync, id) {
 			break
 		}
 		from := store.ProviderEvent{ID: fmt.Sprintf("read_%s_%d", id, now.Unix()), At: now.Unix()}
 		var provider string
 		var fact events.SubscriptionUpdated
-		if provider, fact, err = s.checkout.Subscription(ctx, id); err == nil {
-			err = s.app.RecordSubscription(ctx, from, provider, fact)
+		if provider, fact, err = s.Provider.Subscription(ctx, id); err == nil {
+			err = s.Store.RecordSubscription(ctx, from, provider, fact)
 			learnt = true
 		}
 	}
 	if err != nil {
-		s.log.Warn("ask the checkout provider", "requestId", requestID(ctx), "error", err)
+		s.Log.Warn("ask the checkout provider", "requestId", RequestID(ctx), "error", err)
 	}
 	return learnt
 }

@@ -52,7 +52,7 @@ var (
 	errUnread   = policy.Refuse(op.CodeInvalidBody, "", "the body could not be read")
 )
 
-// bodies are the bodies that are being read. Each has to arrive at a minimum rate.
+// Bodies are the bodies that are being read. Each has to arrive at a minimum rate.
 // If one address sends too many at once, or all together do, the oldest is cut off
 // to make room: a body sent in one piece is never the oldest. Who was cut off is
 // answered a while later, as long as not too many wait for that: else slow bodies that
@@ -62,8 +62,8 @@ var (
 // allowed would take a gigabyte. A request whose body does not fit is answered with 503
 // and Retry-After. So is the oldest one that is still being read, which makes room for
 // the next request.
-type bodies struct {
-	limits  bodyLimits
+type Bodies struct {
+	Limits  BodyLimits
 	waiting chan struct{} // one element per body that was cut off and is not answered yet
 
 	mu      sync.Mutex // guards what follows
@@ -72,26 +72,39 @@ type bodies struct {
 	held    int64 // bytes that all bodies take
 }
 
-// bodyLimits are the bounds of bodies in limits.go, which tests make smaller.
-type bodyLimits struct {
-	grace      time.Duration // before the rate counts
-	perSecond  int64         // octets
-	atOnce     int
-	perAddress int
-	held       int64  // bytes that all bodies may take
-	pause      func() // before one that was cut off is answered
+// BodyLimits are the bounds of bodies. Tests make them smaller.
+type BodyLimits struct {
+	Grace      time.Duration // before the rate counts
+	PerSecond  int64         // bytes
+	AtOnce     int
+	PerAddress int
+	Held       int64  // bytes that all bodies may take
+	Pause      func() // before one that was cut off is answered
 }
 
-func newBodies() *bodies {
-	return &bodies{from: map[string]int{}, waiting: make(chan struct{}, op.MaxBodiesWaiting),
-		limits: bodyLimits{op.BodyGrace, op.BodyPerSecond, op.MaxBodies, op.MaxBodiesPerAddress, op.MaxHeldBodies, func() { time.Sleep(op.CutBodyPause) }}}
+// NewBodies makes bodies with their bounds. At most so many that were cut off wait for their
+// answer.
+func NewBodies(waiting int, limits BodyLimits) *Bodies {
+	return &Bodies{Limits: limits, waiting: make(chan struct{}, waiting), from: map[string]int{}}
+}
+
+// bodyLimits are the bounds in op/limits.go.
+func bodyLimits() BodyLimits {
+	return BodyLimits{op.BodyGrace, op.BodyPerSecond, op.MaxBodies, op.MaxBodiesPerAddress, op.MaxHeldBodies, func() { time.Sleep(op.CutBodyPause) }}
+}
+
+// Held returns the bytes that all bodies take now.
+func (bs *Bodies) Held() int64 {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	return bs.held
 }
 
 // body is the body of one request. It is read by the request's own goroutine; only
 // cut is called by others.
 type body struct {
 	io.ReadCloser
-	all     *bodies
+	all     *Bodies
 	seat    *seat
 	control *http.ResponseController
 	address string
@@ -135,8 +148,8 @@ func (b *body) Read(p []byte) (int, error) {
 
 // hurry sets the time by which the next octets must be there.
 func (b *body) hurry() {
-	limits := b.all.limits
-	allowed := limits.grace + time.Duration(b.read)*time.Second/time.Duration(limits.perSecond)
+	limits := b.all.Limits
+	allowed := limits.Grace + time.Duration(b.read)*time.Second/time.Duration(limits.PerSecond)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.wasCut {
@@ -186,13 +199,13 @@ func (b *body) answered() {
 	_ = b.control.SetReadDeadline(time.Now().Add(op.UnreadBody))
 }
 
-func (bs *bodies) enter(b *body) {
+func (bs *Bodies) enter(b *body) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	switch {
-	case bs.from[b.address] >= bs.limits.perAddress:
+	case bs.from[b.address] >= bs.Limits.PerAddress:
 		bs.cutOldest(b.address)
-	case bs.reading.Len() >= bs.limits.atOnce:
+	case bs.reading.Len() >= bs.Limits.AtOnce:
 		bs.cutOldest("")
 	}
 	b.place = bs.reading.PushBack(b)
@@ -200,13 +213,13 @@ func (bs *bodies) enter(b *body) {
 }
 
 // hold counts what was read of a body, and says whether there was room for it.
-func (bs *bodies) hold(b *body, read int) bool {
+func (bs *Bodies) hold(b *body, read int) bool {
 	const buffers = 2
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b.held += buffers * int64(read)
 	bs.held += buffers * int64(read)
-	if bs.held <= bs.limits.held {
+	if bs.held <= bs.Limits.Held {
 		return true
 	}
 	bs.remove(b)
@@ -215,7 +228,7 @@ func (bs *bodies) hold(b *body, read int) bool {
 }
 
 // forget counts a body no more: its request is over.
-func (bs *bodies) forget(b *body) {
+func (bs *Bodies) forget(b *body) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.held -= b.held
@@ -223,7 +236,7 @@ func (bs *bodies) forget(b *body) {
 }
 
 // cutOldest cuts off the oldest body of an address, or of all.
-func (bs *bodies) cutOldest(address string) {
+func (bs *Bodies) cutOldest(address string) {
 	for e := bs.reading.Front(); e != nil; e = e.Next() {
 		if oldest := e.Value.(*body); cmp.Or(address, oldest.address) == oldest.address {
 			bs.remove(oldest)
@@ -234,22 +247,22 @@ func (bs *bodies) cutOldest(address string) {
 }
 
 // pause lets whoever was cut off wait, unless too many do.
-func (bs *bodies) pause() {
+func (bs *Bodies) pause() {
 	select {
 	case bs.waiting <- struct{}{}:
-		bs.limits.pause()
+		bs.Limits.Pause()
 		<-bs.waiting
 	default:
 	}
 }
 
-func (bs *bodies) leave(b *body) {
+func (bs *Bodies) leave(b *body) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.remove(b)
 }
 
-func (bs *bodies) remove(b *body) {
+func (bs *Bodies) remove(b *body) {
 	if b.place == nil {
 		return
 	}
@@ -260,9 +273,9 @@ func (bs *bodies) remove(b *body) {
 	}
 }
 
-// unreadBecause is the refusal that a failed read of a body carries, or else that it
+// UnreadBecause is the refusal that a failed read of a body carries, or else that it
 // could not be read.
-func unreadBecause(err error) *policy.Error {
+func UnreadBecause(err error) *policy.Error {
 	var refused *policy.Error
 	if !errors.As(err, &refused) {
 		errors.As(errUnread, &refused)

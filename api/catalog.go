@@ -1,13 +1,32 @@
 package api
 
 import (
+	"log/slog"
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy/canon"
 )
+
+// Shop sells products and gives access to them.
+type Shop struct {
+	Store    *store.Store
+	Payments *Payments
+	Provider checkout.Provider // nil: card checkout answers 503
+	Rates    *op.Rates
+	Log      *slog.Logger
+}
+
+// Operations lists what a buyer can do.
+func (s *Shop) Operations() []*op.Operation {
+	return []*op.Operation{purchaseProduct.Selling(s.sellProduct).Does(s.purchaseProduct), probePurchase.Selling(s.sellProduct).Does(s.probePurchase),
+		getCheckout.Does(s.getCheckout), createCheckout.Does(s.createCheckout), listProducts.Does(s.listProducts),
+		getBillingPortal.Does(s.getBillingPortal), openBillingPortal.Does(s.openBillingPortal),
+		getEntitlement.Does(s.getEntitlement), createDownload.Does(s.createDownload), supportEntitlements.Does(s.supportEntitlements)}
+}
 
 // productList is what is sold.
 type productList struct {
@@ -49,7 +68,7 @@ var listProducts = &op.Operation{
 	Output:  reflect.TypeFor[productList](), CORS: true,
 }
 
-func (s *Server) listProducts(c *op.Call) (op.Reply, error) {
+func (s *Shop) listProducts(c *op.Call) (op.Reply, error) {
 	d, err := s.catalogue()
 	if err != nil {
 		return op.Reply{}, err
@@ -57,19 +76,19 @@ func (s *Server) listProducts(c *op.Call) (op.Reply, error) {
 	return d.Answer(c), nil
 }
 
-// summaries are the products as everybody is told of them.
-func (s *Server) summaries() []productSummary {
+// Summaries are the products as everybody is told of them.
+func (s *Shop) Summaries() []productSummary {
 	list := []productSummary{}
-	for _, p := range s.app.Products {
+	for _, p := range s.Store.Products {
 		sum := productSummary{Slug: p.Slug, Name: p.Name, Description: p.Description, Kind: p.Kind, PriceCents: p.PriceCents,
-			Currency: "USD", URL: s.app.BaseURL + "/pricing#" + p.Slug, Checkout: s.checkout != nil, Deliverable: p.Deliverable}
+			Currency: "USD", URL: s.Store.BaseURL + "/pricing#" + p.Slug, Checkout: s.Provider != nil, Deliverable: p.Deliverable}
 		if p.Kind == store.Subscription {
 			month := "month"
 			sum.Interval = &month
 		}
-		if p.Kind == store.OneTime && s.takesPayments() {
-			terms := s.terms.Offer(int(p.PriceCents))
-			sum.X402 = &productX402{URL: s.app.BaseURL + "/api/purchase/" + p.Slug, Amount: terms.Amount, Network: terms.Network}
+		if p.Kind == store.OneTime && Taken(s.Store.Settler) {
+			terms := s.Payments.Terms.Offer(int(p.PriceCents))
+			sum.X402 = &productX402{URL: s.Store.BaseURL + "/api/purchase/" + p.Slug, Amount: terms.Amount, Network: terms.Network}
 			if p.PriceCents > defaultCapCents {
 				sum.X402.Note = aboveCap
 			}
@@ -80,7 +99,7 @@ func (s *Server) summaries() []productSummary {
 }
 
 // catalogue is the document everybody is given.
-func (s *Server) catalogue() (op.Document, error) {
-	body, err := canon.Marshal(productList{s.summaries()})
+func (s *Shop) catalogue() (op.Document, error) {
+	body, err := canon.Marshal(productList{s.Summaries()})
 	return op.NewDocument(body, "application/json"), err
 }

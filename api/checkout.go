@@ -13,16 +13,10 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-const (
-	codeNoProduct      = "product_not_found"
-	codeNoCheckout     = "checkout_not_configured"
-	codeCheckoutFailed = "checkout_unavailable"
-)
-
-var errNoCheckout = policy.Refuse(codeNoCheckout, "", "checkout provider not configured")
+var errNoCheckout = policy.Refuse(op.CodeNoCheckout, "", "checkout provider not configured")
 
 // errCheckout is whatever the provider did not do.
-var errCheckout = policy.Refuse(codeCheckoutFailed, "", "checkout provider unavailable")
+var errCheckout = policy.Refuse(op.CodeCheckoutFailed, "", "checkout provider unavailable")
 
 // legalURLs are the policies a buyer agrees to.
 type legalURLs struct {
@@ -43,20 +37,20 @@ var getCheckout = &op.Operation{
 	Output:  reflect.TypeFor[checkoutTerms](),
 }
 
-func (s *Server) getCheckout(c *op.Call) (op.Reply, error) {
-	base := s.app.BaseURL
+func (s *Shop) getCheckout(c *op.Call) (op.Reply, error) {
+	base := s.Store.BaseURL
 	return op.Reply{Value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
 }
 
 // howToBuy names the ways that are open here, and no other.
-func (s *Server) howToBuy() string {
+func (s *Shop) howToBuy() string {
 	text := "Products: GET /api/catalog."
-	if s.checkout != nil {
+	if s.Provider != nil {
 		text += " Cards: POST /api/checkout gives the address of the provider's own page."
 	} else {
 		text += " Cards are not taken here."
 	}
-	if s.takesPayments() {
+	if Taken(s.Store.Settler) {
 		text += " One-time products over x402: POST /api/purchase/{slug}."
 	}
 	return text
@@ -80,41 +74,41 @@ var createCheckout = &op.Operation{
 	Example: `{"slug":"verification-kit"}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }
 
-func (s *Server) createCheckout(c *op.Call) (op.Reply, error) {
+func (s *Shop) createCheckout(c *op.Call) (op.Reply, error) {
 	var in checkoutRequest
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	url, err := s.beginCheckout(c.Request.Context(), in.Slug, c.Customer)
+	url, err := s.BeginCheckout(c.Request.Context(), in.Slug, c.Customer)
 	return op.Reply{Value: address{url}}, err
 }
 
-// beginCheckout makes a checkout for a customer of ours, or for nobody yet.
-func (s *Server) beginCheckout(ctx context.Context, slug, customer string) (string, error) {
-	product, known := s.app.Product(slug)
+// BeginCheckout makes a checkout for a customer of ours, or for nobody yet.
+func (s *Shop) BeginCheckout(ctx context.Context, slug, customer string) (string, error) {
+	product, known := s.Store.Product(slug)
 	switch {
 	case !known:
-		return "", policy.Refuse(codeNoProduct, "/slug", "slug: product not found")
-	case s.checkout == nil:
+		return "", policy.Refuse(op.CodeNoProduct, "/slug", "slug: product not found")
+	case s.Provider == nil:
 		return "", errNoCheckout
 	}
 	order := checkout.Order{Product: product, CustomerID: customer,
-		SuccessURL: s.app.BaseURL + "/account", CancelURL: s.app.BaseURL + "/pricing"}
+		SuccessURL: s.Store.BaseURL + "/account", CancelURL: s.Store.BaseURL + "/pricing"}
 	if customer != "" {
 		var err error
-		if order.ProviderCustomer, order.Email, err = s.app.CheckoutIdentity(ctx, customer); err != nil {
+		if order.ProviderCustomer, order.Email, err = s.Store.CheckoutIdentity(ctx, customer); err != nil {
 			return "", err
 		}
 	}
-	url, err := s.checkout.Begin(ctx, order)
+	url, err := s.Provider.Begin(ctx, order)
 	return url, s.providerError(ctx, err)
 }
 
 // providerError logs what the provider said and tells the caller one thing.
-func (s *Server) providerError(ctx context.Context, err error) error {
+func (s *Shop) providerError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	s.log.Warn("checkout provider", "requestId", requestID(ctx), "error", err)
+	s.Log.Warn("checkout provider", "requestId", RequestID(ctx), "error", err)
 	return errCheckout
 }

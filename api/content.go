@@ -45,13 +45,13 @@ var listContent = &op.Operation{
 	Query: []op.Parameter{
 		{Name: "page", Description: "The page of the list, from 1. One past the end is empty.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}},
 		{Name: "limit", Description: "How many at once; more than 100 is 100.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": contentMaxLimit, "default": contentLimit}},
-		{Name: "type", Description: "Only pages whose path begins so.", Schema: op.Object{"type": "string", "enum": anyOf(site.Types)}},
+		{Name: "type", Description: "Only pages whose path begins so.", Schema: op.Object{"type": "string", "enum": op.Enum(site.Types)}},
 	},
 	Output: reflect.TypeFor[contentList](), CORS: true, Errors: []int{400},
 }
 
-func (s *Server) listContent(c *op.Call) (op.Reply, error) {
-	from, err := s.site()
+func (s *Discovery) listContent(c *op.Call) (op.Reply, error) {
+	from, err := s.Pages.Site()
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -62,14 +62,7 @@ func (s *Server) listContent(c *op.Call) (op.Reply, error) {
 	return op.DocumentOf(c, list)
 }
 
-func anyOf(words []string) (list []any) {
-	for _, word := range words {
-		list = append(list, word)
-	}
-	return list
-}
-
-func (s *Server) contentList(from *site.Site, query url.Values) (contentList, error) {
+func (s *Discovery) contentList(from *site.Site, query url.Values) (contentList, error) {
 	pages := from.Pages
 	if kinds, given := query["type"]; given {
 		if len(kinds) != 1 || !slices.Contains(site.Types, kinds[0]) {
@@ -77,11 +70,11 @@ func (s *Server) contentList(from *site.Site, query url.Values) (contentList, er
 		}
 		pages = from.Under(kinds[0])
 	}
-	list := contentList{Site: s.app.BaseURL, Total: len(pages), Pages: []contentPage{},
+	list := contentList{Site: s.Pages.base(), Total: len(pages), Pages: []contentPage{},
 		Page: bounded(query["page"], 1, 1, 1<<30), Limit: bounded(query["limit"], contentLimit, 1, contentMaxLimit)}
 	start := min((list.Page-1)*list.Limit, len(pages))
 	for _, p := range pages[start:min(start+list.Limit, len(pages))] {
-		list.Pages = append(list.Pages, contentPage{Path: p.Path, URL: s.app.BaseURL + p.Path, MarkdownURL: s.app.BaseURL + p.MarkdownPath(),
+		list.Pages = append(list.Pages, contentPage{Path: p.Path, URL: s.Pages.base() + p.Path, MarkdownURL: s.Pages.base() + p.MarkdownPath(),
 			Title: p.Title, Description: p.Description, Type: p.Type, UpdatedAt: p.Updated.Format("2006-01-02T15:04:05.000Z")})
 	}
 	return list, nil
@@ -98,36 +91,4 @@ func bounded(values []string, otherwise, least, most int) int {
 		return otherwise
 	}
 	return min(max(n, least), most)
-}
-
-// host is the host of the base URL, without its port.
-func (s *Server) host() string {
-	base, err := url.Parse(s.app.BaseURL)
-	if err != nil {
-		return "localhost"
-	}
-	return base.Hostname()
-}
-
-// mcpName is how the MCP server introduces itself, on its card and in the protocol.
-func (s *Server) mcpName() string { return reverseName(s.host()) }
-
-// iconPath is the icon that cards and listings show.
-const iconPath = "/icon.svg"
-
-// linkHome tells on the first page where the documents are.
-func (s *Server) linkHome(h http.Header, path string) {
-	if path != "/" {
-		return
-	}
-	for _, l := range []struct{ path, rel, media string }{
-		{op.CatalogPath, "api-catalog", ""}, {openAPI.Path, "service-desc", ""}, {"/docs", "service-doc", ""}, {llmsPath, "describedby", ""},
-		{site.EverythingNew, "alternate", feedMedia}, {serverCardPath, "mcp-server-card", ""},
-	} {
-		value := "<" + l.path + `>; rel="` + l.rel + `"`
-		if l.media != "" {
-			value += `; type="` + l.media + `"`
-		}
-		h.Add("Link", value)
-	}
 }

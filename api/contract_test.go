@@ -240,16 +240,16 @@ func (c *contract) fault(o described, kind, format string, args ...any) {
 
 // mayRefuse says whether a refusal is for a reason that the operation names.
 func (c *contract) mayRefuse(o described, a answer) bool {
-	endpoint := c.server.operation(fmt.Sprint(o.operation["operationId"]))
+	endpoint := c.server.table.Find(fmt.Sprint(o.operation["operationId"]))
 	said := a.members(c.t)
 	code, _ := said["code"].(string)
 	if endpoint.OAuth != "" {
 		code, _ = said["error"].(string)
 	}
 	if endpoint.BareErrors { // they name no code
-		return len(reasonsOf(endpoint)) > 0
+		return len(endpoint.Refuses) > 0
 	}
-	return slices.Contains(reasonsOf(endpoint), code)
+	return slices.Contains(endpoint.Refuses, code)
 }
 
 // against says what of an answer is not as documented.

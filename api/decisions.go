@@ -14,9 +14,9 @@ import (
 
 // decisionQuery names the members, for the document and the form.
 var decisionQuery = []op.Parameter{
-	{Name: "decision", Description: "What the policy said.", Schema: op.Object{"type": "string", "enum": anyOf(query.FilterValues()["decision"])}},
-	{Name: "conformance", Description: "Of the receipt; none: there is no receipt.", Schema: op.Object{"type": "string", "enum": anyOf(query.FilterValues()["conformance"])}},
-	{Name: "protocol", Description: "Of the action.", Schema: op.Object{"type": "string", "enum": anyOf(query.FilterValues()["protocol"])}},
+	{Name: "decision", Description: "What the policy said.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["decision"])}},
+	{Name: "conformance", Description: "Of the receipt; none: there is no receipt.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["conformance"])}},
+	{Name: "protocol", Description: "Of the action.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["protocol"])}},
 	{Name: "rule", Description: "A rule that found something.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "run", Description: "The subject's runId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "agent", Description: "The subject's agentId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
@@ -37,7 +37,7 @@ var listDecisions = &op.Operation{
 	Access:  credential.WithRight(organizations.RightRead), Query: decisionQuery, Output: reflect.TypeFor[query.DecisionPage](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listDecisions(c *op.Call) (op.Reply, error) {
+func (s *Decisions) listDecisions(c *op.Call) (op.Reply, error) {
 	names := make([]string, len(decisionQuery))
 	for i, q := range decisionQuery {
 		names[i] = q.Name
@@ -47,7 +47,7 @@ func (s *Server) listDecisions(c *op.Call) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
 	}
-	page, err := s.decisionQueries().Search(c.Request.Context(), c.Principal, f, op.PageLimit(q.Get("limit")), q.Get("cursor"))
+	page, err := query.Decisions{Commands: s.Commands, Projections: s.Projections}.Search(c.Request.Context(), c.Principal, f, op.PageLimit(q.Get("limit")), q.Get("cursor"))
 	if err != nil {
 		return op.Reply{}, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/webhook"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -26,14 +26,14 @@ var deliveryPauses = []time.Duration{
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// deliveries sends what is queued for webhooks. Every node has one; a message is
+// Deliveries sends what is queued for webhooks. Every node has one; a message is
 // taken by one node at a time.
-type deliveries struct {
-	app         *commands.App
+type Deliveries struct {
+	webhooks    *webhooks.Webhooks
 	projections *projections.Projections
 	sender      *webhook.Sender
 	log         *slog.Logger
-	metrics     *metrics
+	telemetry   *Telemetry
 	work        sync.WaitGroup
 	slots       chan struct{} // one per message on its way
 
@@ -43,16 +43,16 @@ type deliveries struct {
 	pause map[string]time.Duration
 }
 
-func newDeliveries(app *commands.App, p *projections.Projections, log *slog.Logger, m *metrics) *deliveries {
-	return &deliveries{app: app, projections: p, log: log, metrics: m,
-		sender: webhook.NewSender(app.WebhookNetworks, app.Clock), slots: make(chan struct{}, op.DeliveriesAtOnce),
+// NewDeliveries makes what sends the messages of an organization's webhooks.
+func NewDeliveries(w *webhooks.Webhooks, p *projections.Projections, t *Telemetry, log *slog.Logger) *Deliveries {
+	return &Deliveries{webhooks: w, projections: p, log: log, telemetry: t,
+		sender: webhook.NewSender(w.WebhookNetworks, w.Clock), slots: make(chan struct{}, op.DeliveriesAtOnce),
 		now: map[string]int{}, until: map[string]time.Time{}, pause: map[string]time.Duration{}}
 }
 
-// Deliver sends messages to webhooks until ctx ends, and waits for those that are
+// Run sends messages to webhooks until ctx ends, and waits for those that are
 // on their way.
-func (s *Server) Deliver(ctx context.Context) {
-	d := s.deliveries
+func (d *Deliveries) Run(ctx context.Context) {
 	defer d.work.Wait()
 	tick := time.NewTicker(op.DeliveriesEvery)
 	defer tick.Stop()
@@ -68,7 +68,7 @@ func (s *Server) Deliver(ctx context.Context) {
 }
 
 // round takes what is due and says whether there may be more at once.
-func (d *deliveries) round(ctx context.Context) bool {
+func (d *Deliveries) round(ctx context.Context) bool {
 	free := cap(d.slots) - len(d.slots)
 	if free == 0 || ctx.Err() != nil {
 		return false
@@ -93,7 +93,7 @@ func (d *deliveries) round(ctx context.Context) bool {
 
 // busy lists the webhooks that get nothing more now: a slow receiver must not keep
 // the slots that the others need.
-func (d *deliveries) busy() []string {
+func (d *Deliveries) busy() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []string
@@ -113,7 +113,7 @@ func (d *deliveries) busy() []string {
 	return list
 }
 
-func (d *deliveries) begin(webhookID string) {
+func (d *Deliveries) begin(webhookID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.now[webhookID]++
@@ -121,7 +121,7 @@ func (d *deliveries) begin(webhookID string) {
 
 // end takes note of how an attempt went: a receiver that fails is left alone for a
 // while that doubles, and messages to it stay due.
-func (d *deliveries) end(webhookID string, reached bool) {
+func (d *Deliveries) end(webhookID string, reached bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.now[webhookID]--; d.now[webhookID] == 0 {
@@ -138,7 +138,7 @@ func (d *deliveries) end(webhookID string, reached bool) {
 
 // one makes one attempt and writes down what became of it. If even that fails, the
 // lease ends and the message is sent again: at least once.
-func (d *deliveries) one(ctx context.Context, m projections.Delivery) {
+func (d *Deliveries) one(ctx context.Context, m projections.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, op.DeliveryTimeout)
 	defer cancel()
 	result, forget := d.attempt(ctx, m)
@@ -147,7 +147,7 @@ func (d *deliveries) one(ctx context.Context, m projections.Delivery) {
 	if forget {
 		err = d.projections.Forget(ctx, m)
 	} else {
-		d.metrics.delivered(result.State)
+		d.telemetry.Delivered(result.State)
 		err = d.projections.Tried(ctx, m, result)
 	}
 	if err != nil {
@@ -155,8 +155,8 @@ func (d *deliveries) one(ctx context.Context, m projections.Delivery) {
 	}
 }
 
-func (d *deliveries) attempt(ctx context.Context, m projections.Delivery) (result projections.Result, forget bool) {
-	endpoint, err := d.app.WebhookEndpoint(ctx, m.Tenant, m.WebhookID)
+func (d *Deliveries) attempt(ctx context.Context, m projections.Delivery) (result projections.Result, forget bool) {
+	endpoint, err := d.webhooks.WebhookEndpoint(ctx, m.Tenant, m.WebhookID)
 	var refused *policy.Error
 	if errors.As(err, &refused) && refused.Code == ground.CodeNotFound {
 		return result, true
@@ -176,7 +176,7 @@ func (d *deliveries) attempt(ctx context.Context, m projections.Delivery) (resul
 	return later(m, answer, err), false
 }
 
-func (d *deliveries) body(ctx context.Context, m projections.Delivery) ([]byte, error) {
+func (d *Deliveries) body(ctx context.Context, m projections.Delivery) ([]byte, error) {
 	event, err := d.projections.Message(ctx, m)
 	if err != nil {
 		return nil, err

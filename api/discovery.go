@@ -25,12 +25,16 @@ const (
 	feedMedia       = "application/feed+json"
 )
 
+// Discovery answers with the documents by which agents, indexers and crawlers find
+// everything else.
+type Discovery struct{ Pages *Pages }
+
 // madeOf is an operation that answers with a document made of the pages.
-func (s *Server) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *op.Operation {
+func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[string](),
 		Run: func(c *op.Call) (op.Reply, error) {
-			d, err := s.made(path, media, make)
+			d, err := s.Pages.made(path, media, make)
 			if err != nil {
 				return op.Reply{}, err
 			}
@@ -40,11 +44,11 @@ func (s *Server) madeOf(id, path, media, summary string, make func(*site.Site) (
 }
 
 // declaring is an operation that answers with a document made of the declarations.
-func declaring[T any](s *Server, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
+func declaring[T any](s *Discovery, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[T](),
 		Run: func(c *op.Call) (op.Reply, error) {
-			d, err := s.made(path, media, func(from *site.Site) ([]byte, error) {
+			d, err := s.Pages.made(path, media, func(from *site.Site) ([]byte, error) {
 				value, err := make(from)
 				if err != nil {
 					return nil, err
@@ -67,17 +71,17 @@ func textOf(name string) func(*site.Site) ([]byte, error) {
 }
 
 // feedOf is an operation that answers with a feed, a page of it at a time.
-func (s *Server) feedOf(id, path, summary string) *op.Operation {
+func (s *Discovery) feedOf(id, path, summary string) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: feedMedia, Output: reflect.TypeFor[map[string]any](),
 		Query: []op.Parameter{{Name: "page", Description: "The page of the feed, from 1; next_url names the one behind. What is malformed counts as not given.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}}},
 		Run: func(c *op.Call) (op.Reply, error) {
-			from, err := s.site()
+			from, err := s.Pages.Site()
 			if err != nil {
 				return op.Reply{}, err
 			}
 			page := bounded(c.Request.URL.Query()["page"], 1, 1, len(from.Pages)+1)
-			d, err := s.made(fmt.Sprint(path, " ", page), feedMedia, func(from *site.Site) ([]byte, error) { return from.JSONFeed(path, page) })
+			d, err := s.Pages.made(fmt.Sprint(path, " ", page), feedMedia, func(from *site.Site) ([]byte, error) { return from.JSONFeed(path, page) })
 			if err != nil {
 				return op.Reply{}, err
 			}
@@ -86,9 +90,18 @@ func (s *Server) feedOf(id, path, summary string) *op.Operation {
 	}
 }
 
-// discoveryOperations are the documents by which agents, indexers and crawlers
-// find everything else.
-func (s *Server) discoveryOperations() []*op.Operation {
+// First lists the two documents that an agent reads first. auth.md tells in words what the
+// metadata of OAuth tells a client; llms.txt tells a model what is here and what it costs
+// (llmstxt.org).
+func (s *Discovery) First() []*op.Operation {
+	return []*op.Operation{
+		s.madeOf("get_auth_md", op.AuthPath, "text/markdown; charset=utf-8", "How an agent registers, gets tokens and is claimed, step by step.", textOf("auth.md")),
+		s.madeOf("get_llms_txt", op.LLMSPath, textMedia, "What is here, what it costs and where to begin, for language models.", textOf("llms.txt")),
+	}
+}
+
+// Operations lists all other documents.
+func (s *Discovery) Operations() []*op.Operation {
 	card := func(id, path string) *op.Operation {
 		return declaring(s, id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", s.serverCard)
 	}
@@ -126,12 +139,12 @@ var securityText = &op.Operation{
 	Summary: "Whom to tell of a security problem (RFC 9116).", Media: textMedia, Output: reflect.TypeFor[string](),
 }
 
-func (s *Server) securityText(c *op.Call) (op.Reply, error) {
-	from, err := s.site()
+func (s *Discovery) securityText(c *op.Call) (op.Reply, error) {
+	from, err := s.Pages.Site()
 	if err != nil {
 		return op.Reply{}, err
 	}
-	return op.NewDocument([]byte(from.Security(s.app.Clock())), textMedia).Answer(c), nil
+	return op.NewDocument([]byte(from.Security(s.Pages.Prices.Shop.Store.Clock())), textMedia).Answer(c), nil
 }
 
 // link is one link of a linkset (RFC 9264).
@@ -155,19 +168,19 @@ type linkset struct {
 	Linkset []linkContext `json:"linkset"`
 }
 
-func (s *Server) apiCatalog(*site.Site) (linkset, error) {
-	base := s.app.BaseURL
+func (s *Discovery) apiCatalog(*site.Site) (linkset, error) {
+	base := s.Pages.base()
 	return linkset{[]linkContext{
-		{Anchor: base + op.CatalogPath, Item: []link{{Href: base + "/api"}, {Href: base + mcpPath}}},
+		{Anchor: base + op.CatalogPath, Item: []link{{Href: base + "/api"}, {Href: base + op.MCPPath}}},
 		{Anchor: base + "/api",
 			ServiceDesc: []link{{Href: base + openAPI.Path, Type: "application/json"}, {Href: base + openAPIFull.Path, Type: "application/json", Title: "Every operation"}},
-			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsPath, Type: "text/plain"}},
+			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + op.LLMSPath, Type: "text/plain"}},
 			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.Path, Type: "application/json"}},
-			Status:      []link{{Href: base + health.Path, Type: "application/json"}}},
-		{Anchor: base + mcpPath,
+			Status:      []link{{Href: base + op.HealthPath, Type: "application/json"}}},
+		{Anchor: base + op.MCPPath,
 			ServiceDesc: []link{{Href: base + serverCardPath, Type: serverCardMedia}},
 			ServiceDoc:  []link{{Href: base + "/guides/mcp", Type: "text/html"}},
-			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath + mcpPath, Type: "application/json"}}},
+			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath + op.MCPPath, Type: "application/json"}}},
 	}}, nil
 }
 
@@ -178,37 +191,21 @@ type apiIndex struct {
 	Links   map[string]link `json:"links"`
 }
 
-func (s *Server) apiIndex(*site.Site) (apiIndex, error) {
+func (s *Discovery) apiIndex(*site.Site) (apiIndex, error) {
 	links := map[string]link{}
 	for name, l := range map[string]link{
 		"openapi": {Href: openAPI.Path, Type: "application/json"}, "openapi-full": {Href: openAPIFull.Path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
-		"llms": {Href: llmsPath, Type: "text/plain"}, "catalog": {Href: op.CatalogPath, Type: "application/linkset+json"},
-		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: health.Path, Type: "application/json"},
+		"llms": {Href: op.LLMSPath, Type: "text/plain"}, "catalog": {Href: op.CatalogPath, Type: "application/linkset+json"},
+		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: op.HealthPath, Type: "application/json"},
 		"pricing": {Href: showPricing.Path, Type: "application/json"}, "rules": {Href: listRules.Path, Type: "application/json"},
 		"content": {Href: "/api/content", Type: "application/json"}, "x402": {Href: x402Manifest.Path, Type: "application/json"},
-		"auth": {Href: authPath, Type: "text/markdown"}, "skills": {Href: skillsPath + "index.json", Type: "application/json"},
+		"auth": {Href: op.AuthPath, Type: "text/markdown"}, "skills": {Href: skillsPath + "index.json", Type: "application/json"},
 		"jwks": {Href: jwks.Path, Type: jwks.Media},
 	} {
-		l.Href = s.app.BaseURL + l.Href
+		l.Href = s.Pages.base() + l.Href
 		links[name] = l
 	}
-	return apiIndex{serviceName, policy.Version, links}, nil
-}
-
-// serviceName is what the service is called wherever it introduces itself.
-const serviceName = "Countersign"
-
-// reverseName is the name of the MCP server: the host of the base URL from its end,
-// and ours. An address of numbers has no such name.
-func reverseName(host string) string {
-	labels := strings.Split(host, ".")
-	if strings.Contains(host, ":") || strings.Trim(labels[len(labels)-1], "0123456789") == "" {
-		return "localhost/countersign"
-	}
-	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
-		labels[i], labels[j] = labels[j], labels[i]
-	}
-	return strings.Join(labels, ".") + "/countersign"
+	return apiIndex{op.Name, policy.Version, links}, nil
 }
 
 // serverCard is the card of the MCP endpoint, with the members that readers of its
@@ -269,18 +266,13 @@ type (
 	}
 )
 
-// The texts by which every card introduces the service. A server card's description
-// has room for 100 characters.
-const (
-	shortDescription = "Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."
-	cardSchema       = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
-)
+const cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 
-func (s *Server) serverCard(*site.Site) (serverCard, error) {
-	base, versions := s.app.BaseURL, mcp.Versions()
-	c := serverCard{Schema: cardSchema, Name: s.mcpName(), Title: serviceName, Description: shortDescription, Version: policy.Version, Website: base,
-		Icons:           []cardIcon{{base + iconPath, "image/svg+xml", []string{"any"}}},
-		ProtocolVersion: versions[0], Transport: cardTransport{"streamable-http", mcpPath},
+func (s *Discovery) serverCard(*site.Site) (serverCard, error) {
+	base, versions := s.Pages.base(), mcp.Versions()
+	c := serverCard{Schema: cardSchema, Name: ServerName(s.Pages.base()), Title: op.Name, Description: op.ShortDescription, Version: policy.Version, Website: base,
+		Icons:           []cardIcon{{base + op.IconPath, "image/svg+xml", []string{"any"}}},
+		ProtocolVersion: versions[0], Transport: cardTransport{"streamable-http", op.MCPPath},
 		Capabilities:   map[string]any{"tools": op.Object{}, "resources": op.Object{}, "prompts": op.Object{}},
 		Authentication: cardAuth{false, []string{"apiKey", "bearer"}}}
 	c.ServerInfo = cardServer{c.Name, c.Title, c.Version}
@@ -288,7 +280,7 @@ func (s *Server) serverCard(*site.Site) (serverCard, error) {
 		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + d.path, versions,
 			[]cardHeader{{"X-API-Key", "A free key: POST " + base + issueFreeKey.Path + ".", true, false}}})
 	}
-	for _, t := range s.tools() {
+	for _, t := range s.Pages.Tools.All() {
 		check, err := t.check()
 		if err != nil {
 			return c, err
@@ -312,8 +304,8 @@ type aiEntries struct {
 	URL         string `json:"url" jsonschema:"format=uri"`
 }
 
-func (s *Server) aiCatalog(*site.Site) (aiCatalog, error) {
-	return aiCatalog{"1.0", []aiEntries{{"urn:air:" + s.host() + ":mcp:countersign", serviceName, shortDescription, serverCardMedia, s.app.BaseURL + "/mcp/server-card"}}}, nil
+func (s *Discovery) aiCatalog(*site.Site) (aiCatalog, error) {
+	return aiCatalog{"1.0", []aiEntries{{"urn:air:" + op.HostOf(s.Pages.base()) + ":mcp:countersign", op.Name, op.ShortDescription, serverCardMedia, s.Pages.base() + "/mcp/server-card"}}}, nil
 }
 
 // agentCard is a card as A2A has it. What it leads to is the MCP endpoint: no
@@ -357,18 +349,16 @@ type (
 	}
 )
 
-func (s *Server) agentCard(*site.Site) (agentCard, error) {
-	base, version := s.app.BaseURL, mcp.Versions()[0]
+func (s *Discovery) agentCard(*site.Site) (agentCard, error) {
+	base, version := s.Pages.base(), mcp.Versions()[0]
 	binding := "https://modelcontextprotocol.io/specification/" + version
-	c := agentCard{Name: serviceName, Description: shortDescription, Version: policy.Version,
-		URL: base + mcpPath, ProtocolVersion: "0.3.0", PreferredTransport: binding,
-		Interfaces: []agentInterface{{base + mcpPath, binding, version}}, Provider: agentProvider{serviceName, base},
-		Documentation: base + "/docs", Icon: base + iconPath, InputModes: []string{"application/json"}, OutputModes: []string{"application/json"}}
-	for _, o := range s.operations {
-		if o.Service != nil && !o.Service.Unlisted {
-			c.Skills = append(c.Skills, agentAbility{o.ID, o.Service.Title, o.Service.Summary + " $" + usd(o.Service.PriceCents) + " per call.",
-				[]string{o.Service.Group, strings.ReplaceAll(o.Service.Name, "/", "-")}})
-		}
+	c := agentCard{Name: op.Name, Description: op.ShortDescription, Version: policy.Version,
+		URL: base + op.MCPPath, ProtocolVersion: "0.3.0", PreferredTransport: binding,
+		Interfaces: []agentInterface{{base + op.MCPPath, binding, version}}, Provider: agentProvider{op.Name, base},
+		Documentation: base + "/docs", Icon: base + op.IconPath, InputModes: []string{"application/json"}, OutputModes: []string{"application/json"}}
+	for _, o := range s.Pages.Table.Services() {
+		c.Skills = append(c.Skills, agentAbility{o.ID, o.Service.Title, o.Service.Summary + " $" + op.USD(o.Service.PriceCents) + " per call.",
+			[]string{o.Service.Group, strings.ReplaceAll(o.Service.Name, "/", "-")}})
 	}
 	return c, nil
 }
@@ -387,11 +377,11 @@ type skillEntry struct {
 	Digest      string `json:"digest" jsonschema:"pattern=^sha256:[0-9a-f]{64}$"`
 }
 
-func (s *Server) skillIndex(from *site.Site) (skillIndex, error) {
+func (s *Discovery) skillIndex(from *site.Site) (skillIndex, error) {
 	index := skillIndex{Schema: "https://schemas.agentskills.io/discovery/0.2.0/schema.json"}
 	skills, err := from.Skills()
 	for _, skill := range skills {
-		index.Skills = append(index.Skills, skillEntry{skill.Name, "skill-md", skill.Description, s.app.BaseURL + skillsPath + skill.Name + "/SKILL.md", skill.Digest})
+		index.Skills = append(index.Skills, skillEntry{skill.Name, "skill-md", skill.Description, s.Pages.base() + skillsPath + skill.Name + "/SKILL.md", skill.Digest})
 	}
 	return index, err
 }
@@ -402,8 +392,8 @@ var agentSkill = &op.Operation{
 	Output: reflect.TypeFor[string](), Errors: []int{404},
 }
 
-func (s *Server) agentSkill(c *op.Call) (op.Reply, error) {
-	from, err := s.site()
+func (s *Discovery) agentSkill(c *op.Call) (op.Reply, error) {
+	from, err := s.Pages.Site()
 	if err != nil {
 		return op.Reply{}, err
 	}

@@ -155,7 +155,7 @@ func (n *node) answers(text []byte) {
 		switch {
 		case a.status == 405 && strings.Contains(a.header.Get("Allow"), "POST"): // an endpoint, not a document
 		case strings.HasPrefix(path, "/mcp") && a.status == 405:
-		case a.status == 401, a.status == 402 && strings.HasPrefix(path, "/api/purchase/"), a.status == 400 && path == authorizePath:
+		case a.status == 401, a.status == 402 && strings.HasPrefix(path, "/api/purchase/"), a.status == 400 && path == AuthorizePath:
 		case a.status != 200:
 			n.t.Errorf("a document names %s, which answers %d", path, a.status)
 		}
@@ -194,11 +194,11 @@ func TestServerCardSaysWhatTheServerSays(t *testing.T) {
 	if r := card.Remotes[0]; r.URL != n.url+"/mcp" || r.Versions[0] != mcp.Versions()[0] || !r.Headers[0].Secret {
 		t.Errorf("%+v", r)
 	}
-	if len(card.Tools) != len(n.server.tools()) {
+	if len(card.Tools) != len(n.server.tools.All()) {
 		t.Errorf("%d tools", len(card.Tools))
 	}
-	for host, want := range map[string]string{"api.example.com": "com.example.api/countersign", "127.0.0.1": "localhost/countersign", "::1": "localhost/countersign", "localhost": "localhost/countersign"} {
-		if got := reverseName(host); got != want {
+	for host, want := range map[string]string{"api.example.com": "com.example.api/countersign", "127.0.0.1": "localhost/countersign", "[::1]": "localhost/countersign", "localhost": "localhost/countersign"} {
+		if got := ServerName("https://" + host); got != want {
 			t.Errorf("%s: %s", host, got)
 		}
 	}
@@ -259,7 +259,7 @@ func TestContentIsListedInPages(t *testing.T) {
 func TestEveryPageHasItsTwin(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	from, err := n.server.site()
+	from, err := n.server.content.Pages.Site()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,9 +295,9 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 func TestEveryCodeHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	for code := range statusOf() {
-		if a := n.get("/errors/" + code); a.status != 200 {
-			t.Errorf("%s has no page: %v", code, a)
+	for _, p := range Problems() {
+		if a := n.get("/errors/" + p.Code); a.status != 200 {
+			t.Errorf("%s has no page: %v", p.Code, a)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 		return n.send(http.MethodPost, "/tools/options_price/try", url.Values{"key": {key}, "body": {body}}.Encode(),
 			"Content-Type", "application/x-www-form-urlencoded", "Origin", n.url, "Sec-Fetch-Site", "same-origin")
 	}
-	example := n.server.operation("options_price").Example
+	example := n.server.table.Find("options_price").Example
 	if a := form(key, example); a.status != 200 || !strings.Contains(string(a.body), "outputHash") {
 		t.Errorf("%v", a)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
@@ -24,8 +25,8 @@ type downloadLink struct {
 	ExpiresAt   string `json:"expiresAt" jsonschema:"format=date-time"`
 }
 
-func (s *Server) downloadLink(l store.DownloadLink) downloadLink {
-	return downloadLink{s.app.BaseURL + "/api/downloads/" + l.Token, ground.Stamp(l.ExpiresAt)}
+func (s *Shop) downloadLink(l store.DownloadLink) downloadLink {
+	return downloadLink{s.Store.BaseURL + "/api/downloads/" + l.Token, ground.Stamp(l.ExpiresAt)}
 }
 
 var createDownload = &op.Operation{
@@ -36,18 +37,27 @@ var createDownload = &op.Operation{
 	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
 }
 
-func (s *Server) createDownload(c *op.Call) (op.Reply, error) {
-	l, err := s.app.CustomerDownload(c.Request.Context(), c.Session.Customer, c.Vars["slug"])
+func (s *Shop) createDownload(c *op.Call) (op.Reply, error) {
+	l, err := s.Store.CustomerDownload(c.Request.Context(), c.Session.Customer, c.Vars["slug"])
 	return op.Reply{Value: s.downloadLink(l)}, err
 }
 
-// download is what a link leads to. A browser is shown a button, since programs
+// Downloads answers the links of purchases: to people with a page, to programs with a file.
+type Downloads struct {
+	Store    *store.Store
+	Sessions *credential.Sessions
+	Web      *web.Handler
+	Answers  *Answers
+	Callers  *Callers
+}
+
+// ServeHTTP is what a link leads to. A browser is shown a button, since programs
 // that look at links before people do must not use them up; its POST, and a GET
 // of anything that is no browser, gets the file. HEAD uses nothing up. It is no
 // operation: the token in its path is all its credential, and it answers people with
 // a page and programs with a file of any type, which a contract for programs does
 // not promise.
-func (s *Server) download(w http.ResponseWriter, r *http.Request) {
+func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := mux.Vars(r)["token"]
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
 	w.Header().Set("Cache-Control", "no-store")
@@ -58,20 +68,18 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.Method == http.MethodPost && !s.sessions.SameOrigin(r):
+	case r.Method == http.MethodPost && !s.Sessions.SameOrigin(r):
 		err = policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 	case r.Method == http.MethodHead, r.Method == http.MethodGet && browser:
-		product, err = s.app.LookUpDownload(r.Context(), token)
+		product, err = s.Store.LookUpDownload(r.Context(), token)
 	default:
-		product, err = s.app.ConsumeDownload(r.Context(), token)
+		product, err = s.Store.ConsumeDownload(r.Context(), token)
 	}
 	switch {
-	case err != nil && browser:
-		s.web.ShowError(w, r, err)
 	case err != nil:
-		s.fail(w, r, false, err)
+		s.failShown(w, r, browser, err)
 	case r.Method == http.MethodGet && browser:
-		s.web.ShowDownload(w, r, product)
+		s.Web.ShowDownload(w, r, product)
 	default:
 		sendFile(w, r, product)
 	}

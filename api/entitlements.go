@@ -17,10 +17,10 @@ var getEntitlement = &op.Operation{
 	Access:  credential.WithScope(accounts.ScopeEntitlements), Output: reflect.TypeFor[store.Entitlement](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) getEntitlement(c *op.Call) (op.Reply, error) {
+func (s *Shop) getEntitlement(c *op.Call) (op.Reply, error) {
 	ctx := c.Request.Context()
-	s.resync(ctx, c.Customer)
-	e, err := s.app.Entitlement(ctx, c.Customer, c.Vars["slug"])
+	s.Resync(ctx, c.Customer)
+	e, err := s.Store.Entitlement(ctx, c.Customer, c.Vars["slug"])
 	return op.Reply{Value: e}, err
 }
 
@@ -40,7 +40,7 @@ var supportEntitlements = &op.Operation{
 	Access: credential.WithScope(accounts.ScopeSupport), Output: reflect.TypeFor[supportedCustomer](), Errors: []int{400, 401, 403, 404, 503},
 }
 
-func (s *Server) supportEntitlements(c *op.Call) (op.Reply, error) {
+func (s *Shop) supportEntitlements(c *op.Call) (op.Reply, error) {
 	ctx, query := c.Request.Context(), c.Request.URL.Query()
 	customer, email := query.Get("customer"), query.Get("email")
 	if (customer == "") == (email == "") || len(query["customer"])+len(query["email"]) > 1 {
@@ -48,11 +48,11 @@ func (s *Server) supportEntitlements(c *op.Call) (op.Reply, error) {
 	}
 	if email != "" {
 		var err error
-		if customer, err = s.app.CustomerByEmail(ctx, email); err != nil {
+		if customer, err = s.Store.CustomerByEmail(ctx, email); err != nil {
 			return op.Reply{}, err
 		}
 	}
-	s.resync(ctx, customer)
-	list, err := s.app.Entitlements(ctx, customer)
+	s.Resync(ctx, customer)
+	list, err := s.Store.Entitlements(ctx, customer)
 	return op.Reply{Value: supportedCustomer{customer, list}}, err
 }

@@ -24,12 +24,12 @@ var getEvent = &op.Operation{
 	Access:  credential.WithRight(organizations.RightExport), Output: reflect.TypeFor[projections.EventData](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) getEvent(c *op.Call) (op.Reply, error) {
+func (s *Exports) getEvent(c *op.Call) (op.Reply, error) {
 	position, err := strconv.ParseInt(c.Vars["position"], 10, 64)
 	if err != nil || position < 1 {
 		return op.Reply{}, query.Error(projections.ErrNotFound)
 	}
-	event, err := s.projections.Event(c.Request.Context(), c.Principal.OrgID, position)
+	event, err := s.Projections.Event(c.Request.Context(), c.Principal.OrgID, position)
 	if errors.Is(err, projections.ErrNotFound) {
 		return op.Reply{}, query.Error(err)
 	}

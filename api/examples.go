@@ -16,11 +16,11 @@ import (
 //go:embed examples.json
 var answered []byte
 
-// exampleBase stands in the file where the address of the service does.
-const exampleBase = "https://countersign.example"
+// ExampleBase stands in the file where the address of the service does.
+const ExampleBase = "https://countersign.example"
 
-// examples reads them, with the address of this service.
-func examples(base string) (byOperation map[string]jsontext.Value, err error) {
-	err = json.Unmarshal(bytes.ReplaceAll(answered, []byte(exampleBase), []byte(base)), &byOperation)
+// Examples reads them, with the address of this service.
+func Examples(base string) (byOperation map[string]jsontext.Value, err error) {
+	err = json.Unmarshal(bytes.ReplaceAll(answered, []byte(ExampleBase), []byte(base)), &byOperation)
 	return byOperation, err
 }

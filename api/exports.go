@@ -13,13 +13,15 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
 )
 
 // maxExported events are in an export over HTTP: it must be made within the time of
 // a request. The command line has no such bound.
 const maxExported = 20_000
 
-const exportsPath = "/api/assurance/exports"
+// ExportsPath is where exports are made and fetched.
+const ExportsPath = "/api/assurance/exports"
 
 // exportRequest says what an export shows whole; all of it is optional.
 type exportRequest struct {
@@ -43,48 +45,59 @@ type createdExport struct {
 }
 
 var createExport = &op.Operation{
-	Anew: true, ID: "create_export", Method: http.MethodPost, Path: exportsPath,
+	Anew: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
 	Summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
 	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[createdExport](),
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
 }
 
-func (s *Server) createExport(c *op.Call) (op.Reply, error) {
+// Exports hands out the history of an organization.
+type Exports struct {
+	Commands    *evidence.Evidence
+	Projections *projections.Projections
+}
+
+// Operations lists what hands out history.
+func (s *Exports) Operations() []*op.Operation {
+	return []*op.Operation{createExport.Does(s.createExport), getExport.Does(s.getExport), getEvent.Does(s.getEvent)}
+}
+
+func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 	var in exportRequest
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	manifest, err := s.export(c.Request.Context(), c.Principal, bundle.Filters(in))
+	manifest, err := s.Export(c.Request.Context(), c.Principal, bundle.Filters(in))
 	if err != nil {
 		return op.Reply{}, err
 	}
-	return op.Reply{Value: createdExport{manifest.Manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
+	return op.Reply{Value: createdExport{manifest.Manifest, s.Commands.BaseURL + ExportsPath + "/" + manifest.ExportID},
 		Header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 }
 
-// export makes an export as an event; its bundle is made from that when it is fetched.
-func (s *Server) export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
+// Export makes an export as an event; its bundle is made from that when it is fetched.
+func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
 		return evidence.Exported{}, err
 	}
 	defer os.RemoveAll(folder)
-	return s.app.ExportHistory(ctx, evidence.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
+	return s.Commands.ExportHistory(ctx, evidence.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
 }
 
 var getExport = &op.Operation{
-	ID: "get_export", Method: http.MethodGet, Path: exportsPath + "/{exportId}",
+	ID: "get_export", Method: http.MethodGet, Path: ExportsPath + "/{exportId}",
 	Summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
 	Access:  credential.WithRight(organizations.RightExport), Media: "application/gzip", Errors: []int{401, 403, 404, 409, 503},
 }
 
-func (s *Server) getExport(c *op.Call) (op.Reply, error) {
+func (s *Exports) getExport(c *op.Call) (op.Reply, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
 		return op.Reply{}, err
 	}
 	defer os.RemoveAll(folder)
-	manifest, err := s.app.ExportAgain(c.Request.Context(), c.Principal.OrgID, c.Vars["exportId"], folder)
+	manifest, err := s.Commands.ExportAgain(c.Request.Context(), c.Principal.OrgID, c.Vars["exportId"], folder)
 	if err != nil {
 		return op.Reply{}, err
 	}

@@ -33,7 +33,7 @@ var findingsShown = sync.OnceValues(func() (list []site.Finding, err error) {
 	for _, d := range documented {
 		add(d.ID, decisionFinding(d))
 	}
-	for _, s := range Services() {
+	for _, s := range ServiceList() {
 		if s.Rules == nil {
 			continue
 		}
@@ -63,7 +63,7 @@ func decisionFinding(d assurance.Documented) site.FindingOf {
 
 func serviceFinding(s policy.Service, r policy.Rule) (site.FindingOf, error) {
 	of := site.FindingOf{Of: s.Title, Page: "tools/" + s.Operation, Service: true, Catches: r.Catches, Why: r.Why, Instead: r.Instead, Unseen: r.Unseen}
-	for _, other := range Services() {
+	for _, other := range ServiceList() {
 		if slices.Contains(other.PassesOn, s.Name) {
 			of.Passed = append(of.Passed, site.Service{Operation: other.Operation, Title: other.Title})
 		}

@@ -56,7 +56,7 @@ func (f *framesOfAppends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQue
 
 var (
 	stackFunction  = regexp.MustCompile(`(?m)^github\.com/countersign/countersign/(\S+)\(`)
-	handlerFrame   = regexp.MustCompile(`^api\.\(\*Server\)\.\S*handle\.func\d+$`)
+	handlerFrame   = regexp.MustCompile(`^api\S*\.\(\*Path\)\.\S*Handle\.func\d+$`)
 	sequencerFrame = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.run$`)
 )
 

@@ -28,12 +28,17 @@ var reportGuard = &op.Operation{
 	Example: `{"publicKey":"iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=","lines":[{"number":1,"at":"2026-11-22T10:00:00Z","agent":"claude","decision":"deny","level":"critical","command":"rm -rf /","before":"","hash":"cc6603ddc207987b52acb54c99b595329804d9976e96e29014e64549c15520d7"}],"signature":"TqJlucdb0CgXP9bbSm8A21cF5qdGYNeI/ZFOWQaXaF//zqvIQRQ6qZaTxRxssT3QOEOfN7b6CSFH+czKmRyfBg=="}`,
 }
 
-func (s *Server) reportGuard(c *op.Call) (op.Reply, error) {
+// GuardLogs lists what machines and members do with the logs of guards.
+func (s *Webhooks) GuardLogs() []*op.Operation {
+	return []*op.Operation{reportGuard.Does(s.reportGuard), listGuard.Does(s.listGuard)}
+}
+
+func (s *Webhooks) reportGuard(c *op.Call) (op.Reply, error) {
 	var in guardlog.Report
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	report, err := s.app.ReportGuard(c.Request.Context(), c.Principal, in)
+	report, err := s.Commands.ReportGuard(c.Request.Context(), c.Principal, in)
 	return op.Reply{Value: report, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
@@ -43,7 +48,7 @@ var listGuard = &op.Operation{
 	Access:  credential.WithRight(organizations.RightExport), Output: reflect.TypeFor[guardReports](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) listGuard(c *op.Call) (op.Reply, error) {
-	list, err := s.app.GuardReports(c.Request.Context(), c.Principal, web.ShownMachines)
+func (s *Webhooks) listGuard(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.GuardReports(c.Request.Context(), c.Principal, web.ShownMachines)
 	return op.Reply{Value: guardReports{list}, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }

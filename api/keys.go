@@ -35,23 +35,41 @@ var issueFreeKey = &op.Operation{
 	Input:   reflect.TypeFor[freeKeyRequest](), Output: reflect.TypeFor[freeKey](),
 	Example: `{"email":"ada@example.com"}`,
 	Success: http.StatusCreated, Errors: []int{400, 413, 429, 503},
+	Refuses: []string{"invalid_email"},
 }
 
-func (s *Server) issueFreeKey(c *op.Call) (op.Reply, error) {
-	if from := s.network(c.Request); !s.rates.Allow(op.ToIssueKeys, from) || !s.rates.Allow(op.ToIssueAllDay, from) {
-		return op.Reply{Header: nil}, policy.Refuse(op.CodeRateLimited, "", "too many keys were issued to this network, try again later")
+// Keys issues API keys and says what is left of them.
+type Keys struct {
+	Commands *services.Services // with the accounts and what pays for a call
+	Shop     *Shop              // learns of a pass that was paid for again
+	Callers  *Callers
+}
+
+// Operations lists what needs no account.
+func (s *Keys) Operations() []*op.Operation {
+	return []*op.Operation{issueFreeKey.Does(s.issueFreeKey), freeKeyStatus.Does(s.freeKeyStatus)}
+}
+
+// AccountOperations lists what a signed-in customer does with the keys of the account.
+func (s *Keys) AccountOperations() []*op.Operation {
+	return []*op.Operation{issueAccountKey.Does(s.issueAccountKey), listAccountKeys.Does(s.listAccountKeys), revokeAccountKey.Does(s.revokeAccountKey)}
+}
+
+func (s *Keys) issueFreeKey(c *op.Call) (op.Reply, error) {
+	if !s.Callers.Allow(op.ToIssueKeys, c.Request) || !s.Callers.Allow(op.ToIssueAllDay, c.Request) {
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many keys were issued to this network, try again later")
 	}
 	var in freeKeyRequest
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	issued, err := s.app.IssueFreeKey(c.Request.Context(), in.Email, s.network(c.Request))
+	issued, err := s.Commands.IssueFreeKey(c.Request.Context(), in.Email, s.Callers.Network(c.Request))
 	if err != nil {
 		return op.Reply{}, err
 	}
 	return op.Reply{Value: freeKey{
 		APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: accounts.FreeCallsPerMonth,
-		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+		ResetsAt: ground.Stamp(issued.ResetsAt), StatusURL: s.Commands.BaseURL + "/api/keys/free/status",
 	}}, nil
 }
 
@@ -74,11 +92,11 @@ type pass struct {
 	EndsAt  string `json:"endsAt" jsonschema:"format=date-time"`
 }
 
-func (s *Server) passOf(b *services.Balance) *pass {
+func (s *Keys) passOf(b *services.Balance) *pass {
 	if b == nil || b.Product == "" {
 		return nil
 	}
-	product, _ := s.app.Product(b.Product)
+	product, _ := s.Commands.Product(b.Product)
 	return &pass{b.Product, product.Name, ground.Stamp(b.EndsAt)}
 }
 
@@ -117,16 +135,16 @@ var freeKeyStatus = &op.Operation{
 	Access:  credential.Access{Kind: credential.KeyHolder}, Output: reflect.TypeFor[keyStatus](), Errors: []int{401, 503},
 }
 
-func (s *Server) freeKeyStatus(c *op.Call) (op.Reply, error) {
+func (s *Keys) freeKeyStatus(c *op.Call) (op.Reply, error) {
 	if c.Means == credential.ByAgent {
 		return s.agentStatus(c)
 	}
-	used, err := s.app.Usage(c.Request.Context(), c.Key)
+	used, err := s.Commands.Usage(c.Request.Context(), c.Key)
 	if err != nil {
 		return op.Reply{}, err
 	}
-	s.resync(c.Request.Context(), c.Key.CustomerID)
-	balance, err := s.app.Pass(c.Request.Context(), c.Key.CustomerID)
+	s.Shop.Resync(c.Request.Context(), c.Key.CustomerID)
+	balance, err := s.Commands.Pass(c.Request.Context(), c.Key.CustomerID)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -139,31 +157,24 @@ func (s *Server) freeKeyStatus(c *op.Call) (op.Reply, error) {
 
 // upgrade names the pass of the catalogue; without one, only paying per call is
 // left.
-func (s *Server) upgrade() upgrade {
-	u := upgrade{URL: s.upgradeURL()}
-	if pass, sold := s.app.PassProduct(); sold {
+func (s *Keys) upgrade() upgrade {
+	u := upgrade{URL: UpgradeURL(s.Commands)}
+	if pass, sold := s.Commands.PassProduct(); sold {
 		u.Product, u.PriceCents, u.CreditCents = pass.Slug, int(pass.PriceCents), int(pass.CreditCents)
 	}
 	return u
 }
 
-func (s *Server) upgradeURL() string {
-	if pass, sold := s.app.PassProduct(); sold {
-		return s.app.BaseURL + "/pricing#" + pass.Slug
-	}
-	return s.app.BaseURL + "/pricing"
-}
-
 // agentStatus is an agent's: it has no free calls but may have credit, and then
 // the pass of who claimed it.
-func (s *Server) agentStatus(c *op.Call) (op.Reply, error) {
-	balance, err := s.app.Credit(c.Request.Context(), c.Agent)
+func (s *Keys) agentStatus(c *op.Call) (op.Reply, error) {
+	balance, err := s.Commands.Credit(c.Request.Context(), c.Agent)
 	if err != nil {
 		return op.Reply{}, err
 	}
 	if balance == nil || balance.UsedCents == balance.TotalCents {
-		s.resync(c.Request.Context(), c.Agent.CustomerID)
-		subscribed, err := s.app.Pass(c.Request.Context(), c.Agent.CustomerID)
+		s.Shop.Resync(c.Request.Context(), c.Agent.CustomerID)
+		subscribed, err := s.Commands.Pass(c.Request.Context(), c.Agent.CustomerID)
 		if err != nil {
 			return op.Reply{}, err
 		}
@@ -171,7 +182,7 @@ func (s *Server) agentStatus(c *op.Call) (op.Reply, error) {
 			balance = subscribed
 		}
 	}
-	status := keyStatus{Plan: "agent", ResetsAt: ground.Stamp(s.app.MonthEnds()), Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade()}
+	status := keyStatus{Plan: "agent", ResetsAt: ground.Stamp(s.Commands.MonthEnds()), Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade()}
 	if balance != nil {
 		status.CallsUsed = balance.Calls
 	}

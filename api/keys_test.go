@@ -269,7 +269,7 @@ func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	// Whoever waits for this body waits longer than the test.
 	patient := httptest.NewUnstartedServer(nil)
 	patient.Config = HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
-	patient.Config.ReadTimeout, n.server.bodies.limits.grace = 0, time.Hour
+	patient.Config.ReadTimeout, n.server.entry.Bodies.Limits.Grace = 0, time.Hour
 	patient.Start()
 	t.Cleanup(patient.Close)
 	n.url = patient.URL
@@ -348,7 +348,7 @@ func (n *node) exhausted(a answer) {
 	upgrade := n.url + "/pricing#monthly-pass"
 	want := map[string]any{"error": "monthly quota is used up", "code": "quota_exhausted", "upgradeUrl": upgrade, "resetsAt": nextMonth(n.clock.Now()),
 		"requestId": a.header.Get("X-Request-Id"), "docUrl": n.url + "/errors/quota_exhausted"}
-	if n.server.takesPayments() {
+	if Taken(n.app.Settler) {
 		want["payPerCall"] = true
 	}
 	if diff := cmp.Diff(want, a.members(n.t)); diff != "" {

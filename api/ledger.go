@@ -29,9 +29,15 @@ const proofWait = 2 * time.Second
 // a witness.
 const checkpointHeader = "Ledger-Checkpoint"
 
-// ledgerOperations are the newest head of the ledger's tree and the proofs against
+// Proofs shows the tree of the ledger: its signed heads, its tiles and proofs against it.
+type Proofs struct {
+	Ledger  *ledger.Ledger
+	Answers *Answers
+}
+
+// Operations are the newest head of the ledger's tree and the proofs against
 // it. They are public and say nothing but hashes.
-func (s *Server) ledgerOperations() []*op.Operation {
+func (s *Proofs) Operations() []*op.Operation {
 	number := func(name, description string) op.Parameter {
 		return op.Parameter{Name: name, Description: description, Schema: op.Object{"type": "integer", "minimum": 1}}
 	}
@@ -59,10 +65,10 @@ func (s *Server) ledgerOperations() []*op.Operation {
 	})
 }
 
-// ledgerRoutes are the same head and the tiles under it, as C2SP tlog-tiles has them:
+// Routes are the same head and the tiles under it, as C2SP tlog-tiles has them:
 // programs that read other transparency logs read this one. Their paths have as many
 // segments as the number needs, which no contract of ours can say.
-func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
+func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (op.Reply, error){
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":            s.showTile,
 		"/api/ledger/tile/entries/{n:.+}":                   s.showEntries,
@@ -79,10 +85,10 @@ func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 			w.Header().Set("Access-Control-Allow-Origin", "*")
 			result, err := answer(r.WithContext(ctx))
 			if err != nil {
-				s.fail(w, r, false, err)
+				s.Answers.Fail(w, r, false, err)
 				return
 			}
-			s.reply(w, r, o, result)
+			s.Answers.Reply(w, r, o, result)
 		}), http.MethodGet)
 	}
 }
@@ -99,13 +105,13 @@ func lasting() http.Header {
 
 // partitionOf is the partition that a path names; a path without one means the first,
 // which every ledger has.
-func (s *Server) partitionOf(r *http.Request) (*ledger.Partition, error) {
+func (s *Proofs) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	text, named := mux.Vars(r)["p"]
 	if !named {
-		return s.app.Ledger.Partitions()[0], nil
+		return s.Ledger.Partitions()[0], nil
 	}
 	p, err := strconv.ParseInt(text, 10, 16)
-	found := s.app.Ledger.Partition(int16(p))
+	found := s.Ledger.Partition(int16(p))
 	if err != nil || found == nil || strconv.FormatInt(p, 10) != text {
 		return nil, policy.Refuse(op.CodeNotFound, "", "the ledger has no such partition")
 	}
@@ -113,7 +119,7 @@ func (s *Server) partitionOf(r *http.Request) (*ledger.Partition, error) {
 }
 
 // newestProofs are those of the newest checkpoint of the partition that is asked about.
-func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Published, error) {
+func (s *Proofs) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Published, error) {
 	p, err := s.partitionOf(r)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +128,7 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Publis
 	switch {
 	case err != nil:
 		return nil, nil, ground.Unreadable(err)
-	case newest == nil && keeper.Beginning(s.app.Ledger):
+	case newest == nil && keeper.Beginning(s.Ledger):
 		return nil, nil, errCheckpointBegins
 	case newest == nil:
 		return nil, nil, errNoCheckpoint
@@ -130,7 +136,7 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Publis
 	return proofs, newest, nil
 }
 
-func (s *Server) showCheckpoint(r *http.Request) (op.Reply, error) {
+func (s *Proofs) showCheckpoint(r *http.Request) (op.Reply, error) {
 	_, newest, err := s.newestProofs(r)
 	if err != nil {
 		return op.Reply{}, err
@@ -169,14 +175,14 @@ func positive(r *http.Request, name string, otherwise int64) (int64, error) {
 	return n, nil
 }
 
-func (s *Server) showProof(r *http.Request) (op.Reply, error) {
+func (s *Proofs) showProof(r *http.Request) (op.Reply, error) {
 	return s.prove(r, "position", "size", "this position", func(p *tree.Proofs, position, size int64) (proofOf, []tree.Hash, error) {
 		hashes, err := p.Inclusion(size, position)
 		return proofOf{Position: position, Size: size}, hashes, err
 	})
 }
 
-func (s *Server) showConsistency(r *http.Request) (op.Reply, error) {
+func (s *Proofs) showConsistency(r *http.Request) (op.Reply, error) {
 	return s.prove(r, "from", "to", "these sizes", func(p *tree.Proofs, from, to int64) (proofOf, []tree.Hash, error) {
 		hashes, err := p.Consistency(from, to)
 		return proofOf{From: from, Size: to}, hashes, err
@@ -185,7 +191,7 @@ func (s *Server) showConsistency(r *http.Request) (op.Reply, error) {
 
 // prove answers with a proof of two numbers of the query, of which the second may
 // be absent: the newest size. wanted is what the first of them asks about, in words.
-func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (proofOf, []tree.Hash, error)) (op.Reply, error) {
+func (s *Proofs) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (proofOf, []tree.Hash, error)) (op.Reply, error) {
 	proofs, newest, err := s.newestProofs(r)
 	if err != nil {
 		return op.Reply{}, err
@@ -216,7 +222,7 @@ func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p 
 	return op.Reply{Value: proof, Header: lasting()}, nil
 }
 
-func (s *Server) showTile(r *http.Request) (op.Reply, error) {
+func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 	level, err := strconv.ParseUint(mux.Vars(r)["level"], 10, 6)
 	n, width, err2 := tree.ParseNumber(mux.Vars(r)["n"])
 	if err := errors.Join(err, err2); err != nil {
@@ -238,7 +244,7 @@ func (s *Server) showTile(r *http.Request) (op.Reply, error) {
 
 // showEntries is a bundle of leaves: of each its length, 32, in two octets, and the
 // hash of the event.
-func (s *Server) showEntries(r *http.Request) (op.Reply, error) {
+func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])
 	if err != nil {
 		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "want /api/ledger/tile/entries/NUMBER as C2SP tlog-tiles writes it")
@@ -267,8 +273,8 @@ func (s *Server) showEntries(r *http.Request) (op.Reply, error) {
 
 // include proves that the newest checkpoint holds an event; with wait it waits a
 // moment for one that does. It is nil where there is none.
-func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclusion, error) {
-	p, position := s.app.Ledger.Partition(at.Partition), at.Position
+func (s *Proofs) include(ctx context.Context, at seal.Place, wait bool) (*inclusion, error) {
+	p, position := s.Ledger.Partition(at.Partition), at.Position
 	if wait {
 		waiting, cancel := context.WithTimeout(ctx, proofWait)
 		defer cancel()
@@ -285,10 +291,10 @@ func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclus
 	return &inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }
 
-// tellCheckpoint names the newest head in an answer: of several partitions that of each
+// Mark names the newest head in an answer: of several partitions that of each
 // that has one, "partition size root".
-func (s *Server) tellCheckpoint(h http.Header) {
-	all := s.app.Ledger.Partitions()
+func (s *Proofs) Mark(h http.Header) {
+	all := s.Ledger.Partitions()
 	for _, p := range all {
 		newest := keeper.Known(p)
 		switch {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
 	"strings"
 
 	invopop "github.com/invopop/jsonschema"
@@ -67,33 +66,40 @@ func (l *pageLimit) UnmarshalJSON(text []byte) error {
 // noArguments are those of tools that take none.
 type noArguments struct{}
 
-// tools is every tool: each listed service from its one declaration, and what else of the
+// Tools shows operations as tools of the Model Context Protocol.
+type Tools struct {
+	Path  *Path
+	Table *op.Table
+	Rule  func(id string) (markdown string, known bool, err error) // the page of a rule
+}
+
+// All is every tool: each listed service from its one declaration, and what else of the
 // operations an agent needs to use them.
-func (s *Server) tools() []tool {
+func (s *Tools) All() []tool {
 	var table []tool
-	for _, o := range s.operations {
-		if o.Service != nil && !o.Service.Unlisted {
-			table = append(table, s.serviceTool(o))
+	for _, o := range s.Table.Services() {
+		if !o.Service.Unlisted {
+			table = append(table, serviceTool(o))
 		}
 	}
 	return append(table,
-		tool{op: s.operation(workflowStatus.ID), name: workflowStatus.ID, title: "Workflow status", readOnly: true,
+		tool{op: s.Table.Find(workflowStatus.ID), name: workflowStatus.ID, title: "Workflow status", readOnly: true,
 			description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
 			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall, malformed: errWorkflowID},
-		tool{op: s.operation(verifyRecord.ID), name: verifyRecord.ID, title: "Verify a record", readOnly: true,
+		tool{op: s.Table.Find(verifyRecord.ID), name: verifyRecord.ID, title: "Verify a record", readOnly: true,
 			description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member beside the record. Call it before you rely on what somebody hands you. Free."},
-		tool{op: s.operation(listProducts.ID), name: listProducts.ID, title: "Products", readOnly: true,
+		tool{op: s.Table.Find(listProducts.ID), name: listProducts.ID, title: "Products", readOnly: true,
 			description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
-		tool{op: s.operation(showPricing.ID), name: showPricing.ID, title: "Prices", readOnly: true,
+		tool{op: s.Table.Find(showPricing.ID), name: showPricing.ID, title: "Prices", readOnly: true,
 			description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
-		tool{op: s.operation(decide.ID), name: toolAuthorize, title: "Authorize a purchase",
+		tool{op: s.Table.Find(decide.ID), name: toolAuthorize, title: "Authorize a purchase",
 			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
 				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has said approved. Needs an organization token. " + oneKey},
-		tool{op: s.operation(bindReceipt.ID), name: toolRecord, title: "Record a receipt",
+		tool{op: s.Table.Find(bindReceipt.ID), name: toolRecord, title: "Record a receipt",
 			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
-		tool{op: s.operation(assuranceHistory.ID), name: toolHistory, title: "Decisions and receipts", readOnly: true,
+		tool{op: s.Table.Find(assuranceHistory.ID), name: toolHistory, title: "Decisions and receipts", readOnly: true,
 			description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
 			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
 	)
@@ -111,8 +117,8 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 
 // serviceTool is a service as a tool. What leaves no signed receipt changes
 // nothing but the count of calls.
-func (s *Server) serviceTool(o *op.Operation) tool {
-	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, usd(o.Service.PriceCents))
+func serviceTool(o *op.Operation) tool {
+	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, op.USD(o.Service.PriceCents))
 	if !o.KeyBeside() { // else the instructions say it once for all
 		description += " " + oneKey
 	}
@@ -120,15 +126,12 @@ func (s *Server) serviceTool(o *op.Operation) tool {
 }
 
 // meansOfPayment is what a call may be paid with here.
-func (s *Server) meansOfPayment() string {
-	if s.app.Settler == nil {
+func (s *Tools) meansOfPayment() string {
+	if s.Path.Commands.Settler == nil {
 		return "an API key in X-API-Key"
 	}
 	return "an API key in X-API-Key or an x402 payment in _meta[\"x402/payment\"]"
 }
-
-// usd is an amount in cents as dollars.
-func usd(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
 // check is the schema of a tool's arguments.
 func (t tool) check() (*schema.Schema, error) {
@@ -139,8 +142,8 @@ func (t tool) check() (*schema.Schema, error) {
 }
 
 // declare is the tool as the door shows and calls it.
-func (s *Server) declare(t tool) (mcp.Tool, error) {
-	output, err := answerSchema(t.op)
+func (s *Tools) declare(t tool) (mcp.Tool, error) {
+	output, err := AnswerSchema(t.op)
 	if err != nil {
 		return mcp.Tool{}, err
 	}
@@ -150,7 +153,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		return mcp.Tool{}, err
 	}
 	if t.op.Service != nil {
-		declared.PriceUSD, declared.TakesNUL = usd(t.op.Service.PriceCents), t.op.Service.TakesNUL
+		declared.PriceUSD, declared.TakesNUL = op.USD(t.op.Service.PriceCents), t.op.Service.TakesNUL
 	}
 	input := toolInput
 	if t.op.KeyBeside() {
@@ -166,14 +169,14 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		order := op.ToolCall{Arguments: c.Arguments, Payment: c.Payment}
 		var err error
 		if t.split != nil {
-			err = s.app.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
+			err = s.Path.Commands.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
 				order, err = split(t, check, c.Arguments)
 				return err
 			})
 		}
 		var answer op.Reply
 		if err == nil {
-			answer, err = s.tool(c.Request, t.op, order)
+			answer, err = s.Path.Do(nil, c.Request, t.op, &order)
 		}
 		return s.toolResult(c.Request, t, answer, err)
 	}
@@ -220,13 +223,13 @@ func historyCall(canonical []byte) (op.ToolCall, error) {
 // toolResult is the answer over HTTP as a tool's result: the body of success as
 // text and structured, that of an error as text alone. Only the demand for a
 // payment is structured too, since a client reads it to pay.
-func (s *Server) toolResult(r *http.Request, t tool, answer op.Reply, err error) mcp.Result {
+func (s *Tools) toolResult(r *http.Request, t tool, answer op.Reply, err error) mcp.Result {
 	if err == nil && answer.Body == nil {
 		answer.Body, err = canon.Marshal(answer.Value)
 	}
 	result := mcp.Result{Structured: true}
 	if err != nil {
-		answer = s.refused(r, t.op.BareErrors, err)
+		answer = s.Path.Answers.Refused(r, t.op.BareErrors, err)
 		result.Failed, result.Structured = true, answer.Status == http.StatusPaymentRequired
 	}
 	result.Body = answer.Body
@@ -247,58 +250,42 @@ type mcpDoor struct {
 // doors are the addresses of the Model Context Protocol: the whole, and what suits
 // one purpose, so that a model reads no more tools than it needs.
 var doors = []mcpDoor{
-	{mcpPath, nil},
-	{mcpPath + "/safety", []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.ID, verifyRecord.ID}},
-	{mcpPath + "/assurance", []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.ID}},
+	{op.MCPPath, nil},
+	{op.MCPSafetyPath, []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.ID, verifyRecord.ID}},
+	{op.MCPAssurancePath, []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.ID}},
 }
 
-// doorAt is the door with a path; nil for none.
-func doorAt(path string) *mcpDoor {
-	if i := slices.IndexFunc(doors, func(d mcpDoor) bool { return d.path == path }); i >= 0 {
-		return &doors[i]
+// Open opens the doors for the Model Context Protocol, by their paths. loopback says that
+// the listener is: every loopback name of it is good. Pages of the origins may use the doors
+// besides those of the own one.
+func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, error) {
+	resources, err := s.resources()
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// doorDocuments are the metadata of the doors beside the whole, each where RFC 9728
-// puts it: a client takes none whose resource is another address than the one it uses.
-func (s *Server) doorDocuments() (list []*op.Operation) {
-	for _, d := range doors[1:] {
-		o := *mcpResourceDocument
-		o.ID, o.Path = mcpResourceDocument.ID+strings.ReplaceAll(strings.TrimPrefix(d.path, mcpPath), "/", "_"), credential.ProtectedResourcePath+d.path
-		o.Run = func(c *op.Call) (op.Reply, error) {
-			return op.DocumentOf(c, s.protectedResource(d.path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
-		}
-		list = append(list, &o)
-	}
-	return list
-}
-
-// newDoors opens the doors for the Model Context Protocol.
-func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 	config := mcp.Config{
-		Name: s.mcpName(), Title: serviceName, Version: policy.Version, Website: s.app.BaseURL,
+		Name: ServerName(s.Path.Commands.BaseURL), Title: op.Name, Version: policy.Version, Website: s.Path.Commands.BaseURL,
 		Instructions: "This tool does not stop you by itself: call action_safety_quick_gate before each consequential action, with the exact command trimmed, " +
 			"go on only if its risk is low. At medium, " + site.AtMedium + "; at high and critical a person decides. Any error means stop and ask. " +
-			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
+			"Pay by " + s.meansOfPayment() + "; POST " + s.Path.Commands.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
-		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
-		Admit: s.admitMessage, Compute: s.app.Compute, Unread: unreadMessage,
+		BaseURL: s.Path.Commands.BaseURL, Loopback: loopback, Origins: origins,
+		Admit: s.admitMessage, Compute: s.Path.Commands.Compute, Unread: unreadMessage,
 		Panicked: func(ctx context.Context, value any) {
-			s.metrics.panics.Inc()
-			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))
+			s.Path.Telemetry.Panics.Inc()
+			s.Path.Answers.Log.Error("internal error", "requestId", RequestID(ctx), "error", fmt.Errorf("panic: %v", value))
 		},
-		Resources: s.resources(), Prompts: prompts(),
+		Resources: resources, Prompts: prompts(),
 	}
 	declared := map[string]mcp.Tool{}
-	for _, t := range s.tools() {
+	for _, t := range s.All() {
 		var err error
 		if declared[t.name], err = s.declare(t); err != nil {
 			return nil, fmt.Errorf("MCP tool %s: %w", t.name, err)
 		}
 		config.Tools = append(config.Tools, declared[t.name])
 	}
-	opened := map[string]*mcp.Door{}
+	opened := map[string]http.Handler{}
 	for _, d := range doors {
 		own := config
 		if d.tools != nil {
@@ -307,25 +294,26 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 				own.Tools = append(own.Tools, declared[name])
 			}
 		}
-		var err error
-		if opened[d.path], err = mcp.New(own); err != nil {
+		door, err := mcp.New(own)
+		if err != nil {
 			return nil, err
 		}
+		opened[d.path] = s.asResource(d.path, door)
 	}
 	return opened, nil
 }
 
 // asResource takes access tokens that were made for the address of a door.
-func (s *Server) asResource(path string, door http.Handler) http.Handler {
+func (s *Tools) asResource(path string, door http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.app.BaseURL+path)))
+		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.Path.Commands.BaseURL+path)))
 	})
 }
 
 // unreadMessage is the answer to a message that could not be read.
 func unreadMessage(h http.Header, err error) (status int, text string) {
-	refused := unreadBecause(err)
-	if status = statusOfCode(refused.Code); status == http.StatusBadRequest {
+	refused := UnreadBecause(err)
+	if status = StatusOf(refused.Code); status == http.StatusBadRequest {
 		return status, refused.Message
 	}
 	h.Set("Retry-After", op.RetrySoon)
@@ -334,9 +322,9 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 
 // admitMessage refuses a message whose credential is bad, whatever it asks for:
 // so a client learns that it must get another one. None is fine.
-func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
+func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	caller, err := s.checkCredential(r)
-	if !s.mayWork(r, caller, 1+int(max(0, r.ContentLength))/op.BodyCountsAs) {
+	if !s.Path.Callers.MayWork(r, caller, 1+int(max(0, r.ContentLength))/op.BodyCountsAs) {
 		err = policy.Refuse(op.CodeRateLimited, "", "too many messages, try again in a minute")
 	}
 	if err == nil {
@@ -345,12 +333,12 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	var known *policy.Error
 	wrongKey := credential.IsKey(r.Header) && errors.As(err, &known) && known.Code == ground.CodeUnauthorized
 	if wrongKey {
-		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.app.BaseURL+"/account")
+		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.Path.Commands.BaseURL+"/account")
 	}
-	refused := s.refused(r, false, err)
+	refused := s.Path.Answers.Refused(r, false, err)
 	refused.Header.Del("Connection") // the body has been read
 	if refused.Status == http.StatusUnauthorized {
-		challenge := credential.Challenge(s.app.BaseURL, r.URL.Path, "invalid_token", accounts.ScopeCatalog)
+		challenge := credential.Challenge(s.Path.Commands.BaseURL, r.URL.Path, "invalid_token", accounts.ScopeCatalog)
 		if wrongKey { // no OAuth log-in makes it good, and clients would begin one
 			challenge = `ApiKey realm="countersign"`
 		}
@@ -365,10 +353,27 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // checkCredential looks at a credential as a priced call does.
-func (s *Server) checkCredential(r *http.Request) (credential.Caller, error) {
+func (s *Tools) checkCredential(r *http.Request) (credential.Caller, error) {
 	text, present, err := credential.Key(r.Header)
 	if err != nil || !present {
 		return credential.Caller{}, err
 	}
-	return s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).Access, text)
+	return s.Path.Credentials.ReadKey(r.Context(), credential.Access{Kind: credential.Payer}, text)
+}
+
+// ServerName is how the MCP server introduces itself, on its card and in the protocol: the
+// host of the base URL from its end, and ours.
+func ServerName(base string) string { return reverseName(op.HostOf(base)) }
+
+// reverseName is the name of the MCP server: the host of the base URL from its end,
+// and ours. An address of numbers has no such name.
+func reverseName(host string) string {
+	labels := strings.Split(host, ".")
+	if strings.Contains(host, ":") || strings.Trim(labels[len(labels)-1], "0123456789") == "" {
+		return "localhost/countersign"
+	}
+	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
+		labels[i], labels[j] = labels[j], labels[i]
+	}
+	return strings.Join(labels, ".") + "/countersign"
 }

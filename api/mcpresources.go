@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -15,7 +16,7 @@ import (
 // resources are what a model may read: the documents everybody may, a workflow,
 // and with an organization's token its records. What is not there and what is
 // somebody else's are one answer.
-func (s *Server) resources() []mcp.Resource {
+func (s *Tools) resources() ([]mcp.Resource, error) {
 	const media = "application/json"
 	var list []mcp.Resource
 	for _, r := range []struct{ name, title, description, id string }{
@@ -24,65 +25,54 @@ func (s *Server) resources() []mcp.Resource {
 		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", jwks.ID},
 		{"openapi", "OpenAPI document", "The same services over HTTP.", openAPI.ID},
 	} {
+		if s.Table.Find(r.id) == nil {
+			return nil, fmt.Errorf("MCP resource %s: there is no operation %s", r.name, r.id)
+		}
 		list = append(list, mcp.Resource{URI: "countersign://" + r.name, Name: r.name, Title: r.title, Description: r.description,
-			Media: media, Listed: true, Public: true, Read: s.reads(s.operation(r.id), "")})
+			Media: media, Listed: true, Public: true, Read: s.reads(s.Table.Find(r.id), "")})
 	}
 	return append(list,
 		mcp.Resource{URI: "countersign://rules/{id}", Name: "rule", Title: "Rule", Media: "text/markdown", Public: true,
 			Description: "One rule of the action-safety services, with verdicts on its examples.", Read: s.readRule},
 		mcp.Resource{URI: "countersign://workflows/{workflowId}", Name: "workflow", Title: "Workflow status", Media: media,
-			Description: "The status record of an action-safety workflow.", Read: s.reads(s.operation(workflowStatus.ID), "workflowId")},
+			Description: "The status record of an action-safety workflow.", Read: s.reads(s.Table.Find(workflowStatus.ID), "workflowId")},
 		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
-			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getDecision.ID), "decisionId")},
+			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.Table.Find(getDecision.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://approvals/{decisionId}", Name: "approval", Title: "Approval", Media: media,
 			Description: "What a person said about a decision that needs a review, as it was signed; not found until somebody has. Needs an organization token.",
-			Read:        s.reads(s.operation(getApproval.ID), "decisionId")},
+			Read:        s.reads(s.Table.Find(getApproval.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://standing/{decisionId}", Name: "standing", Title: "Whether a decision holds", Media: media,
 			Description: "Whether a decision, and its approval, may still be acted on: a stop ends both. Read it just before acting. Needs an organization token.",
-			Read:        s.reads(s.operation(getStanding.ID), "decisionId")},
+			Read:        s.reads(s.Table.Find(getStanding.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
-			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getReceipt.ID), "receiptId")},
+			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.Table.Find(getReceipt.ID), "receiptId")},
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
 			Description: "The organization's policy in force. Needs an organization token that may read policies.", Read: s.readActivePolicy},
-	)
+	), nil
 }
 
 // readRule is the page of a rule, as models read it.
-func (s *Server) readRule(_ context.Context, _ *http.Request, id string) (string, error) {
-	from, err := s.site()
-	if err != nil {
-		return "", err
+func (s *Tools) readRule(_ context.Context, _ *http.Request, id string) (string, error) {
+	page, known, err := s.Rule(id)
+	if err == nil && !known {
+		err = mcp.ErrNotFound
 	}
-	p, known := from.Page("/rules/" + id)
-	if !known {
-		return "", mcp.ErrNotFound
-	}
-	return p.Markdown, nil
-}
-
-// operation finds an operation by its id; nil if it is not served.
-func (s *Server) operation(id string) *op.Operation {
-	for _, o := range s.operations {
-		if o.ID == id {
-			return o
-		}
-	}
-	return nil
+	return page, err
 }
 
 // reads is a resource that an operation answers, the variable of its URI being
 // one of the operation's path.
-func (s *Server) reads(o *op.Operation, variable string) func(context.Context, *http.Request, string) (string, error) {
+func (s *Tools) reads(o *op.Operation, variable string) func(context.Context, *http.Request, string) (string, error) {
 	return func(_ context.Context, r *http.Request, value string) (string, error) {
 		body, err := s.read(r, o, map[string]string{variable: value})
 		return string(body), err
 	}
 }
 
-func (s *Server) read(r *http.Request, o *op.Operation, vars map[string]string) ([]byte, error) {
-	answer, err := s.tool(r, o, op.ToolCall{Vars: vars})
+func (s *Tools) read(r *http.Request, o *op.Operation, vars map[string]string) ([]byte, error) {
+	answer, err := s.Path.Do(nil, r, o, &op.ToolCall{Vars: vars})
 	switch {
-	case err != nil && s.refused(r, false, err).Status >= http.StatusInternalServerError:
+	case err != nil && s.Path.Answers.Refused(r, false, err).Status >= http.StatusInternalServerError:
 		return nil, mcp.ErrUnavailable
 	case err != nil:
 		return nil, mcp.ErrNotFound
@@ -93,8 +83,8 @@ func (s *Server) read(r *http.Request, o *op.Operation, vars map[string]string) 
 }
 
 // readActivePolicy is the policy out of the list of all there ever were.
-func (s *Server) readActivePolicy(_ context.Context, r *http.Request, _ string) (string, error) {
-	body, err := s.read(r, s.operation(listPolicies.ID), nil)
+func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (string, error) {
+	body, err := s.read(r, s.Table.Find(listPolicies.ID), nil)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/commands/decisions"
@@ -23,23 +25,29 @@ import (
 	"github.com/countersign/countersign/projections/lag"
 )
 
-// metrics of one server. No label holds anything a caller sent.
-type metrics struct {
+// Telemetry is the metrics and traces of one server. No label holds anything a caller sent.
+type Telemetry struct {
+	tracer   trace.Tracer
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 	attempts *prometheus.HistogramVec
 	stages   *prometheus.HistogramVec
-	panics   prometheus.Counter
+	Panics   prometheus.Counter
 
 	irreproducible prometheus.Counter
 
 	// Outcomes of what this node answered first; answers that are given again do not
 	// count.
-	verdicts, decisions, receipts, approvals, payments, deliveries *prometheus.CounterVec
+	verdicts, Decisions, Receipts, Approvals, payments, deliveries *prometheus.CounterVec
 }
 
-func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+// NewTelemetry makes the metrics of a ledger and its read models, and traces to a provider;
+// nil is no traces.
+func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.TracerProvider) *Telemetry {
+	if traces == nil {
+		traces = noop.NewTracerProvider()
+	}
+	m := &Telemetry{tracer: traces.Tracer(ledger.TracerName), registry: prometheus.NewRegistry()}
 	m.requests = m.histogram("countersign_request_seconds", "Duration of requests by route and status.",
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, "route", "status")
 	m.attempts = m.histogram("countersign_settle_seconds", "Duration of attempts to settle a payment by the state afterwards.",
@@ -47,15 +55,15 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	m.stages = m.histogram("countersign_stage_seconds", "Duration of each step of a request's path: serve, admit, decode, run.",
 		[]float64{.00001, .00005, .0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 2.5}, "stage")
 	m.verdicts = m.counters("countersign_verdicts_total", "Answers of services by what they say: risk, decision, verdict or recommendation.", "service", "verdict")
-	m.decisions = m.counters("countersign_decisions_total", "Decisions recorded.", "decision")
-	m.receipts = m.counters("countersign_receipts_total", "Receipts recorded, by what they say about the decision.", "conformance")
-	m.approvals = m.counters("countersign_approvals_total", "Verdicts of people recorded.", "verdict")
+	m.Decisions = m.counters("countersign_decisions_total", "Decisions recorded.", "decision")
+	m.Receipts = m.counters("countersign_receipts_total", "Receipts recorded, by what they say about the decision.", "conformance")
+	m.Approvals = m.counters("countersign_approvals_total", "Verdicts of people recorded.", "verdict")
 	m.payments = m.counters("countersign_payments_total", "Payments that came to an end here, and attempts that did not: settled, refused, unknown, failed.", "outcome")
 	m.deliveries = m.counters("countersign_webhook_attempts_total", "Attempts to send messages to webhooks, by the state of the message afterwards.", "state")
-	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."})
+	m.Panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."})
 	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
 		Help: "Settled calls that gave another output when they were recomputed."})
-	m.registry.MustRegister(m.irreproducible, m.panics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	m.registry.MustRegister(m.irreproducible, m.Panics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		lag.Collector{Projections: p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
@@ -74,8 +82,8 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	return m
 }
 
-// checkpointKey says whether heads are signed at all: a lag of 0 does not.
-func (m *metrics) checkpointKey(missing bool) {
+// CheckpointKey says whether heads are signed at all: a lag of 0 does not.
+func (m *Telemetry) CheckpointKey(missing bool) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
 		Help: "1 where this node has no CHECKPOINT_KEY, so that a database that is put back is not noticed."})
 	if missing {
@@ -85,7 +93,7 @@ func (m *metrics) checkpointKey(missing bool) {
 }
 
 // archive shows what this node has read of the archive.
-func (m *metrics) archive(l *ledger.Ledger) {
+func (m *Telemetry) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because somebody asked for an old record."},
 			func() float64 { reads, _ := archive.Of(l).Reads(); return float64(reads) }),
@@ -95,7 +103,7 @@ func (m *metrics) archive(l *ledger.Ledger) {
 }
 
 // selfCheck shows what the ledger's daily verification of itself has found.
-func (m *metrics) selfCheck(l *ledger.Ledger) {
+func (m *Telemetry) selfCheck(l *ledger.Ledger) {
 	for name, of := range map[string]struct {
 		help  string
 		value func(ledger.SelfCheck) float64
@@ -115,21 +123,21 @@ func (m *metrics) selfCheck(l *ledger.Ledger) {
 	}
 }
 
-func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+func (m *Telemetry) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	m.registry.MustRegister(c)
 	return c
 }
 
-func (m *metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func (m *Telemetry) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	m.registry.MustRegister(h)
 	return h
 }
 
-// answered counts the answer of a service by the first of the members that say
+// Answered counts the answer of a service by the first of the members that say
 // what it comes to; their values are enumerations.
-func (m *metrics) answered(service string, body []byte) {
+func (m *Telemetry) Answered(service string, body []byte) {
 	for _, member := range []string{"decision", "verdict", "recommendation", "risk", "riskLevel"} {
 		if said := memberOf(body, member); said != "" {
 			m.verdicts.WithLabelValues(service, said).Inc()
@@ -138,8 +146,8 @@ func (m *metrics) answered(service string, body []byte) {
 	}
 }
 
-// recorded counts a new signed record by one of its members.
-func recorded(counter *prometheus.CounterVec, member string, r decisions.Recorded, err error) (decisions.Recorded, error) {
+// Recorded counts a new signed record by one of its members.
+func Recorded(counter *prometheus.CounterVec, member string, r decisions.Recorded, err error) (decisions.Recorded, error) {
 	if err == nil && !r.Replayed {
 		counter.WithLabelValues(memberOf(r.Envelope.Record, member)).Inc()
 	}
@@ -215,24 +223,25 @@ func (w waitingMessages) Collect(ch chan<- prometheus.Metric) {
 }
 
 // stage counts one step of a request's path.
-func (m *metrics) stage(name string, d time.Duration) {
+func (m *Telemetry) stage(name string, d time.Duration) {
 	m.stages.WithLabelValues(name).Observe(d.Seconds())
 }
 
-func (m *metrics) observe(route string, status int, d time.Duration) {
+func (m *Telemetry) observe(route string, status int, d time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
 }
 
-func (m *metrics) delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
+// Delivered counts an attempt to send a message to a webhook by the state afterwards.
+func (m *Telemetry) Delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
 // Settled counts an attempt to settle a payment by the state afterwards.
-func (s *Server) Settled(state string, took time.Duration) {
-	s.metrics.attempts.WithLabelValues(state).Observe(took.Seconds())
-	s.metrics.payments.WithLabelValues(state).Inc()
+func (m *Telemetry) Settled(state string, took time.Duration) {
+	m.attempts.WithLabelValues(state).Observe(took.Seconds())
+	m.payments.WithLabelValues(state).Inc()
 }
 
 // Irreproducible counts a settled call that gives another output now.
-func (s *Server) Irreproducible() { s.metrics.irreproducible.Inc() }
+func (m *Telemetry) Irreproducible() { m.irreproducible.Inc() }
 
 // openPayments collects what is not settled yet.
 type openPayments struct{ p *projections.Projections }
@@ -266,9 +275,9 @@ func (o openPayments) Collect(ch chan<- prometheus.Metric) {
 // Profiles hold parts of what was asked for, so they are for this machine alone,
 // wherever the listener is: not for what a proxy on this machine passes on, and not for a
 // page that rebinds its name to a loopback address.
-func (s *Server) Internal() http.Handler {
+func (m *Telemetry) Internal() http.Handler {
 	h := http.NewServeMux()
-	h.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	h.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile,
 		"symbol": pprof.Symbol, "trace": pprof.Trace} {
 		h.HandleFunc("/debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {

@@ -1,16 +1,11 @@
 package api
 
 import (
-	"errors"
-	"maps"
-	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/countersign/countersign/api/mail"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,11 +13,9 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/accounts"
-	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/shape"
 )
 
 // The OAuth endpoints speak RFC 6749, 7009, 7591 and 7662: errors are
@@ -37,81 +30,7 @@ const (
 
 	codeInvalidRequest  = "invalid_request"
 	codeInvalidMetadata = "invalid_client_metadata"
-	codeInvalidTarget   = "invalid_target"
-	codeGrantType       = "unsupported_grant_type"
-	codeResponseType    = "unsupported_response_type"
-	codeServerError     = "server_error"
 )
-
-// oauthProblem is the body of their errors.
-type oauthProblem struct {
-	Error       string `json:"error" jsonschema_description:"A code of RFC 6749, 7591 or 8707."`
-	Description string `json:"error_description" jsonschema_description:"One clause for people."`
-}
-
-// oauthRefusal is a refusal by an OAuth endpoint, in whose words code names bad
-// input.
-type oauthRefusal struct {
-	error
-	code string
-}
-
-// Unwrap returns the refusal itself.
-func (o *oauthRefusal) Unwrap() error { return o.error }
-
-// in says the problem in OAuth's words.
-func (o *oauthRefusal) in(status int, p op.Problem) oauthProblem {
-	switch p.Code {
-	case accounts.CodeInvalidClient, accounts.CodeInvalidScope, codeInvalidTarget, codeGrantType, codeResponseType:
-		return oauthProblem{p.Code, p.Error}
-	}
-	switch {
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		return oauthProblem{ground.CodeUnavailable, p.Error}
-	case status >= http.StatusInternalServerError:
-		return oauthProblem{codeServerError, p.Error}
-	}
-	return oauthProblem{o.code, p.Error}
-}
-
-// readOAuth reads the body of an OAuth endpoint as canonical JSON: a form becomes
-// an object of the members the operation knows. Members without a value are as
-// good as absent.
-func readOAuth(w http.ResponseWriter, r *http.Request, o *op.Operation) ([]byte, error) {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if !o.Form || err != nil || media != "application/x-www-form-urlencoded" {
-		text, err := readBody(w, r, o.Limit, false)
-		if o.Form && errors.Is(err, errMedia) {
-			err = policy.Refuse(op.CodeInvalidBody, "", "content type must be application/x-www-form-urlencoded or application/json")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return canon.Canonical(text)
-	}
-	if len(r.Header.Values("Content-Encoding")) > 0 {
-		return nil, policy.Refuse(op.CodeInvalidBody, "", "content encoding is not supported")
-	}
-	form, err := web.ReadForm(w, r, o.Limit)
-	if err != nil {
-		return nil, err
-	}
-	members := map[string]string{}
-	properties, _ := o.Schema.Document["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		switch values := form[name]; {
-		case len(values) > 1:
-			return nil, policy.Refuse(op.CodeInvalidBody, "/"+name, name+" is given twice")
-		case len(values) == 1 && values[0] != "":
-			members[name] = values[0]
-		}
-	}
-	text, err := canon.Marshal(members)
-	if err != nil {
-		return nil, policy.Refuse(op.CodeInvalidBody, "", "the form is not UTF-8")
-	}
-	return text, nil
-}
 
 // lenient is the part of a request whose other members are ignored.
 type lenient struct{}
@@ -168,10 +87,25 @@ var registerAgent = &op.Operation{
 	Input:   reflect.TypeFor[registration](), Output: reflect.TypeFor[registered](),
 	Example: `{"client_name":"Ada's buyer"}`,
 	OAuth:   codeInvalidMetadata, Success: http.StatusCreated, Errors: []int{400, 413, 429, 503},
+	Refuses: []string{codeInvalidMetadata}, Conditions: []any{shape.When(shape.Given("email"), shape.Is("identity_type", "verified_email"))},
 }
 
-func (s *Server) registerAgent(c *op.Call) (op.Reply, error) {
-	if !s.rates.Allow(op.ToRegister, s.network(c.Request)) {
+// OAuth registers agents, gives them tokens, and says where that is done.
+type OAuth struct {
+	Accounts *accounts.Accounts
+	Mail     *Mail
+	Callers  *Callers
+	Answers  *Answers
+}
+
+// Operations lists what agents call.
+func (s *OAuth) Operations() []*op.Operation {
+	return []*op.Operation{registerAgent.Does(s.registerAgent), requestAccessToken.Does(s.requestAccessToken), revokeAccessToken.Does(s.revokeAccessToken),
+		introspectAccessToken.Does(s.introspectAccessToken), claimAgent.Does(s.claimAgent)}
+}
+
+func (s *OAuth) registerAgent(c *op.Call) (op.Reply, error) {
+	if !s.Callers.Allow(op.ToRegister, c.Request) {
 		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many agents were registered, try again later")
 	}
 	var in registration
@@ -179,16 +113,16 @@ func (s *Server) registerAgent(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	if in.Email != "" {
-		if err := s.mayMail(c.Request, in.Email); err != nil {
+		if err := s.Mail.mayMail(c.Request, in.Email); err != nil {
 			return op.Reply{}, err
 		}
 	}
-	made, err := s.app.RegisterAgent(c.Request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
+	made, err := s.Accounts.RegisterAgent(c.Request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
 	if err != nil {
 		return op.Reply{}, err
 	}
 	if made.Address != "" {
-		if err := s.sendAgentLink(c.Request, made); err != nil {
+		if err := s.Mail.sendAgentLink(c.Request, made); err != nil {
 			return op.Reply{}, err
 		}
 	}
@@ -207,19 +141,6 @@ func (s *Server) registerAgent(c *op.Call) (op.Reply, error) {
 func shownAgain(value any) (op.Reply, error) {
 	body, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(true))
 	return op.Reply{Body: body}, err
-}
-
-// sendAgentLink mails the link that verifies an agent. It says nothing that the
-// agent said: anybody may register one with anybody's address.
-func (s *Server) sendAgentLink(r *http.Request, made accounts.RegisteredAgent) error {
-	link, err := s.app.RequestAgentLink(r.Context(), made.Address, made.ClientID)
-	if err != nil {
-		return err
-	}
-	address := s.app.BaseURL + web.ConfirmAgentPath + "?token=" + url.QueryEscape(link.Token)
-	return s.post(r, mail.Message{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
-		Text: "An agent, " + made.ClientID + ", was registered with your address.\nOpen this link and press the button if it is yours. It works once, for 10 minutes.\n\n" +
-			address + "\n\nIf you know nothing of it, do nothing.\n"})
 }
 
 // tokenRequest asks for an access token (RFC 6749, section 4.4; RFC 8707).
@@ -244,21 +165,22 @@ var requestAccessToken = &op.Operation{
 	Input:   reflect.TypeFor[tokenRequest](), Output: reflect.TypeFor[accessToken](),
 	Example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
 	OAuth:   codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
+	Refuses: []string{codeInvalidRequest, CodeGrantType, accounts.CodeInvalidScope, CodeInvalidTarget},
 }
 
-func (s *Server) requestAccessToken(c *op.Call) (op.Reply, error) {
+func (s *OAuth) requestAccessToken(c *op.Call) (op.Reply, error) {
 	var in tokenRequest
 	if err := json.Unmarshal(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
 	if in.GrantType != grantClientCredentials {
-		return op.Reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
+		return op.Reply{}, policy.Refuse(CodeGrantType, "/grant_type", "grant_type must be client_credentials")
 	}
 	resource, ours := s.tokenResource(in.Resource)
 	if !ours {
-		return op.Reply{}, policy.Refuse(codeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
+		return op.Reply{}, policy.Refuse(CodeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
 	}
-	token, err := s.app.IssueAccessToken(c.Client, in.Scope, resource)
+	token, err := s.Accounts.IssueAccessToken(c.Client, in.Scope, resource)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -269,7 +191,7 @@ func (s *Server) requestAccessToken(c *op.Call) (op.Reply, error) {
 // tokenResource is what a token may be asked for (RFC 8707): the service, one of its MCP
 // endpoints, or none. It is returned as it is in our documents, however the client
 // writes scheme, host and a slash at the end.
-func (s *Server) tokenResource(text string) (resource string, ours bool) {
+func (s *OAuth) tokenResource(text string) (resource string, ours bool) {
 	if text == "" {
 		return "", true
 	}
@@ -278,8 +200,8 @@ func (s *Server) tokenResource(text string) (resource string, ours bool) {
 		return "", false
 	}
 	asked.Scheme, asked.Host = strings.ToLower(asked.Scheme), strings.ToLower(asked.Host)
-	path, ours := strings.CutPrefix(asked.String(), s.app.BaseURL)
-	return s.app.BaseURL + path, ours && (path == "" || doorAt(path) != nil)
+	path, ours := strings.CutPrefix(asked.String(), s.Accounts.BaseURL)
+	return s.Accounts.BaseURL + path, ours && (path == "" || slices.Contains(op.MCPPaths, path))
 }
 
 // tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).
@@ -304,18 +226,19 @@ var revokeAccessToken = &op.Operation{
 	Summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
 	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[struct{}](), Example: tokenQueryExample,
 	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 429, 503},
+	Refuses: []string{codeInvalidRequest},
 }
 
-func (s *Server) revokeAccessToken(c *op.Call) (op.Reply, error) {
+func (s *OAuth) revokeAccessToken(c *op.Call) (op.Reply, error) {
 	token, err := namedToken(c)
 	if err != nil {
 		return op.Reply{}, err
 	}
 	// A token costs nothing to get, and its end is recorded for ever.
-	if !s.rates.Allow(op.ToRevoke, c.Client.ID()) {
+	if !s.Callers.Rates.Allow(op.ToRevoke, c.Client.ID()) {
 		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked, try again later")
 	}
-	return op.Reply{Value: struct{}{}}, s.app.RevokeAccessToken(c.Request.Context(), c.Client, token)
+	return op.Reply{Value: struct{}{}}, s.Accounts.RevokeAccessToken(c.Request.Context(), c.Client, token)
 }
 
 // introspection tells about a token; of one that is not live only that.
@@ -337,35 +260,36 @@ var introspectAccessToken = &op.Operation{
 	Summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
 	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[introspection](), Example: tokenQueryExample,
 	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
+	Refuses: []string{codeInvalidRequest},
 }
 
-func (s *Server) introspectAccessToken(c *op.Call) (op.Reply, error) {
+func (s *OAuth) introspectAccessToken(c *op.Call) (op.Reply, error) {
 	token, err := namedToken(c)
 	if err != nil {
 		return op.Reply{}, err
 	}
-	t, err := s.app.Introspect(c.Request.Context(), token)
+	t, err := s.Accounts.Introspect(c.Request.Context(), token)
 	if err != nil || !t.Active {
 		return op.Reply{Value: introspection{}}, err
 	}
 	return op.Reply{Value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
-		Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.app.BaseURL, TokenID: t.TokenID,
+		Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.Accounts.BaseURL, TokenID: t.TokenID,
 		IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
 }
 
-// authorizePath is in the metadata because clients refuse metadata without it.
-const authorizePath = "/api/auth/authorize"
+// AuthorizePath is in the metadata because clients refuse metadata without it.
+const AuthorizePath = "/api/auth/authorize"
 
-// authorize refuses the flow that is not spoken here. Who opens it in a browser was sent
+// Authorize refuses the flow that is not spoken here. Who opens it in a browser was sent
 // by a connector, and reads what to do instead.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
-	err := policy.Refuse(codeResponseType, "", "only the client credentials grant is supported")
+func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
+	err := policy.Refuse(CodeResponseType, "", "only the client credentials grant is supported")
 	if op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
-		s.web.ShowError(w, r, policy.Refuse(codeResponseType, "", "connectors do not log in here: make an API key at "+s.app.BaseURL+
+		s.Answers.Page(w, r, policy.Refuse(CodeResponseType, "", "connectors do not log in here: make an API key at "+s.Accounts.BaseURL+
 			"/account and set it in the connector as the header X-API-Key, or connect without one"))
 		return
 	}
-	s.fail(w, r, false, &oauthRefusal{err, codeInvalidRequest})
+	s.Answers.Fail(w, r, false, &OAuthRefusal{err, codeInvalidRequest})
 }
 
 // claimed is what became of an agent.
@@ -384,22 +308,7 @@ var claimAgent = &op.Operation{
 	Tries:   &op.ToClaim, Access: credential.Access{Kind: credential.Claimant}, Errors: []int{401, 403, 409, 429, 503},
 }
 
-func (s *Server) claimAgent(c *op.Call) (op.Reply, error) {
-	scopes, err := s.app.ClaimAgent(c.Request.Context(), c.Agent, c.Customer)
+func (s *OAuth) claimAgent(c *op.Call) (op.Reply, error) {
+	scopes, err := s.Accounts.ClaimAgent(c.Request.Context(), c.Agent, c.Customer)
 	return op.Reply{Value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
-}
-
-// describeOAuth is the security scheme of access tokens.
-func (s *Server) describeOAuth() op.Object {
-	return op.Object{"type": "oauth2", "flows": op.Object{"clientCredentials": op.Object{
-		"tokenUrl": s.app.BaseURL + "/api/auth/token", "scopes": scopeMeanings}}}
-}
-
-// scopeMeanings says what each scope grants.
-var scopeMeanings = map[string]string{
-	accounts.ScopeCatalog:      "read the product catalog",
-	accounts.ScopeCheckout:     "start checkout sessions",
-	accounts.ScopeBilling:      "open the billing portal for subscribers",
-	accounts.ScopeEntitlements: "inspect the claimed customer's live product access",
-	accounts.ScopeSupport:      "operator-approved clients only; inspect customer entitlements",
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,7 +24,35 @@ import (
 	"github.com/countersign/countersign/policy/actionsafety"
 	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
 )
+
+// Contract writes the OpenAPI documents.
+type Contract struct {
+	Table   *op.Table
+	BaseURL string
+	Contact string   // an e-mail address
+	Cookie  string   // the name of the session's
+	Proofs  []string // of ownership, for indexers of paid services
+	X402    bool     // payments are described
+
+	ForAgents, ForAll func() (op.Document, error) // made when they are first asked for; set by NewContract
+}
+
+// NewContract makes the contract of the operations in a table.
+func NewContract(c Contract) *Contract {
+	c.ForAgents = sync.OnceValues(func() (op.Document, error) { return c.write(forAgents) })
+	c.ForAll = sync.OnceValues(func() (op.Document, error) { return c.write(forAll) })
+	return &c
+}
+
+// Operations lists both documents.
+func (s *Contract) Operations() []*op.Operation {
+	return []*op.Operation{
+		openAPI.Does(func(c *op.Call) (op.Reply, error) { return answerContract(s.ForAgents, c) }),
+		openAPIFull.Does(func(c *op.Call) (op.Reply, error) { return answerContract(s.ForAll, c) }),
+	}
+}
 
 // openAPI is the contract that is read first, by agents and indexers that have only
 // the address: openAPIFull without what they do not call.
@@ -33,16 +62,10 @@ var openAPI = &op.Operation{
 	Output:  reflect.TypeFor[map[string]any](),
 }
 
-func (s *Server) answerOpenAPI(c *op.Call) (op.Reply, error) { return answerContract(s.openAPI, c) }
-
 var openAPIFull = &op.Operation{
 	ID: "get_openapi_full", Method: http.MethodGet, Path: "/openapi-full.json",
 	Summary: "The contract of every operation, also of organizations, accounts and documents.",
 	Output:  reflect.TypeFor[map[string]any](),
-}
-
-func (s *Server) answerOpenAPIFull(c *op.Call) (op.Reply, error) {
-	return answerContract(s.openAPIFull, c)
 }
 
 func answerContract(contract func() (op.Document, error), c *op.Call) (op.Reply, error) {
@@ -53,11 +76,11 @@ func answerContract(contract func() (op.Document, error), c *op.Call) (op.Reply,
 	return d.Answer(c), nil
 }
 
-// agentOperations are those of /openapi.json beside the services: what the
+// AgentOperations are those of /openapi.json beside the services: what the
 // specification names, and the verification of what was signed. An agent reads that
 // document whole, and indexers take a contract of more than forty operations for too
 // many to read.
-var agentOperations = []string{
+var AgentOperations = []string{
 	"get_action_safety_workflow_status", "verify_record",
 	"assurance_decide", "assurance_bind_receipt", "assurance_history",
 	"get_health", "list_products", "list_content", "get_checkout", "create_checkout", "probe_purchase", "purchase_product",
@@ -67,23 +90,23 @@ var agentOperations = []string{
 
 // forAgents says whether an operation is in /openapi.json.
 func forAgents(o *op.Operation) bool {
-	return o.Service != nil && !o.Service.Unlisted || slices.Contains(agentOperations, o.ID)
+	return o.Service != nil && !o.Service.Unlisted || slices.Contains(AgentOperations, o.ID)
 }
 
 func forAll(*op.Operation) bool { return true }
 
-// newOpenAPI writes the OpenAPI 3.1 document of the operations that are in it. It is
+// write writes the OpenAPI 3.1 document of the operations that are in it. It is
 // a pure function of table and configuration: the same bytes until one changes. What
 // is off is absent.
-func newOpenAPI(s *Server, in func(*op.Operation) bool) (op.Document, error) {
-	answers, err := examples(s.app.BaseURL)
+func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
+	answers, err := Examples(s.BaseURL)
 	if err != nil {
 		return op.Document{}, fmt.Errorf("read the examples: %w", err)
 	}
 	d := describing{s, schema.NewComponents(), answers}
 	paths := op.Object{}
 	shown := map[string]bool{} // tags
-	for _, o := range s.operations {
+	for _, o := range *s.Table {
 		described, err := d.operation(o) // also where it is left out: schemas have the same names in every document
 		if err != nil {
 			return op.Document{}, fmt.Errorf("describe %s: %w", o.ID, err)
@@ -100,7 +123,7 @@ func newOpenAPI(s *Server, in func(*op.Operation) bool) (op.Document, error) {
 		item[strings.ToLower(o.Method)] = described
 	}
 	for name, t := range map[string]reflect.Type{"Error": reflect.TypeFor[op.Problem](), "BareError": reflect.TypeFor[op.BareProblem](),
-		"PaymentRequired": reflect.TypeFor[x402.PaymentRequired](), "OAuthError": reflect.TypeFor[oauthProblem]()} {
+		"PaymentRequired": reflect.TypeFor[x402.PaymentRequired](), "OAuthError": reflect.TypeFor[op.OAuthProblem]()} {
 		described, err := schema.Of(t)
 		if err != nil {
 			return op.Document{}, err
@@ -114,19 +137,19 @@ func newOpenAPI(s *Server, in func(*op.Operation) bool) (op.Document, error) {
 	body, err := canon.Marshal(op.Object{
 		"openapi": "3.1.0",
 		"info": op.Object{
-			"title": serviceName, "version": policy.Version,
-			"summary": shortDescription,
-			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.app.BaseURL + "/docs. " +
-				"What an agent calls is in " + s.app.BaseURL + openAPI.Path + ", every operation in " + s.app.BaseURL + openAPIFull.Path + ".",
-			"termsOfService": s.app.BaseURL + "/terms",
+			"title": op.Name, "version": policy.Version,
+			"summary": op.ShortDescription,
+			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.BaseURL + "/docs. " +
+				"What an agent calls is in " + s.BaseURL + openAPI.Path + ", every operation in " + s.BaseURL + openAPIFull.Path + ".",
+			"termsOfService": s.BaseURL + "/terms",
 			"license":        op.Object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"contact":        op.Object{"name": serviceName, "url": s.app.BaseURL + "/docs", "email": s.contact},
+			"contact":        op.Object{"name": op.Name, "url": s.BaseURL + "/docs", "email": s.Contact},
 			"x-guidance":     s.guidance(),
 			"x-rate-limits":  op.RateLimits(),
 		},
-		"servers":      []any{op.Object{"url": s.app.BaseURL}},
+		"servers":      []any{op.Object{"url": s.BaseURL}},
 		"tags":         describedTags(shown),
-		"externalDocs": op.Object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
+		"externalDocs": op.Object{"url": s.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
 		"x-discovery":  op.Object{"ownershipProofs": s.ownershipProofs()},
 		"paths":        paths,
 		"components":   op.Object{"schemas": schema.Used(schemas, paths), "securitySchemes": s.securitySchemes()},
@@ -138,9 +161,9 @@ func newOpenAPI(s *Server, in func(*op.Operation) bool) (op.Document, error) {
 }
 
 // guidance tells a program that has only this document how to begin.
-func (s *Server) guidance() string {
+func (s *Contract) guidance() string {
 	text := "Call action-safety/quick first and follow its nextRecommendedCall. Send X-API-Key (POST /api/keys/free issues one)"
-	if s.app.Settler != nil {
+	if s.X402 {
 		text += ", or pay the 402 over x402"
 	}
 	return text + ". On a time-out or 503 repeat the request with the same Idempotency-Key or PAYMENT-SIGNATURE; never sign a new payment for it. " +
@@ -148,23 +171,23 @@ func (s *Server) guidance() string {
 }
 
 // ownershipProofs show indexers that whoever is paid runs the service.
-func (s *Server) ownershipProofs() []string {
-	if s.proofs == nil {
+func (s *Contract) ownershipProofs() []string {
+	if s.Proofs == nil {
 		return []string{}
 	}
-	return s.proofs
+	return s.Proofs
 }
 
-func (s *Server) securitySchemes() op.Object {
+func (s *Contract) securitySchemes() op.Object {
 	return op.Object{
 		"apiKey": op.Object{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "svck_…, issued by POST /api/keys/free."},
 		"bearer": op.Object{"type": "http", "scheme": "bearer", "description": "An API key, or an access token of POST /api/auth/token."},
-		"oauth2": s.describeOAuth(),
+		"oauth2": s.oauth(),
 		"accessToken": op.Object{"type": "apiKey", "in": "header", "name": "Authorization",
 			"description": "The token of oauth2, for readers that know keys and no OAuth: Bearer, a space and an access token of POST /api/auth/token."},
 		"organizationToken": op.Object{"type": "http", "scheme": "bearer",
 			"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
-		"session": op.Object{"type": "apiKey", "in": "cookie", "name": s.sessions.Cookie(),
+		"session": op.Object{"type": "apiKey", "in": "cookie", "name": s.Cookie,
 			"description": "A signed-in member; what changes something comes from the same origin, as application/json."},
 	}
 }
@@ -213,7 +236,7 @@ func tagOf(o *op.Operation) string {
 
 // describing is one run through the table.
 type describing struct {
-	*Server
+	*Contract
 	components *schema.Components
 	examples   map[string]jsontext.Value // of answers, by operation
 }
@@ -232,9 +255,9 @@ func (d describing) operation(endpoint *op.Operation) (op.Object, error) {
 	if parameters := d.parameters(endpoint); len(parameters) > 0 {
 		o["parameters"] = parameters
 	}
-	if endpoint.Service != nil && d.app.Settler != nil {
+	if endpoint.Service != nil && d.X402 {
 		o["x-payment-info"] = op.Object{
-			"price":     op.Object{"mode": "fixed", "currency": "USD", "amount": usd(endpoint.Service.PriceCents)},
+			"price":     op.Object{"mode": "fixed", "currency": "USD", "amount": op.USD(endpoint.Service.PriceCents)},
 			"protocols": []any{op.Object{"x402": op.Object{}}},
 		}
 	}
@@ -253,10 +276,10 @@ func titleOf(o *op.Operation) string {
 func (d describing) description(o *op.Operation) string {
 	text := o.Summary
 	if o.Service != nil {
-		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(o.Service.PriceCents), d.app.BaseURL, o.ID)
+		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", op.USD(o.Service.PriceCents), d.BaseURL, o.ID)
 	}
-	if len(reasonsOf(o)) > 0 {
-		text += " A body of strict JSON that has this shape is refused only with: " + strings.Join(reasonsOf(o), ", ") + "."
+	if len(o.Refuses) > 0 {
+		text += " A body of strict JSON that has this shape is refused only with: " + strings.Join(o.Refuses, ", ") + "."
 	}
 	return text
 }
@@ -276,7 +299,7 @@ func (d describing) requestBody(o *op.Operation) op.Object {
 
 // parameters are those of path, query and headers.
 func (d describing) parameters(o *op.Operation) (list []any) {
-	for _, name := range pathParameters(o.Path) {
+	for _, name := range o.PathParameters() {
 		schema := op.Object{"type": "string", "minLength": 1}
 		if pattern := pathPatterns[name]; pattern != "" {
 			schema["pattern"] = pattern
@@ -294,7 +317,7 @@ func (d describing) parameters(o *op.Operation) (list []any) {
 			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409. It belongs to the API key, the agent or the payer: a new payment of the same payer with the same key is not taken.",
 			"schema":      op.Object{"type": "string", "minLength": 1, "maxLength": op.MaxIdempotencyKey}})
 	}
-	if o.Priced() && d.app.Settler != nil {
+	if o.Priced() && d.X402 {
 		list = append(list, op.Object{"name": x402.HeaderSignature, "in": "header", "required": false,
 			"description": "An x402 v2 payment: base64 of the signed offer of the 402. The same payment sent again gets the same answer.",
 			"schema":      op.Object{"type": "string", "maxLength": x402.MaxHeader}})
@@ -329,7 +352,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	if !o.Priced() {
 		return responses, nil
 	}
-	if d.app.Settler == nil {
+	if !d.X402 {
 		delete(responses, strconv.Itoa(http.StatusPaymentRequired))
 	} else {
 		describePayment(o, responses)
@@ -351,12 +374,12 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 // answer is the response of a success, for services with the answer to the
 // request's example.
 func (d describing) answer(o *op.Operation) (op.Object, error) {
-	shape, err := answerSchema(o)
+	shape, err := AnswerSchema(o)
 	if err != nil {
 		return nil, err
 	}
 	media := op.Object{"schema": shape}
-	if shapes, is := shape["oneOf"].([]any); is && o.ID == workflowStatus.ID {
+	if shapes, is := shape["oneOf"].([]any); is && o.Output == statusRecord {
 		d.components.AddTypes(o.Output, false)
 		for i, one := range shapes {
 			shapes[i] = d.components.Add(shapeNames[i], one.(op.Object))
@@ -370,7 +393,7 @@ func (d describing) answer(o *op.Operation) (op.Object, error) {
 		media["schema"] = d.components.Add(schema.TypeName(o.ID)+"Answer", shape)
 	}
 	if o.Service != nil && !o.Service.Signed { // a signature would be another one each time
-		if media["example"], err = exampleAnswer(o); err != nil {
+		if media["example"], err = o.ExampleAnswer(); err != nil {
 			return nil, err
 		}
 	}
@@ -395,7 +418,7 @@ func (d describing) security(o *op.Operation) []any {
 		switch {
 		case o.Service == nil: // a payment alone pays, and is no scheme of this document
 			return []any{}
-		case d.app.Settler != nil:
+		case d.X402:
 			return append([]any{anybody}, byKey...)
 		}
 		return byKey
@@ -450,14 +473,14 @@ func problemResponse(o *op.Operation, description string) op.Object {
 		"schema": op.Object{"$ref": "#/components/schemas/" + name}}}}
 }
 
-// answerSchema is the schema of a 200: the output, for an enveloped service with
+// AnswerSchema is the schema of a 200: the output, for an enveloped service with
 // the members that every answer carries.
-func answerSchema(o *op.Operation) (op.Object, error) {
+func AnswerSchema(o *op.Operation) (op.Object, error) {
 	if o.Output == nil {
 		return op.Object{"type": "object"}, nil
 	}
 	own, err := schema.Of(o.Output)
-	if o.ID == workflowStatus.ID && err == nil {
+	if o.Output == statusRecord && err == nil {
 		return statusShapes(own), nil
 	}
 	if err != nil || o.Service == nil || o.Service.Bare {
@@ -494,6 +517,9 @@ func answerSchema(o *op.Operation) (op.Object, error) {
 	own["required"] = unique(required)
 	return own, nil
 }
+
+// statusRecord is the answer about a workflow.
+var statusRecord = reflect.TypeFor[projections.StatusRecord]()
 
 // shapeNames name the two shapes of a workflow's status: A of new records, B of
 // those from before actions were bound.
@@ -557,13 +583,17 @@ func unique(names []any) []any {
 	return kept
 }
 
-// pathParameters are the names in braces.
-func pathParameters(path string) []string {
-	var names []string
-	for part := range strings.SplitSeq(path, "/") {
-		if strings.HasPrefix(part, "{") {
-			names = append(names, strings.Trim(part, "{}"))
-		}
-	}
-	return names
+// oauth is the security scheme of access tokens.
+func (s *Contract) oauth() op.Object {
+	return op.Object{"type": "oauth2", "flows": op.Object{"clientCredentials": op.Object{
+		"tokenUrl": s.BaseURL + "/api/auth/token", "scopes": ScopeMeanings}}}
+}
+
+// ScopeMeanings says what each scope grants.
+var ScopeMeanings = map[string]string{
+	accounts.ScopeCatalog:      "read the product catalog",
+	accounts.ScopeCheckout:     "start checkout sessions",
+	accounts.ScopeBilling:      "open the billing portal for subscribers",
+	accounts.ScopeEntitlements: "inspect the claimed customer's live product access",
+	accounts.ScopeSupport:      "operator-approved clients only; inspect customer entitlements",
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/countersign/countersign/api/query"
 
@@ -16,19 +15,19 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// organizationOperations are what members do with their organization, beside
-// decisions and receipts.
-func (s *Server) organizationOperations() []*op.Operation {
-	table := []*op.Operation{
-		getOrganization.Does(s.getOrganization), chooseOrganization.Does(s.chooseOrganization), renameOrganization.Does(s.renameOrganization), listMembers.Does(s.listMembers), addMember.Does(s.addMember), removeMember.Does(s.removeMember), listTokens.Does(s.listTokens), issueToken.Does(s.issueToken), revokeToken.Does(s.revokeToken),
-		listPolicies.Does(s.listPolicies), draftPolicy.Does(s.draftPolicy), previewPolicy.Does(s.previewPolicy), activatePolicy.Does(s.activatePolicy), freezePolicy.Does(s.freezePolicy),
-		requestSignIn.Does(s.requestSignIn), getSession.Does(s.getSession), signOut.Does(s.signOut), createExport.Does(s.createExport), getExport.Does(s.getExport), getEvent.Does(s.getEvent), reportGuard.Does(s.reportGuard), listGuard.Does(s.listGuard),
+// Organizations shows an organization to its members, and lets them change it.
+type Organizations struct {
+	Commands    *organizations.Organizations
+	Projections *projections.Projections
+}
+
+// Operations lists what members do with their organization, its members and its tokens.
+func (s *Organizations) Operations() []*op.Operation {
+	return []*op.Operation{
+		getOrganization.Does(s.getOrganization), chooseOrganization.Does(s.chooseOrganization), renameOrganization.Does(s.renameOrganization),
+		listMembers.Does(s.listMembers), addMember.Does(s.addMember), removeMember.Does(s.removeMember),
+		listTokens.Does(s.listTokens), issueToken.Does(s.issueToken), revokeToken.Does(s.revokeToken),
 	}
-	table = append(table, s.webhookOperations()...)
-	for _, o := range table {
-		o.BareErrors = strings.HasPrefix(o.Path, "/api/assurance/")
-	}
-	return table
 }
 
 var getOrganization = &op.Operation{
@@ -37,8 +36,8 @@ var getOrganization = &op.Operation{
 	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[organizations.OrganizationInfo](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) getOrganization(c *op.Call) (op.Reply, error) {
-	o, err := s.app.Organization(c.Request.Context(), c.Principal.OrgID)
+func (s *Organizations) getOrganization(c *op.Call) (op.Reply, error) {
+	o, err := s.Commands.Organization(c.Request.Context(), c.Principal.OrgID)
 	return op.Reply{Value: o}, err
 }
 
@@ -53,12 +52,12 @@ var chooseOrganization = &op.Operation{
 	Example: `{"orgId":"org_01JD3Z8W5T0000000000000000"}`, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) chooseOrganization(c *op.Call) (op.Reply, error) {
+func (s *Organizations) chooseOrganization(c *op.Call) (op.Reply, error) {
 	var in organizationChoice
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	list, err := s.projections.Memberships(c.Request.Context(), c.Session.Customer)
+	list, err := s.Projections.Memberships(c.Request.Context(), c.Session.Customer)
 	if err != nil {
 		return op.Reply{}, query.Error(err)
 	}
@@ -80,14 +79,15 @@ var renameOrganization = &op.Operation{
 	Summary: "Rename the organization. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newName](), Output: reflect.TypeFor[organizations.OrganizationInfo](),
 	Example: `{"name":"Acme","reason":"merger"}`, Errors: []int{400, 401, 403, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) renameOrganization(c *op.Call) (op.Reply, error) {
+func (s *Organizations) renameOrganization(c *op.Call) (op.Reply, error) {
 	var in newName
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	o, err := s.app.RenameOrganization(c.Request.Context(), c.Principal, in.Name, in.Reason)
+	o, err := s.Commands.RenameOrganization(c.Request.Context(), c.Principal, in.Name, in.Reason)
 	return op.Reply{Value: o}, err
 }
 
@@ -102,8 +102,8 @@ var listMembers = &op.Operation{
 	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[memberList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listMembers(c *op.Call) (op.Reply, error) {
-	list, err := s.app.Members(c.Request.Context(), c.Principal)
+func (s *Organizations) listMembers(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.Members(c.Request.Context(), c.Principal)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -122,32 +122,27 @@ var addMember = &op.Operation{
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newMember](), Output: reflect.TypeFor[organizations.MemberInfo](),
 	Example: `{"email":"bob@example.com","role":"admin"}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},
+	Refuses: []string{"invalid_email"},
 }
 
-func (s *Server) addMember(c *op.Call) (op.Reply, error) {
+func (s *Organizations) addMember(c *op.Call) (op.Reply, error) {
 	var in newMember
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	member, err := s.app.AddMember(c.Request.Context(), c.Principal, in.Email, in.Role)
+	member, err := s.Commands.AddMember(c.Request.Context(), c.Principal, in.Email, in.Role)
 	return op.Reply{Value: member}, err
-}
-
-// state is the answer to what ends something.
-type state struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
 }
 
 var removeMember = &op.Operation{
 	ID: "remove_member", Method: http.MethodDelete, Path: "/api/assurance/members/{id}",
 	Summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
-	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 409, 503},
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 409, 503},
 }
 
-func (s *Server) removeMember(c *op.Call) (op.Reply, error) {
-	err := s.app.RemoveMember(c.Request.Context(), c.Principal, c.Vars["id"])
-	return op.Reply{Value: state{c.Vars["id"], "removed"}}, err
+func (s *Organizations) removeMember(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RemoveMember(c.Request.Context(), c.Principal, c.Vars["id"])
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "removed"}}, err
 }
 
 type tokenList struct {
@@ -161,8 +156,8 @@ var listTokens = &op.Operation{
 	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[tokenList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listTokens(c *op.Call) (op.Reply, error) {
-	list, err := s.app.Tokens(c.Request.Context(), c.Principal)
+func (s *Organizations) listTokens(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.Tokens(c.Request.Context(), c.Principal)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -188,14 +183,15 @@ var issueToken = &op.Operation{
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[tokenOrder](), Output: reflect.TypeFor[organizations.IssuedToken](),
 	Example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) issueToken(c *op.Call) (op.Reply, error) {
+func (s *Organizations) issueToken(c *op.Call) (op.Reply, error) {
 	var in tokenOrder
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	issued, err := s.app.IssueToken(c.Request.Context(), c.Principal, organizations.TokenOrder{Name: in.Name, Scopes: in.Scopes,
+	issued, err := s.Commands.IssueToken(c.Request.Context(), c.Principal, organizations.TokenOrder{Name: in.Name, Scopes: in.Scopes,
 		Days: in.ExpiresInDays, Addresses: in.Addresses, Member: in.MemberID, Rotates: in.Rotates})
 	return op.Reply{Value: issued}, err
 }
@@ -203,10 +199,10 @@ func (s *Server) issueToken(c *op.Call) (op.Reply, error) {
 var revokeToken = &op.Operation{
 	ID: "revoke_organization_token", Method: http.MethodDelete, Path: "/api/assurance/tokens/{id}",
 	Summary: "End a token at once. Needs a sign-in within 10 minutes.",
-	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 503},
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) revokeToken(c *op.Call) (op.Reply, error) {
-	err := s.app.RevokeToken(c.Request.Context(), c.Principal, c.Vars["id"], "")
-	return op.Reply{Value: state{c.Vars["id"], "revoked"}}, err
+func (s *Organizations) revokeToken(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RevokeToken(c.Request.Context(), c.Principal, c.Vars["id"], "")
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "revoked"}}, err
 }

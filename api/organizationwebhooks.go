@@ -6,15 +6,27 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
 
-// webhookOperations are the addresses an organization is told at. What is sent to
-// them is in deliveries.go.
-func (s *Server) webhookOperations() []*op.Operation {
+// Webhooks are the addresses that an organization is told at, and the guard logs that it
+// sends. What is sent to the addresses is in Deliveries.
+type Webhooks struct {
+	Commands    *webhooks.Webhooks
+	Projections *projections.Projections
+}
+
+// queries are about the messages to webhooks; pages ask them, too.
+func (s *Webhooks) queries() query.Deliveries {
+	return query.Deliveries{Commands: s.Commands, Projections: s.Projections}
+}
+
+// Operations lists what members do with webhooks.
+func (s *Webhooks) Operations() []*op.Operation {
 	return []*op.Operation{listWebhooks.Does(s.listWebhooks), createWebhook.Does(s.createWebhook), rotateWebhook.Does(s.rotateWebhook),
 		removeWebhook.Does(s.removeWebhook), listDeliveries.Does(s.listDeliveries), sendAgain.Does(s.sendAgain)}
 }
@@ -29,8 +41,8 @@ var listWebhooks = &op.Operation{
 	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[webhookList](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) listWebhooks(c *op.Call) (op.Reply, error) {
-	list, err := s.app.ListWebhooks(c.Request.Context(), c.Principal)
+func (s *Webhooks) listWebhooks(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.ListWebhooks(c.Request.Context(), c.Principal)
 	return op.Reply{Value: webhookList{list}}, err
 }
 
@@ -49,14 +61,15 @@ var createWebhook = &op.Operation{
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[webhookOrder](), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	Example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) createWebhook(c *op.Call) (op.Reply, error) {
+func (s *Webhooks) createWebhook(c *op.Call) (op.Reply, error) {
 	var in webhookOrder
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	created, err := s.app.CreateWebhook(c.Request.Context(), c.Principal, webhooks.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
+	created, err := s.Commands.CreateWebhook(c.Request.Context(), c.Principal, webhooks.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
 	return op.Reply{Value: created}, err
 }
 
@@ -67,20 +80,20 @@ var rotateWebhook = &op.Operation{
 	Success: http.StatusCreated, Errors: []int{401, 403, 404, 409, 503},
 }
 
-func (s *Server) rotateWebhook(c *op.Call) (op.Reply, error) {
-	rotated, err := s.app.RotateWebhook(c.Request.Context(), c.Principal, c.Vars["id"])
+func (s *Webhooks) rotateWebhook(c *op.Call) (op.Reply, error) {
+	rotated, err := s.Commands.RotateWebhook(c.Request.Context(), c.Principal, c.Vars["id"])
 	return op.Reply{Value: rotated}, err
 }
 
 var removeWebhook = &op.Operation{
 	ID: "remove_webhook", Method: http.MethodDelete, Path: "/api/assurance/webhooks/{id}",
 	Summary: "End a webhook; what waits for it is dropped. Needs a sign-in within 10 minutes.",
-	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[state](), Errors: []int{401, 403, 404, 503},
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) removeWebhook(c *op.Call) (op.Reply, error) {
-	err := s.app.RemoveWebhook(c.Request.Context(), c.Principal, c.Vars["id"], "")
-	return op.Reply{Value: state{c.Vars["id"], "removed"}}, err
+func (s *Webhooks) removeWebhook(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RemoveWebhook(c.Request.Context(), c.Principal, c.Vars["id"], "")
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "removed"}}, err
 }
 
 type deliveryList struct {
@@ -93,8 +106,8 @@ var listDeliveries = &op.Operation{
 	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[deliveryList](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) listDeliveries(c *op.Call) (op.Reply, error) {
-	list, err := s.deliveryQueries().List(c.Request.Context(), c.Principal, c.Vars["id"], c.Request.URL.Query().Get("state"))
+func (s *Webhooks) listDeliveries(c *op.Call) (op.Reply, error) {
+	list, err := s.queries().List(c.Request.Context(), c.Principal, c.Vars["id"], c.Request.URL.Query().Get("state"))
 	return op.Reply{Value: deliveryList{list}}, err
 }
 
@@ -116,11 +129,11 @@ var sendAgain = &op.Operation{
 	Example: `{"messageId":"0:4711:decisions"}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }
 
-func (s *Server) sendAgain(c *op.Call) (op.Reply, error) {
+func (s *Webhooks) sendAgain(c *op.Call) (op.Reply, error) {
 	var in sendAgainOrder
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	n, err := s.deliveryQueries().SendAgain(c.Request.Context(), c.Principal, c.Vars["id"], in.MessageID)
+	n, err := s.queries().SendAgain(c.Request.Context(), c.Principal, c.Vars["id"], in.MessageID)
 	return op.Reply{Value: sentAgain{n}}, err
 }

@@ -35,10 +35,10 @@ var errNoProof = policy.Refuse(ground.CodeNotTheBuyer, "", "claimSecret is not t
 // downloadAsPayer is the page of a purchase that was bound to neither an e-mail address
 // nor an identifier. It gives the file for the payer's proof only, and takes a request
 // for a refund until something was downloaded.
-func (s *Server) downloadAsPayer(w http.ResponseWriter, r *http.Request, id string, browser bool) {
+func (s *Downloads) downloadAsPayer(w http.ResponseWriter, r *http.Request, id string, browser bool) {
 	var product store.Product
-	u, err := s.app.FindUnboundPurchase(r.Context(), id)
-	if err == nil && !s.mayWork(r, credential.Caller{}, 1) {
+	u, err := s.Store.FindUnboundPurchase(r.Context(), id)
+	if err == nil && !s.Callers.MayWork(r, credential.Caller{}, 1) {
 		err = policy.Refuse(op.CodeRateLimited, "", "too many requests from this network, try again in a minute")
 	}
 	if err != nil {
@@ -56,20 +56,20 @@ func (s *Server) downloadAsPayer(w http.ResponseWriter, r *http.Request, id stri
 			s.refundAsPayer(w, r, u, browser)
 			return
 		}
-		if err = errNoProof; s.app.IsClaimSecret(id, proof.ClaimSecret) || signed != "" && s.signedByPayer(r, u, signed) {
+		if err = errNoProof; s.Store.IsClaimSecret(id, proof.ClaimSecret) || signed != "" && s.signedByPayer(r, u, signed) {
 			err = nil
 		}
 	case signed != "" && !s.signedByPayer(r, u, signed), signed == "" && !browser:
-		var d *demand
+		var d *Demand
 		if d, err = s.demandProof(u); err == nil {
 			err = d
 		}
 	case signed == "" || r.Method == http.MethodHead:
-		s.web.ShowPurchase(w, r, web.Purchase{ID: id, Product: u.Product, Refundable: u.Refundable, Refund: u.Refund})
+		s.Web.ShowPurchase(w, r, web.Purchase{ID: id, Product: u.Product, Refundable: u.Refundable, Refund: u.Refund})
 		return
 	}
 	if err == nil {
-		product, err = s.app.DownloadUnbound(r.Context(), u)
+		product, err = s.Store.DownloadUnbound(r.Context(), u)
 	}
 	if err != nil {
 		s.failShown(w, r, browser, err)
@@ -79,22 +79,22 @@ func (s *Server) downloadAsPayer(w http.ResponseWriter, r *http.Request, id stri
 }
 
 // failShown writes an error as a page or as JSON.
-func (s *Server) failShown(w http.ResponseWriter, r *http.Request, browser bool, err error) {
+func (s *Downloads) failShown(w http.ResponseWriter, r *http.Request, browser bool, err error) {
 	if browser {
-		s.web.ShowError(w, r, err)
+		s.Answers.Page(w, r, err)
 		return
 	}
-	s.fail(w, r, false, err)
+	s.Answers.Fail(w, r, false, err)
 }
 
 // readProof reads the form of the page, or JSON.
-func (s *Server) readProof(w http.ResponseWriter, r *http.Request) (p payerProof, err error) {
-	if !s.sessions.SameOrigin(r) {
+func (s *Downloads) readProof(w http.ResponseWriter, r *http.Request) (p payerProof, err error) {
+	if !s.Sessions.SameOrigin(r) {
 		return p, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.LimitOther))
 	if err != nil {
-		return p, tooLarge(op.LimitOther)
+		return p, TooLarge(op.LimitOther)
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == "application/x-www-form-urlencoded" {
 		form, err := url.ParseQuery(string(text))
@@ -112,53 +112,51 @@ func (s *Server) readProof(w http.ResponseWriter, r *http.Request) (p payerProof
 	return p, nil
 }
 
-func (s *Server) refundAsPayer(w http.ResponseWriter, r *http.Request, u store.UnboundPurchase, browser bool) {
-	made, err := s.app.RefundUnbound(r.Context(), u.PurchaseID)
+func (s *Downloads) refundAsPayer(w http.ResponseWriter, r *http.Request, u store.UnboundPurchase, browser bool) {
+	made, err := s.Store.RefundUnbound(r.Context(), u.PurchaseID)
 	switch {
 	case err != nil:
 		s.failShown(w, r, browser, err)
 	case browser:
-		s.web.ShowPurchase(w, r, web.Purchase{ID: u.PurchaseID, Product: u.Product, Refund: &made})
+		s.Web.ShowPurchase(w, r, web.Purchase{ID: u.PurchaseID, Product: u.Product, Refund: &made})
 	default:
-		s.reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]refund{"refund": refund(made)}})
+		s.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]refund{"refund": refund(made)}})
 	}
 }
 
 // payerPage is the address of the page of a purchase.
-func (s *Server) payerPage(id string) string {
-	return s.app.BaseURL + "/api/downloads/" + id
-}
+func payerPage(base, id string) string { return base + "/api/downloads/" + id }
 
 // signIn is the message that the payer of a purchase is asked to sign at a time.
-func (s *Server) signIn(u store.UnboundPurchase, issuedAt string) (asked x402.SignIn, err error) {
+func (s *Downloads) signIn(u store.UnboundPurchase, issuedAt string) (asked x402.SignIn, err error) {
 	at, err := time.Parse(time.RFC3339, issuedAt)
 	if err != nil {
 		return asked, err
 	}
-	nonce, err := s.app.SignInNonce(u.PurchaseID, issuedAt)
+	nonce, err := s.Store.SignInNonce(u.PurchaseID, issuedAt)
 	if err != nil {
 		return asked, err
 	}
-	base, err := url.Parse(s.app.BaseURL)
+	base, err := url.Parse(s.Store.BaseURL)
 	if err != nil {
 		return asked, err
 	}
-	return x402.NewSignIn(s.payerPage(u.PurchaseID), base.Host, "Download what this address has bought: "+u.Product.Name, nonce, at), nil
+	return x402.NewSignIn(payerPage(s.Store.BaseURL, u.PurchaseID), base.Host, "Download what this address has bought: "+u.Product.Name, nonce, at), nil
 }
 
 // demandProof asks for the payer's proof, and for no money.
-func (s *Server) demandProof(u store.UnboundPurchase) (*demand, error) {
-	asked, err := s.signIn(u, ground.Stamp(s.app.Clock()))
-	return &demand{required: asked.Challenge(u.Network, u.Product.Name)}, err
+func (s *Downloads) demandProof(u store.UnboundPurchase) (*Demand, error) {
+	asked, err := s.signIn(u, ground.Stamp(s.Store.Clock()))
+	return &Demand{Required: asked.Challenge(u.Network, u.Product.Name)}, err
 }
 
 // signedByPayer says whether the header SIGN-IN-WITH-X shows that the caller holds the
 // paying address.
-func (s *Server) signedByPayer(r *http.Request, u store.UnboundPurchase, header string) bool {
+func (s *Downloads) signedByPayer(r *http.Request, u store.UnboundPurchase, header string) bool {
 	proof, ok := x402.ReadSignIn(header)
 	if !ok || u.Payer == "" {
 		return false
 	}
 	asked, err := s.signIn(u, proof.IssuedAt)
-	return err == nil && proof.Fresh(asked, u.Network, s.app.Clock()) && proof.By(r.Context(), u.Payer, s.app.Settler)
+	return err == nil && proof.Fresh(asked, u.Network, s.Store.Clock()) && proof.By(r.Context(), u.Payer, s.Store.Settler)
 }

@@ -58,7 +58,7 @@ func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
-	call := overMCP(Services()[0].Operation)
+	call := overMCP(ServiceList()[0].Operation)
 	for _, c := range []struct {
 		nonce, body string
 		status      int

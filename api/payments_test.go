@@ -139,7 +139,7 @@ func TestPaidCallInDevelopmentMode(t *testing.T) {
 	payment := n.order(quickPath, "").Header()
 	first := n.pay(quickPath, payment, lsBody)
 	response := n.settled(first)
-	if response.Transaction != "dev:"+x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), x402test.Word(t.Name()).String()) || response.Amount != "10000" {
+	if response.Transaction != "dev:"+x402.ID(x402.DevNetwork, n.server.path.Payments.Terms.Asset, buyer.Address.String(), x402test.Word(t.Name()).String()) || response.Amount != "10000" {
 		t.Errorf("%+v", response)
 	}
 	if got := n.recorded(); !slices.Equal(got, []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}) {
@@ -256,7 +256,7 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 		case len(message.Result.Content) != 1 || json.Unmarshal([]byte(message.Result.Content[0].Text), &refused) != nil:
 			n.t.Errorf("%s", a.body)
 		}
-		return statusOfCode(refused.Code)
+		return StatusOf(refused.Code)
 	}
 }
 
@@ -321,7 +321,7 @@ func TestGate(t *testing.T) {
 							p, _ := n.app.Product("policy-starter-pack")
 							cents = int(p.PriceCents)
 						}
-						o := buyer.Order(n.server.terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
+						o := buyer.Order(n.server.path.Payments.Terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
 						order = &o
 					}
 					before := n.head()
@@ -435,7 +435,7 @@ func TestOnePaymentOneRequest(t *testing.T) {
 }
 
 func exampleOf(t *testing.T, name string) string {
-	for _, s := range Services() {
+	for _, s := range ServiceList() {
 		if s.Name == name {
 			return s.Example
 		}
@@ -454,7 +454,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 	before := first.pay(runPath, payment, lsBody)
 	first.settled(before)
 	second := startNode(t, setup{on: db, dev: true, clock: ledgertest.NewClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
-	second.server.terms.MaxTimeoutSeconds = 60 // other terms
+	second.server.path.Payments.Terms.MaxTimeoutSeconds = 60 // other terms
 	second.unchanged(func() {
 		again := second.pay(runPath, payment, lsBody)
 		second.settled(again)
@@ -855,18 +855,18 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	if err := json.Unmarshal(n.get("/openapi.json").body, &document, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
-	if len(pricing.Services) != len(Services()) || pricing.FreeCallsPerMonth != 250 || pricing.Pass == nil || pricing.Pass.PriceUSD != "29.00" || pricing.Pass.CreditCents != 3500 {
+	if len(pricing.Services) != len(ServiceList()) || pricing.FreeCallsPerMonth != 250 || pricing.Pass == nil || pricing.Pass.PriceUSD != "29.00" || pricing.Pass.CreditCents != 3500 {
 		t.Errorf("%+v", pricing)
 	}
-	for i, s := range Services() {
-		path := servicePath(s)
+	for i, s := range ServiceList() {
+		path := op.ServicePath(s)
 		required := n.unpaid(path)
 		units := fmt.Sprint(s.PriceCents * 10_000)
 		dollars := fmt.Sprintf("%d.%02d", s.PriceCents/100, s.PriceCents%100)
 		if required.Resource.URL != n.url+path || len(required.Accepts) != 1 || required.Accepts[0].Amount != units {
 			t.Errorf("%s: the 402 is %+v", s.Name, required)
 		}
-		if p := pricing.Services[i]; p != (pricedService{s.Operation, path, s.Operation, s.PriceCents, dollars, s.PriceCents}) {
+		if p := pricing.Services[i]; p != (pricedService{OperationID: s.Operation, Path: path, MCPTool: s.Operation, PriceCents: s.PriceCents, PriceUSD: dollars, PassCredits: s.PriceCents}) {
 			t.Errorf("%s: the price list has %+v", s.Name, p)
 		}
 		if item := manifest.Items[i]; !cmp.Equal(item.Resource, required.Resource) || !cmp.Equal(item.Accepts, required.Accepts) || manifest.Resources[i] != n.url+path || item.Input == nil {
@@ -876,7 +876,7 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 			t.Errorf("%s: OpenAPI has %+v", s.Name, o)
 		}
 	}
-	products := manifest.Items[len(Services()):]
+	products := manifest.Items[len(ServiceList()):]
 	var catalogue productList
 	n.get("/api/catalog").decode(t, &catalogue)
 	for at, p := range n.app.Products {
@@ -889,7 +889,7 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 		}
 		demand := n.unpaid("/api/purchase/" + p.Slug).Accepts[0]
 		if shown.X402.Amount != demand.Amount || shown.X402.Network != demand.Network || demand.Amount != fmt.Sprint(p.PriceCents*10_000) ||
-			(shown.X402.Note != "") != (p.PriceCents > defaultCapCents) {
+			(shown.X402.Note != "") != (p.PriceCents > 100) {
 			t.Errorf("%s: the catalogue has %+v, the 402 %+v", p.Slug, shown.X402, demand)
 		}
 		i := slices.IndexFunc(products, func(o offered) bool { return o.Resource.URL == n.url+"/api/purchase/"+p.Slug })

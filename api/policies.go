@@ -84,8 +84,22 @@ var listPolicies = &op.Operation{
 	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[policyList](), Errors: []int{400, 401, 403, 503},
 }
 
-func (s *Server) listPolicies(c *op.Call) (op.Reply, error) {
-	drafts, activations, err := s.app.Policies(c.Request.Context(), c.Principal)
+// Policies shows the policies of an organization, and lets its members change them.
+type Policies struct{ Commands *decisions.Decisions }
+
+// Operations lists what is done with policies.
+func (s *Policies) Operations() []*op.Operation {
+	return []*op.Operation{listPolicies.Does(s.listPolicies), draftPolicy.Does(s.draftPolicy), previewPolicy.Does(s.previewPolicy),
+		activatePolicy.Does(s.activatePolicy), freezePolicy.Does(s.freezePolicy)}
+}
+
+// Schema lists the operation that answers with the schema of a policy.
+func (s *Policies) Schema() []*op.Operation {
+	return []*op.Operation{policySchema.Does(s.policySchema)}
+}
+
+func (s *Policies) listPolicies(c *op.Call) (op.Reply, error) {
+	drafts, activations, err := s.Commands.Policies(c.Request.Context(), c.Principal)
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -114,10 +128,11 @@ var draftPolicy = &op.Operation{
 	Access:  credential.WithRight(organizations.RightDraft), Input: reflect.TypeFor[jsontext.Value](), Parses: true, Output: reflect.TypeFor[policyDraft](),
 	Example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	Success: http.StatusCreated, Limit: op.LimitPolicy, Errors: []int{400, 401, 403, 413, 503},
+	Refuses: []string{"missing_field", "wrong_type", "unknown_field", "invalid_enum", "invalid_format", "too_many_items", "out_of_range"},
 }
 
-func (s *Server) draftPolicy(c *op.Call) (op.Reply, error) {
-	d, err := s.app.DraftPolicy(c.Request.Context(), c.Principal, c.Text)
+func (s *Policies) draftPolicy(c *op.Call) (op.Reply, error) {
+	d, err := s.Commands.DraftPolicy(c.Request.Context(), c.Principal, c.Text)
 	return op.Reply{Value: showDraft(d)}, err
 }
 
@@ -131,14 +146,15 @@ var activatePolicy = &op.Operation{
 	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
 	Example: `{"reason":"lower the limit, ticket 4711"}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) activatePolicy(c *op.Call) (op.Reply, error) {
+func (s *Policies) activatePolicy(c *op.Call) (op.Reply, error) {
 	var in activationOrder
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	v, err := s.app.ActivatePolicy(c.Request.Context(), c.Principal, c.Vars["draftId"], in.Reason)
+	v, err := s.Commands.ActivatePolicy(c.Request.Context(), c.Principal, c.Vars["draftId"], in.Reason)
 	return op.Reply{Value: showActivation(v)}, err
 }
 
@@ -148,14 +164,15 @@ var freezePolicy = &op.Operation{
 	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
 	Example: `{"reason":"an agent runs wild, incident 17"}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 503},
+	Refuses: []string{"out_of_range"},
 }
 
-func (s *Server) freezePolicy(c *op.Call) (op.Reply, error) {
+func (s *Policies) freezePolicy(c *op.Call) (op.Reply, error) {
 	var in activationOrder
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	v, err := s.app.FreezePolicy(c.Request.Context(), c.Principal, in.Reason)
+	v, err := s.Commands.FreezePolicy(c.Request.Context(), c.Principal, in.Reason)
 	return op.Reply{Value: showActivation(v)}, err
 }
 
@@ -165,7 +182,7 @@ var previewPolicy = &op.Operation{
 	Access:  credential.WithRight(organizations.RightDraft), Output: reflect.TypeFor[decisions.Preview](), Errors: []int{401, 403, 404, 503},
 }
 
-func (s *Server) previewPolicy(c *op.Call) (op.Reply, error) {
-	preview, err := s.app.PreviewDraft(c.Request.Context(), c.Principal, c.Vars["draftId"])
+func (s *Policies) previewPolicy(c *op.Call) (op.Reply, error) {
+	preview, err := s.Commands.PreviewDraft(c.Request.Context(), c.Principal, c.Vars["draftId"])
 	return op.Reply{Value: preview}, err
 }

@@ -19,8 +19,8 @@ var policySchema = &op.Operation{
 	Output: reflect.TypeFor[map[string]any](),
 }
 
-func (s *Server) policySchema(c *op.Call) (op.Reply, error) {
-	text, err := PolicySchema(s.app.BaseURL)
+func (s *Policies) policySchema(c *op.Call) (op.Reply, error) {
+	text, err := PolicySchema(s.Commands.BaseURL)
 	if err != nil {
 		return op.Reply{}, err
 	}

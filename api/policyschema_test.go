@@ -66,7 +66,7 @@ func TestNullOpensNothing(t *testing.T) {
 	grants := regexp.MustCompile(`^(allowed|blocked|require|max[A-Z].*Transaction|daily|monthly|scopes$|addresses$|topics$|noPersonal$|messageId$)`)
 	n := startNode(t, setup{})
 	schemas := 0
-	for _, o := range n.server.operations {
+	for _, o := range n.server.table {
 		if o.Input == nil {
 			continue
 		}

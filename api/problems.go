@@ -80,7 +80,7 @@ var problems = []explained{
 	{store.StatusRevoked, http.StatusForbidden, "The operator has ended access.", uncharged, never, "Ask the operator."},
 
 	{ground.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi-full.json."},
-	{codeNoProduct, http.StatusNotFound, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
+	{op.CodeNoProduct, http.StatusNotFound, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
 	{op.CodeMethod, http.StatusMethodNotAllowed, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
 	{op.CodeTooLarge, http.StatusRequestEntityTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},
 	{accounts.CodeGone, http.StatusGone, "The link was used, or is too old.", uncharged, never, "A new link."},
@@ -108,35 +108,35 @@ var problems = []explained{
 	{payments.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
 	{x402.ReasonPending, http.StatusServiceUnavailable, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
 	{op.CodeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
-	{codeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
-	{codeCheckoutFailed, http.StatusServiceUnavailable, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
-	{codeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},
+	{op.CodeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
+	{op.CodeCheckoutFailed, http.StatusServiceUnavailable, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
+	{op.CodeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},
 }
 
-// codeInternal is the code of what has none.
-const codeInternal = "internal_error"
-
-// statusOf is the status of each code that has a page.
-var statusOf = sync.OnceValue(func() map[string]int {
-	statuses := map[string]int{}
+// statuses is the status of each code that has a page.
+var statuses = sync.OnceValue(func() map[string]int {
+	byCode := map[string]int{}
 	for _, p := range problems {
-		statuses[p.code] = p.status
+		byCode[p.code] = p.status
 	}
-	return statuses
+	return byCode
 })
 
-// problemsShown is the table as pages show it.
-func problemsShown() (list []site.Problem) {
+// Problems is the table as pages show it.
+func Problems() (list []site.Problem) {
 	for _, p := range problems {
 		list = append(list, site.Problem{Code: p.code, Status: p.status, Cause: p.cause, Charged: p.charged, Retry: p.retry, Send: p.send})
 	}
 	return list
 }
 
-// statusOfCode is the status a code is answered with.
-func statusOfCode(code string) int {
-	if status, known := statusOf()[code]; known {
+// StatusOf is the status a code is answered with.
+func StatusOf(code string) int {
+	if status, known := statuses()[code]; known {
 		return status
 	}
 	return http.StatusBadRequest
 }
+
+// HasPage reports whether a code has a page that explains it.
+func HasPage(code string) bool { return statuses()[code] != 0 }

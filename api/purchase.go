@@ -35,7 +35,7 @@ var purchaseProduct = &op.Operation{
 	Example: `{"email":"ada@example.com"}`, Errors: []int{400, 401, 402, 404, 409, 413, 503},
 }
 
-func (s *Server) purchaseProduct(c *op.Call) (op.Reply, error) {
+func (s *Shop) purchaseProduct(c *op.Call) (op.Reply, error) {
 	var in purchaseRequest
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
@@ -50,32 +50,32 @@ var probePurchase = &op.Operation{
 	Output:  reflect.TypeFor[fulfilment](), Errors: []int{400, 401, 402, 404, 409, 503},
 }
 
-func (s *Server) probePurchase(c *op.Call) (op.Reply, error) { return s.purchase(c, "", "") }
+func (s *Shop) probePurchase(c *op.Call) (op.Reply, error) { return s.purchase(c, "", "") }
 
 // sellProduct finds what a purchase is of.
-func (s *Server) sellProduct(c *op.Call) (op.Sale, error) {
-	product, known := s.app.Product(c.Vars["slug"])
+func (s *Shop) sellProduct(c *op.Call) (op.Sale, error) {
+	product, known := s.Store.Product(c.Vars["slug"])
 	switch {
 	case !known:
-		return op.Sale{}, policy.Refuse(codeNoProduct, "", "product not found")
+		return op.Sale{}, policy.Refuse(op.CodeNoProduct, "", "product not found")
 	case product.Kind != store.OneTime:
 		return op.Sale{}, policy.Refuse("subscription_product", "/slug", "slug: a subscription cannot be bought over x402, use the checkout")
 	}
 	return op.Sale{Cents: int(product.PriceCents), Description: product.Description}, nil
 }
 
-func (s *Server) purchase(c *op.Call, email, claimSecret string) (op.Reply, error) {
-	product, _ := s.app.Product(c.Vars["slug"])
-	done, err := s.app.PurchaseProduct(c.Request.Context(), store.Order{Product: product, Email: email, ClaimSecret: claimSecret,
+func (s *Shop) purchase(c *op.Call, email, claimSecret string) (op.Reply, error) {
+	product, _ := s.Store.Product(c.Vars["slug"])
+	done, err := s.Store.PurchaseProduct(c.Request.Context(), store.Order{Product: product, Email: email, ClaimSecret: claimSecret,
 		IdempotencyKey: c.IdempotencyKey}, c.Payment)
 	if err != nil {
 		return op.Reply{}, err
 	}
-	h := paid(done.Payment)
+	h := Paid(done.Payment)
 	h.Set("Cache-Control", "no-store")
 	link := s.downloadLink(done.Link)
 	if done.Link.Token == "" { // sent again by who has not shown to be the payer
-		link.DownloadURL = s.payerPage(done.PurchaseID)
+		link.DownloadURL = payerPage(s.Store.BaseURL, done.PurchaseID)
 	}
 	return op.Reply{Header: h, Value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, link}}, nil
 }

@@ -45,24 +45,37 @@ var requestRefund = &op.Operation{
 	Input:   reflect.TypeFor[refundRequest](), Output: reflect.TypeFor[reproduction](),
 	Example: `{"paymentId":"pay_0123456789abcdef0123456789abcdef","operation":"action_safety_quick_gate","request":{"command":"git push --force origin main"}}`,
 	Limit:   op.LimitRefund, Errors: []int{400, 404, 409, 413, 429, 503},
+	Refuses: []string{"unknown_operation"},
 }
 
-func (s *Server) requestRefund(c *op.Call) (op.Reply, error) {
-	if err := s.mayAsk(op.ToAskForRefund, c); err != nil {
+// Refunds recomputes paid answers.
+type Refunds struct {
+	Store   *store.Store
+	Callers *Callers
+	Table   *op.Table
+}
+
+// Operations lists the operation that asks for a refund.
+func (s *Refunds) Operations() []*op.Operation {
+	return []*op.Operation{requestRefund.Does(s.requestRefund)}
+}
+
+func (s *Refunds) requestRefund(c *op.Call) (op.Reply, error) {
+	if err := s.Callers.MayAsk(op.ToAskForRefund, c); err != nil {
 		return op.Reply{}, err
 	}
 	var in refundRequest
 	if err := canon.DecodeChecked(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	o := s.operation(in.Operation)
+	o := s.Table.Find(in.Operation)
 	switch {
 	case o != nil && o.Sells != nil: // a file is what it is: there is nothing to compute again
-		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.app.BaseURL+"/refunds says whom to ask")
+		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.Store.BaseURL+"/refunds says whom to ask")
 	case o == nil || o.Service == nil:
 		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
 	}
-	shown, err := s.app.RequestRefund(c.Request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *o.Service, Request: in.Request})
+	shown, err := s.Store.RequestRefund(c.Request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *o.Service, Request: in.Request})
 	if err != nil {
 		return op.Reply{}, err
 	}

@@ -23,7 +23,15 @@ var listRules = &op.Operation{
 	Output:  reflect.TypeFor[ruleCatalogue](),
 }
 
-func (*Server) listRules(_ *op.Call) (op.Reply, error) {
+// Rules shows the rules of the action-safety services.
+type Rules struct{}
+
+// Operations lists what shows rules.
+func (s Rules) Operations() []*op.Operation {
+	return []*op.Operation{listRules.Does(s.listRules), getRule.Does(s.getRule)}
+}
+
+func (Rules) listRules(_ *op.Call) (op.Reply, error) {
 	version, hash := actionrisk.Ruleset()
 	return op.Reply{Value: ruleCatalogue{version, hash, actionrisk.Summaries()}, Header: op.Public()}, nil
 }
@@ -34,7 +42,7 @@ var getRule = &op.Operation{
 	Output:  reflect.TypeFor[actionrisk.Record](), Errors: []int{http.StatusNotFound},
 }
 
-func (*Server) getRule(c *op.Call) (op.Reply, error) {
+func (Rules) getRule(c *op.Call) (op.Reply, error) {
 	record, known := actionrisk.RecordOf(c.Vars["id"])
 	if !known {
 		return op.Reply{}, policy.Refuse(ground.CodeNotFound, "", "rule not found; GET /api/rules lists them")

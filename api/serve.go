@@ -23,123 +23,151 @@ import (
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// handle is the path of a request through one operation.
-func (s *Server) handle(o *op.Operation) http.HandlerFunc {
+// Path takes calls through the steps that every operation has.
+type Path struct {
+	Commands    *services.Services // to admit a call, and to say what pays for it
+	Payments    *Payments
+	Credentials *credential.Reader
+	Callers     *Callers
+	Answers     *Answers
+	Telemetry   *Telemetry
+}
+
+// Handle answers HTTP requests for an operation.
+func (p *Path) Handle(o *op.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// An append once begun is finished whatever becomes of the client.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(len(r.Header[x402.HeaderSignature]) > 0))
-		defer cancel()
-		c := &op.Call{Op: o, Request: r.WithContext(ctx), Vars: mux.Vars(r)}
 		if o.AnyOrigin() {
 			op.Expose(w.Header())
 		}
-		result, err := s.pass(w, c)
-		if kept := s.sessions.Keep(w, c.Session); err == nil {
-			err = kept
+		if answer, err := p.Do(w, r, o, nil); err != nil {
+			p.Answers.Fail(w, r, o.BareErrors, err)
+		} else {
+			p.Answers.Reply(w, r, o, answer)
 		}
-		if err != nil {
-			if challenge := credential.ChallengeOf(s.app.BaseURL, r, o.Access, err); challenge != "" {
-				w.Header().Set("WWW-Authenticate", challenge)
-			}
-			if o.OAuth != "" {
-				err = &oauthRefusal{err, o.OAuth}
-			}
-			s.fail(w, r, o.BareErrors, err)
-			return
-		}
-		s.reply(w, r, o, result)
 	}
 }
 
-// tool takes an MCP tool call through the steps of its operation, the same as
-// over HTTP. The request is the one that carried the message: its credential, its
-// Idempotency-Key and its address count; its cookies, PAYMENT-SIGNATURE and
-// If-None-Match, which name no tool, do not. What an error becomes, refused says.
-func (s *Server) tool(r *http.Request, o *op.Operation, t op.ToolCall) (op.Reply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(t.Payment != nil))
+// Do takes a call through the steps of its operation; the first refusal is the answer. A
+// call comes over HTTP, or from an MCP tool: then the request is the one that carried the
+// message. Of that the credential, the Idempotency-Key and the address count; its cookies,
+// PAYMENT-SIGNATURE and If-None-Match, which name no tool, do not.
+func (p *Path) Do(w http.ResponseWriter, r *http.Request, o *op.Operation, tool *op.ToolCall) (op.Reply, error) {
+	paying := len(r.Header[x402.HeaderSignature]) > 0
+	if tool != nil {
+		paying = tool.Payment != nil
+	}
+	// An append once begun is finished whatever becomes of the client.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(paying))
 	defer cancel()
-	inner := r.Clone(ctx)
-	inner.Method, inner.Body, inner.ContentLength = o.Method, http.NoBody, 0
-	inner.URL = &url.URL{Path: o.Path, RawQuery: t.Query.Encode()}
-	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match", "Accept-Encoding"} {
-		inner.Header.Del(name)
+	c := &op.Call{Op: o, Tool: tool}
+	if tool == nil {
+		c.Request, c.Vars = r.WithContext(ctx), mux.Vars(r)
+	} else {
+		c.Request, c.Vars = carried(ctx, r, o, tool), tool.Vars
 	}
-	if t.Vars == nil {
-		t.Vars = map[string]string{}
-	}
-	return s.pass(nil, &op.Call{Op: o, Request: inner, Tool: &t, Vars: t.Vars})
-}
 
-// pass takes a call through its steps; the first refusal is the answer.
-func (s *Server) pass(w http.ResponseWriter, c *op.Call) (op.Reply, error) {
-	end := s.step(c, "serve")
-	err := s.serve(c)
+	end := p.Telemetry.step(c, "serve")
+	err := p.serve(c)
 	end()
-	if limited := s.mayCall(c, 1); limited != nil {
-		return op.Reply{}, limited
+	if limited := p.Callers.mayCall(c, 1); limited != nil {
+		return op.Reply{}, p.leave(w, c, limited)
 	}
 	if err == nil {
-		end = s.step(c, "admit")
-		err = s.admit(c)
+		end = p.Telemetry.step(c, "admit")
+		err = p.admit(c)
 		end()
 	}
 	if err == nil {
-		end = s.step(c, "decode")
-		err = s.decode(w, c)
+		end = p.Telemetry.step(c, "decode")
+		err = p.decode(w, c)
 		end()
 	}
-	if err == nil && c.Op.Access.Kind == credential.Client {
-		err = s.serveClient(c)
+	if err == nil && o.Access.Kind == credential.Client {
+		err = p.serveClient(c)
 	}
 	var answer op.Reply
 	if err == nil {
-		end = s.step(c, "run")
-		answer, err = c.Op.Run(c)
+		end = p.Telemetry.step(c, "run")
+		answer, err = o.Run(c)
 		end()
 	}
 	if err != nil {
-		return op.Reply{}, s.asDemand(c, err)
+		answer, err = op.Reply{}, p.Payments.Refuse(c, err)
 	}
-	return answer, nil
+	return answer, p.leave(w, c, err)
+}
+
+// leave ends a call. Over HTTP it sets the cookie of the session and the challenge of a 401,
+// and puts the error of an OAuth endpoint into OAuth's form.
+func (p *Path) leave(w http.ResponseWriter, c *op.Call, err error) error {
+	if c.Tool != nil {
+		return err
+	}
+	if kept := p.Credentials.Sessions.Keep(w, c.Session); err == nil {
+		err = kept
+	}
+	if err == nil {
+		return nil
+	}
+	if challenge := credential.ChallengeOf(p.Commands.BaseURL, c.Request, c.Op.Access, err); challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	if c.Op.OAuth != "" {
+		err = &OAuthRefusal{err, c.Op.OAuth}
+	}
+	return err
+}
+
+// carried returns the request of a tool call: the one that carried the message, at the
+// address of the operation.
+func carried(ctx context.Context, r *http.Request, o *op.Operation, tool *op.ToolCall) *http.Request {
+	inner := r.Clone(ctx)
+	inner.Method, inner.Body, inner.ContentLength = o.Method, http.NoBody, 0
+	inner.URL = &url.URL{Path: o.Path, RawQuery: tool.Query.Encode()}
+	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match", "Accept-Encoding"} {
+		inner.Header.Del(name)
+	}
+	return inner
 }
 
 // serve finds out who is calling. Where something is sold, a payment comes before
 // all other credentials.
-func (s *Server) serve(c *op.Call) error {
-	if c.Op.Tries != nil && !s.rates.Allow(*c.Op.Tries, s.network(c.Request)) {
+func (p *Path) serve(c *op.Call) error {
+	if c.Op.Tries != nil && !p.Callers.Allow(*c.Op.Tries, c.Request) {
 		return policy.Refuse(op.CodeRateLimited, "", "too many tries from this network, try again in a minute")
 	}
-	if err := s.servePrice(c); err != nil {
+	if err := servePrice(c); err != nil {
 		return err
 	}
 	if c.Op.Priced() {
-		if paying, err := s.servePayment(c); paying || err != nil {
+		if paying, err := p.Payments.Read(c); paying || err != nil {
 			return err
 		}
 	}
 	var err error
-	c.Caller, err = s.credentials.Read(c.Request, c.Op.Access)
+	c.Caller, err = p.Credentials.Read(c.Request, c.Op.Access)
 	return err
 }
 
 // serveClient finds out which OAuth client is calling. It is the one credential that
 // may stand in the body (RFC 6749, section 2.3.1), and so is read behind it.
-func (s *Server) serveClient(c *op.Call) error {
+func (p *Path) serveClient(c *op.Call) error {
 	var body credential.ClientSecret
 	err := json.Unmarshal(c.Body, &body)
 	if err == nil {
-		c.Client, err = s.credentials.ReadClient(c.Request, body)
+		c.Client, err = p.Credentials.ReadClient(c.Request, body)
 	}
 	return err
 }
 
 // servePrice finds out what is for sale.
-func (s *Server) servePrice(c *op.Call) error {
+func servePrice(c *op.Call) error {
 	switch {
 	case c.Op.Service != nil:
 		c.Sale = op.Sale{Cents: c.Op.Service.PriceCents, Description: c.Op.Service.Summary}
@@ -152,13 +180,13 @@ func (s *Server) servePrice(c *op.Call) error {
 }
 
 // admit decides whether the caller may make the call and what pays for it.
-func (s *Server) admit(c *op.Call) (err error) {
+func (p *Path) admit(c *op.Call) (err error) {
 	switch {
 	case c.Op.Access.Kind == credential.Member:
-		c.Principal, err = s.app.Permit(c.Request.Context(), c.Principal, c.Op.Access.Right)
+		c.Principal, err = p.Commands.Organizations.Permit(c.Request.Context(), c.Principal, c.Op.Access.Right)
 		return err
 	case c.Op.Priced():
-		return s.admitPaying(c)
+		return p.admitPaying(c)
 	case c.Op.Access.Kind == credential.KeyHolder && c.Means != credential.ByKey && c.Means != credential.ByAgent:
 		return policy.Refuse(ground.CodeUnauthorized, "", "an API key is required")
 	}
@@ -166,7 +194,7 @@ func (s *Server) admit(c *op.Call) (err error) {
 }
 
 // admitPaying answers who has nothing to pay with, before the body is read.
-func (s *Server) admitPaying(c *op.Call) error {
+func (p *Path) admitPaying(c *op.Call) error {
 	able := c.Op.Service != nil
 	switch c.Means {
 	case credential.ByPayment:
@@ -175,7 +203,7 @@ func (s *Server) admitPaying(c *op.Call) error {
 	case credential.ByAgent:
 		if able {
 			var err error
-			if able, err = s.app.CanPay(c.Request.Context(), c.Agent); err != nil {
+			if able, err = p.Commands.CanPay(c.Request.Context(), c.Agent); err != nil {
 				return err
 			}
 		}
@@ -189,7 +217,7 @@ func (s *Server) admitPaying(c *op.Call) error {
 }
 
 // decode reads the body of an operation that takes one.
-func (s *Server) decode(w http.ResponseWriter, c *op.Call) error {
+func (p *Path) decode(w http.ResponseWriter, c *op.Call) error {
 	var err error
 	if c.IdempotencyKey, err = idempotencyKey(c.Request.Header); err != nil {
 		return err
@@ -211,7 +239,7 @@ func (s *Server) decode(w http.ResponseWriter, c *op.Call) error {
 		return err
 	}
 	if large := len(text) / op.BodyCountsAs; large > 0 {
-		if err := s.mayCall(c, large); err != nil {
+		if err := p.Callers.mayCall(c, large); err != nil {
 			return err
 		}
 	}
@@ -219,15 +247,15 @@ func (s *Server) decode(w http.ResponseWriter, c *op.Call) error {
 		c.Text = text
 		return nil
 	}
-	if err := s.check(c, text); err != nil {
+	if err := p.check(c, text); err != nil {
 		return err
 	}
 	return sameKey(c, c.Body)
 }
 
 // check is the strict parse and the schema.
-func (s *Server) check(c *op.Call, text []byte) error {
-	return s.app.Within(c.Request.Context(), len(text), func() (err error) {
+func (p *Path) check(c *op.Call, text []byte) error {
+	return p.Commands.Within(c.Request.Context(), len(text), func() (err error) {
 		if c.Op.Service != nil {
 			text = c.Op.Service.WithoutNUL(text)
 		}
@@ -282,12 +310,13 @@ func bodyOf(c *op.Call, w http.ResponseWriter) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 	if int64(len(c.Tool.Arguments)) > c.Op.Limit {
-		return nil, tooLarge(c.Op.Limit)
+		return nil, TooLarge(c.Op.Limit)
 	}
 	return c.Tool.Arguments, nil
 }
 
-func tooLarge(limit int64) error {
+// TooLarge refuses a body that is larger than an operation takes.
+func TooLarge(limit int64) error {
 	return policy.Refuse(op.CodeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
 }
 
@@ -297,15 +326,15 @@ var errMedia = policy.Refuse(op.CodeInvalidBody, "", "content type must be appli
 // is refused whatever it claims to be.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool) ([]byte, error) {
 	if r.ContentLength > limit {
-		return nil, tooLarge(limit)
+		return nil, TooLarge(limit)
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var overLimit *http.MaxBytesError
 	switch {
 	case errors.As(err, &overLimit):
-		return nil, tooLarge(limit)
+		return nil, TooLarge(limit)
 	case err != nil:
-		return nil, unreadBecause(err)
+		return nil, UnreadBecause(err)
 	case optional && len(text) == 0:
 		return []byte("{}"), nil
 	}
@@ -349,40 +378,4 @@ func sameKey(c *op.Call, of []byte) error {
 	}
 	c.IdempotencyKey = member.Key
 	return nil
-}
-
-// reply writes every answer that is not an error.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, o *op.Operation, result op.Reply) {
-	body := result.Body
-	if body == nil {
-		var err error
-		if body, err = canon.Marshal(result.Value); err != nil {
-			s.fail(w, r, o.BareErrors, err)
-			return
-		}
-	}
-	h := w.Header()
-	for name, values := range result.Header {
-		if name == "Vary" { // each part of the answer says what it depends on
-			values = append(h[name], values...)
-		}
-		h[name] = values
-	}
-	if h.Get("Cache-Control") == "" {
-		h.Set("Cache-Control", "no-store")
-	}
-	media := result.Media
-	if media == "" {
-		media = "application/json"
-	}
-	h.Set("Content-Type", media)
-	h.Set("Content-Length", strconv.Itoa(len(body))) // without it what is longer than 2 KB would be sent in chunks
-	status := result.Status
-	if status == 0 {
-		status = o.Success
-	}
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body)
-	}
 }

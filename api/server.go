@@ -1,18 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -22,19 +15,15 @@ import (
 	"github.com/countersign/countersign/api/mail"
 
 	"github.com/gorilla/mux"
-	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -63,91 +52,122 @@ type Config struct {
 	Traces         trace.TracerProvider // nil: nobody collects traces
 }
 
-// Server answers HTTP requests.
+// Server answers HTTP requests. It puts the rooms together: each has the few things that it
+// needs, and their operations are one table.
 type Server struct {
 	app         *commands.App
 	projections *projections.Projections
-	log         *slog.Logger
-	proxies     []netip.Prefix
-	contact     string
-	rates       *op.Rates
-	sessions    *credential.Sessions
-	credentials credential.Reader
-	mail        mail.Sender
-	reviews     *mail.Reviews
+	table       op.Table
+	entry       *Entry
+	path        *Path
+	doors       map[string]http.Handler // of MCP, by path
 	web         *web.Handler
 	assets      []web.Asset
-	checkout    checkout.Provider
-	proofs      []string // of ownership
-	loopback    bool     // the listener is
-	durability  string   // as in Config; so is the next
-	noHeads     bool
-	metrics     *metrics
-	tracer      trace.Tracer
-	operations  []*op.Operation
-	openAPI     func() (op.Document, error) // made when it is first asked for; so is the next
-	openAPIFull func() (op.Document, error)
-	terms       x402.Terms
-	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
-	manifests   map[bool]op.Document            // of x402, by whether it is configured
-	kept        kept                            // pages and the documents made of them
-	prices      op.Document
+	reviews     *mail.Reviews
 	figures     sync.Map // []plot.Figure by operation
-	deliveries  *deliveries
-	doors       map[string]*mcp.Door // by path
-	seats       chan struct{}        // one per request that is worked for
-	bodies      *bodies
-	draining    atomic.Bool // owned by whoever stops the server: readiness fails first
+
+	services      *Services
+	prices        *Prices
+	shop          *Shop
+	refunds       *Refunds
+	keys          *Keys
+	mail          *Mail
+	signIn        *SignIn
+	oauth         *OAuth
+	organizations *Organizations
+	decisions     *Decisions
+	policies      *Policies
+	exports       *Exports
+	proofs        *Proofs
+	verifier      *Verifier
+	publicKeys    *PublicKeys
+	webhooks      *Webhooks
+	deliveries    *Deliveries
+	tools         *Tools
+	contract      *Contract
+	manifests     *Manifests
+	discovery     *Discovery
+	content       *Content
+
+	durability string      // as in Config
+	noHeads    bool        // as NoCheckpoints in Config
+	draining   atomic.Bool // owned by whoever stops the server: readiness fails first
 }
 
 // New builds a server and everything that follows from the operations table. It
 // fails if a declaration does not hold together.
 func New(c Config) (*Server, error) {
-	s := &Server{
-		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, NoContact),
-		rates: op.NewRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
-		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
-		seats: make(chan struct{}, op.MaxInFlight), bodies: newBodies(),
+	app := c.App
+	s := &Server{app: app, projections: c.Projections, durability: c.Durability, noHeads: c.NoCheckpoints,
+		reviews: mail.NewReviews(app.Decisions, c.Projections, c.Mail, c.Log)}
+	sessions, err := credential.NewSessions(app.Ledger.Pool(), app.BaseURL, app.Clock)
+	if err != nil {
+		return nil, err
 	}
-	s.operations = s.table()
-	if c.Traces == nil {
-		c.Traces = noop.NewTracerProvider()
-	}
-	s.tracer = c.Traces.Tracer(ledger.TracerName)
-	for _, o := range s.operations {
-		if o.Input == nil {
-			continue
-		}
-		var err error
-		if o.Schema, err = schema.New(o.Input); err != nil {
-			return nil, err
-		}
-		o.Schema.Rules = conditionsOf(o)
-	}
-	s.proofs = c.Proofs
-	s.loopback, s.durability, s.noHeads = c.Loopback, c.Durability, c.NoCheckpoints
-	s.metrics.checkpointKey(s.noHeads)
-	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.Path, Header: "X-API-Key", Credit: introductoryText}
-	s.reviews = mail.NewReviews(c.App.Decisions, c.Projections, c.Mail, c.Log)
-	var err error
 	if s.assets, err = web.Assets(); err != nil {
 		return nil, err
 	}
-	if s.sessions, err = credential.NewSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
+	contact := cmp.Or(c.Contact, NoContact)
+	c.Terms.FreeKey = &x402.FreeKey{Issue: app.BaseURL + issueFreeKey.Path, Header: "X-API-Key", Credit: IntroductoryText}
+
+	// What every call passes.
+	callers := &Callers{Rates: op.NewRates(c.RateLimit, app.Clock), Proxies: c.TrustedProxies}
+	answers := &Answers{Log: c.Log, Commands: app.Services, Page: func(w http.ResponseWriter, r *http.Request, err error) { s.web.ShowError(w, r, err) }}
+	paying := &Payments{Commands: app.Payments, Terms: c.Terms}
+	credentials := &credential.Reader{Organizations: app.Organizations, Projections: c.Projections, Sessions: sessions, Address: callers.Address, Saw: NoteCaller}
+	telemetry := NewTelemetry(app.Ledger, c.Projections, c.Traces)
+	telemetry.CheckpointKey(c.NoCheckpoints)
+	s.path = &Path{Commands: app.Services, Payments: paying, Credentials: credentials, Callers: callers, Answers: answers, Telemetry: telemetry}
+	s.proofs = &Proofs{Ledger: app.Ledger, Answers: answers}
+	s.entry = NewEntry(s.path, s.proofs.Mark, c.Loopback)
+
+	// What pages ask of.
+	s.shop = &Shop{Store: app.Store, Payments: paying, Provider: c.Checkout, Rates: callers.Rates, Log: c.Log}
+	s.prices = NewPrices(s.shop)
+	s.mail = &Mail{Accounts: app.Accounts, Mailer: c.Mail, Callers: callers, Log: c.Log}
+	s.exports = &Exports{Commands: app.Evidence, Projections: c.Projections}
+	s.verifier = &Verifier{Ground: app.Ground, Proofs: s.proofs, Callers: callers}
+	s.tools = &Tools{Path: s.path, Table: &s.table}
+	pages := &Pages{Prices: s.prices, Table: &s.table, Tools: s.tools, Contact: contact, Cookie: sessions.Cookie()}
+	s.tools.Rule = pages.Rule
+	if s.web, err = web.NewHandler(web.Config{App: app, Projections: c.Projections, Credentials: *credentials, Log: c.Log, Outbox: c.Outbox,
+		Service: s.forPages(pages)}); err != nil {
 		return nil, err
 	}
-	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress, Saw: noteCaller}
-	if s.web, err = web.NewHandler(web.Config{App: s.app, Projections: s.projections, Credentials: s.credentials, Log: s.log, Outbox: c.Outbox,
-		Service: s.forPages()}); err != nil {
-		return nil, err
+
+	// What answers operations.
+	s.services = &Services{Commands: app.Services, Shop: s.shop, Telemetry: telemetry, Projections: c.Projections}
+	s.refunds = &Refunds{Store: app.Store, Callers: callers, Table: &s.table}
+	s.keys = &Keys{Commands: app.Services, Shop: s.shop, Callers: callers}
+	s.signIn = &SignIn{Credentials: credentials, Mail: s.mail}
+	s.oauth = &OAuth{Accounts: app.Accounts, Mail: s.mail, Callers: callers, Answers: answers}
+	s.organizations = &Organizations{Commands: app.Organizations, Projections: c.Projections}
+	s.decisions = &Decisions{Commands: app.Decisions, Projections: c.Projections, Reviews: s.reviews, Telemetry: telemetry}
+	s.policies = &Policies{Commands: app.Decisions}
+	s.publicKeys = &PublicKeys{Accounts: app.Accounts}
+	s.webhooks = &Webhooks{Commands: app.Webhooks, Projections: c.Projections}
+	s.deliveries = NewDeliveries(app.Webhooks, c.Projections, telemetry, c.Log)
+	s.contract = NewContract(Contract{Table: &s.table, BaseURL: app.BaseURL, Contact: contact, Cookie: sessions.Cookie(), Proofs: c.Proofs, X402: app.Settler != nil})
+	s.manifests = NewManifests(paying, app.Store, &s.table)
+	s.discovery = &Discovery{Pages: pages}
+	s.content = &Content{Pages: pages, Web: s.web, Answers: answers}
+
+	s.table = s.operations()
+	for _, o := range s.table {
+		if o.Input == nil {
+			continue
+		}
+		if o.Schema, err = schema.New(o.Input); err != nil {
+			return nil, err
+		}
+		o.Schema.Rules = o.Conditions
 	}
-	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
-		return nil, err
+	if app.Settler != nil {
+		if err = paying.Prepare(s.table.Services()); err != nil {
+			return nil, err
+		}
 	}
-	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
-	s.openAPI = sync.OnceValues(func() (op.Document, error) { return newOpenAPI(s, forAgents) })
-	s.openAPIFull = sync.OnceValues(func() (op.Document, error) { return newOpenAPI(s, forAll) })
-	s.doors, err = newDoors(s, c)
+	s.doors, err = s.tools.Open(c.Loopback, c.MCPOrigins)
 	return s, err
 }
 
@@ -164,11 +184,11 @@ func (s *Server) Handler() http.Handler {
 			order = append(order, path)
 		}
 		allowed[path] = append(allowed[path], methods...)
-		router.Handle(path, routed(path, handler)).Methods(methods...)
+		router.Handle(path, Routed(path, handler)).Methods(methods...)
 	}
 	preflights := map[string][]string{}
-	for _, o := range s.operations {
-		add(o.Path, s.handle(o), o.Method)
+	for _, o := range s.table {
+		add(o.Path, s.path.Handle(o), o.Method)
 		if o.AnyOrigin() {
 			preflights[o.Path] = append(preflights[o.Path], o.Method)
 		}
@@ -177,21 +197,23 @@ func (s *Server) Handler() http.Handler {
 		add(path, preflight(methods), http.MethodOptions)
 	}
 	for _, p := range s.web.Routes() {
-		add(p.Path, s.asPage(p.Handler), p.Method)
+		add(p.Path, s.path.AsPage(p.Handler), p.Method)
 	}
-	s.ledgerRoutes(func(path string, handler http.Handler, methods ...string) { add(path, s.asPage(handler), methods...) })
-	add(authorizePath, s.asPage(http.HandlerFunc(s.authorize)), http.MethodGet)
-	add("/api/downloads/{token}", s.asPage(http.HandlerFunc(s.download)), http.MethodGet, http.MethodPost)
-	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
+	s.proofs.Routes(func(path string, handler http.Handler, methods ...string) {
+		add(path, s.path.AsPage(handler), methods...)
+	})
+	add(AuthorizePath, s.path.AsPage(http.HandlerFunc(s.oauth.Authorize)), http.MethodGet)
+	add("/api/downloads/{token}", s.path.AsPage(&Downloads{Store: s.app.Store, Sessions: s.path.Credentials.Sessions, Web: s.web, Answers: s.path.Answers, Callers: s.path.Callers}), http.MethodGet, http.MethodPost)
+	add("/api/webhooks/stripe", &Notices{Shop: s.shop, Answers: s.path.Answers}, http.MethodPost)
 	for _, a := range s.assets {
-		add(a.Path, s.asPage(a), http.MethodGet)
+		add(a.Path, s.path.AsPage(a), http.MethodGet)
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	for at, door := range s.doors {
-		router.Handle(at, routed(at, s.asResource(at, door))) // every method: it says itself which it takes
+		router.Handle(at, Routed(at, door)) // every method: it says itself which it takes
 	}
-	router.NotFoundHandler = s.asPage(http.HandlerFunc(s.showContent))
+	router.NotFoundHandler = s.path.AsPage(s.content)
 	paths := sync.OnceValue(func() *mux.Router { // few ask by a wrong method, and its patterns cost a start as much as the others
 		paths := mux.NewRouter().UseEncodedPath()
 		for _, path := range order {
@@ -208,297 +230,42 @@ func (s *Server) Handler() http.Handler {
 				op.Expose(w.Header())
 			}
 		}
-		err := policy.Refuse(op.CodeMethod, "", "method not allowed")
-		if forPeople(r) {
-			s.web.ShowError(w, r, err)
-			return
-		}
-		s.fail(w, r, bareErrors(r), err)
+		s.path.Answers.Missed(w, r, policy.Refuse(op.CodeMethod, "", "method not allowed"))
 	})
-	return s.around(router)
+	return s.entry.Around(router)
 }
 
-// routed notes the route for log and metrics.
-func routed(path string, handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rec, ok := w.(*recorder); ok {
-			rec.route = path
-		}
-		handler.ServeHTTP(w, r)
-	})
-}
-
-// notFound answers browsers with a page where people look for one, and everybody
-// else with JSON: scanners take a page for an unknown document as the document.
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	err := policy.Refuse(op.CodeNotFound, "", "not found")
-	if forPeople(r) {
-		s.web.ShowError(w, r, err)
-		return
-	}
-	s.fail(w, r, bareErrors(r), err)
-}
-
-// forPeople says whether a request that reached no operation and no page is a
-// browser's for a page.
-func forPeople(r *http.Request) bool {
-	at := r.URL.Path
-	return !strings.HasPrefix(at, "/api") && !strings.HasPrefix(at, "/.well-known") && path.Ext(at) == "" && plainPath(r.URL.EscapedPath()) &&
-		op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") != 0
-}
-
-// bareErrors says whether a request that reached no operation is for a part of
-// the service whose errors are exactly {error}.
-func bareErrors(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/api/assurance/") || strings.HasPrefix(r.URL.Path, "/api/agent-workflows/action-safety/status")
-}
-
-type contextKey int
-
-const recorderKey contextKey = 0
-
-func requestID(ctx context.Context) string {
-	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
-		return rec.id
-	}
-	return ""
-}
-
-// noteCaller puts who calls on the request's line of the log: who read evidence is
-// to be seen by those who run the service.
-func noteCaller(ctx context.Context, tenant, actor string) {
-	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
-		rec.caller.Store(&caller{tenant, actor})
+// preflight answers a browser that asks before such a call.
+func preflight(methods []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
+		h.Set("Access-Control-Allow-Headers", op.AllowedHeaders)
+		h.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// caller is who was found to be calling, by public ids. tenant is empty unless they
-// act for an organization.
-type caller struct{ tenant, actor string }
+// Internal is the second listener's: metrics and profiles, for operators only.
+func (s *Server) Internal() http.Handler { return s.path.Telemetry.Internal() }
 
-// recorder notes route, caller and status for log and metrics, and when the work
-// for a request is over.
-type recorder struct {
-	http.ResponseWriter
-	id     string                 // of the request
-	caller atomic.Pointer[caller] // nil: nobody with a credential; a tool call may still run when the request ends
-	route  string
-	status int
-	seat   seat
-	body   *body // nil for a request without one
-}
+// Settled counts an attempt to settle a payment by the state afterwards.
+func (s *Server) Settled(state string, took time.Duration) { s.path.Telemetry.Settled(state, took) }
 
-// WriteHeader notes the status on its way. However slowly the answer is read from
-// here on, it keeps no seat.
-func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-		r.over()
-	}
-	r.ResponseWriter.WriteHeader(status)
-}
+// Irreproducible counts a settled call that gives another output now.
+func (s *Server) Irreproducible() { s.path.Telemetry.Irreproducible() }
 
-// over ends what a request holds beside its connection.
-func (r *recorder) over() {
-	r.seat.leave()
-	if r.body != nil {
-		r.body.answered()
-	}
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// around is what every request passes, matched or not: id, bounds, one recover,
-// one log line, the metrics.
-func (s *Server) around(router *mux.Router) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		id := "req_" + ulid.MustNew(ulid.Timestamp(start), rand.Reader).String()
-		rec := &recorder{ResponseWriter: w, id: id, route: "unmatched", seat: seat{seats: s.seats}}
-		defer rec.over()
-		h := rec.Header()
-		h.Set("X-Request-Id", id)
-		h.Set("X-Content-Type-Options", "nosniff")
-		s.tellCheckpoint(h)
-		ctx, span := s.beginTrace(r)
-		r = r.WithContext(context.WithValue(ctx, recorderKey, rec))
-		defer func() {
-			if p := recover(); p != nil {
-				s.metrics.panics.Inc()
-				s.fail(rec, r, bareErrors(r), fmt.Errorf("panic: %v", p))
-			}
-			s.metrics.observe(rec.route, rec.status, time.Since(start))
-			line := []any{"requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
-				"durationMs", float64(time.Since(start).Microseconds()) / 1000}
-			if who := rec.caller.Load(); who != nil {
-				line = append(line, "tenant", who.tenant, "actor", who.actor)
-			}
-			if span.IsRecording() {
-				line = append(line, "traceId", span.SpanContext().TraceID().String())
-			}
-			s.log.Info("request", line...)
-			endTrace(span, methodForLog(r.Method), rec)
-		}()
-		if r.URL.IsAbs() || r.URL.Host != "" {
-			if !s.isOwnAddress(r.URL) { // a request to a proxy: we are none
-				h.Set("Connection", "close")
-				s.fail(rec, r, false, policy.Refuse(op.CodeInvalidBody, "", "the request target must be a path, or an address of this service"))
-				return
-			}
-			r.URL.Scheme, r.URL.Host, r.URL.User = "", "", nil
-		}
-		if !plainPath(r.URL.EscapedPath()) {
-			s.notFound(rec, r)
-			return
-		}
-		if !rec.seat.take() && !isHealth(r.URL.Path) {
-			s.fail(rec, r, bareErrors(r), errNoSeat)
-			return
-		}
-		if r.Body != http.NoBody {
-			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
-				control: http.NewResponseController(w), address: s.network(r)}
-			r.Body = rec.body
-			defer s.bodies.forget(rec.body)
-		}
-		router.ServeHTTP(rec, r)
-	})
-}
-
-// isOwnAddress says whether an absolute request target (RFC 9112, section 3.2.2) is of
-// this service, whatever its port: by the name in the base URL, or by a loopback name on
-// a loopback listener.
-func (s *Server) isOwnAddress(target *url.URL) bool {
-	name := strings.ToLower(target.Hostname())
-	return (target.Scheme == "http" || target.Scheme == "https") && (name == strings.ToLower(s.host()) || s.loopback && mcp.IsLoopback(name))
-}
-
-// isHealth says whether a path is one by which others find out how the service is:
-// it is answered however much there is to do.
-func isHealth(path string) bool {
-	return path == health.Path || path == "/healthz" || path == "/readyz"
-}
-
-// methodForLog is the method if it is one of HTTP's; a caller may send any word.
-func methodForLog(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		return method
-	}
-	return "other"
-}
-
-// plainPath refuses what some reader would take for another path: empty and dot
-// segments, encoded slashes and dots, NUL.
-func plainPath(path string) bool {
-	if !strings.HasPrefix(path, "/") {
-		return false
-	}
-	lower := strings.ToLower(path)
-	for _, encoded := range []string{"%2f", "%2e", "%5c", "%00"} {
-		if strings.Contains(lower, encoded) {
-			return false
-		}
-	}
-	segments := strings.Split(path[1:], "/")
-	for i, segment := range segments {
-		if segment == "." || segment == ".." || segment == "" && (i < len(segments)-1 || i > 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// clientAddress is the network address a request comes from: the peer's, or what
-// configured proxies say of it.
-func (s *Server) clientAddress(r *http.Request) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	address := peer.Addr().Unmap()
-	trusted := func(a netip.Addr) bool {
-		return slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && trusted(address); i-- {
-		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
-		}
-		address = next.Unmap()
-	}
-	return address.String()
-}
-
-// HTTP wraps a handler with the time-outs and sizes of every listener.
-func HTTP(handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: op.ReadHeaderTimeout, ReadTimeout: op.ReadTimeout,
-		WriteTimeout: op.WriteTimeout, IdleTimeout: op.IdleTimeout, MaxHeaderBytes: op.MaxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-}
-
-// Bounded is a listener with a bound on its open connections.
-func Bounded(l net.Listener) net.Listener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, op.MaxConnections)}
-}
-
-type boundedListener struct {
-	net.Listener
-	slots chan struct{}
-}
-
-// Accept waits for a connection and a free slot for it.
-func (l *boundedListener) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &boundedConn{Conn: conn, release: func() { <-l.slots }}, nil
-}
-
-type boundedConn struct {
-	net.Conn
-	closed  atomic.Bool
-	release func()
-}
-
-// goError is how net/http ends the status line of what it refuses itself, before
-// any handler: a request that is none, headers that are too large.
-const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-
-// Write gives what net/http refuses itself the form and the headers of every other
-// error of ours.
-func (c *boundedConn) Write(p []byte) (int, error) {
-	line, rest, found := bytes.Cut(p, []byte("\r\n"))
-	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
-		return c.Conn.Write(p)
-	}
-	body := `{"error":"the request is no valid HTTP request","code":"invalid_request"}`
-	_, err := fmt.Fprintf(c.Conn, "%s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
-		line, len(body), body)
-	return len(p), err
-}
-
-// Close frees the slot, once.
-func (c *boundedConn) Close() error {
-	if c.closed.CompareAndSwap(false, true) {
-		c.release()
-	}
-	return c.Conn.Close()
-}
+// Deliver sends messages to webhooks until ctx ends, and waits for those that are on their
+// way.
+func (s *Server) Deliver(ctx context.Context) { s.deliveries.Run(ctx) }
 
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // Service is what an operation sells, if it is one that sells a service.
 func (s *Server) Service(id string) (policy.Service, bool) {
-	if o := s.operation(id); o != nil && o.Service != nil {
+	if o := s.table.Find(id); o != nil && o.Service != nil {
 		return *o.Service, true
 	}
 	return policy.Service{}, false

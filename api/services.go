@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/services"
@@ -32,11 +30,12 @@ import (
 	"github.com/countersign/countersign/policy/walletscreen"
 	"github.com/countersign/countersign/policy/waterfall"
 	"github.com/countersign/countersign/policy/x402provenance"
+	"github.com/countersign/countersign/projections"
 )
 
-// declared lists every priced service. A new one is a folder in policy and a line here; all
+// Declared lists every priced service. A new one is a folder in policy and a line here; all
 // else follows from its declaration.
-var declared = []policy.Service{
+var Declared = []policy.Service{
 	actionrisk.Quick,
 	actionsafety.Run,
 	actionrisk.Score,
@@ -58,36 +57,36 @@ var declared = []policy.Service{
 	investmentevidence.Service,
 }
 
-// Services returns every priced service.
-func Services() []policy.Service { return slices.Clone(declared) }
+// ServiceList returns every priced service.
+func ServiceList() []policy.Service { return slices.Clone(Declared) }
 
-// exampleAnswer is what an operation of a service answers to its example, before
-// anything is signed.
-func exampleAnswer(o *op.Operation) (jsontext.Value, error) {
-	answer, err := o.Service.Evaluate([]byte(o.Example))
-	if err != nil {
-		return nil, fmt.Errorf("example of %s: %w", o.ID, err)
-	}
-	return jsontext.Value(answer.Body), nil
+// Services calls the priced services and shows their workflows.
+type Services struct {
+	Commands    *services.Services
+	Shop        *Shop // learns of a pass that was paid for again
+	Telemetry   *Telemetry
+	Projections *projections.Projections
 }
 
-// servicePath is where a service is called.
-func servicePath(s policy.Service) string { return "/api/agent-services/" + s.Name }
-
-func (s *Server) serviceOperations() []*op.Operation {
+// Operations lists one operation for each service.
+func (s *Services) Operations() []*op.Operation {
 	var table []*op.Operation
-	for _, of := range Services() {
-		table = append(table, &op.Operation{
-			ID: of.Operation, Method: http.MethodPost, Path: servicePath(of), Summary: of.Summary,
+	for _, of := range ServiceList() {
+		o := &op.Operation{
+			ID: of.Operation, Method: http.MethodPost, Path: op.ServicePath(of), Summary: of.Summary,
 			Service: &of, Access: credential.Access{Kind: credential.Payer}, Input: of.Input(), Output: of.Output(), Example: of.Example,
-			Limit: of.BodyLimit, Errors: []int{400, 401, 402, 409, 413, 429, 503},
+			Limit: of.BodyLimit, Errors: []int{400, 401, 402, 409, 413, 429, 503}, Refuses: of.Reasons,
 			Run: s.runService,
-		})
+		}
+		if of.Conditions != nil {
+			o.Conditions = of.Conditions()
+		}
+		table = append(table, o)
 	}
 	return table
 }
 
-func (s *Server) runService(c *op.Call) (op.Reply, error) {
+func (s *Services) runService(c *op.Call) (op.Reply, error) {
 	order := services.Call{Service: *c.Op.Service, Caller: c.Key, Body: c.Body, IdempotencyKey: c.IdempotencyKey}
 	if c.Means == credential.ByAgent {
 		order.Agent = &c.Agent
@@ -96,20 +95,20 @@ func (s *Server) runService(c *op.Call) (op.Reply, error) {
 	var answer services.Reply
 	var err error
 	if c.Means == credential.ByPayment {
-		answer, err = s.app.RunPaidService(ctx, order, c.Payment)
-	} else if answer, err = s.app.RunService(ctx, order); s.passRenewed(ctx, order, err) {
-		answer, err = s.app.RunService(ctx, order)
+		answer, err = s.Commands.RunPaidService(ctx, order, c.Payment)
+	} else if answer, err = s.Commands.RunService(ctx, order); s.passRenewed(ctx, order, err) {
+		answer, err = s.Commands.RunService(ctx, order)
 	}
 	if err != nil {
 		return op.Reply{}, err
 	}
 	if !answer.Replayed {
-		s.metrics.answered(c.Op.Service.Name, answer.Body)
+		s.Telemetry.Answered(c.Op.Service.Name, answer.Body)
 	}
 	r := op.Reply{Body: answer.Body, Header: http.Header{"Cache-Control": {"private, no-store"}}}
 	switch c.Means {
 	case credential.ByPayment:
-		r.Header = paid(*answer.Payment)
+		r.Header = Paid(*answer.Payment)
 	case credential.ByKey:
 		r.Header.Set("RateLimit", fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt)))
 	}
@@ -125,11 +124,11 @@ func (s *Server) runService(c *op.Call) (op.Reply, error) {
 
 // passRenewed says whether a call was refused for a pass that was paid for again
 // meanwhile, and nobody had told.
-func (s *Server) passRenewed(ctx context.Context, order services.Call, err error) bool {
+func (s *Services) passRenewed(ctx context.Context, order services.Call, err error) bool {
 	var quota *services.QuotaExhausted
-	return errors.As(err, &quota) && s.resync(ctx, order.Caller.CustomerID)
+	return errors.As(err, &quota) && s.Shop.Resync(ctx, order.Caller.CustomerID)
 }
 
-func (s *Server) secondsUntil(t time.Time) int64 {
-	return max(int64(t.Sub(s.app.Clock())/time.Second), 0)
+func (s *Services) secondsUntil(t time.Time) int64 {
+	return max(int64(t.Sub(s.Commands.Clock())/time.Second), 0)
 }

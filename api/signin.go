@@ -2,15 +2,11 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 	"reflect"
-
-	"github.com/countersign/countersign/api/mail"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -32,51 +28,27 @@ var requestSignIn = &op.Operation{
 	Input:   reflect.TypeFor[signInRequest](), Output: reflect.TypeFor[signInAnswer](),
 	Example: `{"email":"ada@example.com"}`,
 	Success: http.StatusAccepted, Errors: []int{400, 413, 429, 503},
+	Refuses: []string{"invalid_email"},
 }
 
-func (s *Server) requestSignIn(c *op.Call) (op.Reply, error) {
+// SignIn begins and ends the sessions of customers.
+type SignIn struct {
+	Credentials *credential.Reader
+	Mail        *Mail
+}
+
+// Operations lists what a browser needs to sign in and out.
+func (s *SignIn) Operations() []*op.Operation {
+	return []*op.Operation{requestSignIn.Does(s.requestSignIn), getSession.Does(s.getSession), signOut.Does(s.signOut)}
+}
+
+func (s *SignIn) requestSignIn(c *op.Call) (op.Reply, error) {
 	var in signInRequest
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	err := s.sendLink(c.Request, in.Email, in.Next)
+	err := s.Mail.SendLink(c.Request, in.Email, in.Next)
 	return op.Reply{Value: signInAnswer{linkSent}}, err
-}
-
-// sendLink makes a link and mails it.
-func (s *Server) sendLink(r *http.Request, email, next string) error {
-	if err := s.mayMail(r, email); err != nil {
-		return err
-	}
-	link, err := s.app.RequestSignIn(r.Context(), email, next)
-	if err != nil {
-		return err
-	}
-	address := s.app.BaseURL + "/sign-in/confirm?token=" + url.QueryEscape(link.Token)
-	return s.post(r, mail.Message{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
-		Text: "Open this link and press the button to sign in. It works once, for 10 minutes.\n\n" + address +
-			"\n\nIf you did not ask for it, do nothing.\n"})
-}
-
-// mayMail says whether a link may be mailed to an address, of whatever kind:
-// nobody fills another's mailbox with our letters.
-func (s *Server) mayMail(r *http.Request, email string) error {
-	if s.mail == nil {
-		return policy.Refuse(op.CodeNoMail, "", "mail is not configured")
-	}
-	if !s.rates.Allow(op.ToMailFrom, s.network(r)) || !s.rates.Allow(op.ToMailTo, ground.Mailbox(email)) {
-		return policy.Refuse(op.CodeRateLimited, "", "too many links were mailed, open the one in the last letter or try again later")
-	}
-	return nil
-}
-
-// post sends a letter.
-func (s *Server) post(r *http.Request, l mail.Message) error {
-	if err := s.mail.Send(r.Context(), l); err != nil {
-		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
-		return policy.Refuse(ground.CodeUnavailable, "", "the mail could not be sent, try again")
-	}
-	return nil
 }
 
 var getSession = &op.Operation{
@@ -85,8 +57,8 @@ var getSession = &op.Operation{
 	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[credential.SignedIn](), Errors: []int{401, 403, 503},
 }
 
-func (s *Server) getSession(c *op.Call) (op.Reply, error) {
-	as, err := s.credentials.Describe(c.Request.Context(), c.Session)
+func (s *SignIn) getSession(c *op.Call) (op.Reply, error) {
+	as, err := s.Credentials.Describe(c.Request.Context(), c.Session)
 	return op.Reply{Value: as}, err
 }
 
@@ -98,22 +70,22 @@ type signOutRequest struct {
 var signOut = &op.Operation{
 	ID: "sign_out", Method: http.MethodPost, Path: "/api/auth/sign-out",
 	Summary: "End the session, or every session of whoever is signed in.",
-	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[signOutRequest](), Output: reflect.TypeFor[state](),
+	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[signOutRequest](), Output: reflect.TypeFor[op.Ended](),
 	Example: `{}`, Errors: []int{400, 401, 403, 413, 503},
 }
 
-func (s *Server) signOut(c *op.Call) (op.Reply, error) {
+func (s *SignIn) signOut(c *op.Call) (op.Reply, error) {
 	var in signOutRequest
 	if err := canon.DecodeChecked(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
 	if in.Everywhere {
-		if err := s.sessions.EndAll(c.Request.Context(), c.Session.Customer); err != nil {
+		if err := s.Credentials.Sessions.EndAll(c.Request.Context(), c.Session.Customer); err != nil {
 			return op.Reply{}, ground.Unreadable(err)
 		}
 	}
 	if err := c.Session.End(); err != nil {
 		return op.Reply{}, ground.Unreadable(err)
 	}
-	return op.Reply{Value: state{c.Session.Customer, "signed out"}}, nil
+	return op.Reply{Value: op.Ended{ID: c.Session.Customer, State: "signed out"}}, nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -26,9 +25,35 @@ type kept struct {
 	documents map[string]op.Document
 }
 
-// site is every page in the present state of the service.
-func (s *Server) site() (*site.Site, error) {
-	configured := s.takesPayments()
+// Pages makes the pages, and the documents that are made of them.
+type Pages struct {
+	Prices  *Prices
+	Table   *op.Table
+	Tools   *Tools
+	Contact string // e-mail address
+	Cookie  string // the name of the session's
+
+	kept kept
+}
+
+func (s *Pages) base() string { return s.Prices.Shop.Store.BaseURL }
+
+// Rule returns the page of a rule as Markdown.
+func (s *Pages) Rule(id string) (markdown string, known bool, err error) {
+	from, err := s.Site()
+	if err != nil {
+		return "", false, err
+	}
+	p, known := from.Page("/rules/" + id)
+	if !known {
+		return "", false, nil
+	}
+	return p.Markdown, true, nil
+}
+
+// Site is every page in the present state of the service.
+func (s *Pages) Site() (*site.Site, error) {
+	configured := Taken(s.Prices.Shop.Store.Settler)
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
 	if made := s.kept.sites[configured]; made != nil {
@@ -50,8 +75,8 @@ func (s *Server) site() (*site.Site, error) {
 }
 
 // made is a document that is made once for each state of the service.
-func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error)) (op.Document, error) {
-	from, err := s.site()
+func (s *Pages) made(name, media string, make func(*site.Site) ([]byte, error)) (op.Document, error) {
+	from, err := s.Site()
 	if err != nil {
 		return op.Document{}, err
 	}
@@ -74,29 +99,26 @@ func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error))
 }
 
 // facts is what pages are told.
-func (s *Server) facts(configured bool) (site.Facts, error) {
+func (s *Pages) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
-	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
-		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: accounts.FreeCallsPerMonth,
+	f := site.Facts{Base: s.base(), Contact: s.Contact, Version: policy.Version, X402: configured, Checkout: s.Prices.Shop.Provider != nil,
+		Cookie: s.Cookie, FreeCallsPerMonth: accounts.FreeCallsPerMonth,
 		Limits:         site.Limits{Calls: op.CallsPerMinute, Strangers: op.StrangersPerMinute, Pages: op.PagesPerMinute, Keys: op.KeysPerMinute, KeysADay: op.KeysPerDay, Verifies: op.VerifiesPerMinute, Refunds: op.RefundsPerMinute},
 		RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
-		Rules: rulesShown(), Problems: problemsShown()}
+		Rules: rulesShown(), Problems: Problems()}
 	findings, err := findingsShown()
 	if err != nil {
 		return f, err
 	}
 	f.Findings = findings
-	for _, o := range s.operations {
-		if o.Service == nil {
-			continue
-		}
+	for _, o := range s.Table.Services() {
 		service, err := serviceShown(o)
 		if err != nil {
 			return f, err
 		}
 		f.Services = append(f.Services, service)
 	}
-	for _, p := range s.pricedProducts() {
+	for _, p := range s.Prices.Products() {
 		product := site.Product{Slug: p.Slug, Name: p.Name, Description: p.Description, PriceUSD: p.PriceUSD, URL: p.URL}
 		if p.Interval != nil {
 			product.Interval = *p.Interval
@@ -104,21 +126,21 @@ func (s *Server) facts(configured bool) (site.Facts, error) {
 		f.Products = append(f.Products, product)
 	}
 	for _, name := range accounts.AgentScopes {
-		f.Scopes = append(f.Scopes, site.Scope{Name: name, Grants: scopeMeanings[name]})
+		f.Scopes = append(f.Scopes, site.Scope{Name: name, Grants: ScopeMeanings[name]})
 	}
-	for _, t := range s.tools() {
+	for _, t := range s.Tools.All() {
 		f.Tools = append(f.Tools, site.Tool{Name: t.name, Title: t.title, Description: t.description})
 	}
 	return f, nil
 }
 
 func serviceShown(o *op.Operation) (site.Service, error) {
-	answer, err := exampleAnswer(o)
+	answer, err := o.ExampleAnswer()
 	if err != nil {
 		return site.Service{}, err
 	}
 	shown := site.Service{Operation: o.ID, Name: o.Service.Name, Path: o.Path, Title: o.Service.Title, Summary: o.Service.Summary,
-		PriceUSD: usd(o.Service.PriceCents), Group: o.Service.Group, Example: words.IndentJSON([]byte(o.Example)),
+		PriceUSD: op.USD(o.Service.PriceCents), Group: o.Service.Group, Example: words.IndentJSON([]byte(o.Example)),
 		Answer: words.IndentJSON(answer), Signed: o.Service.Signed, Input: membersShown(o.Schema.Document)}
 	return shown, nil
 }
@@ -213,69 +235,3 @@ var rulesShown = sync.OnceValue(func() (list []site.Rule) {
 	}
 	return list
 })
-
-// showContent answers with a page made of Markdown: as HTML, or as Markdown under
-// its own address or for who asks for it. Other paths are not found.
-func (s *Server) showContent(w http.ResponseWriter, r *http.Request) {
-	from, err := s.site()
-	if err != nil {
-		s.fail(w, r, false, err)
-		return
-	}
-	at, asMarkdown := strings.CutSuffix(r.URL.Path, ".md")
-	if asMarkdown && at == "/index" {
-		at = "/"
-	}
-	p, found := from.Page(at)
-	switch {
-	case !found:
-		s.notFound(w, r)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD")
-		s.fail(w, r, false, policy.Refuse(op.CodeMethod, "", "method not allowed"))
-	default:
-		if rec, ok := w.(*recorder); ok {
-			rec.route = "/" + p.Type
-		}
-		s.showPage(w, r, p, asMarkdown || op.PrefersMarkdown(r))
-	}
-}
-
-// showPage writes a page of the site in one of its two forms.
-func (s *Server) showPage(w http.ResponseWriter, r *http.Request, p *site.Page, asMarkdown bool) {
-	if asMarkdown {
-		s.showMarkdown(w, r, p)
-		return
-	}
-	s.linkHome(w.Header(), p.Path)
-	s.web.ShowContent(w, r, p)
-}
-
-// showMarkdown writes the Markdown twin of a page.
-func (s *Server) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.Page) {
-	d := op.NewDocument([]byte(p.Markdown), "text/markdown; charset=utf-8")
-	answer := d.Answer(&op.Call{Request: r})
-	w.Header().Add("Vary", "Accept")
-	s.linkHome(w.Header(), p.Path)
-	s.reply(w, r, &op.Operation{Success: http.StatusOK}, answer)
-}
-
-// twin answers with the Markdown twin of a page that is made otherwise, if it has
-// one and the request would rather have it.
-func (s *Server) twin(w http.ResponseWriter, r *http.Request) bool {
-	from, err := s.site()
-	if err != nil {
-		return false // the page itself may still be shown
-	}
-	p, has := from.Page(r.URL.Path)
-	if !has {
-		return false
-	}
-	w.Header().Add("Vary", "Accept")
-	if op.PrefersMarkdown(r) {
-		s.showMarkdown(w, r, p)
-		return true
-	}
-	s.linkHome(w.Header(), p.Path)
-	return false
-}

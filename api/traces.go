@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// beginTrace begins the span of a request. Where the caller traces, ours is a part of
+// begin begins the span of a request. Where the caller traces, ours is a part of
 // theirs; a health check is none.
-func (s *Server) beginTrace(r *http.Request) (context.Context, trace.Span) {
+func (s *Telemetry) begin(r *http.Request) (context.Context, trace.Span) {
 	if isHealth(r.URL.Path) {
 		return r.Context(), trace.SpanFromContext(context.Background())
 	}
@@ -42,7 +42,7 @@ func endTrace(span trace.Span, method string, rec *recorder) {
 
 // step begins a step of a call's path, measured and as a span of its own; what it
 // returns ends it.
-func (s *Server) step(c *op.Call, name string) (end func()) {
+func (s *Telemetry) step(c *op.Call, name string) (end func()) {
 	began := time.Now()
 	request := c.Request
 	ctx, span := s.tracer.Start(request.Context(), name)
@@ -50,7 +50,7 @@ func (s *Server) step(c *op.Call, name string) (end func()) {
 		c.Request = request.WithContext(ctx)
 	}
 	return func() {
-		s.metrics.stage(name, time.Since(began))
+		s.stage(name, time.Since(began))
 		if span.IsRecording() {
 			c.Request = request
 			span.End()

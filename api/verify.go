@@ -60,16 +60,29 @@ var verifyRecord = &op.Operation{
 	Input:   reflect.TypeFor[signedDocument](), Parses: true, Output: reflect.TypeFor[verification](),
 	Query: []op.Parameter{{Name: "wait", Description: "proof: wait up to 2 s for a checkpoint that covers the record.", Schema: op.Object{"type": "string", "enum": []any{"proof"}}}},
 	Limit: op.LimitVerify, Errors: []int{400, 413, 429, 503},
+	Refuses: []string{"missing_field", "wrong_type", "too_many_items", "out_of_range"},
 }
 
-func (s *Server) verifyRecord(c *op.Call) (op.Reply, error) {
-	if err := s.mayAsk(op.ToVerify, c); err != nil {
+// Verifier checks what a caller was handed.
+type Verifier struct {
+	Ground  *ground.Ground // with the ledger and its keys
+	Proofs  *Proofs
+	Callers *Callers
+}
+
+// Operations lists the check.
+func (s *Verifier) Operations() []*op.Operation {
+	return []*op.Operation{verifyRecord.Does(s.verifyRecord)}
+}
+
+func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
+	if err := s.Callers.MayAsk(op.ToVerify, c); err != nil {
 		return op.Reply{}, err
 	}
 	ctx := c.Request.Context()
 	var place *seal.Place // of the first record that stands in the ledger
-	found, err := s.examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
-		check := audit.Locate(ctx, s.app.Ledger, e)
+	found, err := s.Examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
+		check := audit.Locate(ctx, s.Ground.Ledger, e)
 		if check.Result == seal.Pass && place == nil {
 			place = e.Ledger
 		}
@@ -80,7 +93,7 @@ func (s *Server) verifyRecord(c *op.Call) (op.Reply, error) {
 	}
 	result := verification{Examination: found}
 	if place != nil {
-		if result.Inclusion, err = s.include(ctx, *place, c.Request.URL.Query().Get("wait") == "proof"); err != nil {
+		if result.Inclusion, err = s.Proofs.include(ctx, *place, c.Request.URL.Query().Get("wait") == "proof"); err != nil {
 			return op.Reply{}, ground.Unreadable(err)
 		}
 	}
@@ -88,13 +101,13 @@ func (s *Server) verifyRecord(c *op.Call) (op.Reply, error) {
 		Header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 }
 
-// examine checks a document that somebody was handed, with the ledger's own keys.
-func (s *Server) examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
-	keys, err := s.app.Ledger.Keyrings(ctx)
+// Examine checks a document that somebody was handed, with the ledger's own keys.
+func (s *Verifier) Examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
+	keys, err := s.Ground.Ledger.Keyrings(ctx)
 	if err != nil {
 		return found, ground.Unreadable(err)
 	}
 	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: locate}
-	err = s.app.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
+	err = s.Ground.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
 	return found, err
 }

@@ -16,12 +16,17 @@ var workflowStatus = &op.Operation{
 	Output:  reflect.TypeFor[projections.StatusRecord](), Errors: []int{400, 404, 503}, BareErrors: true,
 }
 
-func (s *Server) workflowStatus(c *op.Call) (op.Reply, error) {
+// Workflows lists the operation that shows a workflow.
+func (s *Services) Workflows() []*op.Operation {
+	return []*op.Operation{workflowStatus.Does(s.workflowStatus)}
+}
+
+func (s *Services) workflowStatus(c *op.Call) (op.Reply, error) {
 	id := c.Vars["workflowId"]
 	if !isWorkflowID(id) {
 		return op.Reply{}, errWorkflowID
 	}
-	record, err := s.projections.Status(c.Request.Context(), id)
+	record, err := s.Projections.Status(c.Request.Context(), id)
 	return op.Reply{Body: record, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 

@@ -78,7 +78,7 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 		return err
 	}
 	services := map[string]policy.Service{}
-	for _, s := range api.Services() {
+	for _, s := range api.ServiceList() {
 		services[s.Name] = s
 		for range 8 {
 			if err := call(s, []byte(s.Example)); err != nil {

@@ -62,7 +62,7 @@ func (c *servicesCmd) Run(ctx context.Context) error {
 		return c.worst(ctx)
 	}
 	fmt.Printf("%-34s %10s %10s %10s\n", "service", "p50", "p99", "at most")
-	for _, s := range api.Services() {
+	for _, s := range api.ServiceList() {
 		call := func() error {
 			_, err := s.Evaluate([]byte(s.Example))
 			return err

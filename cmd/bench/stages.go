@@ -41,7 +41,7 @@ func (b *benchService) stages(ctx context.Context, callers int, during time.Dura
 	if err := b.app.Vault.Open(ctx, stored, &opened); err != nil {
 		return err
 	}
-	gate := api.Services()[slices.IndexFunc(api.Services(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
+	gate := api.ServiceList()[slices.IndexFunc(api.ServiceList(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
 	body, err := canon.Canonical([]byte(quickBody))
 	if err != nil {
 		return err

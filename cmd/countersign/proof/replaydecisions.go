@@ -145,7 +145,7 @@ func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer n.Close()
-	request := evidence.Replay{Tenant: c.Org, Services: api.Services()}
+	request := evidence.Replay{Tenant: c.Org, Services: api.ServiceList()}
 	for text, into := range map[string]*[]int64{c.From: &request.From, c.To: &request.To} {
 		if text == "" {
 			continue

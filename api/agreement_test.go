@@ -13,7 +13,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign/countersign/api/discovery"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -39,7 +41,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	declared := map[string]claim{}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		o := n.server.table.Find(s.Operation)
 		whole, _ := plainJSON(t, o.Schema.Document).(map[string]any)
 		declared[s.Operation] = claim{op.ServicePath(s), op.USD(s.PriceCents), withoutKey(membersOf(whole, nil))}
@@ -51,7 +53,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 		}
 	}
 	changed := maps.Clone(declared)
-	one := ServiceList()[3].Operation
+	one := services.List()[3].Operation
 	c := changed[one]
 	c.price += "9"
 	changed[one] = c
@@ -110,7 +112,7 @@ func amountUSD(units string) string {
 
 func (n *node) demandsSay() surface {
 	s := surface{"402", true, map[string]claim{}}
-	for _, service := range ServiceList() {
+	for _, service := range services.List() {
 		required := n.unpaid(op.ServicePath(service))
 		s.claims[service.Operation] = claim{path: strings.TrimPrefix(required.Resource.URL, n.url), price: amountUSD(required.Accepts[0].Amount)}
 	}
@@ -157,7 +159,7 @@ func withoutKey(members map[string]bool) map[string]bool {
 
 func (n *node) priceListSays() surface {
 	s := surface{"/api/pricing", true, map[string]claim{}}
-	var list pricing
+	var list services.Pricing
 	n.get("/api/pricing").decode(n.t, &list)
 	for _, p := range list.Services {
 		s.claims[p.OperationID] = claim{path: p.Path, price: p.PriceUSD}
@@ -167,7 +169,7 @@ func (n *node) priceListSays() surface {
 
 func (n *node) manifestSays() surface {
 	s := surface{"manifest", true, map[string]claim{}}
-	var m manifest
+	var m discovery.Manifest
 	n.get("/.well-known/x402").decode(n.t, &m)
 	for _, item := range m.Items {
 		path := strings.TrimPrefix(item.Resource.URL, n.url)
@@ -182,14 +184,14 @@ func (n *node) manifestSays() surface {
 
 func (n *node) cardsSay() []surface {
 	server, agent := surface{"server card", false, map[string]claim{}}, surface{"agent card", false, map[string]claim{}}
-	var tools serverCard
+	var tools discovery.ServerCard
 	n.get("/.well-known/mcp/server-card.json").decode(n.t, &tools)
 	for _, tool := range tools.Tools {
 		if o := n.server.table.Find(tool.Name); o != nil && o.Service != nil {
 			server.claims[tool.Name] = claim{members: n.membersIn(tool.Input)}
 		}
 	}
-	var card agentCard
+	var card discovery.AgentCard
 	n.get("/.well-known/agent-card.json").decode(n.t, &card)
 	for _, skill := range card.Skills {
 		agent.claims[skill.ID] = claim{}
@@ -219,7 +221,7 @@ var (
 
 func (n *node) toolPagesSay() surface {
 	s := surface{"pages of services", true, map[string]claim{}}
-	for _, service := range ServiceList() {
+	for _, service := range services.List() {
 		text := n.get("/tools/" + service.Operation + ".md").body
 		form := n.send(http.MethodGet, "/tools/"+service.Operation, "", "Accept", "text/html").body
 		path, price, again := pagePath.FindSubmatch(text), pagePrice.FindSubmatch(text), formPrice.FindSubmatch(form)
@@ -246,15 +248,15 @@ var calledPath = regexp.MustCompile(`/api/agent-services/[a-z0-9/-]+`)
 // skillsSay holds what skills call to what there is; they need not name everything.
 func (n *node) skillsSay() surface {
 	s := surface{"skills", false, map[string]claim{}}
-	for _, service := range ServiceList() {
+	for _, service := range services.List() {
 		s.claims[service.Operation] = claim{}
 	}
-	var index skillIndex
+	var index discovery.SkillIndex
 	n.get("/.well-known/agent-skills/index.json").decode(n.t, &index)
 	for _, skill := range index.Skills {
 		text := n.get(strings.TrimPrefix(skill.URL, n.url)).body
 		for _, path := range calledPath.FindAll(text, -1) {
-			if !slices.ContainsFunc(ServiceList(), func(service policy.Service) bool { return op.ServicePath(service) == string(path) }) {
+			if !slices.ContainsFunc(services.List(), func(service policy.Service) bool { return op.ServicePath(service) == string(path) }) {
 				s.claims["skill "+skill.Name] = claim{}
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/api/contract"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/accounts"
@@ -725,7 +726,7 @@ func TestRequestsOfAuthMDWork(t *testing.T) {
 		}
 	}
 	for _, scope := range accounts.AgentScopes {
-		if !strings.Contains(string(a.body), "| `"+scope+"` | "+ScopeMeanings[scope]+" |\n") {
+		if !strings.Contains(string(a.body), "| `"+scope+"` | "+contract.ScopeMeanings[scope]+" |\n") {
 			t.Errorf("%s is not explained", scope)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
 )
 
 // halfSent begins a request whose body is announced and never finished. With
@@ -121,7 +122,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	n := startNode(t, setup{})
 	over := make(chan struct{})
 	waits := make(chan struct{}, 1)
-	n.server.entry.Bodies = NewBodies(1, BodyLimits{Grace: time.Minute, PerSecond: 1, AtOnce: 100, PerAddress: 1, Held: op.MaxHeldBodies, Pause: func() { waits <- struct{}{}; <-over }})
+	n.server.entry.Bodies = request.NewBodies(1, request.BodyLimits{Grace: time.Minute, PerSecond: 1, AtOnce: 100, PerAddress: 1, Held: op.MaxHeldBodies, Pause: func() { waits <- struct{}{}; <-over }})
 	request := head("/api/keys/free", "Expect: 100-continue\r\n")
 	var open []halfSent
 	for i := range 3 {
@@ -142,7 +143,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 // through.
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	t.Parallel()
-	for _, most := range []BodyLimits{
+	for _, most := range []request.BodyLimits{
 		{Grace: time.Minute, PerSecond: 1, AtOnce: 100, PerAddress: 3, Held: op.MaxHeldBodies, Pause: func() {}},
 		{Grace: time.Minute, PerSecond: 1, AtOnce: 3, PerAddress: 100, Held: op.MaxHeldBodies, Pause: func() {}},
 	} {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/api/contract"
 )
 
 // ofOAuth are codes of RFC 6749, 7591 and 8707, which stand in bodies of their form.
@@ -22,7 +24,7 @@ func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	t.Parallel()
 	found := codesOf(t, "../policy", "../commands", ".")
 	for code, at := range found {
-		if !HasPage(code) && !ofOAuth[code] {
+		if !contract.HasPage(code) && !ofOAuth[code] {
 			t.Errorf("%s refuses with %s, which has no page", at, code)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -28,7 +29,7 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	d := n.openAPIDocument()
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		o := n.server.table.Find(s.Operation)
 		published := n.published(d, o)
 		t.Run(s.Operation, rapid.MakeCheck(func(t *rapid.T) {

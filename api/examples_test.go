@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/contract"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 )
@@ -42,9 +43,9 @@ const exampleLimit = 6000
 func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
-	c := &contract{node: n, t: t, d: n.openAPIDocument(), seen: map[string]int{}}
+	c := &contractWalk{node: n, t: t, d: n.openAPIDocument(), seen: map[string]int{}}
 	c.begin()
-	a := asker{contract: c, known: map[string]any{"name": "preflight-actions", "slug": "verification-kit", "orgId": c.org}, key: n.issueKey(), answers: map[string]jsontext.Value{}}
+	a := asker{contractWalk: c, known: map[string]any{"name": "preflight-actions", "slug": "verification-kit", "orgId": c.org}, key: n.issueKey(), answers: map[string]jsontext.Value{}}
 	for pass := range 3 {
 		for _, endpoint := range n.server.table {
 			if last := endpoint.Method == "DELETE" || endpoint.ID == "sign_out" || endpoint.ID == "revoke_access_token"; pass == 2 || !last {
@@ -68,7 +69,7 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 		}
 		return
 	}
-	published, err := Examples(n.url)
+	published, err := contract.Examples(n.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 
 // asker asks operations and learns from the answers what the next ones are about.
 type asker struct {
-	*contract
+	*contractWalk
 	known   map[string]any // members of answers, by name
 	key     string
 	answers map[string]jsontext.Value
@@ -274,7 +275,7 @@ var secretText = regexp.MustCompile(`(svck_|svco_|svca_|whsec_)[A-Za-z0-9_+/=-]+
 
 // masked is an answer without secrets, at the address that stands in the file.
 func (a *asker) masked(body []byte) jsontext.Value {
-	text := strings.ReplaceAll(string(body), a.url, ExampleBase)
+	text := strings.ReplaceAll(string(body), a.url, contract.ExampleBase)
 	text = secretText.ReplaceAllString(text, "${1}shown-once")
 	if token, is := a.known["access_token"].(string); is {
 		text = strings.ReplaceAll(text, token, base64.RawURLEncoding.EncodeToString([]byte("header"))+".payload.signature")

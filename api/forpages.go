@@ -4,12 +4,15 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/countersign/countersign/api/words"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/discovery"
+	"github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
@@ -21,27 +24,29 @@ import (
 
 // forPages is what the pages ask of the service: the same that programs are
 // answered with, so that a page and an answer never differ.
-func (s *Server) forPages(pages *Pages) web.Service {
+func (s *Server) forPages(pages *discovery.Pages) web.Service {
 	return web.Service{
-		Site: pages.Site, Groups: PricedGroups(), Prices: s.prices.Page,
+		Site: pages.Site, Groups: services.PricedGroups(), Prices: s.prices.Page,
 		CardCheckout: s.shop.Provider != nil, BeginBuying: s.shop.BeginCheckout, BillingPortal: s.shop.BillingPortal, Resync: s.shop.Resync,
-		DownloadURL: func(l store.DownloadLink) string { return s.shop.downloadLink(l).DownloadURL },
+		DownloadURL: func(l store.DownloadLink) string { return s.shop.DownloadLink(l).DownloadURL },
 		SendLink:    s.mail.SendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
-		Approved:     func(said decisions.Recorded) { _, _ = Recorded(s.path.Telemetry.Approvals, "verdict", said, nil) },
+		Approved: func(said decisions.Recorded) {
+			_, _ = request.Recorded(s.path.Telemetry.Approvals, "verdict", said, nil)
+		},
 		MayTry:       s.mayTry,
 		MaySend:      s.maySend,
 		MayEnterCode: func() bool { return s.path.Callers.Rates.Allow(op.ToEnterCode, "") },
 		Twin:         func(w http.ResponseWriter, r *http.Request) bool { return s.content.Twin(w, r) },
 		Export: func(ctx context.Context, p organizations.Principal, f bundle.Filters) (string, error) {
 			manifest, err := s.exports.Export(ctx, p, f)
-			return ExportsPath + "/" + manifest.ExportID, err
+			return evidence.ExportsPath + "/" + manifest.ExportID, err
 		},
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
 			status, said := s.path.Answers.Problem(h, r, err)
 			return status, said.Error
 		},
 		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.path.Answers.Fail(w, r, false, err) },
-		RequestID: RequestID,
+		RequestID: request.RequestID,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/payments"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/migrations"
@@ -32,7 +33,7 @@ func (s *Server) health(c *op.Call) (op.Reply, error) {
 	if r := s.Ready(c.Request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
 		state = "degraded"
 	}
-	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", Mode(s.app.Settler)}}, nil
+	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", payments.Mode(s.app.Settler)}}, nil
 }
 
 // healthz says that the process runs.

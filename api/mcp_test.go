@@ -19,6 +19,7 @@ import (
 
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -121,7 +122,7 @@ func TestEachToolIsItsOperation(t *testing.T) {
 		for _, tool := range list.Tools {
 			found[tool.Name] = tool
 		}
-		for _, s := range ServiceList() {
+		for _, s := range services.List() {
 			tool, o := found[s.Operation], n.server.table.Find(s.Operation)
 			if tool == nil {
 				t.Errorf("%s is no tool", s.Operation)
@@ -145,7 +146,7 @@ func TestEachToolIsItsOperation(t *testing.T) {
 				PriceUSD string `json:"priceUsd"`
 			} `json:"services"`
 		}
-		if n.get("/api/pricing").decode(t, &priced); len(priced.Services) != len(ServiceList()) {
+		if n.get("/api/pricing").decode(t, &priced); len(priced.Services) != len(services.List()) {
 			t.Errorf("%d services have a price", len(priced.Services))
 		}
 		for _, p := range priced.Services {
@@ -225,7 +226,7 @@ func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
 	for _, tool := range list.Tools {
 		outputs[tool.Name] = tool.OutputSchema
 	}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		rest := n.post(op.ServicePath(s), key, s.Example, "Idempotency-Key", "key-"+s.Operation)
 		n.wants(rest, 200)
 		for _, era := range eras {

@@ -15,9 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/contract"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/api/services"
 )
 
 // openAPIDocument is the document as a client reads it.
@@ -295,7 +297,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	d := n.openAPIDocument()
 	priced := map[string]bool{}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		path := "/api/agent-services/" + s.Name
 		priced[path] = true
 		operation, _ := d.at("paths", path, "post").(map[string]any)
@@ -348,7 +350,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 		"portfolio-risk/score": 15, "cashflow/analyze": 20, "waterfall/distribute": 25, "bond/analyze": 25, "options/price": 25, "dealanalyzer/analyze": 25,
 		"spend-assurance/run": 25, "investment-evidence/analyze": 25,
 	} {
-		for _, s := range ServiceList() {
+		for _, s := range services.List() {
 			if s.Name == name && s.PriceCents != cents {
 				t.Errorf("%s costs %d cents, the specification says %d", name, s.PriceCents, cents)
 			}
@@ -417,7 +419,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 		executed[endpoint.ID] = true
 		d.valid(t, o, a)
 	}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		if !executed[s.Operation] {
 			t.Errorf("the example of %s was not executed", s.Name)
 		}
@@ -533,7 +535,7 @@ func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 	if len(whole) != len(n.server.table) {
 		t.Errorf("the whole contract has %d operations of %d", len(whole), len(n.server.table))
 	}
-	for _, id := range AgentOperations {
+	for _, id := range contract.AgentOperations {
 		if !slices.ContainsFunc(n.server.table, func(endpoint *op.Operation) bool { return endpoint.ID == id }) {
 			t.Errorf("no operation is called %s", id)
 		}
@@ -549,7 +551,7 @@ func specified() []string {
 		"get /api/content", "get /api/billing-portal", "post /api/billing-portal", "get /api/entitlements/{slug}", "get /api/support/entitlements",
 		"post /api/keys/free", "get /api/keys/free/status", "post /api/auth/register", "post /api/auth/token", "post /api/auth/claim",
 	}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		list = append(list, "post "+op.ServicePath(s))
 	}
 	return list
@@ -560,7 +562,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 	n := startNode(t, setup{})
 	first := n.get("/openapi.json")
 	for range 3 {
-		again, err := NewContract(*n.server.contract).ForAgents()
+		again, err := contract.New(*n.server.contract).ForAgents()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -607,7 +609,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 func TestEveryServiceIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		if seen[s.Name] || seen[s.Operation] || s.PriceCents < 1 || s.Title == "" || s.Summary == "" || s.Input() == nil || s.Output() == nil {
 			t.Errorf("%s is declared twice, or incomplete", s.Name)
 		}
@@ -625,12 +627,12 @@ func TestEveryServiceIsComplete(t *testing.T) {
 // for it: at the member itself, also where it may be null.
 func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 	t.Parallel()
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		request, err := schema.OfRequest(s.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := AnswerSchema(&op.Operation{ID: s.Operation, Service: &s, Output: s.Output()})
+		answer, err := contract.AnswerSchema(&op.Operation{ID: s.Operation, Service: &s, Output: s.Output()})
 		if err != nil {
 			t.Fatal(err)
 		}

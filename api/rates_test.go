@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
 )
 
 func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
 	t.Parallel()
-	var s Callers
+	var s request.Callers
 	for address, want := range map[string]string{
 		"[2001:db8:1:2:3:4:5:6]:1234":    "2001:db8:1:2::/64",
 		"[2001:db8:1:2:ffff::1]:99":      "2001:db8:1:2::/64",

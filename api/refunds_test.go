@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
@@ -18,7 +19,7 @@ func TestEveryPaidExampleReproduces(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	d := n.openAPIDocument()
 	refunds := described{"post", "/api/refunds", d.at("paths", "/api/refunds", "post").(map[string]any)}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		path := op.ServicePath(s)
 		o := n.order(path, s.Name)
 		n.settled(n.pay(path, o.Header(), s.Example))

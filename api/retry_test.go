@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 )
 
 // What the instructions tell a model to do after a time-out, every paid tool takes:
@@ -16,7 +17,7 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	session := n.dial(eras[0], "X-API-Key", key)
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		keyed := `{"idempotencyKey":"retry-` + s.Operation + `",` + strings.TrimPrefix(strings.TrimSpace(s.Example), "{")
 		before := n.used(key)
 		first := n.callTool(session, s.Operation, keyed)

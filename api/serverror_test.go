@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
 )
 
 // What net/http refuses before any handler is an error like every other.
@@ -19,9 +20,9 @@ func TestErrorsOfTheServerItselfHaveOurForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := HTTP(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	server := request.HTTP(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { server.Close() })
-	go server.Serve(Bounded(listener))
+	go server.Serve(request.Bounded(listener))
 	for name, request := range map[string]string{
 		"no HTTP":           "hello\r\n\r\n",
 		"two lengths":       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",

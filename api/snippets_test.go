@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/site"
 )
 
@@ -68,7 +69,7 @@ func TestEverySnippetRuns(t *testing.T) {
 	for _, language := range []string{"sh", "js", "python", "go"} {
 		t.Logf("%s: %d snippets", language, ran[language])
 	}
-	if ran["sh"] < len(ServiceList()) {
+	if ran["sh"] < len(services.List()) {
 		t.Errorf("%d snippets of the shell ran", ran["sh"])
 	}
 }

@@ -1,15 +1,3 @@
-// Package api is countersign over HTTP: a table of operations and the one path
-// every request takes through it.
-//
-//	serve   who is calling: package credential reads what the request shows, and a payment is held against its price
-//	admit   may this caller make this call, and what pays for it
-//	decode  the body: limit, content type, one strict parse, the schema
-//	run     the command or query; a command appends before it answers
-//	settle  what a payment still owes (x402 only)
-//	reply   one function writes answers, one function writes errors
-//
-// An operation is one line of a table; the route, the validation, the OpenAPI
-// document and the metrics all follow from it.
 package api
 
 import (
@@ -17,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 )
 
 // operations is every endpoint of the service, in the order of the documents, each bound to
@@ -41,7 +30,7 @@ func (s *Server) operations() []*op.Operation {
 		s.refunds.Operations(),
 		s.proofs.Operations(),
 		op.ForEveryOrigin(slices.Concat(
-			Rules{}.Operations(),
+			services.Rules{}.Operations(),
 			s.policies.Schema(),
 			s.contract.Operations(),
 			s.publicKeys.Operations(),

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
@@ -187,7 +188,7 @@ func (n *node) handed(key string) map[string]map[string]any {
 		"workflow": run,
 		"status":   n.get(statusPath + fmt.Sprint(run["workflowId"])).members(n.t),
 	}
-	for _, s := range ServiceList() {
+	for _, s := range services.List() {
 		if s.Signed {
 			a := n.post(op.ServicePath(s), key, s.Example)
 			n.wants(a, http.StatusOK)

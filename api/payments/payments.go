@@ -42,8 +42,9 @@ func Mode(s payments.Settler) string {
 
 var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not configured")
 
-// Read reads the payment of a call, if it brings one, and holds it against
-// the terms of the call; one that is known already is held against itself.
+// Read reads the payment of a call, if it brings one, and checks it against the terms of the
+// call. A payment that is known already was checked before: settling compares it with what is
+// stored.
 func (s *Payments) Read(c *op.Call) (present bool, err error) {
 	var sent *x402.Payment
 	switch values := c.Request.Header[x402.HeaderSignature]; {
@@ -67,7 +68,7 @@ func (s *Payments) Read(c *op.Call) (present bool, err error) {
 	}
 	known, err := s.Commands.KnownPayment(c.Request.Context(), sent.Payment)
 	if err == nil && !known {
-		contracts := Mode(s.Commands.Settler) == payments.ModeFacilitator // there is a chain that judges their signatures
+		contracts := Mode(s.Commands.Settler) == payments.ModeFacilitator // signatures of contracts are judged on a chain
 		err = sent.Verify(s.Terms.Offer(c.Sale.Cents), s.resource(c).URL, s.Commands.Clock(), contracts)
 	}
 	c.Means, c.Payment = credential.ByPayment, sent.Payment
@@ -116,10 +117,11 @@ type Pending struct {
 	Cause     error     // for the log; may be nil
 }
 
-// Error says so.
+// Error is the reason.
 func (p *Pending) Error() string { return x402.ReasonPending }
 
-// Refuse makes the refusals of payments answers to a call.
+// Refuse turns an error of the payment commands into the answer to a call. It returns any
+// other error as it is.
 func (s *Payments) Refuse(c *op.Call, err error) error {
 	var refused *payments.PaymentRefused
 	var required *payments.PaymentRequired
@@ -148,8 +150,8 @@ func (s *Payments) Refuse(c *op.Call, err error) error {
 	return d
 }
 
-// demanded is what a call costs. That of a service over HTTP, which tells indexers
-// how to call it, was made at the start.
+// demanded returns the 402 of a call. That of a service over HTTP was made at the start: it
+// tells indexers how to call the service.
 func (s *Payments) demanded(c *op.Call) x402.PaymentRequired {
 	if made, ok := s.Demands[c.Op.ID]; ok && c.Tool == nil {
 		return made
@@ -180,13 +182,13 @@ func (s *Payments) Prepare(services []*op.Operation) error {
 	return nil
 }
 
-// Sold is what an index shows of an address that takes payments.
+// Sold describes an address that takes payments, as an index shows it.
 func (s *Payments) Sold(path, description string, tags ...string) x402.Resource {
 	return x402.Resource{URL: s.Commands.BaseURL + path, Description: description, MimeType: "application/json",
 		ServiceName: op.Name, Tags: tags, IconURL: s.Commands.BaseURL + op.IconPath}
 }
 
-// Paid is the header of an answer that was paid for.
+// Paid returns the headers of an answer that was paid for.
 func Paid(r payments.Receipt) http.Header {
 	response := x402.SettleResponse{Success: true, Payer: r.Payer, Transaction: r.Transaction, Network: r.Network, Amount: r.Amount}
 	h := http.Header{"Cache-Control": {"private, no-store"}, x402.HeaderResponse: {response.Header()}}

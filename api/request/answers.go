@@ -24,12 +24,12 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// notConfigured are the codes that waiting does not change: whoever is told to come
-// back in two seconds does so for ever.
+// notConfigured are the codes that waiting does not change. Their answers have no
+// Retry-After, since a client would obey it for ever.
 var notConfigured = map[string]bool{ground.CodeNotConfigured: true, op.CodeNoCheckout: true, op.CodeNoMail: true}
 
-// quotas are the codes of what a month allows: clients that obey Retry-After would sleep
-// for days. resetsAt says when the month is over.
+// quotas are the codes of monthly limits. Their answers have no Retry-After either, since a
+// client would sleep for days: resetsAt says when the month is over.
 var quotas = map[string]bool{ground.CodeQuota: true, ground.CodeTooManyKeys: true}
 
 // Answers writes every answer and every error of the service.
@@ -64,7 +64,7 @@ func (s *Answers) Reply(w http.ResponseWriter, r *http.Request, o *op.Operation,
 		media = "application/json"
 	}
 	h.Set("Content-Type", media)
-	h.Set("Content-Length", strconv.Itoa(len(body))) // without it what is longer than 2 KB would be sent in chunks
+	h.Set("Content-Length", strconv.Itoa(len(body))) // without it, more than 2 KB would be sent in chunks
 	status := result.Status
 	if status == 0 {
 		status = o.Success
@@ -80,7 +80,7 @@ func (s *Answers) Fail(w http.ResponseWriter, r *http.Request, bare bool, err er
 	refused := s.Refused(r, bare, err)
 	h := w.Header()
 	for name, values := range refused.Header {
-		if _, said := h[name]; !said { // whoever knew better has spoken
+		if _, said := h[name]; !said { // a header that is set already is more exact
 			h[name] = values
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Answers) Refused(r *http.Request, bare bool, err error) op.Reply {
 	switch {
 	case status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", credential.Challenge(s.Commands.BaseURL, "", credential.Problem(r, err), ""))
-		h.Set("Connection", "close") // whatever body was sent is not read
+		h.Set("Connection", "close") // the body is not read
 	case status == http.StatusRequestEntityTooLarge:
 		h.Set("Connection", "close")
 	}
@@ -126,7 +126,7 @@ func (s *Answers) Refused(r *http.Request, bare bool, err error) op.Reply {
 	return op.Reply{Status: status, Header: h, Body: text}
 }
 
-// sayWhen says when to come back after a refusal that passes.
+// sayWhen sets Retry-After on a refusal that a later try may not get.
 func sayWhen(h http.Header, status int, code string) {
 	switch {
 	case h.Get("Retry-After") != "":

@@ -15,10 +15,10 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// A request has a seat only while the service works for it. Whoever sends a body
-// slowly, or reads an answer slowly, costs a connection and nothing else: the seat
-// is given back before the first octet of a body is read, taken again after the
-// last, and given back for good when the answer begins.
+// A request has a seat only while the service works for it. A client that sends its body
+// slowly, or reads its answer slowly, takes a connection and nothing else: the seat is given
+// back before the first byte of a body is read, taken again after the last, and given back
+// for good when the answer begins.
 
 // seat is one request's place among those that are worked for.
 type seat struct {
@@ -53,10 +53,10 @@ var (
 )
 
 // Bodies are the bodies that are being read. Each has to arrive at a minimum rate.
-// If one address sends too many at once, or all together do, the oldest is cut off
-// to make room: a body sent in one piece is never the oldest. Who was cut off is
-// answered a while later, as long as not too many wait for that: else slow bodies that
-// are opened again at once would keep the machine busy with nothing else.
+// If one address sends too many at once, or all addresses together do, the oldest is cut off
+// to make room: a body sent in one piece is never the oldest. A client that was cut off gets
+// its answer after a pause, unless too many wait already. Without the pause, slow bodies that
+// are opened again at once would keep the machine busy.
 //
 // All bodies together have a bound of their own, since a thousand bodies that are each
 // allowed would take a gigabyte. A request whose body does not fit is answered with 503
@@ -109,7 +109,7 @@ type body struct {
 	control *http.ResponseController
 	address string
 	began   time.Time // zero until it is read
-	read    int64     // octets so far
+	read    int64     // bytes so far
 	ended   error     // what the last Read returned; nil before the end
 
 	held  int64         // bytes that it takes; guarded by all.mu
@@ -119,8 +119,8 @@ type body struct {
 	wasCut bool
 }
 
-// Read returns refusals for a body that comes too slowly, and for one whose seat
-// is taken when it is complete.
+// Read reads the body. It returns a refusal if the body comes too slowly, or if no seat is
+// free when it is complete.
 func (b *body) Read(p []byte) (int, error) {
 	if b.ended != nil {
 		return 0, b.ended
@@ -146,7 +146,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hurry sets the time by which the next octets must be there.
+// hurry sets the time by which the next bytes must arrive.
 func (b *body) hurry() {
 	limits := b.all.Limits
 	allowed := limits.Grace + time.Duration(b.read)*time.Second/time.Duration(limits.PerSecond)
@@ -165,7 +165,7 @@ func (b *body) cut() {
 	_ = b.control.SetReadDeadline(b.began)
 }
 
-// end is what the reader of the body is told about its end.
+// end returns the error that ends the reading of the body: io.EOF, or a refusal.
 func (b *body) end(err error) error {
 	b.all.leave(b)
 	b.mu.Lock()
@@ -173,7 +173,7 @@ func (b *body) end(err error) error {
 	b.mu.Unlock()
 	switch {
 	case errors.Is(err, io.EOF):
-		_ = b.control.SetReadDeadline(time.Time{}) // what follows is no body: the server waits for the client to hang up
+		_ = b.control.SetReadDeadline(time.Time{}) // from here on the server only waits for the client to hang up
 		if !b.seat.take() {
 			return errNoSeat
 		}
@@ -212,7 +212,7 @@ func (bs *Bodies) enter(b *body) {
 	bs.from[b.address]++
 }
 
-// hold counts what was read of a body, and says whether there was room for it.
+// hold counts bytes that were read of a body, and reports whether there was room for them.
 func (bs *Bodies) hold(b *body, read int) bool {
 	const buffers = 2
 	bs.mu.Lock()
@@ -227,7 +227,7 @@ func (bs *Bodies) hold(b *body, read int) bool {
 	return false
 }
 
-// forget counts a body no more: its request is over.
+// forget stops counting a body whose request is over.
 func (bs *Bodies) forget(b *body) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -246,7 +246,7 @@ func (bs *Bodies) cutOldest(address string) {
 	}
 }
 
-// pause lets whoever was cut off wait, unless too many do.
+// pause delays the answer to a client that was cut off, unless too many wait already.
 func (bs *Bodies) pause() {
 	select {
 	case bs.waiting <- struct{}{}:
@@ -273,8 +273,8 @@ func (bs *Bodies) remove(b *body) {
 	}
 }
 
-// UnreadBecause is the refusal that a failed read of a body carries, or else that it
-// could not be read.
+// UnreadBecause returns the refusal in the error of a failed read of a body. Without one it
+// says that the body could not be read.
 func UnreadBecause(err error) *policy.Error {
 	var refused *policy.Error
 	if !errors.As(err, &refused) {

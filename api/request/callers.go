@@ -89,8 +89,8 @@ func nameOf(who credential.Caller) string {
 	return cmp.Or(who.Key.KeyID, who.Agent.ClientID, who.Principal.ActorID, who.Client.ID(), session, who.Customer)
 }
 
-// MayAsk limits what anybody may have computed without a credential. A large body
-// counts for as much as it costs.
+// MayAsk limits what a caller may have computed without a credential. A large body counts for
+// as much as it costs.
 func (cs *Callers) MayAsk(l op.Limit, c *op.Call) error {
 	if cs.Rates.AllowN(l, cs.Network(c.Request), 1+(len(c.Body)+len(c.Text))/op.BodyCountsAs) {
 		return nil

@@ -30,16 +30,16 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// NoteCaller puts who calls on the request's line of the log: who read evidence is
-// to be seen by those who run the service.
+// NoteCaller puts the caller on the request's line of the log, so that the operator sees who
+// read evidence.
 func NoteCaller(ctx context.Context, tenant, actor string) {
 	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
 		rec.caller.Store(&caller{tenant, actor})
 	}
 }
 
-// caller is who was found to be calling, by public ids. tenant is empty unless they
-// act for an organization.
+// caller identifies a caller by public ids. tenant is empty unless the caller acts for an
+// organization.
 type caller struct{ tenant, actor string }
 
 // recorder notes route, caller and status for log and metrics, and when the work
@@ -47,15 +47,15 @@ type caller struct{ tenant, actor string }
 type recorder struct {
 	http.ResponseWriter
 	id     string                 // of the request
-	caller atomic.Pointer[caller] // nil: nobody with a credential; a tool call may still run when the request ends
+	caller atomic.Pointer[caller] // nil: no good credential. Atomic, since a tool call may still run when the request ends
 	route  string
 	status int
 	seat   seat
 	body   *body // nil for a request without one
 }
 
-// WriteHeader notes the status on its way. However slowly the answer is read from
-// here on, it keeps no seat.
+// WriteHeader notes the status and gives the seat back: the client may read the answer as
+// slowly as it likes.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
@@ -64,7 +64,7 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// over ends what a request holds beside its connection.
+// over gives back what a request holds besides its connection.
 func (r *recorder) over() {
 	r.seat.leave()
 	if r.body != nil {
@@ -124,7 +124,7 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 			endTrace(span, methodForLog(r.Method), rec)
 		}()
 		if r.URL.IsAbs() || r.URL.Host != "" {
-			if !s.isOwnAddress(r.URL) { // a request to a proxy: we are none
+			if !s.isOwnAddress(r.URL) { // a request to a proxy, which this is not
 				h.Set("Connection", "close")
 				answers.Fail(rec, r, false, policy.Refuse(op.CodeInvalidBody, "", "the request target must be a path, or an address of this service"))
 				return
@@ -149,21 +149,22 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 	})
 }
 
-// isOwnAddress says whether an absolute request target (RFC 9112, section 3.2.2) is of
-// this service, whatever its port: by the name in the base URL, or by a loopback name on
-// a loopback listener.
+// isOwnAddress reports whether an absolute request target (RFC 9112, section 3.2.2) is of
+// this service: it has the name in the base URL, or a loopback name on a loopback listener.
+// The port does not matter.
 func (s *Entry) isOwnAddress(target *url.URL) bool {
 	name := strings.ToLower(target.Hostname())
 	return (target.Scheme == "http" || target.Scheme == "https") && (name == strings.ToLower(op.HostOf(s.Path.Commands.BaseURL)) || s.Loopback && mcp.IsLoopback(name))
 }
 
-// isHealth says whether a path is one by which others find out how the service is:
-// it is answered however much there is to do.
+// isHealth reports whether a path is one of the health checks, which are answered without a
+// seat.
 func isHealth(path string) bool {
 	return path == op.HealthPath || path == "/healthz" || path == "/readyz"
 }
 
-// methodForLog is the method if it is one of HTTP's; a caller may send any word.
+// methodForLog returns the method if it is one of HTTP's, and else "other": a caller may send
+// any word.
 func methodForLog(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -172,8 +173,8 @@ func methodForLog(method string) string {
 	return "other"
 }
 
-// plainPath refuses what some reader would take for another path: empty and dot
-// segments, encoded slashes and dots, NUL.
+// plainPath reports whether every reader takes a path for the same one. Empty segments, dot
+// segments, encoded slashes and dots, and NUL are read differently by some.
 func plainPath(path string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false

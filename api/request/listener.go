@@ -47,12 +47,12 @@ type boundedConn struct {
 	release func()
 }
 
-// goError is how net/http ends the status line of what it refuses itself, before
-// any handler: a request that is none, headers that are too large.
+// goError follows the status line of an answer with which net/http itself refuses a request,
+// before any handler: because it is not HTTP, or because its headers are too large.
 const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write gives what net/http refuses itself the form and the headers of every other
-// error of ours.
+// Write sends bytes. An answer with which net/http itself refuses a request gets the form and
+// the headers of every other error of ours.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
 	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {

@@ -36,7 +36,7 @@ type Telemetry struct {
 
 	irreproducible prometheus.Counter
 
-	// Outcomes of what this node answered first; answers that are given again do not
+	// Outcomes of first answers of this node. A stored answer that is sent again does not
 	// count.
 	verdicts, Decisions, Receipts, Approvals, payments, deliveries *prometheus.CounterVec
 }
@@ -82,7 +82,7 @@ func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.Tra
 	return m
 }
 
-// CheckpointKey says whether heads are signed at all: a lag of 0 does not.
+// CheckpointKey shows whether the node signs heads at all, since a lag of 0 does not say so.
 func (m *Telemetry) CheckpointKey(missing bool) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
 		Help: "1 where this node has no CHECKPOINT_KEY, so that a database that is put back is not noticed."})
@@ -135,8 +135,8 @@ func (m *Telemetry) histogram(name, help string, buckets []float64, labels ...st
 	return h
 }
 
-// Answered counts the answer of a service by the first of the members that say
-// what it comes to; their values are enumerations.
+// Answered counts the answer of a service by its verdict: the first of the members below that
+// it has. Their values are enumerations.
 func (m *Telemetry) Answered(service string, body []byte) {
 	for _, member := range []string{"decision", "verdict", "recommendation", "risk", "riskLevel"} {
 		if said := memberOf(body, member); said != "" {
@@ -154,7 +154,7 @@ func Recorded(counter *prometheus.CounterVec, member string, r decisions.Recorde
 	return r, err
 }
 
-// memberOf is a text member of a canonical object, or empty.
+// memberOf returns a text member of a canonical object, and "" if it has none.
 func memberOf(canonical []byte, name string) (text string) {
 	if start, end, found := canon.Find(canonical, name); found {
 		_ = json.Unmarshal(canonical[start:end], &text)
@@ -195,7 +195,7 @@ func (s sequencer) Collect(ch chan<- prometheus.Metric) {
 	send(commitMetric, &s.stats.Commits, microsecond, 60*microsecond, longest)
 }
 
-// waitingMessages collects what webhooks have not got.
+// waitingMessages collects the messages that webhooks have not received.
 type waitingMessages struct{ p *projections.Projections }
 
 var (
@@ -243,7 +243,7 @@ func (m *Telemetry) Settled(state string, took time.Duration) {
 // Irreproducible counts a settled call that gives another output now.
 func (m *Telemetry) Irreproducible() { m.irreproducible.Inc() }
 
-// openPayments collects what is not settled yet.
+// openPayments collects the payments that are not settled yet.
 type openPayments struct{ p *projections.Projections }
 
 var (
@@ -271,10 +271,10 @@ func (o openPayments) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, age)
 }
 
-// Internal is the second listener's: metrics and profiles, for operators only.
-// Profiles hold parts of what was asked for, so they are for this machine alone,
-// wherever the listener is: not for what a proxy on this machine passes on, and not for a
-// page that rebinds its name to a loopback address.
+// Internal handles the requests of the second listener: metrics and profiles, for operators
+// only. Profiles contain parts of requests. So they are for this machine alone, wherever the
+// listener is: not for requests that a proxy on this machine passes on, and not for a page
+// that rebinds its name to a loopback address.
 func (m *Telemetry) Internal() http.Handler {
 	h := http.NewServeMux()
 	h.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

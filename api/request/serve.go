@@ -74,7 +74,7 @@ func (p *Path) Do(w http.ResponseWriter, r *http.Request, o *op.Operation, tool 
 	if tool != nil {
 		paying = tool.Payment != nil
 	}
-	// An append once begun is finished whatever becomes of the client.
+	// An append that has begun is finished even if the client goes away.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(paying))
 	defer cancel()
 	c := &op.Call{Op: o, Tool: tool}
@@ -167,8 +167,8 @@ func (p *Path) serve(c *op.Call) error {
 	return err
 }
 
-// serveClient finds out which OAuth client is calling. It is the one credential that
-// may stand in the body (RFC 6749, section 2.3.1), and so is read behind it.
+// serveClient finds out which OAuth client is calling. Its credential may be in the body (RFC
+// 6749, section 2.3.1), so it is read after the body.
 func (p *Path) serveClient(c *op.Call) error {
 	var body credential.ClientSecret
 	err := json.Unmarshal(c.Body, &body)
@@ -205,7 +205,7 @@ func (p *Path) admit(c *op.Call) (err error) {
 	return nil
 }
 
-// admitPaying answers who has nothing to pay with, before the body is read.
+// admitPaying refuses a caller who has nothing to pay with, before the body is read.
 func (p *Path) admitPaying(c *op.Call) error {
 	able := c.Op.Service != nil
 	switch c.Means {
@@ -283,8 +283,8 @@ func (p *Path) check(c *op.Call, text []byte) error {
 	})
 }
 
-// takeKey takes the idempotency key out of a tool's arguments. What is left is the
-// body, and what it is hashed as, like over HTTP.
+// takeKey takes the idempotency key out of a tool's arguments. The rest is the body, and is
+// hashed like a body over HTTP.
 func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	const name = "idempotencyKey"
 	if !bytes.Contains(c.Body, []byte(`"`+name+`"`)) {
@@ -292,7 +292,7 @@ func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(c.Body, &members); err != nil || members[name] == nil {
-		return text, nil // the schema says what is wrong, or it stands deeper
+		return text, nil // the schema refuses it, or the member is in an inner object
 	}
 	key, err := canon.Marshal(op.Object{name: members[name]})
 	if err != nil {
@@ -313,7 +313,7 @@ func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	return c.Body, err
 }
 
-// bodyOf reads the body of a call as it was sent: of a tool call, its arguments.
+// bodyOf returns the body of a call as it was sent; the body of a tool call is its arguments.
 func bodyOf(c *op.Call, w http.ResponseWriter) ([]byte, error) {
 	if c.Tool == nil {
 		return readBody(w, c.Request, c.Op.Limit, c.Op.Optional)
@@ -334,8 +334,8 @@ func TooLarge(limit int64) error {
 
 var errMedia = policy.Refuse(op.CodeInvalidBody, "", "content type must be application/json")
 
-// readBody checks size before form, as the contract orders them: what is too large
-// is refused whatever it claims to be.
+// readBody reads a body. It checks the size before the content type, in the contract's order:
+// a body that is too large is refused whatever its type.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, TooLarge(limit)
@@ -371,7 +371,8 @@ func idempotencyKey(h http.Header) (string, error) {
 	return values[0], nil
 }
 
-// sameKey makes the header Idempotency-Key and the member idempotencyKey of an object one.
+// sameKey takes the member idempotencyKey of an object as the call's key. It refuses one that
+// differs from the header Idempotency-Key.
 func sameKey(c *op.Call, of []byte) error {
 	if !bytes.Contains(of, []byte(`"idempotencyKey"`)) {
 		return nil
@@ -380,7 +381,7 @@ func sameKey(c *op.Call, of []byte) error {
 		Key string `json:"idempotencyKey"`
 	}
 	if err := json.Unmarshal(of, &member); err != nil || member.Key == "" {
-		return nil // the schema has spoken; it stands deeper, or is null
+		return nil // the schema has checked it: the member is in an inner object, or is null
 	}
 	if normal.Text(member.Key, false) != nil {
 		return policy.Refuse("out_of_range", "/idempotencyKey", "idempotencyKey must not have white space at an edge or characters that do not show")

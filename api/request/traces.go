@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// begin begins the span of a request. Where the caller traces, ours is a part of
-// theirs; a health check is none.
+// begin begins the span of a request, inside of the caller's span if it sends one. A health
+// check has no span.
 func (s *Telemetry) begin(r *http.Request) (context.Context, trace.Span) {
 	if isHealth(r.URL.Path) {
 		return r.Context(), trace.SpanFromContext(context.Background())
@@ -40,8 +40,8 @@ func endTrace(span trace.Span, method string, rec *recorder) {
 	span.End()
 }
 
-// step begins a step of a call's path, measured and as a span of its own; what it
-// returns ends it.
+// step begins a step of a call's path, with a metric and a span of its own. The function that
+// it returns ends the step.
 func (s *Telemetry) step(c *op.Call, name string) (end func()) {
 	began := time.Now()
 	request := c.Request

@@ -13,7 +13,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign/countersign/api/discovery"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -39,10 +41,10 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	declared := map[string]claim{}
-	for _, s := range Services() {
-		o := n.server.operation(s.Operation)
+	for _, s := range services.List() {
+		o := n.server.table.Find(s.Operation)
 		whole, _ := plainJSON(t, o.Schema.Document).(map[string]any)
-		declared[s.Operation] = claim{servicePath(s), usd(s.PriceCents), withoutKey(membersOf(whole, nil))}
+		declared[s.Operation] = claim{op.ServicePath(s), op.USD(s.PriceCents), withoutKey(membersOf(whole, nil))}
 	}
 	surfaces := n.surfaces()
 	for _, s := range surfaces {
@@ -51,7 +53,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 		}
 	}
 	changed := maps.Clone(declared)
-	one := Services()[3].Operation
+	one := services.List()[3].Operation
 	c := changed[one]
 	c.price += "9"
 	changed[one] = c
@@ -105,13 +107,13 @@ func (n *node) membersIn(schema any) map[string]bool {
 func amountUSD(units string) string {
 	var n int
 	_, _ = fmt.Sscan(units, &n)
-	return usd(n / 10_000)
+	return op.USD(n / 10_000)
 }
 
 func (n *node) demandsSay() surface {
 	s := surface{"402", true, map[string]claim{}}
-	for _, service := range Services() {
-		required := n.unpaid(servicePath(service))
+	for _, service := range services.List() {
+		required := n.unpaid(op.ServicePath(service))
 		s.claims[service.Operation] = claim{path: strings.TrimPrefix(required.Resource.URL, n.url), price: amountUSD(required.Accepts[0].Amount)}
 	}
 	return s
@@ -157,7 +159,7 @@ func withoutKey(members map[string]bool) map[string]bool {
 
 func (n *node) priceListSays() surface {
 	s := surface{"/api/pricing", true, map[string]claim{}}
-	var list pricing
+	var list services.Pricing
 	n.get("/api/pricing").decode(n.t, &list)
 	for _, p := range list.Services {
 		s.claims[p.OperationID] = claim{path: p.Path, price: p.PriceUSD}
@@ -167,29 +169,29 @@ func (n *node) priceListSays() surface {
 
 func (n *node) manifestSays() surface {
 	s := surface{"manifest", true, map[string]claim{}}
-	var m manifest
+	var m discovery.Manifest
 	n.get("/.well-known/x402").decode(n.t, &m)
 	for _, item := range m.Items {
 		path := strings.TrimPrefix(item.Resource.URL, n.url)
-		i := slices.IndexFunc(n.server.operations, func(o *op.Operation) bool { return o.Path == path && o.Service != nil })
+		i := slices.IndexFunc(n.server.table, func(o *op.Operation) bool { return o.Path == path && o.Service != nil })
 		if i < 0 {
 			continue // a product
 		}
-		s.claims[n.server.operations[i].ID] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
+		s.claims[n.server.table[i].ID] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
 	}
 	return s
 }
 
 func (n *node) cardsSay() []surface {
 	server, agent := surface{"server card", false, map[string]claim{}}, surface{"agent card", false, map[string]claim{}}
-	var tools serverCard
-	n.get(serverCardPath).decode(n.t, &tools)
+	var tools discovery.ServerCard
+	n.get("/.well-known/mcp/server-card.json").decode(n.t, &tools)
 	for _, tool := range tools.Tools {
-		if o := n.server.operation(tool.Name); o != nil && o.Service != nil {
+		if o := n.server.table.Find(tool.Name); o != nil && o.Service != nil {
 			server.claims[tool.Name] = claim{members: n.membersIn(tool.Input)}
 		}
 	}
-	var card agentCard
+	var card discovery.AgentCard
 	n.get("/.well-known/agent-card.json").decode(n.t, &card)
 	for _, skill := range card.Skills {
 		agent.claims[skill.ID] = claim{}
@@ -219,7 +221,7 @@ var (
 
 func (n *node) toolPagesSay() surface {
 	s := surface{"pages of services", true, map[string]claim{}}
-	for _, service := range Services() {
+	for _, service := range services.List() {
 		text := n.get("/tools/" + service.Operation + ".md").body
 		form := n.send(http.MethodGet, "/tools/"+service.Operation, "", "Accept", "text/html").body
 		path, price, again := pagePath.FindSubmatch(text), pagePrice.FindSubmatch(text), formPrice.FindSubmatch(form)
@@ -246,15 +248,15 @@ var calledPath = regexp.MustCompile(`/api/agent-services/[a-z0-9/-]+`)
 // skillsSay holds what skills call to what there is; they need not name everything.
 func (n *node) skillsSay() surface {
 	s := surface{"skills", false, map[string]claim{}}
-	for _, service := range Services() {
+	for _, service := range services.List() {
 		s.claims[service.Operation] = claim{}
 	}
-	var index skillIndex
-	n.get(skillsPath+"index.json").decode(n.t, &index)
+	var index discovery.SkillIndex
+	n.get("/.well-known/agent-skills/index.json").decode(n.t, &index)
 	for _, skill := range index.Skills {
 		text := n.get(strings.TrimPrefix(skill.URL, n.url)).body
 		for _, path := range calledPath.FindAll(text, -1) {
-			if !slices.ContainsFunc(Services(), func(service policy.Service) bool { return servicePath(service) == string(path) }) {
+			if !slices.ContainsFunc(services.List(), func(service policy.Service) bool { return op.ServicePath(service) == string(path) }) {
 				s.claims["skill "+skill.Name] = claim{}
 			}
 		}

@@ -36,12 +36,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/mail"
+	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
@@ -179,7 +179,7 @@ func startNode(t *testing.T, s setup) *node {
 		n.server.Close(ctx)
 		n.reconciler.Close(ctx)
 	})
-	listener.Config = HTTP(n.server.Handler(), log)
+	listener.Config = request.HTTP(n.server.Handler(), log)
 	listener.Start()
 	t.Cleanup(listener.Close)
 	n.client = &http.Client{

@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign/countersign/api/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/assurance"
 )
@@ -17,7 +18,7 @@ func TestAnAgentLearnsWhatAPersonSaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	token, other := n.tokenWithPolicy(), n.tokenWithPolicy()
-	asked := n.send(http.MethodPost, "/api/assurance/decisions", strings.Replace(decide.Example, `"network":"base",`, "", 1),
+	asked := n.send(http.MethodPost, "/api/assurance/decisions", strings.Replace(decisions.Decide.Example, `"network":"base",`, "", 1),
 		"Content-Type", "application/json", "Authorization", "Bearer "+token)
 	n.wants(asked, http.StatusCreated)
 	record, _ := asked.members(t)["record"].(map[string]any)
@@ -101,7 +102,7 @@ func TestTextsSayWhereAnApprovalIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tool := range tools.Tools {
-		if tool.Name == toolAuthorize && !strings.Contains(tool.Description, "countersign://approvals/") {
+		if tool.Name == "authorize_purchase_intent" && !strings.Contains(tool.Description, "countersign://approvals/") {
 			t.Errorf("the tool: %s", tool.Description)
 		}
 	}

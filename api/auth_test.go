@@ -16,6 +16,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/api/contract"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/accounts"
@@ -445,7 +446,7 @@ func TestScopeByEndpoint(t *testing.T) {
 // example0 is a path of the operation with something in each brace.
 func pathOf(o *op.Operation) string {
 	path := o.Path
-	for _, name := range pathParameters(o.Path) {
+	for _, name := range o.PathParameters() {
 		path = strings.ReplaceAll(path, "{"+name+"}", "monthly-pass")
 	}
 	return path
@@ -539,9 +540,9 @@ func TestMetadataDocuments(t *testing.T) {
 		t.Error(diff)
 	}
 	resource["scopes_supported"] = []any{"catalog:read", "checkout:create"}
-	for _, d := range doors { // RFC 9728, section 3.3: the resource is the address that is used
-		resource["resource"] = n.url + d.path
-		if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource"+d.path)); diff != "" {
+	for _, d := range op.MCPPaths { // RFC 9728, section 3.3: the resource is the address that is used
+		resource["resource"] = n.url + d
+		if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource"+d)); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -557,23 +558,23 @@ func TestATokenForEachAddress(t *testing.T) {
 	ask := func(resource string) answer {
 		return n.form("/api/auth/token", c, url.Values{"grant_type": {"client_credentials"}, "resource": {resource}})
 	}
-	for _, d := range doors {
-		a := ask(n.url + d.path)
+	for _, d := range op.MCPPaths {
+		a := ask(n.url + d)
 		n.wants(a, http.StatusOK)
 		token, _ := a.members(t)["access_token"].(string)
-		n.wants(n.send(http.MethodPost, d.path, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token), http.StatusOK)
-		for _, other := range doors {
-			if other.path == d.path {
+		n.wants(n.send(http.MethodPost, d, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token), http.StatusOK)
+		for _, other := range op.MCPPaths {
+			if other == d {
 				continue
 			}
-			a := n.send(http.MethodPost, other.path, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token)
+			a := n.send(http.MethodPost, other, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Content-Type", "application/json", "Authorization", "Bearer "+token)
 			if n.wants(a, 401); !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer ") {
-				t.Errorf("%s at %s: %v", d.path, other.path, a.header)
+				t.Errorf("%s at %s: %v", d, other, a.header)
 			}
 		}
 		n.wants(n.send(http.MethodPost, quickPath, lsBody, "Content-Type", "application/json", "Authorization", "Bearer "+token), 401)
-		if seen := n.form("/api/auth/introspect", c, url.Values{"token": {token}}).members(t); seen["active"] != true || seen["aud"] != n.url+d.path {
-			t.Errorf("%s: %v", d.path, seen)
+		if seen := n.form("/api/auth/introspect", c, url.Values{"token": {token}}).members(t); seen["active"] != true || seen["aud"] != n.url+d {
+			t.Errorf("%s: %v", d, seen)
 		}
 	}
 	for resource, audience := range map[string]string{n.url: n.url, n.url + "/": n.url, n.url + "/mcp/": n.url + "/mcp", "HTTP" + n.url[4:]: n.url, "HTTP" + n.url[4:] + "/mcp": n.url + "/mcp", "": n.url} {
@@ -725,7 +726,7 @@ func TestRequestsOfAuthMDWork(t *testing.T) {
 		}
 	}
 	for _, scope := range accounts.AgentScopes {
-		if !strings.Contains(string(a.body), "| `"+scope+"` | "+scopeMeanings[scope]+" |\n") {
+		if !strings.Contains(string(a.body), "| `"+scope+"` | "+contract.ScopeMeanings[scope]+" |\n") {
 			t.Errorf("%s is not explained", scope)
 		}
 	}

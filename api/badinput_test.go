@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/policy"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/policy"
 )
 
 const (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
 )
 
 // halfSent begins a request whose body is announced and never finished. With
@@ -102,42 +103,10 @@ func TestUnreadBodiesTakeNothingDown(t *testing.T) {
 	n.wants(n.halfSend(head("/api/agent-services/action-safety/quick", "")+`{"com`).answer(t), http.StatusPaymentRequired)
 }
 
-// Whoever does not read an answer keeps none of the others from theirs.
-func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, setup{})
-	w := &recorder{ResponseWriter: blocked{http.Header{}, func() {
-		if len(n.server.seats) != 0 {
-			t.Error("an answer that is being sent holds a seat")
-		}
-	}}, seat: seat{seats: n.server.seats}}
-	w.seat.take()
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write([]byte("an answer"))
-}
-
-// blocked is a response whose reader is looked at while it is written to.
-type blocked struct {
-	header http.Header
-	look   func()
-}
-
-// Header implements http.ResponseWriter.
-func (b blocked) Header() http.Header { return b.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (b blocked) WriteHeader(int) {}
-
-// Write implements http.ResponseWriter.
-func (b blocked) Write(p []byte) (int, error) {
-	b.look()
-	return len(p), nil
-}
-
 func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	n.server.bodies.limits.grace = 20 * time.Millisecond
+	n.server.entry.Bodies.Limits.Grace = 20 * time.Millisecond
 	slow := n.halfSend(head("/api/keys/free", ""))
 	n.refused(slow.answer(t), http.StatusBadRequest, op.CodeInvalidBody, "")
 	slow = n.halfSend(head("/mcp", ""))
@@ -153,8 +122,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	n := startNode(t, setup{})
 	over := make(chan struct{})
 	waits := make(chan struct{}, 1)
-	n.server.bodies.limits = bodyLimits{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 1, held: op.MaxHeldBodies, pause: func() { waits <- struct{}{}; <-over }}
-	n.server.bodies.waiting = make(chan struct{}, 1)
+	n.server.entry.Bodies = request.NewBodies(1, request.BodyLimits{Grace: time.Minute, PerSecond: 1, AtOnce: 100, PerAddress: 1, Held: op.MaxHeldBodies, Pause: func() { waits <- struct{}{}; <-over }})
 	request := head("/api/keys/free", "Expect: 100-continue\r\n")
 	var open []halfSent
 	for i := range 3 {
@@ -175,12 +143,12 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 // through.
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	t.Parallel()
-	for _, most := range []bodyLimits{
-		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3, held: op.MaxHeldBodies, pause: func() {}},
-		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100, held: op.MaxHeldBodies, pause: func() {}},
+	for _, most := range []request.BodyLimits{
+		{Grace: time.Minute, PerSecond: 1, AtOnce: 100, PerAddress: 3, Held: op.MaxHeldBodies, Pause: func() {}},
+		{Grace: time.Minute, PerSecond: 1, AtOnce: 3, PerAddress: 100, Held: op.MaxHeldBodies, Pause: func() {}},
 	} {
 		n := startNode(t, setup{})
-		n.server.bodies.limits = most
+		n.server.entry.Bodies.Limits = most
 		request := head("/api/keys/free", "Expect: 100-continue\r\n")
 		var open []halfSent
 		for range 5 {
@@ -213,8 +181,8 @@ func TestBodiesShareTheirRoom(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key := n.issueKey()
-	n.server.bodies.limits.held = 10_000
-	n.server.bodies.limits.pause = func() {}
+	n.server.entry.Bodies.Limits.Held = 10_000
+	n.server.entry.Bodies.Limits.Pause = func() {}
 	slow := n.halfSend(head("/api/verify", "Expect: 100-continue\r\n"))
 	slow.isRead(t)
 	if _, err := io.WriteString(slow, strings.Repeat(" ", 1500)); err != nil {
@@ -228,9 +196,7 @@ func TestBodiesShareTheirRoom(t *testing.T) {
 	}
 	n.refused(slow.answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
 	n.wants(n.post(quickPath, key, `{"command":"`+strings.Repeat("a", 1500)+`"}`), http.StatusOK)
-	n.server.bodies.mu.Lock()
-	defer n.server.bodies.mu.Unlock()
-	if held := n.server.bodies.held; held != 0 {
+	if held := n.server.entry.Bodies.Held(); held != 0 {
 		t.Errorf("%d octets are counted, and no request is left", held)
 	}
 }

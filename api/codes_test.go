@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/api/contract"
 )
 
 // ofOAuth are codes of RFC 6749, 7591 and 8707, which stand in bodies of their form.
@@ -22,7 +24,7 @@ func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	t.Parallel()
 	found := codesOf(t, "../policy", "../commands", ".")
 	for code, at := range found {
-		if statusOf()[code] == 0 && !ofOAuth[code] {
+		if !contract.HasPage(code) && !ofOAuth[code] {
 			t.Errorf("%s refuses with %s, which has no page", at, code)
 		}
 	}
@@ -142,7 +144,7 @@ func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, o := range operations() {
-		said := strings.HasPrefix(o.Path, "/api/assurance/") || o.ID == workflowStatus.ID
+		said := strings.HasPrefix(o.Path, "/api/assurance/") || o.ID == "get_action_safety_workflow_status"
 		if o.BareErrors != said {
 			t.Errorf("%s %s answers bare errors: %v", o.Method, o.Path, o.BareErrors)
 		}
@@ -157,10 +159,10 @@ func TestRefusalsOfValidBodiesAreNamed(t *testing.T) {
 	key := n.issueKey()
 	for _, body := range []string{`{"manifest":{"tools":5}}`, `{"manifest":{"tools":["x"]}}`, `{"manifest":{"tools":[{"name":5}]}}`,
 		`{"manifest":{"tools":[` + strings.Repeat(`{"name":"a"},`, 2000) + `{"name":"a"}]}}`} {
-		o := n.server.operation("mcp_risk_score")
+		o := n.server.table.Find("mcp_risk_score")
 		a := n.post(o.Path, key, body)
-		if code, _ := a.members(t)["code"].(string); a.status != http.StatusBadRequest || !slices.Contains(reasonsOf(o), code) {
-			t.Errorf("%.60s: %v, named are %v", body, a, reasonsOf(o))
+		if code, _ := a.members(t)["code"].(string); a.status != http.StatusBadRequest || !slices.Contains(o.Refuses, code) {
+			t.Errorf("%.60s: %v, named are %v", body, a, o.Refuses)
 		}
 	}
 	a := n.post("/api/agent-services/payment-policy/decide", key, `{"payment":{"resourceUrl":"https://a.example/","method":"GET","maxTimeoutSeconds":1e300}}`)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -28,8 +29,8 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	d := n.openAPIDocument()
-	for _, s := range Services() {
-		o := n.server.operation(s.Operation)
+	for _, s := range services.List() {
+		o := n.server.table.Find(s.Operation)
 		published := n.published(d, o)
 		t.Run(s.Operation, rapid.MakeCheck(func(t *rapid.T) {
 			var example map[string]any
@@ -54,7 +55,7 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 			switch errors.As(refused, &why); {
 			case shape != nil && refused == nil:
 				t.Fatalf("has not the published shape and is answered: %s\n%v", text, shape)
-			case shape == nil && refused != nil && !slices.Contains(reasonsOf(o), why.Code):
+			case shape == nil && refused != nil && !slices.Contains(o.Refuses, why.Code):
 				t.Fatalf("has the published shape and is refused: %v: %s", refused, text)
 			}
 		}))

@@ -17,13 +17,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// contract holds a running service to its own OpenAPI document, with requests that
+// contractWalk holds a running service to its own OpenAPI document, with requests that
 // are drawn from it.
-type contract struct {
+type contractWalk struct {
 	*node
 	t        *testing.T
 	d        openAPIDocument
@@ -54,7 +55,7 @@ func TestTheContractHolds(t *testing.T) {
 		}
 	}
 	n := startNode(t, setup{dev: true})
-	c := &contract{node: n, t: t, d: n.openAPIDocument(), draw: rand.New(rand.NewPCG(1, uint64(draws))), compiled: map[string]*jsonschema.Schema{},
+	c := &contractWalk{node: n, t: t, d: n.openAPIDocument(), draw: rand.New(rand.NewPCG(1, uint64(draws))), compiled: map[string]*jsonschema.Schema{},
 		seen: map[string]int{}, told: map[string]bool{}, linked: map[string]bool{}}
 	c.begin()
 	for _, o := range c.d.operations() {
@@ -81,7 +82,7 @@ func TestTheContractHolds(t *testing.T) {
 
 // begin makes what the drawn requests are about: an organization with a policy, an
 // owner who has signed in, an agent that somebody claimed, a key, a decision.
-func (c *contract) begin() {
+func (c *contractWalk) begin() {
 	ctx := c.t.Context()
 	owner := fmt.Sprintf("owner%d@example.com", addresses.Add(1))
 	o, err := c.app.CreateOrganization(ctx, "operator", "Acme", "team", owner)
@@ -100,7 +101,7 @@ func (c *contract) begin() {
 	c.claimed = c.register()
 	c.wants(c.claim("Cookie", c.cookie, "Authorization", "Bearer "+c.token(c.claimed, "")), http.StatusOK)
 	token := c.orgToken()
-	a := c.post("/api/assurance/decisions", "", decide.Example, "Authorization", "Bearer "+token)
+	a := c.post("/api/assurance/decisions", "", decisions.Decide.Example, "Authorization", "Bearer "+token)
 	if a.status == http.StatusCreated {
 		record, _ := a.members(c.t)["record"].(map[string]any)
 		c.ids = append(c.ids, fmt.Sprint(record["decisionId"]))
@@ -108,7 +109,7 @@ func (c *contract) begin() {
 	c.ids = append(c.ids, o.OrgID, "verification-kit", "action-safety-pass", "1", "asd_01JD3Z8W5T0000000000000000", "nothing", "a b", "%E4%B8%AD", strings.Repeat("x", 300))
 }
 
-func (c *contract) orgToken() string {
+func (c *contractWalk) orgToken() string {
 	operator, err := c.app.Operator(c.t.Context(), c.org)
 	if err != nil {
 		c.t.Fatal(err)
@@ -127,7 +128,7 @@ type credentialKind struct {
 }
 
 // credentials are made anew now and then: a drawn request may end them.
-func (c *contract) credentials() []credentialKind {
+func (c *contractWalk) credentials() []credentialKind {
 	key, token, agent, wild := c.issueKey(), "", "", ""
 	lazily := func(made *string, make func() string) string {
 		if *made == "" {
@@ -168,7 +169,7 @@ func (c *contract) credentials() []credentialKind {
 }
 
 // session is the owner's, begun again if a drawn request has ended it.
-func (c *contract) session() string {
+func (c *contractWalk) session() string {
 	if c.get2("/api/auth/session", "Cookie", c.cookie).status != http.StatusOK {
 		members, err := c.app.Operator(c.t.Context(), c.org)
 		if err != nil {
@@ -183,7 +184,7 @@ func (c *contract) session() string {
 	return c.cookie
 }
 
-func (c *contract) get2(path string, headers ...string) answer {
+func (c *contractWalk) get2(path string, headers ...string) answer {
 	return c.send(http.MethodGet, path, "", headers...)
 }
 
@@ -196,7 +197,7 @@ type drawnRequest struct {
 }
 
 // try draws a request and holds its answer to the document.
-func (c *contract) try(o described, kind credentialKind) {
+func (c *contractWalk) try(o described, kind credentialKind) {
 	r := c.drawRequest(o)
 	r.headers = append(r.headers, kind.headers(o)...)
 	a, err := c.node.try(strings.ToUpper(o.method), r.path, r.body, r.headers...)
@@ -229,7 +230,7 @@ func (c *contract) try(o described, kind credentialKind) {
 var docPaths = regexp.MustCompile(`"docPath":"([^"]*)"`)
 
 // fault tells of one once for each operation and kind.
-func (c *contract) fault(o described, kind, format string, args ...any) {
+func (c *contractWalk) fault(o described, kind, format string, args ...any) {
 	c.t.Helper()
 	key := fmt.Sprint(o.operation["operationId"], " ", kind)
 	if !c.told[key] {
@@ -239,21 +240,21 @@ func (c *contract) fault(o described, kind, format string, args ...any) {
 }
 
 // mayRefuse says whether a refusal is for a reason that the operation names.
-func (c *contract) mayRefuse(o described, a answer) bool {
-	endpoint := c.server.operation(fmt.Sprint(o.operation["operationId"]))
+func (c *contractWalk) mayRefuse(o described, a answer) bool {
+	endpoint := c.server.table.Find(fmt.Sprint(o.operation["operationId"]))
 	said := a.members(c.t)
 	code, _ := said["code"].(string)
 	if endpoint.OAuth != "" {
 		code, _ = said["error"].(string)
 	}
 	if endpoint.BareErrors { // they name no code
-		return len(reasonsOf(endpoint)) > 0
+		return len(endpoint.Refuses) > 0
 	}
-	return slices.Contains(reasonsOf(endpoint), code)
+	return slices.Contains(endpoint.Refuses, code)
 }
 
 // against says what of an answer is not as documented.
-func (c *contract) against(o described, a answer) string {
+func (c *contractWalk) against(o described, a answer) string {
 	responses, _ := o.operation["responses"].(map[string]any)
 	status := strconv.Itoa(a.status)
 	response, _ := responses[status].(map[string]any)
@@ -282,7 +283,7 @@ func (c *contract) against(o described, a answer) string {
 }
 
 // schema compiles what stands at a pointer, once.
-func (c *contract) schema(parts ...string) *jsonschema.Schema {
+func (c *contractWalk) schema(parts ...string) *jsonschema.Schema {
 	at := strings.Join(parts, "\n")
 	if c.compiled[at] == nil {
 		c.compiled[at] = c.d.schema(c.t, parts...)
@@ -290,7 +291,7 @@ func (c *contract) schema(parts ...string) *jsonschema.Schema {
 	return c.compiled[at]
 }
 
-func (c *contract) drawRequest(o described) drawnRequest {
+func (c *contractWalk) drawRequest(o described) drawnRequest {
 	r := drawnRequest{path: c.drawPath(o.path), valid: true, plain: !strings.Contains(o.path, "{")}
 	query := url.Values{}
 	for _, p := range asList(o.operation["parameters"]) {
@@ -320,7 +321,7 @@ func (c *contract) drawRequest(o described) drawnRequest {
 }
 
 // drawPath fills the braces, mostly with what names something.
-func (c *contract) drawPath(path string) string {
+func (c *contractWalk) drawPath(path string) string {
 	for {
 		open := strings.IndexByte(path, '{')
 		if open < 0 {
@@ -333,7 +334,7 @@ func (c *contract) drawPath(path string) string {
 
 // drawBody draws a body: the example, one that the schema describes, one of them
 // changed, or nonsense.
-func (c *contract) drawBody(o described, body map[string]any, r *drawnRequest) {
+func (c *contractWalk) drawBody(o described, body map[string]any, r *drawnRequest) {
 	content, _ := body["content"].(map[string]any)
 	described, _ := content["application/json"].(map[string]any)
 	r.headers = append(r.headers, "Content-Type", "application/json")
@@ -381,7 +382,7 @@ func (c *contract) drawBody(o described, body map[string]any, r *drawnRequest) {
 
 // value draws what a schema describes, as far as types, enumerations, patterns of
 // ours and members go; conditions are left to luck.
-func (c *contract) value(schema any, depth int) any {
+func (c *contractWalk) value(schema any, depth int) any {
 	m, _ := schema.(map[string]any)
 	if ref, is := m["$ref"].(string); is {
 		return c.value(c.d.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), depth)
@@ -423,7 +424,7 @@ func (c *contract) value(schema any, depth int) any {
 	return nil
 }
 
-func (c *contract) number(m map[string]any) any {
+func (c *contractWalk) number(m map[string]any) any {
 	least, _ := m["minimum"].(float64)
 	most, bounded := m["maximum"].(float64)
 	if !bounded || most > least+1000 {
@@ -440,7 +441,7 @@ func (c *contract) number(m map[string]any) any {
 var texts = []string{"a", "ls -la", "rm -rf /", "https://example.com/x", "0", "1.5", "2026-01-02", "2026-01-02T03:04:05Z", "ada@example.com", "base",
 	"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", strings.Repeat("a", 64), "中文", "tab\there", "\u202e", "a\u0000b", "svck_x", "eip155:84532", "GET", ""}
 
-func (c *contract) text(m map[string]any) any {
+func (c *contractWalk) text(m map[string]any) any {
 	switch m["format"] {
 	case "date":
 		return []string{"2025-01-02", "2026-06-30", "2030-02-28"}[c.draw.IntN(3)]

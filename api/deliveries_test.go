@@ -17,11 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/ledger/checkpoint"

@@ -11,7 +11,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/api/accounts"
+	"github.com/countersign/countersign/api/contract"
+	"github.com/countersign/countersign/api/discovery"
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/tools"
 )
 
 // documents are all of surfaces.md, section 2, with their media types.
@@ -155,7 +159,7 @@ func (n *node) answers(text []byte) {
 		switch {
 		case a.status == 405 && strings.Contains(a.header.Get("Allow"), "POST"): // an endpoint, not a document
 		case strings.HasPrefix(path, "/mcp") && a.status == 405:
-		case a.status == 401, a.status == 402 && strings.HasPrefix(path, "/api/purchase/"), a.status == 400 && path == authorizePath:
+		case a.status == 401, a.status == 402 && strings.HasPrefix(path, "/api/purchase/"), a.status == 400 && path == accounts.AuthorizePath:
 		case a.status != 200:
 			n.t.Errorf("a document names %s, which answers %d", path, a.status)
 		}
@@ -175,7 +179,7 @@ func TestEveryAddressInADocumentAnswers(t *testing.T) {
 func TestServerCardSaysWhatTheServerSays(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	var card serverCard
+	var card discovery.ServerCard
 	n.get("/.well-known/mcp/server-card.json").decode(t, &card)
 	var initialized struct {
 		Result struct {
@@ -194,11 +198,11 @@ func TestServerCardSaysWhatTheServerSays(t *testing.T) {
 	if r := card.Remotes[0]; r.URL != n.url+"/mcp" || r.Versions[0] != mcp.Versions()[0] || !r.Headers[0].Secret {
 		t.Errorf("%+v", r)
 	}
-	if len(card.Tools) != len(n.server.tools()) {
+	if len(card.Tools) != len(n.server.tools.All()) {
 		t.Errorf("%d tools", len(card.Tools))
 	}
-	for host, want := range map[string]string{"api.example.com": "com.example.api/countersign", "127.0.0.1": "localhost/countersign", "::1": "localhost/countersign", "localhost": "localhost/countersign"} {
-		if got := reverseName(host); got != want {
+	for host, want := range map[string]string{"api.example.com": "com.example.api/countersign", "127.0.0.1": "localhost/countersign", "[::1]": "localhost/countersign", "localhost": "localhost/countersign"} {
+		if got := tools.ServerName("https://" + host); got != want {
 			t.Errorf("%s: %s", host, got)
 		}
 	}
@@ -207,7 +211,7 @@ func TestServerCardSaysWhatTheServerSays(t *testing.T) {
 func TestSkillDigestsAreThoseOfTheFiles(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	var index skillIndex
+	var index discovery.SkillIndex
 	n.get("/.well-known/agent-skills/index.json").decode(t, &index)
 	for _, s := range index.Skills {
 		body := n.get(strings.TrimPrefix(s.URL, n.url)).body
@@ -223,7 +227,7 @@ func TestSkillDigestsAreThoseOfTheFiles(t *testing.T) {
 func TestContentIsListedInPages(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	list := func(query string) (l contentList) {
+	list := func(query string) (l discovery.ContentList) {
 		a := n.get("/api/content" + query)
 		n.wants(a, 200)
 		a.decode(t, &l)
@@ -259,7 +263,7 @@ func TestContentIsListedInPages(t *testing.T) {
 func TestEveryPageHasItsTwin(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	from, err := n.server.site()
+	from, err := n.server.content.Pages.Site()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,9 +299,9 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 func TestEveryCodeHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	for code := range statusOf() {
-		if a := n.get("/errors/" + code); a.status != 200 {
-			t.Errorf("%s has no page: %v", code, a)
+	for _, p := range contract.Problems() {
+		if a := n.get("/errors/" + p.Code); a.status != 200 {
+			t.Errorf("%s has no page: %v", p.Code, a)
 		}
 	}
 }
@@ -313,7 +317,7 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 		return n.send(http.MethodPost, "/tools/options_price/try", url.Values{"key": {key}, "body": {body}}.Encode(),
 			"Content-Type", "application/x-www-form-urlencoded", "Origin", n.url, "Sec-Fetch-Site", "same-origin")
 	}
-	example := n.server.operation("options_price").Example
+	example := n.server.table.Find("options_price").Example
 	if a := form(key, example); a.status != 200 || !strings.Contains(string(a.body), "outputHash") {
 		t.Errorf("%v", a)
 	}

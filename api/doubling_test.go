@@ -86,7 +86,7 @@ func scannerOf(o *op.Operation) func(canonical []byte) {
 	switch {
 	case o.Service != nil:
 		return func(canonical []byte) { _, _ = o.Service.EvaluateCanonical(canonical) }
-	case o.ID == reportGuard.ID:
+	case o.ID == "report_guard_log":
 		return func(canonical []byte) {
 			var report guardlog.Report
 			if canon.DecodeChecked(canonical, &report) == nil {

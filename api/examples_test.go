@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/contract"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 )
@@ -42,17 +43,17 @@ const exampleLimit = 6000
 func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
-	c := &contract{node: n, t: t, d: n.openAPIDocument(), seen: map[string]int{}}
+	c := &contractWalk{node: n, t: t, d: n.openAPIDocument(), seen: map[string]int{}}
 	c.begin()
-	a := asker{contract: c, known: map[string]any{"name": "preflight-actions", "slug": "verification-kit", "orgId": c.org}, key: n.issueKey(), answers: map[string]jsontext.Value{}}
+	a := asker{contractWalk: c, known: map[string]any{"name": "preflight-actions", "slug": "verification-kit", "orgId": c.org}, key: n.issueKey(), answers: map[string]jsontext.Value{}}
 	for pass := range 3 {
-		for _, endpoint := range n.server.operations {
+		for _, endpoint := range n.server.table {
 			if last := endpoint.Method == "DELETE" || endpoint.ID == "sign_out" || endpoint.ID == "revoke_access_token"; pass == 2 || !last {
 				a.ask(endpoint)
 			}
 		}
 	}
-	for _, endpoint := range n.server.operations {
+	for _, endpoint := range n.server.table {
 		_, why := withoutExample[endpoint.ID]
 		if a.answers[endpoint.ID] == nil && !why && strings.Contains(endpoint.Media, "json") && !a.long[endpoint.ID] && (endpoint.Service == nil || endpoint.Service.Signed) {
 			t.Errorf("%s was not answered: %s", endpoint.ID, a.said[endpoint.ID])
@@ -61,14 +62,14 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	if os.Getenv("UPDATE_EXAMPLES") != "" {
 		text, err := json.Marshal(a.answers, json.Deterministic(true), jsontext.WithIndent(" "))
 		if err == nil {
-			err = os.WriteFile("examples.json", append(text, '\n'), 0o644)
+			err = os.WriteFile("contract/examples.json", append(text, '\n'), 0o644)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	published, err := examples(n.url)
+	published, err := contract.Examples(n.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	for _, o := range n.openAPIDocument().operations() {
 		if id := fmt.Sprint(o.operation["operationId"]); published[id] != nil {
 			instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(published[id]))
-			endpoint := n.server.operation(id)
+			endpoint := n.server.table.Find(id)
 			if err == nil {
 				err = c.d.schema(t, "paths", o.path, o.method, "responses", fmt.Sprint(endpoint.Success), "content", endpoint.Media, "schema").Validate(instance)
 			}
@@ -98,7 +99,7 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 
 // asker asks operations and learns from the answers what the next ones are about.
 type asker struct {
-	*contract
+	*contractWalk
 	known   map[string]any // members of answers, by name
 	key     string
 	answers map[string]jsontext.Value
@@ -166,7 +167,7 @@ func (a *asker) path(o *op.Operation) (path string, ready bool) {
 // body is the operation's example, about what there is.
 func (a *asker) body(o *op.Operation) string {
 	text := o.Example
-	if o.ID == verifyRecord.ID {
+	if o.ID == "verify_record" {
 		return string(a.answersRaw("agent_action_safety_loop"))
 	}
 	var members map[string]any
@@ -179,9 +180,9 @@ func (a *asker) body(o *op.Operation) string {
 		}
 	}
 	switch o.ID {
-	case revokeAccessToken.ID, introspectAccessToken.ID:
+	case "revoke_access_token", "introspect_access_token":
 		members["token"] = a.known["access_token"]
-	case createExport.ID:
+	case "create_export":
 		return `{}`
 	case "send_webhook_again":
 		delete(members, "messageId")
@@ -264,7 +265,7 @@ func (a *asker) made(o *op.Operation, body []byte) {
 		a.known["decisionId"], a.known["bindingHash"], a.known["decisionRecordHash"] = record["decisionId"], record["bindingHash"], integrity["recordHash"]
 	}
 	for _, name := range []string{"keyId", "memberId", "tokenId", "webhookId", "draftId"} {
-		if members[name] != nil && (name != "memberId" || o.ID == addMember.ID) { // others name the caller
+		if members[name] != nil && (name != "memberId" || o.ID == "add_member") { // others name the caller
 			a.known[name] = members[name]
 		}
 	}
@@ -274,7 +275,7 @@ var secretText = regexp.MustCompile(`(svck_|svco_|svca_|whsec_)[A-Za-z0-9_+/=-]+
 
 // masked is an answer without secrets, at the address that stands in the file.
 func (a *asker) masked(body []byte) jsontext.Value {
-	text := strings.ReplaceAll(string(body), a.url, exampleBase)
+	text := strings.ReplaceAll(string(body), a.url, contract.ExampleBase)
 	text = secretText.ReplaceAllString(text, "${1}shown-once")
 	if token, is := a.known["access_token"].(string); is {
 		text = strings.ReplaceAll(text, token, base64.RawURLEncoding.EncodeToString([]byte("header"))+".payload.signature")

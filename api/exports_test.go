@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	apievidence "github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/audit"
@@ -50,8 +51,8 @@ func TestExportOverHTTP(t *testing.T) {
 		return []string{"Content-Type", "application/json", "Authorization", "Bearer " + issued.Token}
 	}
 	exporter := token("export:read")
-	created := n.send(http.MethodPost, exportsPath, `{}`, exporter...)
-	var manifest createdExport
+	created := n.send(http.MethodPost, apievidence.ExportsPath, `{}`, exporter...)
+	var manifest apievidence.CreatedExport
 	if err := json.Unmarshal(created.body, &manifest); created.status != http.StatusCreated || err != nil || manifest.CheckpointSize == 0 || !strings.HasSuffix(manifest.URL, manifest.ExportID) {
 		t.Fatalf("%v %v", created, err)
 	}
@@ -76,7 +77,7 @@ func TestExportOverHTTP(t *testing.T) {
 	if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n), Pin: note}, nil); err != nil || !r.Valid || r.Tenant != o.OrgID {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if second := n.send(http.MethodPost, exportsPath, `{}`, exporter...); second.status != http.StatusCreated {
+	if second := n.send(http.MethodPost, apievidence.ExportsPath, `{}`, exporter...); second.status != http.StatusCreated {
 		t.Error(second)
 	} else if err := json.Unmarshal(second.body, &manifest); err != nil || manifest.Count < 2 {
 		t.Errorf("the first export is an event: %+v, %v", manifest, err)
@@ -85,16 +86,16 @@ func TestExportOverHTTP(t *testing.T) {
 		method, path, body string
 		status             int
 	}{
-		{http.MethodPost, exportsPath, `{"from":"yesterday"}`, 400},
-		{http.MethodPost, exportsPath, `{"from":"2090-01-01T00:00:00Z"}`, 404},
-		{http.MethodPost, exportsPath, `{"secret":1}`, 400},
-		{http.MethodGet, exportsPath + "/exp_unknown", "", 404},
+		{http.MethodPost, apievidence.ExportsPath, `{"from":"yesterday"}`, 400},
+		{http.MethodPost, apievidence.ExportsPath, `{"from":"2090-01-01T00:00:00Z"}`, 404},
+		{http.MethodPost, apievidence.ExportsPath, `{"secret":1}`, 400},
+		{http.MethodGet, apievidence.ExportsPath + "/exp_unknown", "", 404},
 	} {
 		if a := n.send(c.method, c.path, c.body, exporter...); a.status != c.status {
 			t.Errorf("%s %s: %v", c.path, c.body, a)
 		}
 	}
-	if a := n.send(http.MethodPost, exportsPath, `{}`, token("assurance:read")...); a.status != http.StatusForbidden {
+	if a := n.send(http.MethodPost, apievidence.ExportsPath, `{}`, token("assurance:read")...); a.status != http.StatusForbidden {
 		t.Errorf("without the scope: %v", a)
 	}
 	held, err := n.app.Vault.Find(t.Context(), o.OrgID, "email:owner@export.example.com")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/discovery"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/evidence"
@@ -24,7 +25,7 @@ import (
 func TestEveryFindingHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	findings, err := findingsShown()
+	findings, err := discovery.Findings()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestEveryFindingHasAPage(t *testing.T) {
 // findings can have: each is declared by a service of that folder.
 func TestNoFindingIsUndeclared(t *testing.T) {
 	t.Parallel()
-	findings, err := findingsShown()
+	findings, err := discovery.Findings()
 	if err != nil {
 		t.Fatal(err)
 	}

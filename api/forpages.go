@@ -4,13 +4,15 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/countersign/countersign/api/query"
-	"github.com/countersign/countersign/api/words"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/discovery"
+	"github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
@@ -22,34 +24,35 @@ import (
 
 // forPages is what the pages ask of the service: the same that programs are
 // answered with, so that a page and an answer never differ.
-func (s *Server) forPages() web.Service {
+func (s *Server) forPages(pages *discovery.Pages) web.Service {
 	return web.Service{
-		Site: s.site, Groups: pricedGroups(), Prices: s.priceList,
-		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
-		DownloadURL: func(l store.DownloadLink) string { return s.downloadLink(l).DownloadURL },
-		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
-		Approved:     func(said decisions.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
+		Site: pages.Site, Groups: services.PricedGroups(), Prices: s.prices.Page,
+		CardCheckout: s.shop.Provider != nil, BeginBuying: s.shop.BeginCheckout, BillingPortal: s.shop.BillingPortal, Resync: s.shop.Resync,
+		DownloadURL: func(l store.DownloadLink) string { return s.shop.DownloadLink(l).DownloadURL },
+		SendLink:    s.mail.SendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
+		Approved: func(said decisions.Recorded) {
+			_, _ = request.Recorded(s.path.Telemetry.Approvals, "verdict", said, nil)
+		},
 		MayTry:       s.mayTry,
 		MaySend:      s.maySend,
-		MayEnterCode: func() bool { return s.rates.Allow(op.ToEnterCode, "") },
-		Twin:         s.twin,
+		MayEnterCode: func() bool { return s.path.Callers.Rates.Allow(op.ToEnterCode, "") },
+		Twin:         func(w http.ResponseWriter, r *http.Request) bool { return s.content.Twin(w, r) },
 		Export: func(ctx context.Context, p organizations.Principal, f bundle.Filters) (string, error) {
-			manifest, err := s.export(ctx, p, f)
-			return exportsPath + "/" + manifest.ExportID, err
+			manifest, err := s.exports.Export(ctx, p, f)
+			return evidence.ExportsPath + "/" + manifest.ExportID, err
 		},
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
-			status, said := s.problemOf(h, r, err)
-			sayWhen(h, status, said.Code)
+			status, said := s.path.Answers.Problem(h, r, err)
 			return status, said.Error
 		},
-		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, false, err) },
-		RequestID: requestID,
+		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.path.Answers.Fail(w, r, false, err) },
+		RequestID: request.RequestID,
 	}
 }
 
 // mayTry counts a verdict on a page, which is free and asks for no credential.
 func (s *Server) mayTry(r *http.Request) error {
-	if s.rates.Allow(op.ToTry, s.network(r)) {
+	if s.path.Callers.Allow(op.ToTry, r) {
 		return nil
 	}
 	return policy.Refuse(op.CodeRateLimited, "", "too many commands were tried, try again in a minute")
@@ -57,7 +60,7 @@ func (s *Server) mayTry(r *http.Request) error {
 
 // maySend counts a form like a call of whoever is signed in.
 func (s *Server) maySend(r *http.Request, session *credential.Session) error {
-	if s.mayWork(r, credential.Caller{Session: session}, 1) {
+	if s.path.Callers.MayWork(r, credential.Caller{Session: session}, 1) {
 		return nil
 	}
 	return policy.Refuse(op.CodeRateLimited, "", "too many forms were sent, try again in a minute")
@@ -65,25 +68,25 @@ func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 
 // examineForPage checks a record that somebody was handed.
 func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination, error) {
-	if err := s.mayAsk(op.ToVerify, &op.Call{Request: r, Text: text}); err != nil {
+	if err := s.path.Callers.MayAsk(op.ToVerify, &op.Call{Request: r, Text: text}); err != nil {
 		return seal.Examination{}, err
 	}
 	ctx := r.Context()
-	return s.examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
+	return s.verifier.Examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
 }
 
 // formOf is the form that calls a service; nil: there is no such service.
 func (s *Server) formOf(operation string) *web.Form {
-	o := s.operation(operation)
+	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
 		return nil
 	}
-	return &web.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: usd(o.Service.PriceCents)}
+	return &web.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: op.USD(o.Service.PriceCents)}
 }
 
 // figuresOf are the pictures of a service's page, drawn when somebody asks first.
 func (s *Server) figuresOf(operation string) []plot.Figure {
-	o := s.operation(operation)
+	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
 		return nil
 	}
@@ -92,7 +95,7 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 	}
 	figures, err := plot.Figures(*o.Service)
 	if err != nil {
-		s.log.Warn("a page without its figures", "operation", operation, "error", err)
+		s.path.Answers.Log.Warn("a page without its figures", "operation", operation, "error", err)
 	}
 	s.figures.Store(operation, figures)
 	return figures
@@ -101,26 +104,16 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 // callForPage takes what was written into a form along the path of every call, paid
 // with the key that was given.
 func (s *Server) callForPage(r *http.Request, operation, key, body string) web.Answer {
-	o := s.operation(operation)
+	o := s.table.Find(operation)
 	call := r.Clone(r.Context())
 	call.Header = http.Header{}
 	if key != "" {
 		call.Header.Set("X-Api-Key", key)
 	}
-	answer, err := s.tool(call, o, op.ToolCall{Arguments: []byte(body)})
+	answer, err := s.path.Do(nil, call, o, &op.ToolCall{Arguments: []byte(body)})
 	if err != nil {
-		answer = s.refused(call, o.BareErrors, err)
+		answer = s.path.Answers.Refused(call, o.BareErrors, err)
 		return web.Answer{Body: answer.Body, Status: answer.Status, Header: answer.Header}
 	}
 	return web.Answer{Body: answer.Body, Status: http.StatusOK, Header: answer.Header}
-}
-
-// decisionQueries are the queries about decisions that pages and operations share.
-func (s *Server) decisionQueries() query.Decisions {
-	return query.Decisions{Commands: s.app.Decisions, Projections: s.projections}
-}
-
-// deliveryQueries are the queries about messages to webhooks that pages and operations share.
-func (s *Server) deliveryQueries() query.Deliveries {
-	return query.Deliveries{Commands: s.app.Webhooks, Projections: s.projections}
 }

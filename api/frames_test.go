@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/api/decisions"
 	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/events"
 )
@@ -56,7 +57,7 @@ func (f *framesOfAppends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQue
 
 var (
 	stackFunction  = regexp.MustCompile(`(?m)^github\.com/countersign/countersign/(\S+)\(`)
-	handlerFrame   = regexp.MustCompile(`^api\.\(\*Server\)\.\S*handle\.func\d+$`)
+	handlerFrame   = regexp.MustCompile(`^api\S*\.\(\*Path\)\.Handle\.func\d+$`)
 	sequencerFrame = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.run$`)
 )
 
@@ -115,7 +116,7 @@ func TestFewFramesBetweenHandlerAndStatement(t *testing.T) { // alone: it looks 
 		n.wants(n.quick(pass, runPath, "ls"), 200)
 	}
 	decision := func(i int) answer {
-		return n.send("POST", decide.Path, `{"protocol":"mcp","idempotencyKey":"k`+strconv.Itoa(i)+`","subject":{"runId":"r"},"intent":{"serverId":"files","toolName":"read"}}`,
+		return n.send("POST", decisions.Decide.Path, `{"protocol":"mcp","idempotencyKey":"k`+strconv.Itoa(i)+`","subject":{"runId":"r"},"intent":{"serverId":"files","toolName":"read"}}`,
 			"Authorization", "Bearer "+token, "Content-Type", "application/json")
 	}
 	for _, path := range []struct {

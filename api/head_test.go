@@ -77,7 +77,7 @@ func TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy(t *testing.T) {
 		return n.wireHead(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, payment, len(body), body))
 	}
 	paths := map[string]string{} // to a body that is answered
-	for _, o := range n.server.operations {
+	for _, o := range n.server.table {
 		if o.Service != nil {
 			paths[o.Path] = o.Example
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/payments"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/migrations"
@@ -32,12 +33,12 @@ func (s *Server) health(c *op.Call) (op.Reply, error) {
 	if r := s.Ready(c.Request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
 		state = "degraded"
 	}
-	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
+	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", payments.Mode(s.app.Settler)}}, nil
 }
 
 // healthz says that the process runs.
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
-	s.reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]string{"status": "ok"}})
+	s.path.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]string{"status": "ok"}})
 }
 
 // Readiness is what keeps a node from serving, and what is wrong without that,
@@ -68,7 +69,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.durability == "provider" {
 		said["durability"] = s.durability
 	}
-	s.reply(w, r, &op.Operation{}, op.Reply{Status: status, Value: said})
+	s.path.Answers.Reply(w, r, &op.Operation{}, op.Reply{Status: status, Value: said})
 }
 
 const (
@@ -118,7 +119,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 		r.Degraded = append(r.Degraded, "clock")
 	}
 	if err := s.app.Ledger.Failing(ctx); err != nil {
-		s.log.Warn("not ready: this node cannot append", "error", err)
+		s.path.Answers.Log.Warn("not ready: this node cannot append", "error", err)
 		r.Failed = append(r.Failed, "ledger")
 	}
 	if version != migrations.Latest() {
@@ -138,4 +139,24 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if wrong {
 		r.Degraded = append(r.Degraded, "projections")
 	}
+}
+
+// facilitatorProblem says why the facilitator was not found to settle our payments;
+// empty if it was, or nobody is asked.
+func (s *Server) facilitatorProblem() string {
+	if f, asks := s.app.Settler.(interface{ Problem() string }); asks {
+		return f.Problem()
+	}
+	return ""
+}
+
+// openPayments counts the payments whose end is not known.
+func (s *Server) openPayments(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	summary, err := s.projections.PaymentSummary(ctx)
+	if err != nil {
+		return 0 // the database is down, as other checks show
+	}
+	return summary.Claimed + summary.Unknown
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/web"
 )
 

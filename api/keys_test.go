@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/payments"
+	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -268,8 +270,8 @@ func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	n := startNode(t, setup{})
 	// Whoever waits for this body waits longer than the test.
 	patient := httptest.NewUnstartedServer(nil)
-	patient.Config = HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
-	patient.Config.ReadTimeout, n.server.bodies.limits.grace = 0, time.Hour
+	patient.Config = request.HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
+	patient.Config.ReadTimeout, n.server.entry.Bodies.Limits.Grace = 0, time.Hour
 	patient.Start()
 	t.Cleanup(patient.Close)
 	n.url = patient.URL
@@ -348,7 +350,7 @@ func (n *node) exhausted(a answer) {
 	upgrade := n.url + "/pricing#monthly-pass"
 	want := map[string]any{"error": "monthly quota is used up", "code": "quota_exhausted", "upgradeUrl": upgrade, "resetsAt": nextMonth(n.clock.Now()),
 		"requestId": a.header.Get("X-Request-Id"), "docUrl": n.url + "/errors/quota_exhausted"}
-	if n.server.takesPayments() {
+	if payments.Taken(n.app.Settler) {
 		want["payPerCall"] = true
 	}
 	if diff := cmp.Diff(want, a.members(n.t)); diff != "" {

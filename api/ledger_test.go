@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -126,7 +127,7 @@ func TestAnotherClientProvesARecord(t *testing.T) {
 	verified := n.post("/api/verify?wait=proof", "", string(run.body))
 	var proof struct {
 		Valid     bool
-		Inclusion *inclusion
+		Inclusion *evidence.Inclusion
 	}
 	if err := json.Unmarshal(verified.body, &proof); err != nil || !proof.Valid || proof.Inclusion == nil || proof.Inclusion.Position != place.Position {
 		t.Fatalf("%s, %v", verified.body, err)
@@ -172,7 +173,7 @@ func TestAnotherClientProvesARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var shown proofOf
+	var shown evidence.ProofOf
 	a := n.send(http.MethodGet, fmt.Sprintf(path+"proof?position=%d&size=%d", place.Position, size), "")
 	if err := json.Unmarshal(a.body, &shown); err != nil || len(shown.Hashes) != len(included) {
 		t.Fatalf("%v, %v", a, err)

@@ -23,4 +23,4 @@ func TestMain(m *testing.M) {
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // operations is the table without a server: what is declared of every operation.
-func operations() []*op.Operation { return (*Server)(nil).table() }
+func operations() []*op.Operation { return (&Server{}).operations() }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -121,8 +122,8 @@ func TestEachToolIsItsOperation(t *testing.T) {
 		for _, tool := range list.Tools {
 			found[tool.Name] = tool
 		}
-		for _, s := range Services() {
-			tool, o := found[s.Operation], n.server.operation(s.Operation)
+		for _, s := range services.List() {
+			tool, o := found[s.Operation], n.server.table.Find(s.Operation)
 			if tool == nil {
 				t.Errorf("%s is no tool", s.Operation)
 				continue
@@ -135,7 +136,7 @@ func TestEachToolIsItsOperation(t *testing.T) {
 			if tool.Annotations.ReadOnlyHint == s.Signed || !tool.Annotations.IdempotentHint || *tool.Annotations.DestructiveHint || *tool.Annotations.OpenWorldHint || tool.Title == "" {
 				t.Errorf("%s: %+v", s.Operation, tool.Annotations)
 			}
-			if strings.Contains(tool.Description, oneKey) == o.KeyBeside() {
+			if strings.Contains(tool.Description, "One key per purchase you intend") == o.KeyBeside() {
 				t.Errorf("%s: its key is a member of the body, or not: %s", s.Operation, tool.Description)
 			}
 		}
@@ -145,7 +146,7 @@ func TestEachToolIsItsOperation(t *testing.T) {
 				PriceUSD string `json:"priceUsd"`
 			} `json:"services"`
 		}
-		if n.get("/api/pricing").decode(t, &priced); len(priced.Services) != len(Services()) {
+		if n.get("/api/pricing").decode(t, &priced); len(priced.Services) != len(services.List()) {
 			t.Errorf("%d services have a price", len(priced.Services))
 		}
 		for _, p := range priced.Services {
@@ -225,8 +226,8 @@ func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
 	for _, tool := range list.Tools {
 		outputs[tool.Name] = tool.OutputSchema
 	}
-	for _, s := range Services() {
-		rest := n.post(servicePath(s), key, s.Example, "Idempotency-Key", "key-"+s.Operation)
+	for _, s := range services.List() {
+		rest := n.post(op.ServicePath(s), key, s.Example, "Idempotency-Key", "key-"+s.Operation)
 		n.wants(rest, 200)
 		for _, era := range eras {
 			a := n.callTool(n.dial(era, "X-API-Key", key, "Idempotency-Key", "key-"+s.Operation), s.Operation, s.Example)
@@ -342,10 +343,10 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 		{"Authorization", "Bearer svco_" + canary}, {"Authorization", "Bearer a.b.c"}, {"X-API-Key", ""},
 		{"X-API-Key", key, "X-API-Key", key}, {"Authorization", "Bearer " + key, "Authorization", "Bearer " + key},
 	} {
-		for _, d := range doors {
-			a := n.send(http.MethodPost, d.path, list, append([]string{"Content-Type", "application/json"}, headers...)...)
+		for _, d := range op.MCPPaths {
+			a := n.send(http.MethodPost, d, list, append([]string{"Content-Type", "application/json"}, headers...)...)
 			n.refused(a, 401, "-", "")
-			want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource` + d.path + `", error="invalid_token", scope="catalog:read"`
+			want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource` + d + `", error="invalid_token", scope="catalog:read"`
 			if isKey := headers[0] == "X-API-Key" || strings.Contains(headers[1], " svc"); isKey { // no OAuth log-in makes a key good
 				want = `ApiKey realm="countersign"`
 				if !strings.Contains(string(a.body), "make a key at") {
@@ -683,7 +684,7 @@ func TestListsOfToolsAreShort(t *testing.T) {
 		}
 		for _, tool := range answer.Result.Tools {
 			compiled := compileJSON(t, tool.Name, tool.Input)
-			if o := n.server.operation(tool.Name); o != nil && o.Example != "" {
+			if o := n.server.table.Find(tool.Name); o != nil && o.Example != "" {
 				instance, err := jsonschema.UnmarshalJSON(strings.NewReader(o.Example))
 				if err == nil {
 					err = compiled.Validate(instance)

@@ -251,7 +251,7 @@ func TestADemandFitsTheOutputSchema(t *testing.T) {
 		t.Errorf("the instructions do not say how to pay: %s", how)
 	}
 	for _, tool := range list.Tools {
-		o := n.server.operation(tool.Name)
+		o := n.server.table.Find(tool.Name)
 		if o == nil || o.Service == nil {
 			continue
 		}
@@ -270,7 +270,7 @@ func TestADemandFitsTheOutputSchema(t *testing.T) {
 		if err := json.Unmarshal(text, &demand); err != nil {
 			t.Fatal(err)
 		}
-		want := []x402.Requirements{n.server.terms.Offer(o.Service.PriceCents)}
+		want := []x402.Requirements{n.server.path.Payments.Terms.Offer(o.Service.PriceCents)}
 		if diff := cmp.Diff(want, demand.Accepts); diff != "" {
 			t.Errorf("%s: offers (-want +got):\n%s", tool.Name, diff)
 		}

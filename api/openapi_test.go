@@ -15,9 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/contract"
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/api/services"
 )
 
 // openAPIDocument is the document as a client reads it.
@@ -295,7 +297,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	d := n.openAPIDocument()
 	priced := map[string]bool{}
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		path := "/api/agent-services/" + s.Name
 		priced[path] = true
 		operation, _ := d.at("paths", path, "post").(map[string]any)
@@ -327,7 +329,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		validated.Rules = conditionsOf(n.server.operation(s.Operation))
+		validated.Rules = n.server.table.Find(s.Operation).Conditions
 		text, err := json.Marshal(validated.Published(), json.Deterministic(true))
 		if err != nil {
 			t.Fatal(err)
@@ -348,7 +350,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 		"portfolio-risk/score": 15, "cashflow/analyze": 20, "waterfall/distribute": 25, "bond/analyze": 25, "options/price": 25, "dealanalyzer/analyze": 25,
 		"spend-assurance/run": 25, "investment-evidence/analyze": 25,
 	} {
-		for _, s := range Services() {
+		for _, s := range services.List() {
 			if s.Name == name && s.PriceCents != cents {
 				t.Errorf("%s costs %d cents, the specification says %d", name, s.PriceCents, cents)
 			}
@@ -390,7 +392,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	key := n.issueKey()
 	executed := map[string]bool{}
 	for _, endpoint := range operations() {
-		if endpoint.Access.Right != "" || endpoint.Access.Kind == credential.Person || endpoint.Access.Scope != "" || endpoint.Sells != nil || endpoint.OAuth == codeInvalidRequest {
+		if endpoint.Access.Right != "" || endpoint.Access.Kind == credential.Person || endpoint.Access.Scope != "" || endpoint.Sells != nil || endpoint.OAuth == "invalid_request" {
 			continue // needs an organization, a customer, a payment or a client
 		}
 		o := described{strings.ToLower(endpoint.Method), endpoint.Path, d.at("paths", endpoint.Path, strings.ToLower(endpoint.Method)).(map[string]any)}
@@ -417,7 +419,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 		executed[endpoint.ID] = true
 		d.valid(t, o, a)
 	}
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		if !executed[s.Operation] {
 			t.Errorf("the example of %s was not executed", s.Name)
 		}
@@ -530,11 +532,11 @@ func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 	if count := len(agents.operations()); count > 40 {
 		t.Errorf("%d operations: indexers take more than 40 for too many to read. Make a service Unlisted, or take one out of agentOperations", count)
 	}
-	if len(whole) != len(n.server.operations) {
-		t.Errorf("the whole contract has %d operations of %d", len(whole), len(n.server.operations))
+	if len(whole) != len(n.server.table) {
+		t.Errorf("the whole contract has %d operations of %d", len(whole), len(n.server.table))
 	}
-	for _, id := range agentOperations {
-		if !slices.ContainsFunc(n.server.operations, func(endpoint *op.Operation) bool { return endpoint.ID == id }) {
+	for _, id := range contract.AgentOperations {
+		if !slices.ContainsFunc(n.server.table, func(endpoint *op.Operation) bool { return endpoint.ID == id }) {
 			t.Errorf("no operation is called %s", id)
 		}
 	}
@@ -549,8 +551,8 @@ func specified() []string {
 		"get /api/content", "get /api/billing-portal", "post /api/billing-portal", "get /api/entitlements/{slug}", "get /api/support/entitlements",
 		"post /api/keys/free", "get /api/keys/free/status", "post /api/auth/register", "post /api/auth/token", "post /api/auth/claim",
 	}
-	for _, s := range Services() {
-		list = append(list, "post "+servicePath(s))
+	for _, s := range services.List() {
+		list = append(list, "post "+op.ServicePath(s))
 	}
 	return list
 }
@@ -560,7 +562,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 	n := startNode(t, setup{})
 	first := n.get("/openapi.json")
 	for range 3 {
-		again, err := newOpenAPI(n.server, forAgents)
+		again, err := contract.New(*n.server.contract).ForAgents()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -568,11 +570,11 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 			t.Fatal("two builds differ")
 		}
 	}
-	other, err := New(Config{App: n.app, Projections: n.projections, Log: n.server.log, Contact: "operator@example.com"})
+	other, err := New(Config{App: n.app, Projections: n.projections, Log: n.server.path.Answers.Log, Contact: "operator@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := other.openAPI(); err != nil || !bytes.Equal(again.Body, first.body) {
+	if again, err := other.contract.ForAgents(); err != nil || !bytes.Equal(again.Body, first.body) {
 		t.Errorf("two servers of one configuration differ, %v", err)
 	}
 	for _, path := range []string{"/openapi.json", "/openapi-full.json", "/.well-known/jwks.json"} {
@@ -607,7 +609,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 func TestEveryServiceIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		if seen[s.Name] || seen[s.Operation] || s.PriceCents < 1 || s.Title == "" || s.Summary == "" || s.Input() == nil || s.Output() == nil {
 			t.Errorf("%s is declared twice, or incomplete", s.Name)
 		}
@@ -625,12 +627,12 @@ func TestEveryServiceIsComplete(t *testing.T) {
 // for it: at the member itself, also where it may be null.
 func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 	t.Parallel()
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		request, err := schema.OfRequest(s.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := answerSchema(&op.Operation{ID: s.Operation, Service: &s, Output: s.Output()})
+		answer, err := contract.AnswerSchema(&op.Operation{ID: s.Operation, Service: &s, Output: s.Output()})
 		if err != nil {
 			t.Fatal(err)
 		}

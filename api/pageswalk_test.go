@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
@@ -18,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/commands/webhooks"
 )
 

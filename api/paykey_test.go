@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
 	"github.com/countersign/countersign/commands/ground"
@@ -58,7 +59,7 @@ func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
-	call := overMCP(Services()[0].Operation)
+	call := overMCP(services.List()[0].Operation)
 	for _, c := range []struct {
 		nonce, body string
 		status      int

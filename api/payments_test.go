@@ -23,7 +23,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign/countersign/api/contract"
+	"github.com/countersign/countersign/api/discovery"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
+	apistore "github.com/countersign/countersign/api/store"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
 	"github.com/countersign/countersign/commands/accounts"
@@ -139,7 +143,7 @@ func TestPaidCallInDevelopmentMode(t *testing.T) {
 	payment := n.order(quickPath, "").Header()
 	first := n.pay(quickPath, payment, lsBody)
 	response := n.settled(first)
-	if response.Transaction != "dev:"+x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), x402test.Word(t.Name()).String()) || response.Amount != "10000" {
+	if response.Transaction != "dev:"+x402.ID(x402.DevNetwork, n.server.path.Payments.Terms.Asset, buyer.Address.String(), x402test.Word(t.Name()).String()) || response.Amount != "10000" {
 		t.Errorf("%+v", response)
 	}
 	if got := n.recorded(); !slices.Equal(got, []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}) {
@@ -256,7 +260,7 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 		case len(message.Result.Content) != 1 || json.Unmarshal([]byte(message.Result.Content[0].Text), &refused) != nil:
 			n.t.Errorf("%s", a.body)
 		}
-		return statusOfCode(refused.Code)
+		return contract.StatusOf(refused.Code)
 	}
 }
 
@@ -321,7 +325,7 @@ func TestGate(t *testing.T) {
 							p, _ := n.app.Product("policy-starter-pack")
 							cents = int(p.PriceCents)
 						}
-						o := buyer.Order(n.server.terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
+						o := buyer.Order(n.server.path.Payments.Terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
 						order = &o
 					}
 					before := n.head()
@@ -435,7 +439,7 @@ func TestOnePaymentOneRequest(t *testing.T) {
 }
 
 func exampleOf(t *testing.T, name string) string {
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		if s.Name == name {
 			return s.Example
 		}
@@ -454,7 +458,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 	before := first.pay(runPath, payment, lsBody)
 	first.settled(before)
 	second := startNode(t, setup{on: db, dev: true, clock: ledgertest.NewClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
-	second.server.terms.MaxTimeoutSeconds = 60 // other terms
+	second.server.path.Payments.Terms.MaxTimeoutSeconds = 60 // other terms
 	second.unchanged(func() {
 		again := second.pay(runPath, payment, lsBody)
 		second.settled(again)
@@ -837,12 +841,12 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
-	var manifest manifest
+	var manifest discovery.Manifest
 	n.get("/.well-known/x402").decode(t, &manifest)
 	if diff := cmp.Diff(string(n.get("/.well-known/x402.json").body), string(n.get("/.well-known/x402").body)); diff != "" {
 		t.Error(diff)
 	}
-	var pricing pricing
+	var pricing services.Pricing
 	n.get("/api/pricing").decode(t, &pricing)
 	var document struct {
 		Paths map[string]map[string]struct {
@@ -855,18 +859,18 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	if err := json.Unmarshal(n.get("/openapi.json").body, &document, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
-	if len(pricing.Services) != len(Services()) || pricing.FreeCallsPerMonth != 250 || pricing.Pass == nil || pricing.Pass.PriceUSD != "29.00" || pricing.Pass.CreditCents != 3500 {
+	if len(pricing.Services) != len(services.List()) || pricing.FreeCallsPerMonth != 250 || pricing.Pass == nil || pricing.Pass.PriceUSD != "29.00" || pricing.Pass.CreditCents != 3500 {
 		t.Errorf("%+v", pricing)
 	}
-	for i, s := range Services() {
-		path := servicePath(s)
+	for i, s := range services.List() {
+		path := op.ServicePath(s)
 		required := n.unpaid(path)
 		units := fmt.Sprint(s.PriceCents * 10_000)
 		dollars := fmt.Sprintf("%d.%02d", s.PriceCents/100, s.PriceCents%100)
 		if required.Resource.URL != n.url+path || len(required.Accepts) != 1 || required.Accepts[0].Amount != units {
 			t.Errorf("%s: the 402 is %+v", s.Name, required)
 		}
-		if p := pricing.Services[i]; p != (pricedService{s.Operation, path, s.Operation, s.PriceCents, dollars, s.PriceCents}) {
+		if p := pricing.Services[i]; p != (services.PricedService{OperationID: s.Operation, Path: path, MCPTool: s.Operation, PriceCents: s.PriceCents, PriceUSD: dollars, PassCredits: s.PriceCents}) {
 			t.Errorf("%s: the price list has %+v", s.Name, p)
 		}
 		if item := manifest.Items[i]; !cmp.Equal(item.Resource, required.Resource) || !cmp.Equal(item.Accepts, required.Accepts) || manifest.Resources[i] != n.url+path || item.Input == nil {
@@ -876,8 +880,8 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 			t.Errorf("%s: OpenAPI has %+v", s.Name, o)
 		}
 	}
-	products := manifest.Items[len(Services()):]
-	var catalogue productList
+	products := manifest.Items[len(services.List()):]
+	var catalogue apistore.ProductList
 	n.get("/api/catalog").decode(t, &catalogue)
 	for at, p := range n.app.Products {
 		shown := catalogue.Products[at]
@@ -889,10 +893,10 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 		}
 		demand := n.unpaid("/api/purchase/" + p.Slug).Accepts[0]
 		if shown.X402.Amount != demand.Amount || shown.X402.Network != demand.Network || demand.Amount != fmt.Sprint(p.PriceCents*10_000) ||
-			(shown.X402.Note != "") != (p.PriceCents > defaultCapCents) {
+			(shown.X402.Note != "") != (p.PriceCents > 100) {
 			t.Errorf("%s: the catalogue has %+v, the 402 %+v", p.Slug, shown.X402, demand)
 		}
-		i := slices.IndexFunc(products, func(o offered) bool { return o.Resource.URL == n.url+"/api/purchase/"+p.Slug })
+		i := slices.IndexFunc(products, func(o discovery.Offered) bool { return o.Resource.URL == n.url+"/api/purchase/"+p.Slug })
 		if i < 0 || products[i].Accepts[0].Amount != fmt.Sprint(p.PriceCents*10_000) {
 			t.Errorf("%s: the manifest has %+v", p.Slug, products)
 		}
@@ -904,7 +908,7 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 		if next == nil {
 			continue
 		}
-		if i := slices.IndexFunc(pricing.Services, func(p pricedService) bool { return p.Path == next.Path }); i < 0 || pricing.Services[i].PriceCents != next.PriceCents {
+		if i := slices.IndexFunc(pricing.Services, func(p services.PricedService) bool { return p.Path == next.Path }); i < 0 || pricing.Services[i].PriceCents != next.PriceCents {
 			t.Errorf("after %s the quick gate names %+v", v.risk, next)
 		}
 	}

@@ -78,7 +78,7 @@ func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n.server.rates.Allow(op.ToVerify, "127.0.0.1") || n.server.rates.Allow(op.ToTry, "127.0.0.1") || n.server.rates.Allow(op.ToCall, caller.KeyID) {
+	for n.server.path.Callers.Rates.Allow(op.ToVerify, "127.0.0.1") || n.server.path.Callers.Rates.Allow(op.ToTry, "127.0.0.1") || n.server.path.Callers.Rates.Allow(op.ToCall, caller.KeyID) {
 	}
 	refused("a limited check", form("/verify", "record", `{"what":"was pasted"}`), 429, "was pasted")
 	refused("a limited verdict", form("/", "command", "rm -rf /srv"), 429, "rm -rf /srv")

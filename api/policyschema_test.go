@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign/countersign/api/decisions"
 	"github.com/countersign/countersign/api/schema"
 	"github.com/countersign/countersign/policy/assurance"
 )
@@ -19,7 +20,7 @@ import (
 func TestPolicySchemaIsPublished(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	a := n.get(PolicySchemaPath)
+	a := n.get(decisions.PolicySchemaPath)
 	if a.status != http.StatusOK {
 		t.Fatal(a)
 	}
@@ -28,7 +29,7 @@ func TestPolicySchemaIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiler := jsonschema.NewCompiler()
-	address := n.app.BaseURL + PolicySchemaPath
+	address := n.app.BaseURL + decisions.PolicySchemaPath
 	if err := compiler.AddResource(address, document); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestNullOpensNothing(t *testing.T) {
 	grants := regexp.MustCompile(`^(allowed|blocked|require|max[A-Z].*Transaction|daily|monthly|scopes$|addresses$|topics$|noPersonal$|messageId$)`)
 	n := startNode(t, setup{})
 	schemas := 0
-	for _, o := range n.server.operations {
+	for _, o := range n.server.table {
 		if o.Input == nil {
 			continue
 		}

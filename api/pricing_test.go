@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/services"
 )
 
 // The page shows every price once, under the address that others name, and leads
@@ -21,7 +22,7 @@ func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	for _, p := range s.app.Products {
 		b.want(page, 200, `<h3 id="`+p.Slug+`">`)
 	}
-	for _, service := range api.Services() {
+	for _, service := range services.List() {
 		if n := strings.Count(page.body, "/api/agent-services/"+service.Name+"</code>"); n != 1 {
 			t.Errorf("%s stands %d times", service.Name, n)
 		}
@@ -82,7 +83,7 @@ func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 			t.Errorf("%s: %d", link[1], page.status)
 		}
 	}
-	for _, service := range api.Services() {
+	for _, service := range services.List() {
 		if want := fmt.Sprintf("POST /api/agent-services/%s, $%d.%02d per call", service.Name, service.PriceCents/100, service.PriceCents%100); !strings.Contains(text, want) {
 			t.Errorf("%s is not there", want)
 		}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,25 +9,6 @@ import (
 
 	"github.com/countersign/countersign/api/op"
 )
-
-func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
-	t.Parallel()
-	var s Server
-	for address, want := range map[string]string{
-		"[2001:db8:1:2:3:4:5:6]:1234":    "2001:db8:1:2::/64",
-		"[2001:db8:1:2:ffff::1]:99":      "2001:db8:1:2::/64",
-		"192.0.2.7:80":                   "192.0.2.7",
-		"[::ffff:192.0.2.7]:80":          "192.0.2.7",
-		"[fe80::1%eth0]:80":              "fe80::/64",
-		"something that is no address:1": "something that is no address:1",
-	} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.RemoteAddr = address
-		if got := s.network(r); got != want {
-			t.Errorf("%s: %s, want %s", address, got, want)
-		}
-	}
-}
 
 func TestRecomputingIsLimitedForANetwork(t *testing.T) {
 	t.Parallel()
@@ -53,7 +33,7 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	const quick = "/api/agent-services/action-safety/quick"
 	n.wants(n.post(quick, "", `{"command":"ls"}`), 402)
 	n.refused(n.post(quick, "svc_bad", `{"command":"ls"}`), 401, "unauthorized", "")
-	for n.server.rates.Allow(op.ToCallUnknown, "127.0.0.1") {
+	for n.server.path.Callers.Rates.Allow(op.ToCallUnknown, "127.0.0.1") {
 	}
 	for name, a := range map[string]answer{
 		"nobody":           n.post(quick, "", `{"command":"ls"}`),
@@ -75,9 +55,9 @@ func TestPagesAreLimitedForANetwork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
 	paths := []string{"/search?q=git", "/docs", "/docs.md", "/page.css", "/nothing-here", "/api/ledger/checkpoint", "/api/ledger/0/checkpoint", "/sign-in", "/api/auth/authorize", "/api/downloads/x"}
-	for n.server.rates.Allow(op.ToRead, "127.0.0.1") {
+	for n.server.path.Callers.Rates.Allow(op.ToRead, "127.0.0.1") {
 	}
-	for n.server.rates.Allow(op.ToCallUnknown, "127.0.0.1") {
+	for n.server.path.Callers.Rates.Allow(op.ToCallUnknown, "127.0.0.1") {
 	}
 	for _, path := range paths {
 		a := n.get(path)
@@ -106,7 +86,7 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := n.used(key)
-	for n.server.rates.Allow(op.ToCall, caller.KeyID) {
+	for n.server.path.Callers.Rates.Allow(op.ToCall, caller.KeyID) {
 	}
 	a := n.post("/api/agent-services/mcp-risk/score", key, `{"manifest":{"command":"npx","description":"`+strings.Repeat("a ", 400_000)+`"}}`)
 	n.refused(a, 429, op.CodeRateLimited, "")
@@ -131,9 +111,9 @@ func TestEveryOperationPublishesThatItIsLimited(t *testing.T) {
 		responses, _ := o.operation["responses"].(map[string]any)
 		published[fmt.Sprint(o.operation["operationId"])] = sortedKeys(responses)
 	}
-	for n.server.rates.Allow(op.ToCallUnknown, "127.0.0.1") {
+	for n.server.path.Callers.Rates.Allow(op.ToCallUnknown, "127.0.0.1") {
 	}
-	for _, endpoint := range n.server.operations {
+	for _, endpoint := range n.server.table {
 		path := strings.NewReplacer("{", "", "}", "").Replace(endpoint.Path)
 		a := n.send(endpoint.Method, path, "")
 		if endpoint.ID == health.ID {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
@@ -17,11 +19,11 @@ func TestEveryPaidExampleReproduces(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	d := n.openAPIDocument()
 	refunds := described{"post", "/api/refunds", d.at("paths", "/api/refunds", "post").(map[string]any)}
-	for _, s := range Services() {
-		path := servicePath(s)
+	for _, s := range services.List() {
+		path := op.ServicePath(s)
 		o := n.order(path, s.Name)
 		n.settled(n.pay(path, o.Header(), s.Example))
-		id := x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), o.Authorization.Nonce.String())
+		id := x402.ID(x402.DevNetwork, n.server.path.Payments.Terms.Asset, buyer.Address.String(), o.Authorization.Nonce.String())
 		a := n.post("/api/refunds", "", fmt.Sprintf(`{"paymentId":%q,"operation":%q,"request":%s}`, id, s.Operation, s.Example))
 		n.wants(a, 200)
 		d.valid(t, refunds, a)
@@ -37,7 +39,7 @@ func TestRefundRefusals(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	o := n.order(quickPath, "")
 	n.settled(n.pay(quickPath, o.Header(), lsBody))
-	id := x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), o.Authorization.Nonce.String())
+	id := x402.ID(x402.DevNetwork, n.server.path.Payments.Terms.Asset, buyer.Address.String(), o.Authorization.Nonce.String())
 	ask := func(id, operation, request string) answer {
 		return n.post("/api/refunds", "", fmt.Sprintf(`{"paymentId":%q,"operation":%q,"request":%s}`, id, operation, request))
 	}
@@ -77,7 +79,7 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	}
 	changed := policy.Declare(policy.Service{Name: "changed", Operation: "action_safety_quick_gate", Bare: true},
 		func(in input) (output, error) { return output(in), nil })
-	n.server.operation(changed.Operation).Service = &changed
+	n.server.table.Find(changed.Operation).Service = &changed
 	if n.reconciler.Sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}
@@ -98,5 +100,5 @@ func TestARefundIsDocumentedByExample(t *testing.T) {
 	if example := d.at("paths", "/api/refunds", "post", "requestBody", "content", "application/json", "example"); example == nil {
 		t.Error("the contract has no example")
 	}
-	n.refused(n.post("/api/refunds", "", requestRefund.Example), http.StatusNotFound, "not_found", "")
+	n.refused(n.post("/api/refunds", "", n.server.table.Find("request_refund").Example), http.StatusNotFound, "not_found", "")
 }

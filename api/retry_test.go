@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 )
 
 // What the instructions tell a model to do after a time-out, every paid tool takes:
@@ -14,7 +17,7 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	session := n.dial(eras[0], "X-API-Key", key)
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		keyed := `{"idempotencyKey":"retry-` + s.Operation + `",` + strings.TrimPrefix(strings.TrimSpace(s.Example), "{")
 		before := n.used(key)
 		first := n.callTool(session, s.Operation, keyed)
@@ -22,11 +25,11 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 		if first.isError || again.text != first.text || n.used(key) != before+1 {
 			t.Errorf("%s: %+v\nand again %+v; %d calls counted", s.Operation, first, again, n.used(key)-before)
 		}
-		o := n.server.operation(s.Operation)
+		o := n.server.table.Find(s.Operation)
 		if !o.KeyBeside() {
 			continue // the key is a member of the body, and the answer's hash is about it
 		}
-		rest := n.post(servicePath(s), key, s.Example, "Idempotency-Key", "retry-"+s.Operation)
+		rest := n.post(op.ServicePath(s), key, s.Example, "Idempotency-Key", "retry-"+s.Operation)
 		if n.wants(rest, http.StatusOK); string(rest.body) != first.text {
 			t.Errorf("%s over HTTP is another call: %s", s.Operation, rest.body)
 		}

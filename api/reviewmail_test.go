@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/mail"
 )
 
 // TestReviewersAreTold: whoever may resolve a decision gets the exact action by

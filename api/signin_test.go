@@ -20,11 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/cmd/countersign/serve/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"

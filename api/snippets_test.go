@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/site"
 )
 
@@ -52,7 +53,7 @@ const snippetTimeout = 2 * time.Minute
 func TestEverySnippetRuns(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
-	from, err := n.server.site()
+	from, err := n.server.content.Pages.Site()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestEverySnippetRuns(t *testing.T) {
 	for _, language := range []string{"sh", "js", "python", "go"} {
 		t.Logf("%s: %d snippets", language, ran[language])
 	}
-	if ran["sh"] < len(Services()) {
+	if ran["sh"] < len(services.List()) {
 		t.Errorf("%d snippets of the shell ran", ran["sh"])
 	}
 }

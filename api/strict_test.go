@@ -80,7 +80,7 @@ func TestToolsAreStrictForOpenAI(t *testing.T) {
 // strict mode must: the service takes that for absent.
 func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	t.Helper()
-	o := n.server.operation(name)
+	o := n.server.table.Find(name)
 	if o == nil || o.Example == "" {
 		return
 	}

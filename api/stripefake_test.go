@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"github.com/stripe/stripe-go/v85/webhook"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"

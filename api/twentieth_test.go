@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/shape"
 )
@@ -35,10 +36,10 @@ func countWords(in tally) (counted, error) {
 // limit, contract, tool, price, payment and page follow from its declaration. Whether agents
 // are shown it is a choice of its own. The test is not parallel, since it changes the list.
 func TestATwentiethService(t *testing.T) {
-	known := declared
-	defer func() { declared = known }()
+	known := services.Declared
+	defer func() { services.Declared = known }()
 	for _, unlisted := range []bool{false, true} {
-		declared = append(slices.Clone(known), policy.Declare(policy.Service{
+		services.Declared = append(slices.Clone(known), policy.Declare(policy.Service{
 			Name: "tally/count", PriceCents: 3, Group: policy.GroupFinance, BodyLimit: 2000, Unlisted: unlisted,
 			Title: "Word count", Summary: "Counts words.", Example: `{"words":["a","b"]}`,
 			Conditions: func() []any { return []any{shape.When(shape.Given("count"), shape.NoneGiven("words"))} },
@@ -70,7 +71,7 @@ func TestATwentiethService(t *testing.T) {
 		if o == nil || o["x-payment-info"] == nil || !slices.Equal(asList(o["tags"]), []any{policy.GroupFinance}) || !strings.Contains(o["description"].(string), "empty_word") {
 			t.Errorf("in the whole contract: %v", o)
 		}
-		request := n.published(whole, n.server.operation("tally_count"))
+		request := n.published(whole, n.server.table.Find("tally_count"))
 		if request.Validate(map[string]any{"count": 1.0, "words": []any{"a"}}) == nil || request.Validate(map[string]any{"count": 1.0}) != nil {
 			t.Error("the contract does not say that count excludes words")
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
@@ -187,9 +188,9 @@ func (n *node) handed(key string) map[string]map[string]any {
 		"workflow": run,
 		"status":   n.get(statusPath + fmt.Sprint(run["workflowId"])).members(n.t),
 	}
-	for _, s := range Services() {
+	for _, s := range services.List() {
 		if s.Signed {
-			a := n.post(servicePath(s), key, s.Example)
+			a := n.post(op.ServicePath(s), key, s.Example)
 			n.wants(a, http.StatusOK)
 			files[s.Name] = a.members(n.t)
 		}
@@ -584,7 +585,7 @@ func TestDatabaseGone(t *testing.T) {
 func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	n.server.operations = append(n.server.operations, &op.Operation{ID: "panic", Method: http.MethodGet, Path: "/api/panic", Success: 200,
+	n.server.table = append(n.server.table, &op.Operation{ID: "panic", Method: http.MethodGet, Path: "/api/panic", Success: 200,
 		Run: func(*op.Call) (op.Reply, error) { panic("broken") }})
 	handler := n.server.Handler()
 	answerTo := func(path string) answer {
@@ -604,7 +605,7 @@ func TestPanicAndOverload(t *testing.T) {
 	n.wants(answerTo("/healthz"), 200)
 
 	for range op.MaxInFlight {
-		n.server.seats <- struct{}{}
+		n.server.entry.Seats <- struct{}{}
 	}
 	n.wants(answerTo("/api/health"), 200) // which needs no seat
 	full := answerTo("/api/pricing")
@@ -613,7 +614,7 @@ func TestPanicAndOverload(t *testing.T) {
 		t.Error("503 without Retry-After")
 	}
 	for range op.MaxInFlight {
-		<-n.server.seats
+		<-n.server.entry.Seats
 	}
 	n.wants(answerTo("/api/pricing"), 200)
 }

@@ -28,6 +28,14 @@ var orders = map[string]struct {
 		"commands/cache", "commands/ground", "commands/ground/groundtest", "commands/accounts", "commands/organizations", "commands/payments", "commands/store",
 		"commands/services", "commands/decisions", "commands/evidence", "commands/webhooks", "commands",
 	}},
+	"api": {0, []string{
+		"api/largebody", "api/schema", "api/credential", "api/op", // the words that every endpoint is written in
+		"api/x402", "api/x402/x402test", "api/checkout", "api/stripe", "api/webhook", "api/catalog", "api/traces", "api/plot", "api/mcp", "api/site", // what others speak
+		"api/words", "api/query", "api/mail", "api/web", // what people read
+		"api/contract", "api/payments", "api/request", // what every call passes
+		"api/store", "api/services", "api/accounts", "api/organizations", "api/decisions", "api/evidence", "api/webhooks",
+		"api/tools", "api/discovery", "api",
+	}},
 	"cmd/countersign": {0, []string{
 		"cmd/countersign/files", "cmd/countersign/screen", "cmd/countersign/logs", "cmd/countersign/guard/launch", "cmd/countersign/guard", "cmd/countersign/gate",
 		"cmd/countersign/setting", "cmd/countersign/node", "cmd/countersign/proof", "cmd/countersign/manage", "cmd/countersign/operate",
@@ -97,7 +105,6 @@ const (
 // tooLarge are packages that are larger, and how large they may be until they get rooms (lines
 // rounded up to hundreds). The numbers only go down.
 var tooLarge = map[string]struct{ files, lines int }{
-	"api":                   {52, 8_800},
 	"cmd/bench":             {25, 4_500},
 	"cmd/countersign/guard": {32, 5_400},
 }
@@ -134,4 +141,68 @@ func TestPackagesAreSmall(t *testing.T) {
 			t.Errorf("%s is gone: take it out of tooLarge", folder)
 		}
 	}
+}
+
+// mostDependencies is how many things from outside a room of the API may hold in one struct.
+// A struct with more than that knows too much to be read alone.
+const mostDependencies = 6
+
+// TestRoomsOfTheAPIHoldFewThings counts what the structs of a room work with: fields that are
+// of a type of another package of ours, loggers, or functions. Fields with a tag are members
+// of a request or an answer and do not count. Only the root of the API may name every command
+// at once. The pages (api/web) are not a room of the API; their callbacks are on the list of
+// what shrinks.
+func TestRoomsOfTheAPIHoldFewThings(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test || !strings.HasPrefix(f.folder, "api/") || f.folder == "api/web" {
+			continue
+		}
+		if namesOf(f, []string{"commands"})["commands.App"] {
+			t.Errorf("%s names commands.App: take the commands of the room's subject instead", f.path)
+		}
+		ours := map[string]bool{} // packages of ours by their names in the file
+		for _, spec := range f.syntax.Imports {
+			path, is := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+			name := path[strings.LastIndexByte(path, '/')+1:]
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			ours[name] = is && !strings.HasPrefix(path, "policy") || name == "slog"
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			s, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			held := 0
+			for _, field := range s.Fields.List {
+				if field.Tag == nil && isDependency(field.Type, ours) {
+					held += max(len(field.Names), 1)
+				}
+			}
+			if held > mostDependencies {
+				t.Errorf("%s: %s holds %d things from outside, at most %d may be", f.path, spec.Name.Name, held, mostDependencies)
+			}
+			return true
+		})
+	}
+}
+
+// isDependency reports whether a field of a type holds something that works elsewhere: a
+// function, or a value of one of packages or a pointer to one.
+func isDependency(of ast.Expr, packages map[string]bool) bool {
+	switch of := of.(type) {
+	case *ast.FuncType:
+		return true
+	case *ast.StarExpr:
+		return isDependency(of.X, packages)
+	case *ast.SelectorExpr:
+		x, is := of.X.(*ast.Ident)
+		return is && packages[x.Name]
+	}
+	return false
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
@@ -17,10 +16,10 @@ import (
 
 // Reader finds out who calls.
 type Reader struct {
-	App         *commands.App
-	Projections *projections.Projections
-	Sessions    *Sessions
-	Address     func(*http.Request) string // the network address a request comes from
+	Organizations *organizations.Organizations
+	Projections   *projections.Projections
+	Sessions      *Sessions
+	Address       func(*http.Request) string // the network address a request comes from
 	// Saw is told who was found to be calling, by public ids: the organization, if
 	// the caller acts for one, and the member, token, key or agent. May be nil.
 	Saw func(ctx context.Context, tenant, actor string)
@@ -63,15 +62,15 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 	case a.Kind == Payer && strings.HasPrefix(text, organizationPrefix):
 		// It is good and cannot pay: its bearer may pay otherwise.
 		c.Means = ByOrganization
-		_, err = d.App.AuthenticateOrganization(ctx, text)
+		_, err = d.Organizations.AuthenticateOrganization(ctx, text)
 	case strings.HasPrefix(text, organizationPrefix):
 		err = policy.Refuse(ground.CodeUnauthorized, "", "an organization's token is no API key: send a key or an agent's token")
 	case isJWT(text):
 		c.Means = ByAgent
-		c.Agent, err = d.App.AuthenticateAgent(ctx, text, resourcesOf(ctx)...)
+		c.Agent, err = d.Organizations.AuthenticateAgent(ctx, text, resourcesOf(ctx)...)
 	default:
 		c.Means = ByKey
-		c.Key, err = d.App.Authenticate(ctx, text)
+		c.Key, err = d.Organizations.Authenticate(ctx, text)
 	}
 	return c, err
 }
@@ -83,7 +82,7 @@ func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (accounts.Client
 	if err != nil {
 		return accounts.Client{}, err
 	}
-	return d.App.AuthenticateClient(r.Context(), shown.ClientID, shown.Secret)
+	return d.Organizations.AuthenticateClient(r.Context(), shown.ClientID, shown.Secret)
 }
 
 // errForeign refuses a cookie that a page of another origin made a browser send.
@@ -122,13 +121,13 @@ func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
 
 func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Caller) error {
 	if isOurs(bearer) {
-		_, err := d.App.AuthenticateOrganization(ctx, bearer)
+		_, err := d.Organizations.AuthenticateOrganization(ctx, bearer)
 		if err == nil || isRefusal(err, accounts.CodeInsufficientScope) {
 			err = policy.Refuse(accounts.CodeInsufficientScope, "", "missing scope "+a.Scope)
 		}
 		return err
 	}
-	agent, err := d.App.AuthenticateAgent(ctx, bearer, resourcesOf(ctx)...)
+	agent, err := d.Organizations.AuthenticateAgent(ctx, bearer, resourcesOf(ctx)...)
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 		return err
 	}
 	c.Means = ByAgent
-	if c.Agent, err = d.App.AuthenticateAgent(r.Context(), bearer, resourcesOf(r.Context())...); err != nil {
+	if c.Agent, err = d.Organizations.AuthenticateAgent(r.Context(), bearer, resourcesOf(r.Context())...); err != nil {
 		return err
 	}
 	if c.Session, err = d.Sessions.Load(r); err != nil {
@@ -198,7 +197,7 @@ func onlyReads(r *http.Request) bool {
 }
 
 func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (organizations.Principal, error) {
-	p, err := d.App.AuthenticateOrganization(r.Context(), bearer)
+	p, err := d.Organizations.AuthenticateOrganization(r.Context(), bearer)
 	switch { // no good credential helps where a person must have signed in
 	case a.Kind == Person && (err == nil || isRefusal(err, accounts.CodeInsufficientScope)):
 		return p, policy.Refuse(organizations.CodeForbidden, "", "a signed-in session is required")
@@ -209,7 +208,7 @@ func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (org
 		return p, policy.Refuse(organizations.CodeForbidden, "", "token may not be used from this address")
 	}
 	if onlyReads(r) {
-		p, err = d.App.Confirm(r.Context(), p)
+		p, err = d.Organizations.Confirm(r.Context(), p)
 	}
 	return p, err
 }
@@ -229,9 +228,9 @@ func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (organ
 			return organizations.Principal{}, err
 		}
 	}
-	p, err := d.App.SessionPrincipal(ctx, as.Org, as.Customer, as.SignedIn)
+	p, err := d.Organizations.SessionPrincipal(ctx, as.Org, as.Customer, as.SignedIn)
 	if err == nil && onlyReads {
-		p, err = d.App.Confirm(ctx, p)
+		p, err = d.Organizations.Confirm(ctx, p)
 	}
 	var refused *policy.Error
 	switch {

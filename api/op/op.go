@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,13 +44,15 @@ type Operation struct {
 	OAuth            string                    // an OAuth endpoint: its code for bad input; errors are in its form
 	Form             bool                      // the body may be a form; of an OAuth endpoint
 	Example          string                    // of the input
+	Conditions       []any                     // JSON Schemas that say which members of the input need or exclude each other
 	Success          int
-	Unlimited        bool   // calls are not counted against the limits, so none is refused for them
-	Replays          bool   // the same request again is answered 200 with what is stored
-	Media            string // of the answer; empty: application/json
-	Errors           []int  // statuses beside success; refusals adds those that are of every operation
-	BareErrors       bool   // bodies of errors are exactly {error}
-	Limit            int64  // octets of body
+	Unlimited        bool     // calls are not counted against the limits, so none is refused for them
+	Replays          bool     // the same request again is answered 200 with what is stored
+	Media            string   // of the answer; empty: application/json
+	Errors           []int    // statuses beside success; refusals adds those that are of every operation
+	Refuses          []string // codes that refuse a body although it has the shape of Input; the description names them
+	BareErrors       bool     // bodies of errors are exactly {error}
+	Limit            int64    // octets of body
 	Run              func(*Call) (Reply, error)
 
 	Schema *schema.Schema // of the input, compiled once
@@ -175,4 +178,14 @@ type ToolCall struct {
 	Query     url.Values
 	Arguments []byte         // as sent, for an operation that takes a body
 	Payment   jsontext.Value // of _meta["x402/payment"]; nil for none
+}
+
+// PathParameters returns the names in braces of the operation's path.
+func (o *Operation) PathParameters() (names []string) {
+	for part := range strings.SplitSeq(o.Path, "/") {
+		if strings.HasPrefix(part, "{") {
+			names = append(names, strings.Trim(part, "{}"))
+		}
+	}
+	return names
 }

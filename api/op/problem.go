@@ -12,6 +12,12 @@ const (
 	CodeInvalidBody = "invalid_request"
 	CodeRateLimited = "rate_limited"
 	CodeNoMail      = "mail_not_configured"
+
+	CodeNoProduct      = "product_not_found"
+	CodeNoCheckout     = "checkout_not_configured"
+	CodeCheckoutFailed = "checkout_unavailable"
+
+	CodeInternal = "internal_error" // of an error that has no code
 )
 
 // Problem is the body of every error. On operations with bare errors only the
@@ -34,4 +40,10 @@ type Problem struct {
 // promises exactly this member.
 type BareProblem struct {
 	Error string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
+}
+
+// OAuthProblem is the body of an error of an OAuth endpoint (RFC 6749, section 5.2).
+type OAuthProblem struct {
+	Error       string `json:"error" jsonschema_description:"A code of RFC 6749, 7591 or 8707."`
+	Description string `json:"error_description" jsonschema_description:"One clause for people."`
 }

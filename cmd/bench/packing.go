@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/api"
+	apiservices "github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/ledger/vault"
@@ -78,7 +78,7 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 		return err
 	}
 	services := map[string]policy.Service{}
-	for _, s := range api.Services() {
+	for _, s := range apiservices.List() {
 		services[s.Name] = s
 		for range 8 {
 			if err := call(s, []byte(s.Example)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
@@ -127,7 +128,7 @@ func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	if err != nil {
 		return nil, err
 	}
-	httpServer := api.HTTP(server.Handler(), log)
+	httpServer := request.HTTP(server.Handler(), log)
 	go func() { _ = httpServer.Serve(listener) }()
 	return &benchService{scratch: s, base: "http://" + listener.Addr().String(), app: app, projections: p, close: func() {
 		_ = httpServer.Close()

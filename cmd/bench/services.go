@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/cashflow"
@@ -62,7 +62,7 @@ func (c *servicesCmd) Run(ctx context.Context) error {
 		return c.worst(ctx)
 	}
 	fmt.Printf("%-34s %10s %10s %10s\n", "service", "p50", "p99", "at most")
-	for _, s := range api.Services() {
+	for _, s := range services.List() {
 		call := func() error {
 			_, err := s.Evaluate([]byte(s.Example))
 			return err

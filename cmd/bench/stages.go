@@ -10,7 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
@@ -41,7 +42,7 @@ func (b *benchService) stages(ctx context.Context, callers int, during time.Dura
 	if err := b.app.Vault.Open(ctx, stored, &opened); err != nil {
 		return err
 	}
-	gate := api.Services()[slices.IndexFunc(api.Services(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
+	gate := services.List()[slices.IndexFunc(services.List(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
 	body, err := canon.Canonical([]byte(quickBody))
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func newBareServer(size int) (*bareServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := api.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := request.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", fmt.Sprint(len(answer)))

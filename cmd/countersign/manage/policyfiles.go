@@ -10,12 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/api/words"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/decisions"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
@@ -34,7 +33,7 @@ type policyInitCmd struct {
 // Run writes the starter policy.
 func (c *policyInitCmd) Run(o *screen.Output) error {
 	text, _ := assurance.Starter{Name: c.For}.Text() // the values of the flag are the names of the starters
-	head, err := jsontext.AppendQuote([]byte("{\n  \"$schema\": "), strings.TrimSuffix(c.BaseURL, "/")+api.PolicySchemaPath)
+	head, err := jsontext.AppendQuote([]byte("{\n  \"$schema\": "), strings.TrimSuffix(c.BaseURL, "/")+decisions.PolicySchemaPath)
 	if err != nil {
 		return errors.New("--base-url must be UTF-8")
 	}
@@ -61,7 +60,7 @@ type policySchemaCmd struct {
 
 // Run prints the schema, as the service publishes it.
 func (c *policySchemaCmd) Run(o *screen.Output) error {
-	text, err := api.PolicySchema(strings.TrimSuffix(c.BaseURL, "/"))
+	text, err := decisions.PolicySchema(strings.TrimSuffix(c.BaseURL, "/"))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
@@ -145,7 +145,7 @@ func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	defer n.Close()
-	request := evidence.Replay{Tenant: c.Org, Services: api.Services()}
+	request := evidence.Replay{Tenant: c.Org, Services: services.List()}
 	for text, into := range map[string]*[]int64{c.From: &request.From, c.To: &request.To} {
 		if text == "" {
 			continue

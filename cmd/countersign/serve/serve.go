@@ -16,11 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign/countersign/api/mail"
-
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/mail"
+	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/api/traces"
 	"github.com/countersign/countersign/cmd/countersign/files"
@@ -172,8 +172,8 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 		_ = internal.Close()
 		return nil, err
 	}
-	s.public, s.internal = api.HTTP(s.api.Handler(), log), api.HTTP(s.api.Internal(), log)
-	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
+	s.public, s.internal = request.HTTP(s.api.Handler(), log), request.HTTP(s.api.Internal(), log)
+	go func() { s.failed <- s.public.Serve(request.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
 	audit.Daily(s.node.Ledger, s.node.SelfChecks(&c.Ledger))

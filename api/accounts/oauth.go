@@ -1,0 +1,315 @@
+package accounts
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/invopop/jsonschema"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/shape"
+)
+
+// The OAuth endpoints speak RFC 6749, 7009, 7591 and 7662: errors are
+// {error, error_description}, a body may be a form, and members that nobody here
+// knows are ignored.
+
+// Words of those documents.
+const (
+	grantClientCredentials = "client_credentials"
+	methodBasic            = "client_secret_basic"
+	methodPost             = "client_secret_post"
+
+	codeInvalidRequest  = "invalid_request"
+	codeInvalidMetadata = "invalid_client_metadata"
+)
+
+// lenient is the part of a request whose other members are ignored.
+type lenient struct{}
+
+// JSONSchemaExtend lets other members pass.
+func (lenient) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
+
+// registration is client metadata (RFC 7591).
+type registration struct {
+	lenient
+	Name          string   `json:"client_name" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"For people who read about the agent."`
+	IdentityType  string   `json:"identity_type,omitempty" jsonschema:"enum=anonymous,enum=verified_email" jsonschema_description:"With verified_email and an address, its owner is mailed a link that verifies the agent."`
+	Email         string   `json:"email,omitempty" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Of who stands for the agent; with verified_email."`
+	Method        string   `json:"token_endpoint_auth_method,omitempty" jsonschema_description:"client_secret_basic or client_secret_post; any other becomes the first."`
+	GrantTypes    []string `json:"grant_types,omitempty" jsonschema_description:"client_credentials is served; any other becomes it, as the answer says."`
+	ResponseTypes []string `json:"response_types,omitempty"`
+	Scope         string   `json:"scope,omitempty"`
+	metadata
+}
+
+// metadata is what a client may say of itself that the service neither needs nor keeps.
+// The answer repeats it, since clients read the answer as all that they registered (RFC
+// 7591, section 3.2.1).
+type metadata struct {
+	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema_description:"Returned, and not used: no grant here redirects."`
+	Contacts     []string `json:"contacts,omitempty"`
+	ClientURI    string   `json:"client_uri,omitempty"`
+	LogoURI      string   `json:"logo_uri,omitempty"`
+	TermsURI     string   `json:"tos_uri,omitempty"`
+	PolicyURI    string   `json:"policy_uri,omitempty"`
+	JWKSURI      string   `json:"jwks_uri,omitempty"`
+	SoftwareID   string   `json:"software_id,omitempty"`
+	Version      string   `json:"software_version,omitempty"`
+}
+
+// registered is a client just made. The secret in it is shown this once.
+type registered struct {
+	ClientID      string   `json:"client_id"`
+	Secret        string   `json:"client_secret"`
+	IssuedAt      int64    `json:"client_id_issued_at"`
+	SecretExpires int64    `json:"client_secret_expires_at" jsonschema_description:"0: never."`
+	Name          string   `json:"client_name"`
+	IdentityType  string   `json:"identity_type"`
+	GrantTypes    []string `json:"grant_types"`
+	ResponseTypes []string `json:"response_types"`
+	Method        string   `json:"token_endpoint_auth_method"`
+	Scope         string   `json:"scope"`
+	metadata
+}
+
+var registerAgent = &op.Operation{
+	Anew: true, ID: "register_agent", Method: http.MethodPost, Path: "/api/auth/register",
+	Summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
+	Input:   reflect.TypeFor[registration](), Output: reflect.TypeFor[registered](),
+	Example: `{"client_name":"Ada's buyer"}`,
+	OAuth:   codeInvalidMetadata, Success: http.StatusCreated, Errors: []int{400, 413, 429, 503},
+	Refuses: []string{codeInvalidMetadata}, Conditions: []any{shape.When(shape.Given("email"), shape.Is("identity_type", "verified_email"))},
+}
+
+// OAuth registers agents, gives them tokens, and says where that is done.
+type OAuth struct {
+	Accounts *accounts.Accounts
+	Mail     *Mail
+	Callers  *request.Callers
+	Answers  *request.Answers
+}
+
+// Operations lists what agents call.
+func (s *OAuth) Operations() []*op.Operation {
+	return []*op.Operation{registerAgent.Does(s.registerAgent), requestAccessToken.Does(s.requestAccessToken), revokeAccessToken.Does(s.revokeAccessToken),
+		introspectAccessToken.Does(s.introspectAccessToken), claimAgent.Does(s.claimAgent)}
+}
+
+func (s *OAuth) registerAgent(c *op.Call) (op.Reply, error) {
+	if !s.Callers.Allow(op.ToRegister, c.Request) {
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many agents were registered, try again later")
+	}
+	var in registration
+	if err := json.Unmarshal(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	if in.Email != "" {
+		if err := s.Mail.mayMail(c.Request, in.Email); err != nil {
+			return op.Reply{}, err
+		}
+	}
+	made, err := s.Accounts.RegisterAgent(c.Request.Context(), accounts.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
+	if err != nil {
+		return op.Reply{}, err
+	}
+	if made.Address != "" {
+		if err := s.Mail.sendAgentLink(c.Request, made); err != nil {
+			return op.Reply{}, err
+		}
+	}
+	if in.Method != methodPost {
+		in.Method = methodBasic
+	}
+	return shownAgain(registered{
+		ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.RegisteredAt.Unix(), Name: in.Name, IdentityType: made.IdentityType,
+		GrantTypes: []string{grantClientCredentials}, ResponseTypes: []string{}, Method: in.Method,
+		Scope: accounts.ScopeCatalog + " " + accounts.ScopeCheckout, metadata: in.metadata,
+	})
+}
+
+// shownAgain is an answer that repeats what a caller said, with <, > and &
+// escaped for whoever takes it for a page.
+func shownAgain(value any) (op.Reply, error) {
+	body, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(true))
+	return op.Reply{Body: body}, err
+}
+
+// tokenRequest asks for an access token (RFC 6749, section 4.4; RFC 8707).
+type tokenRequest struct {
+	lenient
+	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
+	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes apart by spaces; what the agent may have of them is granted. Without it: all it may have."`
+	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of an MCP endpoint: then the token is good there alone."`
+	credential.ClientSecret
+}
+
+type accessToken struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type" jsonschema:"enum=Bearer"`
+	ExpiresIn   int64  `json:"expires_in"`
+	Scope       string `json:"scope"`
+}
+
+var requestAccessToken = &op.Operation{
+	ID: "request_access_token", Method: http.MethodPost, Path: "/api/auth/token",
+	Summary: "Get an access token with the client credentials (RFC 6749), in the body or as HTTP Basic.",
+	Input:   reflect.TypeFor[tokenRequest](), Output: reflect.TypeFor[accessToken](),
+	Example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
+	OAuth:   codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
+	Refuses: []string{codeInvalidRequest, request.CodeGrantType, accounts.CodeInvalidScope, request.CodeInvalidTarget},
+}
+
+func (s *OAuth) requestAccessToken(c *op.Call) (op.Reply, error) {
+	var in tokenRequest
+	if err := json.Unmarshal(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	if in.GrantType != grantClientCredentials {
+		return op.Reply{}, policy.Refuse(request.CodeGrantType, "/grant_type", "grant_type must be client_credentials")
+	}
+	resource, ours := s.tokenResource(in.Resource)
+	if !ours {
+		return op.Reply{}, policy.Refuse(request.CodeInvalidTarget, "/resource", "resource must be the base URL or the address of an MCP endpoint")
+	}
+	token, err := s.Accounts.IssueAccessToken(c.Client, in.Scope, resource)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	return op.Reply{Value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
+		Header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
+}
+
+// tokenResource is what a token may be asked for (RFC 8707): the service, one of its MCP
+// endpoints, or none. It is returned as it is in our documents, however the client
+// writes scheme, host and a slash at the end.
+func (s *OAuth) tokenResource(text string) (resource string, ours bool) {
+	if text == "" {
+		return "", true
+	}
+	asked, err := url.Parse(strings.TrimSuffix(text, "/"))
+	if err != nil {
+		return "", false
+	}
+	asked.Scheme, asked.Host = strings.ToLower(asked.Scheme), strings.ToLower(asked.Host)
+	path, ours := strings.CutPrefix(asked.String(), s.Accounts.BaseURL)
+	return s.Accounts.BaseURL + path, ours && (path == "" || slices.Contains(op.MCPPaths, path))
+}
+
+// tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).
+type tokenQuery struct {
+	lenient
+	Token string `json:"token" jsonschema:"minLength=1"`
+	Hint  string `json:"token_type_hint,omitempty"`
+	credential.ClientSecret
+}
+
+// namedToken is the token that a call names, to end it or to ask about it.
+func namedToken(c *op.Call) (string, error) {
+	var in tokenQuery
+	err := json.Unmarshal(c.Body, &in)
+	return in.Token, err
+}
+
+const tokenQueryExample = `{"token":"eyJ…","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`
+
+var revokeAccessToken = &op.Operation{
+	ID: "revoke_access_token", Method: http.MethodPost, Path: "/api/auth/revoke",
+	Summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
+	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[struct{}](), Example: tokenQueryExample,
+	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 429, 503},
+	Refuses: []string{codeInvalidRequest},
+}
+
+func (s *OAuth) revokeAccessToken(c *op.Call) (op.Reply, error) {
+	token, err := namedToken(c)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	// A token costs nothing to get, and its end is recorded for ever.
+	if !s.Callers.Rates.Allow(op.ToRevoke, c.Client.ID()) {
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked, try again later")
+	}
+	return op.Reply{Value: struct{}{}}, s.Accounts.RevokeAccessToken(c.Request.Context(), c.Client, token)
+}
+
+// introspection tells about a token; of one that is not live only that.
+type introspection struct {
+	Active    bool   `json:"active"`
+	Scope     string `json:"scope,omitempty"`
+	ClientID  string `json:"client_id,omitempty"`
+	TokenType string `json:"token_type,omitempty"`
+	Subject   string `json:"sub,omitempty"`
+	Audience  string `json:"aud,omitempty"`
+	Issuer    string `json:"iss,omitempty"`
+	TokenID   string `json:"jti,omitempty"`
+	IssuedAt  int64  `json:"iat,omitzero"`
+	ExpiresAt int64  `json:"exp,omitzero"`
+}
+
+var introspectAccessToken = &op.Operation{
+	ID: "introspect_access_token", Method: http.MethodPost, Path: "/api/auth/introspect",
+	Summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
+	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[introspection](), Example: tokenQueryExample,
+	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
+	Refuses: []string{codeInvalidRequest},
+}
+
+func (s *OAuth) introspectAccessToken(c *op.Call) (op.Reply, error) {
+	token, err := namedToken(c)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	t, err := s.Accounts.Introspect(c.Request.Context(), token)
+	if err != nil || !t.Active {
+		return op.Reply{Value: introspection{}}, err
+	}
+	return op.Reply{Value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
+		Subject: t.Agent.ClientID, Audience: t.Audience, Issuer: s.Accounts.BaseURL, TokenID: t.TokenID,
+		IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
+}
+
+// AuthorizePath is in the metadata because clients refuse metadata without it.
+const AuthorizePath = "/api/auth/authorize"
+
+// Authorize refuses the flow that is not spoken here. Who opens it in a browser was sent
+// by a connector, and reads what to do instead.
+func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
+	err := policy.Refuse(request.CodeResponseType, "", "only the client credentials grant is supported")
+	if op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
+		s.Answers.Page(w, r, policy.Refuse(request.CodeResponseType, "", "connectors do not log in here: make an API key at "+s.Accounts.BaseURL+
+			"/account and set it in the connector as the header X-API-Key, or connect without one"))
+		return
+	}
+	s.Answers.Fail(w, r, false, request.OAuthRefusal(err, codeInvalidRequest))
+}
+
+// claimed is what became of an agent.
+type claimed struct {
+	Status   string   `json:"status" jsonschema:"enum=claimed"`
+	ClientID string   `json:"clientId"`
+	Scopes   []string `json:"scopes" jsonschema_description:"What tokens issued from now on may carry."`
+	Next     string   `json:"next"`
+}
+
+// claimAgent takes no body: the bearer token shows that the request is meant.
+var claimAgent = &op.Operation{
+	ID: "claim_agent", Method: http.MethodPost, Path: "/api/auth/claim",
+	Summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
+	Output:  reflect.TypeFor[claimed](),
+	Tries:   &op.ToClaim, Access: credential.Access{Kind: credential.Claimant}, Errors: []int{401, 403, 409, 429, 503},
+}
+
+func (s *OAuth) claimAgent(c *op.Call) (op.Reply, error) {
+	scopes, err := s.Accounts.ClaimAgent(c.Request.Context(), c.Agent, c.Customer)
+	return op.Reply{Value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
+}

@@ -1,0 +1,296 @@
+// Package api is countersign over HTTP. It puts the rooms together and does nothing else: New
+// gives each what it needs, the table has the operations of all of them in the order of the
+// documents, and Handler routes to them. Only whether the node is ready is answered here.
+//
+// The rooms in reading order: op has the words in which an operation is declared, request is
+// the path that every call takes, and then there is one room for each subject, named as in
+// commands. An operation is declared in the room of its subject; its route, the validation of
+// its input, its part of the OpenAPI documents and its metrics follow from the declaration.
+package api
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/mux"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/countersign/countersign/api/accounts"
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/contract"
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/decisions"
+	"github.com/countersign/countersign/api/discovery"
+	"github.com/countersign/countersign/api/evidence"
+	"github.com/countersign/countersign/api/mail"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/organizations"
+	"github.com/countersign/countersign/api/payments"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/api/services"
+	"github.com/countersign/countersign/api/store"
+	"github.com/countersign/countersign/api/tools"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/webhooks"
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// NoContact is the contact of a service that only its own machine can reach. The address
+// does not exist.
+const NoContact = "operator@countersign.invalid"
+
+// Config is what a server is told.
+type Config struct {
+	App            *commands.App
+	Projections    *projections.Projections
+	Log            *slog.Logger
+	RateLimit      bool                 // false only on a loopback listener
+	TrustedProxies []netip.Prefix       // whose X-Forwarded-For counts
+	Contact        string               // e-mail address in the OpenAPI document
+	Mail           mail.Sender          // nil: sign-in answers 503
+	Outbox         *mail.Outbox         // shown as a page, if there is one
+	Durability     string               // "provider": the database service keeps commits durable, not fsync; /readyz says so
+	NoCheckpoints  bool                 // there is no key for them: a database that is put back is not noticed
+	Loopback       bool                 // the listener is: every loopback name of it is good at /mcp
+	MCPOrigins     []string             // web origins that may use /mcp, beside the own one
+	Terms          x402.Terms           // on which payments are taken, if App has a Settler
+	Checkout       checkout.Provider    // nil: card checkout answers 503
+	Proofs         []string             // of ownership, for indexers of paid services
+	Traces         trace.TracerProvider // nil: nobody collects traces
+}
+
+// Server answers HTTP requests. It puts the rooms together: each has the few things that it
+// needs, and their operations are one table.
+type Server struct {
+	app         *commands.App
+	projections *projections.Projections
+	table       op.Table
+	entry       *request.Entry
+	path        *request.Path
+	doors       map[string]http.Handler // of MCP, by path
+	web         *web.Handler
+	assets      []web.Asset
+	reviews     *mail.Reviews
+	figures     sync.Map // []plot.Figure by operation
+
+	services      *services.Services
+	prices        *services.Prices
+	shop          *store.Shop
+	refunds       *store.Refunds
+	keys          *accounts.Keys
+	mail          *accounts.Mail
+	signIn        *accounts.SignIn
+	oauth         *accounts.OAuth
+	organizations *organizations.Organizations
+	decisions     *decisions.Decisions
+	policies      *decisions.Policies
+	exports       *evidence.Exports
+	proofs        *evidence.Proofs
+	verifier      *evidence.Verifier
+	publicKeys    *evidence.PublicKeys
+	webhooks      *webhooks.Webhooks
+	deliveries    *webhooks.Deliveries
+	tools         *tools.Tools
+	contract      *contract.Contract
+	manifests     *discovery.Manifests
+	discovery     *discovery.Discovery
+	content       *discovery.Content
+
+	durability string      // as in Config
+	noHeads    bool        // as NoCheckpoints in Config
+	draining   atomic.Bool // owned by whoever stops the server: readiness fails first
+}
+
+// New builds a server and everything that follows from the operations table. It
+// fails if a declaration does not hold together.
+func New(c Config) (*Server, error) {
+	app := c.App
+	s := &Server{app: app, projections: c.Projections, durability: c.Durability, noHeads: c.NoCheckpoints,
+		reviews: mail.NewReviews(app.Decisions, c.Projections, c.Mail, c.Log)}
+	sessions, err := credential.NewSessions(app.Ledger.Pool(), app.BaseURL, app.Clock)
+	if err != nil {
+		return nil, err
+	}
+	if s.assets, err = web.Assets(); err != nil {
+		return nil, err
+	}
+	contact := cmp.Or(c.Contact, NoContact)
+	c.Terms.FreeKey = &x402.FreeKey{Issue: app.BaseURL + accounts.IssueFreeKey.Path, Header: "X-API-Key", Credit: services.IntroductoryText}
+
+	// What every call passes.
+	callers := &request.Callers{Rates: op.NewRates(c.RateLimit, app.Clock), Proxies: c.TrustedProxies}
+	answers := &request.Answers{Log: c.Log, Commands: app.Services, Page: func(w http.ResponseWriter, r *http.Request, err error) { s.web.ShowError(w, r, err) }}
+	paying := &payments.Payments{Commands: app.Payments, Terms: c.Terms}
+	credentials := &credential.Reader{Organizations: app.Organizations, Projections: c.Projections, Sessions: sessions, Address: callers.Address, Saw: request.NoteCaller}
+	telemetry := request.NewTelemetry(app.Ledger, c.Projections, c.Traces)
+	telemetry.CheckpointKey(c.NoCheckpoints)
+	s.path = &request.Path{Commands: app.Services, Payments: paying, Credentials: credentials, Callers: callers, Answers: answers, Telemetry: telemetry}
+	s.proofs = &evidence.Proofs{Ledger: app.Ledger, Answers: answers}
+	s.entry = request.NewEntry(s.path, s.proofs.Mark, c.Loopback)
+
+	// What pages ask of.
+	s.shop = &store.Shop{Store: app.Store, Payments: paying, Provider: c.Checkout, Rates: callers.Rates, Log: c.Log}
+	s.prices = services.NewPrices(s.shop)
+	s.mail = &accounts.Mail{Accounts: app.Accounts, Mailer: c.Mail, Callers: callers, Log: c.Log}
+	s.exports = &evidence.Exports{Commands: app.Evidence, Projections: c.Projections}
+	s.verifier = &evidence.Verifier{Ground: app.Ground, Proofs: s.proofs, Callers: callers}
+	s.tools = &tools.Tools{Path: s.path, Table: &s.table}
+	pages := &discovery.Pages{Prices: s.prices, Table: &s.table, Tools: s.tools, Contact: contact, Cookie: sessions.Cookie()}
+	s.tools.Rule = pages.Rule
+	if s.web, err = web.NewHandler(web.Config{App: app, Projections: c.Projections, Credentials: *credentials, Log: c.Log, Outbox: c.Outbox,
+		Service: s.forPages(pages)}); err != nil {
+		return nil, err
+	}
+
+	// What answers operations.
+	s.services = &services.Services{Commands: app.Services, Shop: s.shop, Telemetry: telemetry, Projections: c.Projections}
+	s.refunds = &store.Refunds{Store: app.Store, Callers: callers, Table: &s.table}
+	s.keys = &accounts.Keys{Commands: app.Services, Shop: s.shop, Callers: callers}
+	s.signIn = &accounts.SignIn{Credentials: credentials, Mail: s.mail}
+	s.oauth = &accounts.OAuth{Accounts: app.Accounts, Mail: s.mail, Callers: callers, Answers: answers}
+	s.organizations = &organizations.Organizations{Commands: app.Organizations, Projections: c.Projections}
+	s.decisions = &decisions.Decisions{Commands: app.Decisions, Projections: c.Projections, Reviews: s.reviews, Telemetry: telemetry}
+	s.policies = &decisions.Policies{Commands: app.Decisions}
+	s.publicKeys = &evidence.PublicKeys{Accounts: app.Accounts}
+	s.webhooks = &webhooks.Webhooks{Commands: app.Webhooks, Projections: c.Projections}
+	s.deliveries = webhooks.NewDeliveries(app.Webhooks, c.Projections, telemetry, c.Log)
+	s.contract = contract.New(contract.Contract{Table: &s.table, BaseURL: app.BaseURL, Contact: contact, Cookie: sessions.Cookie(), Proofs: c.Proofs, X402: app.Settler != nil})
+	s.manifests = discovery.NewManifests(paying, app.Store, &s.table)
+	s.discovery = &discovery.Discovery{Pages: pages}
+	s.content = &discovery.Content{Pages: pages, Web: s.web, Answers: answers}
+
+	s.table = s.operations()
+	for _, o := range s.table {
+		if o.Input == nil {
+			continue
+		}
+		if o.Schema, err = schema.New(o.Input); err != nil {
+			return nil, err
+		}
+		o.Schema.Rules = o.Conditions
+	}
+	if app.Settler != nil {
+		if err = paying.Prepare(s.table.Services()); err != nil {
+			return nil, err
+		}
+	}
+	s.doors, err = s.tools.Open(c.Loopback, c.MCPOrigins)
+	return s, err
+}
+
+// Handler is the public listener's.
+func (s *Server) Handler() http.Handler {
+	router := mux.NewRouter().SkipClean(true).UseEncodedPath()
+	allowed := map[string][]string{}
+	var order []string // of the paths: the first that matches counts
+	add := func(path string, handler http.Handler, methods ...string) {
+		if slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, http.MethodHead)
+		}
+		if allowed[path] == nil {
+			order = append(order, path)
+		}
+		allowed[path] = append(allowed[path], methods...)
+		router.Handle(path, request.Routed(path, handler)).Methods(methods...)
+	}
+	preflights := map[string][]string{}
+	for _, o := range s.table {
+		add(o.Path, s.path.Handle(o), o.Method)
+		if o.AnyOrigin() {
+			preflights[o.Path] = append(preflights[o.Path], o.Method)
+		}
+	}
+	for path, methods := range preflights {
+		add(path, preflight(methods), http.MethodOptions)
+	}
+	for _, p := range s.web.Routes() {
+		add(p.Path, s.path.AsPage(p.Handler), p.Method)
+	}
+	s.proofs.Routes(func(path string, handler http.Handler, methods ...string) {
+		add(path, s.path.AsPage(handler), methods...)
+	})
+	add(accounts.AuthorizePath, s.path.AsPage(http.HandlerFunc(s.oauth.Authorize)), http.MethodGet)
+	add("/api/downloads/{token}", s.path.AsPage(&store.Downloads{Store: s.app.Store, Sessions: s.path.Credentials.Sessions, Web: s.web, Answers: s.path.Answers, Callers: s.path.Callers}), http.MethodGet, http.MethodPost)
+	add("/api/webhooks/stripe", &store.Notices{Shop: s.shop, Answers: s.path.Answers}, http.MethodPost)
+	for _, a := range s.assets {
+		add(a.Path, s.path.AsPage(a), http.MethodGet)
+	}
+	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
+	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
+	for at, door := range s.doors {
+		router.Handle(at, request.Routed(at, door)) // every method: it says itself which it takes
+	}
+	router.NotFoundHandler = s.path.AsPage(s.content)
+	paths := sync.OnceValue(func() *mux.Router { // few ask by a wrong method, and its patterns cost a start as much as the others
+		paths := mux.NewRouter().UseEncodedPath()
+		for _, path := range order {
+			paths.Path(path).Name(path)
+		}
+		return paths
+	})
+	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var match mux.RouteMatch
+		if paths().Match(r, &match) {
+			at := match.Route.GetName()
+			w.Header().Set("Allow", strings.Join(allowed[at], ", "))
+			if preflights[at] != nil { // else a page could not read the answer that its preflight promised
+				op.Expose(w.Header())
+			}
+		}
+		s.path.Answers.Missed(w, r, policy.Refuse(op.CodeMethod, "", "method not allowed"))
+	})
+	return s.entry.Around(router)
+}
+
+// preflight answers a browser that asks before such a call.
+func preflight(methods []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
+		h.Set("Access-Control-Allow-Headers", op.AllowedHeaders)
+		h.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// Internal is the second listener's: metrics and profiles, for operators only.
+func (s *Server) Internal() http.Handler { return s.path.Telemetry.Internal() }
+
+// Settled counts an attempt to settle a payment by the state afterwards.
+func (s *Server) Settled(state string, took time.Duration) { s.path.Telemetry.Settled(state, took) }
+
+// Irreproducible counts a settled call that gives another output now.
+func (s *Server) Irreproducible() { s.path.Telemetry.Irreproducible() }
+
+// Deliver sends messages to webhooks until ctx ends, and waits for those that are on their
+// way.
+func (s *Server) Deliver(ctx context.Context) { s.deliveries.Run(ctx) }
+
+// Drain makes readiness fail, so that a balancer stops sending requests.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Service is what an operation sells, if it is one that sells a service.
+func (s *Server) Service(id string) (policy.Service, bool) {
+	if o := s.table.Find(id); o != nil && o.Service != nil {
+		return *o.Service, true
+	}
+	return policy.Service{}, false
+}
+
+// Close ends what goes on behind the answers: the pauses between letters to
+// reviewers. It waits, until ctx ends, for those on their way. It may be called
+// twice.
+func (s *Server) Close(ctx context.Context) { s.reviews.Close(ctx) }

@@ -1,0 +1,45 @@
+package decisions
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// PolicySchemaPath is where the JSON Schema of a policy is published.
+const PolicySchemaPath = "/schemas/policy.json"
+
+var policySchema = &op.Operation{
+	ID: "get_policy_schema", Method: http.MethodGet, Path: PolicySchemaPath,
+	Summary: "The JSON Schema of a policy, for editors: name it as $schema of the file.", Media: "application/schema+json",
+	Output: reflect.TypeFor[map[string]any](),
+}
+
+func (s *Policies) policySchema(c *op.Call) (op.Reply, error) {
+	text, err := PolicySchema(s.Commands.BaseURL)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	return op.NewDocument(text, c.Op.Media).Answer(c), nil
+}
+
+// PolicySchema is the JSON Schema 2020-12 of a policy as its author writes it: without
+// a version, which activation gives, and with the $schema that editors look for. base
+// is the address of the service that publishes it.
+func PolicySchema(base string) ([]byte, error) {
+	document, err := schema.Of(reflect.TypeFor[assurance.Policy]())
+	if err != nil {
+		return nil, err
+	}
+	document["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	document["$id"] = base + PolicySchemaPath
+	document["title"] = "Countersign policy"
+	document["required"] = []any{"policyId"}
+	properties, _ := document["properties"].(map[string]any)
+	properties["$schema"] = map[string]any{"type": "string", "description": "For editors; no part of the policy."}
+	return canon.Marshal(document)
+}

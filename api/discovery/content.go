@@ -1,0 +1,101 @@
+package discovery
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/countersign/countersign/api/contract"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/policy"
+)
+
+// Content shows the pages that are made of Markdown.
+type Content struct {
+	Pages   *Pages
+	Web     *web.Handler
+	Answers *request.Answers
+}
+
+// ServeHTTP answers with a page made of Markdown: as HTML, or as Markdown under
+// its own address or for who asks for it. Other paths are not found.
+func (s *Content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, err := s.Pages.Site()
+	if err != nil {
+		s.Answers.Fail(w, r, false, err)
+		return
+	}
+	at, asMarkdown := strings.CutSuffix(r.URL.Path, ".md")
+	if asMarkdown && at == "/index" {
+		at = "/"
+	}
+	p, found := from.Page(at)
+	switch {
+	case !found:
+		s.Answers.NotFound(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		s.Answers.Fail(w, r, false, policy.Refuse(op.CodeMethod, "", "method not allowed"))
+	default:
+		request.SetRoute(w, "/"+p.Type)
+		s.showPage(w, r, p, asMarkdown || op.PrefersMarkdown(r))
+	}
+}
+
+// showPage writes a page of the site in one of its two forms.
+func (s *Content) showPage(w http.ResponseWriter, r *http.Request, p *site.Page, asMarkdown bool) {
+	if asMarkdown {
+		s.showMarkdown(w, r, p)
+		return
+	}
+	linkHome(w.Header(), p.Path)
+	s.Web.ShowContent(w, r, p)
+}
+
+// showMarkdown writes the Markdown twin of a page.
+func (s *Content) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.Page) {
+	d := op.NewDocument([]byte(p.Markdown), "text/markdown; charset=utf-8")
+	answer := d.Answer(&op.Call{Request: r})
+	w.Header().Add("Vary", "Accept")
+	linkHome(w.Header(), p.Path)
+	s.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, answer)
+}
+
+// Twin answers with the Markdown twin of a page that is made otherwise, if it has
+// one and the request would rather have it.
+func (s *Content) Twin(w http.ResponseWriter, r *http.Request) bool {
+	from, err := s.Pages.Site()
+	if err != nil {
+		return false // the page itself may still be shown
+	}
+	p, has := from.Page(r.URL.Path)
+	if !has {
+		return false
+	}
+	w.Header().Add("Vary", "Accept")
+	if op.PrefersMarkdown(r) {
+		s.showMarkdown(w, r, p)
+		return true
+	}
+	linkHome(w.Header(), p.Path)
+	return false
+}
+
+// linkHome tells on the first page where the documents are.
+func linkHome(h http.Header, path string) {
+	if path != "/" {
+		return
+	}
+	for _, l := range []struct{ path, rel, media string }{
+		{op.CatalogPath, "api-catalog", ""}, {contract.OpenAPI.Path, "service-desc", ""}, {"/docs", "service-doc", ""}, {op.LLMSPath, "describedby", ""},
+		{site.EverythingNew, "alternate", feedMedia}, {serverCardPath, "mcp-server-card", ""},
+	} {
+		value := "<" + l.path + `>; rel="` + l.rel + `"`
+		if l.media != "" {
+			value += `; type="` + l.media + `"`
+		}
+		h.Add("Link", value)
+	}
+}

@@ -1,0 +1,110 @@
+package evidence
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"reflect"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// maxExported events are in an export over HTTP: it must be made within the time of
+// a request. The command line has no such bound.
+const maxExported = 20_000
+
+// ExportsPath is where exports are made and fetched.
+const ExportsPath = "/api/assurance/exports"
+
+// exportRequest says what an export shows whole; all of it is optional.
+type exportRequest struct {
+	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
+	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
+	Protocol   string `json:"protocol,omitempty" jsonschema:"enum=x402,enum=mcp"`
+	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
+	Run        string `json:"run,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.runId of the decisions."`
+	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"Leave personal members out."`
+}
+
+// RefusesNull marks what limits an export: null would mean everybody's decisions, and
+// all personal members.
+func (exportRequest) RefusesNull() {}
+
+// CreatedExport is the signed manifest of an export and where its bundle is.
+type CreatedExport struct {
+	bundle.Manifest
+	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same octets each time."`
+}
+
+var createExport = &op.Operation{
+	Anew: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
+	Summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
+	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[CreatedExport](),
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
+}
+
+// Exports hands out the history of an organization.
+type Exports struct {
+	Commands    *evidence.Evidence
+	Projections *projections.Projections
+}
+
+// Operations lists what hands out history.
+func (s *Exports) Operations() []*op.Operation {
+	return []*op.Operation{createExport.Does(s.createExport), getExport.Does(s.getExport), getEvent.Does(s.getEvent)}
+}
+
+func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
+	var in exportRequest
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	manifest, err := s.Export(c.Request.Context(), c.Principal, bundle.Filters(in))
+	if err != nil {
+		return op.Reply{}, err
+	}
+	return op.Reply{Value: CreatedExport{manifest.Manifest, s.Commands.BaseURL + ExportsPath + "/" + manifest.ExportID},
+		Header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+}
+
+// Export makes an export as an event; its bundle is made from that when it is fetched.
+func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
+	folder, err := os.MkdirTemp("", "countersign-export-*")
+	if err != nil {
+		return evidence.Exported{}, err
+	}
+	defer os.RemoveAll(folder)
+	return s.Commands.ExportHistory(ctx, evidence.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
+}
+
+var getExport = &op.Operation{
+	ID: "get_export", Method: http.MethodGet, Path: ExportsPath + "/{exportId}",
+	Summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
+	Access:  credential.WithRight(organizations.RightExport), Media: "application/gzip", Errors: []int{401, 403, 404, 409, 503},
+}
+
+func (s *Exports) getExport(c *op.Call) (op.Reply, error) {
+	folder, err := os.MkdirTemp("", "countersign-export-*")
+	if err != nil {
+		return op.Reply{}, err
+	}
+	defer os.RemoveAll(folder)
+	manifest, err := s.Commands.ExportAgain(c.Request.Context(), c.Principal.OrgID, c.Vars["exportId"], folder)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	var packed bytes.Buffer
+	if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
+		return op.Reply{}, err
+	}
+	return op.Reply{Body: packed.Bytes(), Media: "application/gzip", Header: http.Header{"Cache-Control": {"private, no-store"},
+		"Content-Disposition": {`attachment; filename="` + manifest.ExportID + `.tar.gz"`}}}, nil
+}

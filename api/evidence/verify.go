@@ -1,0 +1,118 @@
+// Package evidence lets an auditor check the service without trusting it: it verifies records,
+// shows the signed heads of the ledger with proofs and tiles, publishes the keys of
+// signatures, and hands out exports and events.
+package evidence
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+	invopop "github.com/invopop/jsonschema"
+
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/ledger/audit"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// verification is what POST /api/verify answers.
+type verification struct {
+	seal.Examination
+	Inclusion *Inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
+}
+
+// Inclusion proves that a checkpoint's tree holds the event of the first record
+// that was found in the ledger (RFC 6962).
+type Inclusion struct {
+	Partition  int16    `json:"partition,omitzero"` // absent in the first
+	Position   int64    `json:"position"`
+	Size       int64    `json:"size"`
+	Root       string   `json:"root"`
+	Hashes     []string `json:"hashes"`
+	Checkpoint string   `json:"checkpoint" jsonschema_description:"The signed note of this size and root (C2SP tlog-checkpoint)."`
+}
+
+// signedDocument describes what can be verified: an envelope, an answer with a
+// receipt, a status record, or a list of them. Package seal reads it.
+type signedDocument struct {
+	Record    jsontext.Value  `json:"record,omitempty"`
+	Integrity *seal.Integrity `json:"integrity,omitempty"`
+	Ledger    *seal.Place     `json:"ledger,omitempty"`
+	Verify    *seal.VerifyAt  `json:"verify,omitempty"`
+	Receipt   *seal.Envelope  `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
+}
+
+// JSONSchemaExtend allows what else an answer holds.
+func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
+	s.AdditionalProperties = invopop.TrueSchema
+	s.Description = "Whatever was handed to you: a signed record, the whole answer of a service, a status record, or a list of them. It must hold a record with its integrity somewhere."
+}
+
+// maxVerified records can be in one document: each costs a look into the ledger.
+const maxVerified = 200
+
+// maxUnsigned members are looked at beside the records: each is a line of the answer.
+const maxUnsigned = 10_000
+
+// VerifyRecord checks what a caller was handed.
+var VerifyRecord = &op.Operation{
+	ID: "verify_record", Method: http.MethodPost, Path: "/api/verify",
+	CORS:    true,
+	Summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
+	Input:   reflect.TypeFor[signedDocument](), Parses: true, Output: reflect.TypeFor[verification](),
+	Query: []op.Parameter{{Name: "wait", Description: "proof: wait up to 2 s for a checkpoint that covers the record.", Schema: op.Object{"type": "string", "enum": []any{"proof"}}}},
+	Limit: op.LimitVerify, Errors: []int{400, 413, 429, 503},
+	Refuses: []string{"missing_field", "wrong_type", "too_many_items", "out_of_range"},
+}
+
+// Verifier checks what a caller was handed.
+type Verifier struct {
+	Ground  *ground.Ground // with the ledger and its keys
+	Proofs  *Proofs
+	Callers *request.Callers
+}
+
+// Operations lists the check.
+func (s *Verifier) Operations() []*op.Operation {
+	return []*op.Operation{VerifyRecord.Does(s.verifyRecord)}
+}
+
+func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
+	if err := s.Callers.MayAsk(op.ToVerify, c); err != nil {
+		return op.Reply{}, err
+	}
+	ctx := c.Request.Context()
+	var place *seal.Place // of the first record that stands in the ledger
+	found, err := s.Examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
+		check := audit.Locate(ctx, s.Ground.Ledger, e)
+		if check.Result == seal.Pass && place == nil {
+			place = e.Ledger
+		}
+		return check
+	})
+	if err != nil {
+		return op.Reply{}, err
+	}
+	result := verification{Examination: found}
+	if place != nil {
+		if result.Inclusion, err = s.Proofs.include(ctx, *place, c.Request.URL.Query().Get("wait") == "proof"); err != nil {
+			return op.Reply{}, ground.Unreadable(err)
+		}
+	}
+	return op.Reply{Value: result,
+		Header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
+}
+
+// Examine checks a document that somebody was handed, with the ledger's own keys.
+func (s *Verifier) Examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
+	keys, err := s.Ground.Ledger.Keyrings(ctx)
+	if err != nil {
+		return found, ground.Unreadable(err)
+	}
+	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: locate}
+	err = s.Ground.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
+	return found, err
+}

@@ -1,0 +1,209 @@
+// Package organizations is for the members of an organization: its name, its members and
+// their roles, and its tokens.
+package organizations
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// Organizations shows an organization to its members, and lets them change it.
+type Organizations struct {
+	Commands    *organizations.Organizations
+	Projections *projections.Projections
+}
+
+// Operations lists what members do with their organization, its members and its tokens.
+func (s *Organizations) Operations() []*op.Operation {
+	return []*op.Operation{
+		getOrganization.Does(s.getOrganization), chooseOrganization.Does(s.chooseOrganization), renameOrganization.Does(s.renameOrganization),
+		listMembers.Does(s.listMembers), addMember.Does(s.addMember), removeMember.Does(s.removeMember),
+		listTokens.Does(s.listTokens), issueToken.Does(s.issueToken), revokeToken.Does(s.revokeToken),
+	}
+}
+
+var getOrganization = &op.Operation{
+	ID: "get_organization", Method: http.MethodGet, Path: "/api/assurance/organization",
+	Summary: "The organization the credential acts for: plan, state, number of members.",
+	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[organizations.OrganizationInfo](), Errors: []int{401, 403, 503},
+}
+
+func (s *Organizations) getOrganization(c *op.Call) (op.Reply, error) {
+	o, err := s.Commands.Organization(c.Request.Context(), c.Principal.OrgID)
+	return op.Reply{Value: o}, err
+}
+
+type organizationChoice struct {
+	OrgID string `json:"orgId" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One of the member's organizations."`
+}
+
+var chooseOrganization = &op.Operation{
+	ID: "choose_organization", Method: http.MethodPost, Path: "/api/assurance/organization",
+	Summary: "Choose the organization a session acts for; members of one organization need not.",
+	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[organizationChoice](), Output: reflect.TypeFor[projections.Membership](),
+	Example: `{"orgId":"org_01JD3Z8W5T0000000000000000"}`, Errors: []int{400, 401, 403, 413, 503},
+}
+
+func (s *Organizations) chooseOrganization(c *op.Call) (op.Reply, error) {
+	var in organizationChoice
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	list, err := s.Projections.Memberships(c.Request.Context(), c.Session.Customer)
+	if err != nil {
+		return op.Reply{}, query.Error(err)
+	}
+	i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
+	if i < 0 { // unknown or somebody else's: one answer
+		return op.Reply{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
+	}
+	c.Session.Choose(in.OrgID)
+	return op.Reply{Value: list[i]}, nil
+}
+
+type newName struct {
+	Name   string `json:"name" jsonschema:"minLength=1,maxLength=200"`
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
+}
+
+var renameOrganization = &op.Operation{
+	ID: "rename_organization", Method: http.MethodPatch, Path: "/api/assurance/organization",
+	Summary: "Rename the organization. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newName](), Output: reflect.TypeFor[organizations.OrganizationInfo](),
+	Example: `{"name":"Acme","reason":"merger"}`, Errors: []int{400, 401, 403, 413, 503},
+	Refuses: []string{"out_of_range"},
+}
+
+func (s *Organizations) renameOrganization(c *op.Call) (op.Reply, error) {
+	var in newName
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	o, err := s.Commands.RenameOrganization(c.Request.Context(), c.Principal, in.Name, in.Reason)
+	return op.Reply{Value: o}, err
+}
+
+type memberList struct {
+	Members []organizations.MemberInfo `json:"members"`
+	op.Paged
+}
+
+var listMembers = &op.Operation{
+	ID: "list_members", Method: http.MethodGet, Path: "/api/assurance/members",
+	Summary: "The organization's members and their roles." + op.PagedBy,
+	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[memberList](), Errors: []int{400, 401, 403, 503},
+}
+
+func (s *Organizations) listMembers(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.Members(c.Request.Context(), c.Principal)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	list, page, err := op.Page(c.Request.URL.RawQuery, list, func(m organizations.MemberInfo) string { return m.MemberID })
+	return op.Reply{Value: memberList{list, page}}, err
+}
+
+type newMember struct {
+	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the member signs in. It is stored sealed."`
+	Role  string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
+}
+
+var addMember = &op.Operation{
+	ID: "add_member", Method: http.MethodPost, Path: "/api/assurance/members",
+	Summary: "Give somebody a role; a member gets another one. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newMember](), Output: reflect.TypeFor[organizations.MemberInfo](),
+	Example: `{"email":"bob@example.com","role":"admin"}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},
+	Refuses: []string{"invalid_email"},
+}
+
+func (s *Organizations) addMember(c *op.Call) (op.Reply, error) {
+	var in newMember
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	member, err := s.Commands.AddMember(c.Request.Context(), c.Principal, in.Email, in.Role)
+	return op.Reply{Value: member}, err
+}
+
+var removeMember = &op.Operation{
+	ID: "remove_member", Method: http.MethodDelete, Path: "/api/assurance/members/{id}",
+	Summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 409, 503},
+}
+
+func (s *Organizations) removeMember(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RemoveMember(c.Request.Context(), c.Principal, c.Vars["id"])
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "removed"}}, err
+}
+
+type tokenList struct {
+	Tokens []organizations.TokenInfo `json:"tokens"`
+	op.Paged
+}
+
+var listTokens = &op.Operation{
+	ID: "list_organization_tokens", Method: http.MethodGet, Path: "/api/assurance/tokens",
+	Summary: "The organization's bearer tokens, without their secrets." + op.PagedBy,
+	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[tokenList](), Errors: []int{400, 401, 403, 503},
+}
+
+func (s *Organizations) listTokens(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.Tokens(c.Request.Context(), c.Principal)
+	if err != nil {
+		return op.Reply{}, err
+	}
+	list, page, err := op.Page(c.Request.URL.RawQuery, list, func(t organizations.TokenInfo) string { return t.TokenID })
+	return op.Reply{Value: tokenList{list, page}}, err
+}
+
+type tokenOrder struct {
+	Name          string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"What the token is for."`
+	Scopes        []string `json:"scopes,omitempty" jsonschema:"minItems=1,maxItems=5,uniqueItems=true,enum=assurance:decide,enum=assurance:receipt,enum=assurance:read,enum=export:read,enum=policy:draft"`
+	ExpiresInDays int      `json:"expiresInDays,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"90 by default."`
+	Addresses     []string `json:"addresses,omitempty" jsonschema:"minItems=1,maxItems=100" jsonschema_description:"Networks the token may be used from, such as 192.0.2.0/24. Left out: from anywhere."`
+	MemberID      string   `json:"memberId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Whose token it shall be; the own by default."`
+	Rotates       string   `json:"rotates,omitempty" jsonschema:"minLength=12,maxLength=12" jsonschema_description:"Id of the token this one follows; that one lives 24 hours longer."`
+}
+
+// RefusesNull marks what grants rights: null would mean the usual scopes, or any network.
+func (tokenOrder) RefusesNull() {}
+
+var issueToken = &op.Operation{
+	Anew: true, ID: "issue_organization_token", Method: http.MethodPost, Path: "/api/assurance/tokens",
+	Summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[tokenOrder](), Output: reflect.TypeFor[organizations.IssuedToken](),
+	Example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503},
+	Refuses: []string{"out_of_range"},
+}
+
+func (s *Organizations) issueToken(c *op.Call) (op.Reply, error) {
+	var in tokenOrder
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	issued, err := s.Commands.IssueToken(c.Request.Context(), c.Principal, organizations.TokenOrder{Name: in.Name, Scopes: in.Scopes,
+		Days: in.ExpiresInDays, Addresses: in.Addresses, Member: in.MemberID, Rotates: in.Rotates})
+	return op.Reply{Value: issued}, err
+}
+
+var revokeToken = &op.Operation{
+	ID: "revoke_organization_token", Method: http.MethodDelete, Path: "/api/assurance/tokens/{id}",
+	Summary: "End a token at once. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
+}
+
+func (s *Organizations) revokeToken(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RevokeToken(c.Request.Context(), c.Principal, c.Vars["id"], "")
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "revoked"}}, err
+}

@@ -1,0 +1,210 @@
+package request
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid"
+
+	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/policy"
+)
+
+type contextKey int
+
+const recorderKey contextKey = 0
+
+// RequestID returns the id of the request that a context belongs to, and nothing outside of
+// one.
+func RequestID(ctx context.Context) string {
+	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
+		return rec.id
+	}
+	return ""
+}
+
+// NoteCaller puts the caller on the request's line of the log, so that the operator sees who
+// read evidence.
+func NoteCaller(ctx context.Context, tenant, actor string) {
+	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
+		rec.caller.Store(&caller{tenant, actor})
+	}
+}
+
+// caller identifies a caller by public ids. tenant is empty unless the caller acts for an
+// organization.
+type caller struct{ tenant, actor string }
+
+// recorder notes route, caller and status for log and metrics, and when the work
+// for a request is over.
+type recorder struct {
+	http.ResponseWriter
+	id     string                 // of the request
+	caller atomic.Pointer[caller] // nil: no good credential. Atomic, since a tool call may still run when the request ends
+	route  string
+	status int
+	seat   seat
+	body   *body // nil for a request without one
+}
+
+// WriteHeader notes the status and gives the seat back: the client may read the answer as
+// slowly as it likes.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+		r.over()
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// over gives back what a request holds besides its connection.
+func (r *recorder) over() {
+	r.seat.leave()
+	if r.body != nil {
+		r.body.answered()
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// Entry is what every request passes before it is routed, matched or not: it gives the
+// request an id, bounds what is worked for at a time, recovers from a panic once, and writes
+// one line of the log.
+type Entry struct {
+	Path     *Path
+	Mark     func(http.Header) // adds the headers that every answer has
+	Loopback bool              // the listener is: every loopback name is the service's
+
+	Seats  chan struct{} // one element for each request that is worked for
+	Bodies *Bodies
+}
+
+// NewEntry makes the entry to a path.
+func NewEntry(p *Path, mark func(http.Header), loopback bool) *Entry {
+	return &Entry{Path: p, Mark: mark, Loopback: loopback, Seats: make(chan struct{}, op.MaxInFlight), Bodies: NewBodies(op.MaxBodiesWaiting, bodyLimits())}
+}
+
+// Around wraps the router.
+func (s *Entry) Around(router http.Handler) http.Handler {
+	answers, t := s.Path.Answers, s.Path.Telemetry
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		id := "req_" + ulid.MustNew(ulid.Timestamp(start), rand.Reader).String()
+		rec := &recorder{ResponseWriter: w, id: id, route: "unmatched", seat: seat{seats: s.Seats}}
+		defer rec.over()
+		h := rec.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		s.Mark(h)
+		ctx, span := t.begin(r)
+		r = r.WithContext(context.WithValue(ctx, recorderKey, rec))
+		defer func() {
+			if p := recover(); p != nil {
+				t.Panics.Inc()
+				answers.Fail(rec, r, bareErrors(r), fmt.Errorf("panic: %v", p))
+			}
+			t.observe(rec.route, rec.status, time.Since(start))
+			line := []any{"requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
+				"durationMs", float64(time.Since(start).Microseconds()) / 1000}
+			if who := rec.caller.Load(); who != nil {
+				line = append(line, "tenant", who.tenant, "actor", who.actor)
+			}
+			if span.IsRecording() {
+				line = append(line, "traceId", span.SpanContext().TraceID().String())
+			}
+			answers.Log.Info("request", line...)
+			endTrace(span, methodForLog(r.Method), rec)
+		}()
+		if r.URL.IsAbs() || r.URL.Host != "" {
+			if !s.isOwnAddress(r.URL) { // a request to a proxy, which this is not
+				h.Set("Connection", "close")
+				answers.Fail(rec, r, false, policy.Refuse(op.CodeInvalidBody, "", "the request target must be a path, or an address of this service"))
+				return
+			}
+			r.URL.Scheme, r.URL.Host, r.URL.User = "", "", nil
+		}
+		if !plainPath(r.URL.EscapedPath()) {
+			answers.NotFound(rec, r)
+			return
+		}
+		if !rec.seat.take() && !isHealth(r.URL.Path) {
+			answers.Fail(rec, r, bareErrors(r), errNoSeat)
+			return
+		}
+		if r.Body != http.NoBody {
+			rec.body = &body{ReadCloser: r.Body, all: s.Bodies, seat: &rec.seat,
+				control: http.NewResponseController(w), address: s.Path.Callers.Network(r)}
+			r.Body = rec.body
+			defer s.Bodies.forget(rec.body)
+		}
+		router.ServeHTTP(rec, r)
+	})
+}
+
+// isOwnAddress reports whether an absolute request target (RFC 9112, section 3.2.2) is of
+// this service: it has the name in the base URL, or a loopback name on a loopback listener.
+// The port does not matter.
+func (s *Entry) isOwnAddress(target *url.URL) bool {
+	name := strings.ToLower(target.Hostname())
+	return (target.Scheme == "http" || target.Scheme == "https") && (name == strings.ToLower(op.HostOf(s.Path.Commands.BaseURL)) || s.Loopback && mcp.IsLoopback(name))
+}
+
+// isHealth reports whether a path is one of the health checks, which are answered without a
+// seat.
+func isHealth(path string) bool {
+	return path == op.HealthPath || path == "/healthz" || path == "/readyz"
+}
+
+// methodForLog returns the method if it is one of HTTP's, and else "other": a caller may send
+// any word.
+func methodForLog(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "other"
+}
+
+// plainPath reports whether every reader takes a path for the same one. Empty segments, dot
+// segments, encoded slashes and dots, and NUL are read differently by some.
+func plainPath(path string) bool {
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	lower := strings.ToLower(path)
+	for _, encoded := range []string{"%2f", "%2e", "%5c", "%00"} {
+		if strings.Contains(lower, encoded) {
+			return false
+		}
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, segment := range segments {
+		if segment == "." || segment == ".." || segment == "" && (i < len(segments)-1 || i > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// SetRoute notes the route of a request for log and metrics.
+func SetRoute(w http.ResponseWriter, route string) {
+	if rec, ok := w.(*recorder); ok {
+		rec.route = route
+	}
+}
+
+// Routed notes the route of the requests that a handler answers.
+func Routed(route string, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		SetRoute(w, route)
+		handler.ServeHTTP(w, r)
+	})
+}

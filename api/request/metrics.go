@@ -1,0 +1,294 @@
+package request
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+	"github.com/countersign/countersign/projections/lag"
+)
+
+// Telemetry is the metrics and traces of one server. No label holds anything a caller sent.
+type Telemetry struct {
+	tracer   trace.Tracer
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+	attempts *prometheus.HistogramVec
+	stages   *prometheus.HistogramVec
+	Panics   prometheus.Counter
+
+	irreproducible prometheus.Counter
+
+	// Outcomes of first answers of this node. A stored answer that is sent again does not
+	// count.
+	verdicts, Decisions, Receipts, Approvals, payments, deliveries *prometheus.CounterVec
+}
+
+// NewTelemetry makes the metrics of a ledger and its read models, and traces to a provider;
+// nil is no traces.
+func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.TracerProvider) *Telemetry {
+	if traces == nil {
+		traces = noop.NewTracerProvider()
+	}
+	m := &Telemetry{tracer: traces.Tracer(ledger.TracerName), registry: prometheus.NewRegistry()}
+	m.requests = m.histogram("countersign_request_seconds", "Duration of requests by route and status.",
+		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, "route", "status")
+	m.attempts = m.histogram("countersign_settle_seconds", "Duration of attempts to settle a payment by the state afterwards.",
+		[]float64{.005, .05, .25, .5, 1, 2, 5, 10, 20, 30, 45}, "state")
+	m.stages = m.histogram("countersign_stage_seconds", "Duration of each step of a request's path: serve, admit, decode, run.",
+		[]float64{.00001, .00005, .0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 2.5}, "stage")
+	m.verdicts = m.counters("countersign_verdicts_total", "Answers of services by what they say: risk, decision, verdict or recommendation.", "service", "verdict")
+	m.Decisions = m.counters("countersign_decisions_total", "Decisions recorded.", "decision")
+	m.Receipts = m.counters("countersign_receipts_total", "Receipts recorded, by what they say about the decision.", "conformance")
+	m.Approvals = m.counters("countersign_approvals_total", "Verdicts of people recorded.", "verdict")
+	m.payments = m.counters("countersign_payments_total", "Payments that came to an end here, and attempts that did not: settled, refused, unknown, failed.", "outcome")
+	m.deliveries = m.counters("countersign_webhook_attempts_total", "Attempts to send messages to webhooks, by the state of the message afterwards.", "state")
+	m.Panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."})
+	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
+		Help: "Settled calls that gave another output when they were recomputed."})
+	m.registry.MustRegister(m.irreproducible, m.Panics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		lag.Collector{Projections: p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
+		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
+		func() float64 { return keeper.Lag(l).Seconds() }))
+	m.selfCheck(l)
+	m.archive(l)
+	stats := l.Stats()
+	for name, counter := range map[string]interface{ Load() int64 }{
+		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
+		"lock_path": &stats.LockPath, "lost_swaps": &stats.LostSwaps, "unknown_commits": &stats.Unknown,
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "countersign_ledger_" + name + "_total", Help: "Of the ledger's sequencer on this node: " + name + ".",
+		}, func() float64 { return float64(counter.Load()) }))
+	}
+	return m
+}
+
+// CheckpointKey shows whether the node signs heads at all, since a lag of 0 does not say so.
+func (m *Telemetry) CheckpointKey(missing bool) {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
+		Help: "1 where this node has no CHECKPOINT_KEY, so that a database that is put back is not noticed."})
+	if missing {
+		gauge.Set(1)
+	}
+	m.registry.MustRegister(gauge)
+}
+
+// archive shows what this node has read of the archive.
+func (m *Telemetry) archive(l *ledger.Ledger) {
+	m.registry.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because somebody asked for an old record."},
+			func() float64 { reads, _ := archive.Of(l).Reads(); return float64(reads) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_failures_total", Help: "Objects of the archive that could not be read: such records are answered with 503."},
+			func() float64 { _, failures := archive.Of(l).Reads(); return float64(failures) }),
+	)
+}
+
+// selfCheck shows what the ledger's daily verification of itself has found.
+func (m *Telemetry) selfCheck(l *ledger.Ledger) {
+	for name, of := range map[string]struct {
+		help  string
+		value func(ledger.SelfCheck) float64
+	}{
+		"timestamp_seconds": {"When the ledger last verified itself; 0: not since the start.", func(c ledger.SelfCheck) float64 {
+			if c.At.IsZero() {
+				return 0
+			}
+			return float64(c.At.Unix())
+		}},
+		"failed":  {"1 where the ledger's last verification of itself has found something false, or could not be made.", func(c ledger.SelfCheck) float64 { return map[bool]float64{true: 1}[c.Failed()] }},
+		"events":  {"Events that it verified.", func(c ledger.SelfCheck) float64 { return float64(c.Events) }},
+		"seconds": {"How long it took.", func(c ledger.SelfCheck) float64 { return c.Took.Seconds() }},
+	} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_verification_" + name, Help: of.help},
+			func() float64 { return of.value(l.LastCheck()) }))
+	}
+}
+
+func (m *Telemetry) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *Telemetry) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.registry.MustRegister(h)
+	return h
+}
+
+// Answered counts the answer of a service by its verdict: the first of the members below that
+// it has. Their values are enumerations.
+func (m *Telemetry) Answered(service string, body []byte) {
+	for _, member := range []string{"decision", "verdict", "recommendation", "risk", "riskLevel"} {
+		if said := memberOf(body, member); said != "" {
+			m.verdicts.WithLabelValues(service, said).Inc()
+			return
+		}
+	}
+}
+
+// Recorded counts a new signed record by one of its members.
+func Recorded(counter *prometheus.CounterVec, member string, r decisions.Recorded, err error) (decisions.Recorded, error) {
+	if err == nil && !r.Replayed {
+		counter.WithLabelValues(memberOf(r.Envelope.Record, member)).Inc()
+	}
+	return r, err
+}
+
+// memberOf returns a text member of a canonical object, and "" if it has none.
+func memberOf(canonical []byte, name string) (text string) {
+	if start, end, found := canon.Find(canonical, name); found {
+		_ = json.Unmarshal(canonical[start:end], &text)
+	}
+	return text
+}
+
+// sequencer collects the distributions of the ledger's sequencer.
+type sequencer struct{ stats *ledger.Stats }
+
+var (
+	batchMetric  = prometheus.NewDesc("countersign_ledger_batch_events", "Events of each batch that was committed.", nil, nil)
+	waitMetric   = prometheus.NewDesc("countersign_ledger_wait_seconds", "How long an append waited for its batch.", nil, nil)
+	commitMetric = prometheus.NewDesc("countersign_ledger_commit_seconds", "How long a batch took to be committed, or not to be.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (sequencer) Describe(ch chan<- *prometheus.Desc) {
+	ch <- batchMetric
+	ch <- waitMetric
+	ch <- commitMetric
+}
+
+// Collect implements prometheus.Collector.
+func (s sequencer) Collect(ch chan<- prometheus.Metric) {
+	send := func(desc *prometheus.Desc, d *ledger.Distribution, scale, least, most float64) {
+		count, sum, atMost := d.Read(scale)
+		for bound := range atMost {
+			if bound < least || bound > most {
+				delete(atMost, bound)
+			}
+		}
+		ch <- prometheus.MustNewConstHistogram(desc, count, sum, atMost)
+	}
+	const microsecond, longest = 1e-6, 20
+	send(batchMetric, &s.stats.BatchEvents, 1, 1, 4096)
+	send(waitMetric, &s.stats.Waits, microsecond, 60*microsecond, longest)
+	send(commitMetric, &s.stats.Commits, microsecond, 60*microsecond, longest)
+}
+
+// waitingMessages collects the messages that webhooks have not received.
+type waitingMessages struct{ p *projections.Projections }
+
+var (
+	messagesMetric = prometheus.NewDesc("countersign_webhook_messages", "Messages to webhooks that are due, and that were given up in the last 30 days.", []string{"state"}, nil)
+	messageMetric  = prometheus.NewDesc("countersign_webhook_oldest_due_seconds", "For how long the oldest message to a webhook that could be sent has been due.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (waitingMessages) Describe(ch chan<- *prometheus.Desc) {
+	ch <- messagesMetric
+	ch <- messageMetric
+}
+
+// Collect implements prometheus.Collector.
+func (w waitingMessages) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	due, dead, oldest, err := w.p.WaitingMessages(ctx)
+	if err != nil {
+		return // the database is down, as other metrics show
+	}
+	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(due), "due")
+	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(dead), "dead")
+	ch <- prometheus.MustNewConstMetric(messageMetric, prometheus.GaugeValue, oldest.Seconds())
+}
+
+// stage counts one step of a request's path.
+func (m *Telemetry) stage(name string, d time.Duration) {
+	m.stages.WithLabelValues(name).Observe(d.Seconds())
+}
+
+func (m *Telemetry) observe(route string, status int, d time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
+}
+
+// Delivered counts an attempt to send a message to a webhook by the state afterwards.
+func (m *Telemetry) Delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
+
+// Settled counts an attempt to settle a payment by the state afterwards.
+func (m *Telemetry) Settled(state string, took time.Duration) {
+	m.attempts.WithLabelValues(state).Observe(took.Seconds())
+	m.payments.WithLabelValues(state).Inc()
+}
+
+// Irreproducible counts a settled call that gives another output now.
+func (m *Telemetry) Irreproducible() { m.irreproducible.Inc() }
+
+// openPayments collects the payments that are not settled yet.
+type openPayments struct{ p *projections.Projections }
+
+var (
+	openMetric   = prometheus.NewDesc("countersign_open_payments", "Payments whose end is not known.", []string{"state"}, nil)
+	oldestMetric = prometheus.NewDesc("countersign_open_payment_age_seconds", "Age of the oldest payment whose end is not known.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (openPayments) Describe(ch chan<- *prometheus.Desc) { ch <- openMetric; ch <- oldestMetric }
+
+// Collect implements prometheus.Collector.
+func (o openPayments) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	open, err := o.p.PaymentSummary(ctx)
+	if err != nil {
+		return // the database is down, as other metrics show
+	}
+	ch <- prometheus.MustNewConstMetric(openMetric, prometheus.GaugeValue, float64(open.Claimed), "claimed")
+	ch <- prometheus.MustNewConstMetric(openMetric, prometheus.GaugeValue, float64(open.Unknown), "unknown")
+	age := 0.0
+	if !open.Oldest.IsZero() {
+		age = time.Since(open.Oldest).Seconds()
+	}
+	ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, age)
+}
+
+// Internal handles the requests of the second listener: metrics and profiles, for operators
+// only. Profiles contain parts of requests. So they are for this machine alone, wherever the
+// listener is: not for requests that a proxy on this machine passes on, and not for a page
+// that rebinds its name to a loopback address.
+func (m *Telemetry) Internal() http.Handler {
+	h := http.NewServeMux()
+	h.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile,
+		"symbol": pprof.Symbol, "trace": pprof.Trace} {
+		h.HandleFunc("/debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
+			peer, err := netip.ParseAddrPort(r.RemoteAddr)
+			passedOn := r.Header.Get("X-Forwarded-For")+r.Header.Get("Forwarded")+r.Header.Get("Via") != ""
+			if err != nil || !peer.Addr().Unmap().IsLoopback() || passedOn || !mcp.IsLoopback(mcp.Hostname(r.Host)) {
+				http.NotFound(w, r)
+				return
+			}
+			profile(w, r)
+		})
+	}
+	return h
+}

@@ -1,0 +1,59 @@
+package request
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/countersign/countersign/api/op"
+)
+
+// begin begins the span of a request, inside of the caller's span if it sends one. A health
+// check has no span.
+func (s *Telemetry) begin(r *http.Request) (context.Context, trace.Span) {
+	if isHealth(r.URL.Path) {
+		return r.Context(), trace.SpanFromContext(context.Background())
+	}
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	return s.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
+}
+
+// endTrace ends the span of a request with what its line of the log says.
+func endTrace(span trace.Span, method string, rec *recorder) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetName(method + " " + rec.route)
+	span.SetAttributes(attribute.String("http.request.method", method), attribute.String("http.route", rec.route),
+		attribute.Int("http.response.status_code", rec.status), attribute.String("countersign.request_id", rec.id))
+	if who := rec.caller.Load(); who != nil {
+		span.SetAttributes(attribute.String("countersign.tenant", who.tenant), attribute.String("countersign.actor", who.actor))
+	}
+	if rec.status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
+}
+
+// step begins a step of a call's path, with a metric and a span of its own. The function that
+// it returns ends the step.
+func (s *Telemetry) step(c *op.Call, name string) (end func()) {
+	began := time.Now()
+	request := c.Request
+	ctx, span := s.tracer.Start(request.Context(), name)
+	if span.IsRecording() {
+		c.Request = request.WithContext(ctx)
+	}
+	return func() {
+		s.stage(name, time.Since(began))
+		if span.IsRecording() {
+			c.Request = request
+			span.End()
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package services
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/payments"
+	"github.com/countersign/countersign/api/site"
+	apistore "github.com/countersign/countersign/api/store"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/store"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Pricing is what every service costs.
+type Pricing struct {
+	Version           string          `json:"version"`
+	Services          []PricedService `json:"services"`
+	FreeCallsPerMonth int             `json:"freeCallsPerMonth"`
+	Introductory      Introductory    `json:"introductoryCredit"`
+	Pass              *pricedPass     `json:"pass" jsonschema:"nullable"`
+}
+
+// Introductory is what is free for whoever comes first.
+type Introductory struct {
+	CreditCents int    `json:"creditCents"`
+	Agents      int    `json:"agents" jsonschema_description:"Number of verified agents that get it, at most one for each mailbox."`
+	Text        string `json:"text"`
+	How         string `json:"how" jsonschema:"format=uri"`
+}
+
+// IntroductoryText says it in one sentence, here, in every 402 and on the pages.
+var IntroductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents: "+
+	"an agent is verified by a mailbox or by its owner's claim, and one mailbox verifies at most one of the hundred.",
+	accounts.AgentCreditCents/100, accounts.CreditedCustomers)
+
+// NewIntroductory says it with the address where an agent begins.
+func NewIntroductory(base string) Introductory {
+	return Introductory{accounts.AgentCreditCents, accounts.CreditedCustomers, IntroductoryText, base + op.AuthPath}
+}
+
+// PricedService is what one service costs.
+type PricedService struct {
+	OperationID string `json:"operationId"`
+	Path        string `json:"path"`
+	MCPTool     string `json:"mcpTool"` // empty for a service that agents are not shown
+	PriceCents  int    `json:"priceCents"`
+	PriceUSD    string `json:"priceUsd"`
+	PassCredits int    `json:"passCredits"`
+}
+
+// pricedPass is the product that adds credit to a customer's calls every month.
+type pricedPass struct {
+	Product     string `json:"product"`
+	URL         string `json:"url" jsonschema:"format=uri"`
+	PriceCents  int64  `json:"priceCents"`
+	PriceUSD    string `json:"priceUsd"`
+	CreditCents int64  `json:"creditCents"`
+}
+
+// ShowPricing answers with the prices.
+var ShowPricing = &op.Operation{
+	ID: "get_pricing", Method: http.MethodGet, Path: "/api/pricing",
+	Summary: "What every service costs, the free calls of a key and the monthly pass.",
+	Output:  reflect.TypeFor[Pricing](),
+}
+
+// Prices says what everything costs, to programs and on the page of prices.
+type Prices struct {
+	Shop *apistore.Shop
+
+	document func() (op.Document, error) // made when it is first asked for
+}
+
+// NewPrices makes the prices of the services and of what a shop sells.
+func NewPrices(shop *apistore.Shop) *Prices {
+	s := &Prices{Shop: shop}
+	s.document = sync.OnceValues(func() (op.Document, error) {
+		body, err := canon.Marshal(s.pricing())
+		return op.NewDocument(body, "application/json"), err
+	})
+	return s
+}
+
+// Operations lists the operation that answers with the prices.
+func (s *Prices) Operations() []*op.Operation { return []*op.Operation{ShowPricing.Does(s.show)} }
+
+func (s *Prices) show(c *op.Call) (op.Reply, error) {
+	d, err := s.document()
+	return d.Answer(c), err
+}
+
+func (s *Prices) pricing() Pricing {
+	p := Pricing{Version: policy.Version, Services: []PricedService{}, FreeCallsPerMonth: accounts.FreeCallsPerMonth, Introductory: NewIntroductory(s.Shop.Store.BaseURL)}
+	for _, service := range List() {
+		priced := PricedService{OperationID: service.Operation, Path: op.ServicePath(service),
+			PriceCents: service.PriceCents, PriceUSD: op.USD(service.PriceCents), PassCredits: service.PriceCents}
+		if !service.Unlisted {
+			priced.MCPTool = service.Operation
+		}
+		p.Services = append(p.Services, priced)
+	}
+	for _, product := range s.Shop.Store.Products {
+		if product.Kind == store.Subscription && product.CreditCents > 0 {
+			p.Pass = &pricedPass{Product: product.Slug, URL: s.Shop.Store.BaseURL + "/pricing#" + product.Slug, PriceCents: product.PriceCents,
+				PriceUSD: op.USD(int(product.PriceCents)), CreditCents: product.CreditCents}
+			break
+		}
+	}
+	return p
+}
+
+// The pages that a price list, a 429 and a checkout point to. What they say comes
+// from the same declarations as the documents for programs.
+
+// pricingPage is what everything costs.
+type pricingPage struct {
+	Pricing
+	Products []pricedProduct
+	Checkout bool // card checkout is there
+	X402     bool // calls can be paid over x402 now
+	Groups   []web.Group
+}
+
+// PricedGroups are all services in their groups.
+func PricedGroups() []web.Group {
+	of := map[string]*web.Group{
+		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
+		site.GroupPayments: {Name: "Payments and evidence", About: "Is this purchase within a policy, and does this proof say what it is said to say?"},
+		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
+	}
+	for _, service := range List() {
+		group := of[service.Group]
+		group.Services = append(group.Services, web.ListedService{Service: service, Path: op.ServicePath(service), PriceUSD: op.USD(service.PriceCents)})
+	}
+	return []web.Group{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
+}
+
+// pricedProduct is a product with its price in words.
+type pricedProduct struct {
+	apistore.ProductSummary
+	PriceUSD string
+}
+
+// Page returns the data of the page of prices.
+func (s *Prices) Page() any {
+	return pricingPage{s.pricing(), s.Products(), s.Shop.Provider != nil, payments.Taken(s.Shop.Store.Settler), PricedGroups()}
+}
+
+// Products lists the products with their prices in words.
+func (s *Prices) Products() (list []pricedProduct) {
+	for _, p := range s.Shop.Summaries() {
+		list = append(list, pricedProduct{p, op.USD(int(p.PriceCents))})
+	}
+	return list
+}

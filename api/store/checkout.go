@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/payments"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+var errNoCheckout = policy.Refuse(op.CodeNoCheckout, "", "checkout provider not configured")
+
+// errCheckout is whatever the provider did not do.
+var errCheckout = policy.Refuse(op.CodeCheckoutFailed, "", "checkout provider unavailable")
+
+// legalURLs are the policies a buyer agrees to.
+type legalURLs struct {
+	Terms   string `json:"terms" jsonschema:"format=uri"`
+	Privacy string `json:"privacy" jsonschema:"format=uri"`
+	Refunds string `json:"refunds" jsonschema:"format=uri"`
+}
+
+type checkoutTerms struct {
+	Policies legalURLs `json:"policies"`
+	Message  string    `json:"message"`
+}
+
+var getCheckout = &op.Operation{
+	ID: "get_checkout", Method: http.MethodGet, Path: "/api/checkout",
+	CORS:    true,
+	Summary: "The policies of a purchase, and how to make one.",
+	Output:  reflect.TypeFor[checkoutTerms](),
+}
+
+func (s *Shop) getCheckout(c *op.Call) (op.Reply, error) {
+	base := s.Store.BaseURL
+	return op.Reply{Value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
+}
+
+// howToBuy names the ways that are open here, and no other.
+func (s *Shop) howToBuy() string {
+	text := "Products: GET /api/catalog."
+	if s.Provider != nil {
+		text += " Cards: POST /api/checkout gives the address of the provider's own page."
+	} else {
+		text += " Cards are not taken here."
+	}
+	if payments.Taken(s.Store.Settler) {
+		text += " One-time products over x402: POST /api/purchase/{slug}."
+	}
+	return text
+}
+
+type checkoutRequest struct {
+	Slug string `json:"slug" jsonschema:"minLength=1,maxLength=64,pattern=^[a-z0-9]+(-[a-z0-9]+)*$" jsonschema_description:"A product of GET /api/catalog."`
+}
+
+// address is where to go.
+type address struct {
+	URL string `json:"url" jsonschema:"format=uri"`
+}
+
+var createCheckout = &op.Operation{
+	Anew: true, ID: "create_checkout", Method: http.MethodPost, Path: "/api/checkout",
+	CORS:    true,
+	Summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
+	Access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
+	Input:   reflect.TypeFor[checkoutRequest](), Output: reflect.TypeFor[address](),
+	Example: `{"slug":"verification-kit"}`, Errors: []int{400, 401, 403, 404, 413, 503},
+}
+
+func (s *Shop) createCheckout(c *op.Call) (op.Reply, error) {
+	var in checkoutRequest
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	url, err := s.BeginCheckout(c.Request.Context(), in.Slug, c.Customer)
+	return op.Reply{Value: address{url}}, err
+}
+
+// BeginCheckout makes a checkout for a customer of ours, or for nobody yet.
+func (s *Shop) BeginCheckout(ctx context.Context, slug, customer string) (string, error) {
+	product, known := s.Store.Product(slug)
+	switch {
+	case !known:
+		return "", policy.Refuse(op.CodeNoProduct, "/slug", "slug: product not found")
+	case s.Provider == nil:
+		return "", errNoCheckout
+	}
+	order := checkout.Order{Product: product, CustomerID: customer,
+		SuccessURL: s.Store.BaseURL + "/account", CancelURL: s.Store.BaseURL + "/pricing"}
+	if customer != "" {
+		var err error
+		if order.ProviderCustomer, order.Email, err = s.Store.CheckoutIdentity(ctx, customer); err != nil {
+			return "", err
+		}
+	}
+	url, err := s.Provider.Begin(ctx, order)
+	return url, s.providerError(ctx, err)
+}
+
+// providerError logs what the provider said and tells the caller one thing.
+func (s *Shop) providerError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	s.Log.Warn("checkout provider", "requestId", request.RequestID(ctx), "error", err)
+	return errCheckout
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"mime"
+	"net/http"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+	"github.com/countersign/countersign/policy"
+)
+
+// downloadLink is where a file can be fetched once.
+type downloadLink struct {
+	DownloadURL string `json:"downloadUrl" jsonschema:"format=uri"`
+	ExpiresAt   string `json:"expiresAt" jsonschema:"format=date-time"`
+}
+
+// DownloadLink returns a link with its address and the time until which it works.
+func (s *Shop) DownloadLink(l store.DownloadLink) downloadLink {
+	return downloadLink{s.Store.BaseURL + "/api/downloads/" + l.Token, ground.Stamp(l.ExpiresAt)}
+}
+
+var createDownload = &op.Operation{
+	ID: "create_download", Method: http.MethodPost, Path: "/api/entitlements/{slug}/downloads",
+	Summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
+	// Not for agents: their scope is to inspect, and every download uses up one of few.
+	Access: credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[downloadLink](),
+	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
+}
+
+func (s *Shop) createDownload(c *op.Call) (op.Reply, error) {
+	l, err := s.Store.CustomerDownload(c.Request.Context(), c.Session.Customer, c.Vars["slug"])
+	return op.Reply{Value: s.DownloadLink(l)}, err
+}
+
+// Downloads answers the links of purchases: to people with a page, to programs with a file.
+type Downloads struct {
+	Store    *store.Store
+	Sessions *credential.Sessions
+	Web      *web.Handler
+	Answers  *request.Answers
+	Callers  *request.Callers
+}
+
+// ServeHTTP is what a link leads to. A browser is shown a button, since programs
+// that look at links before people do must not use them up; its POST, and a GET
+// of anything that is no browser, gets the file. HEAD uses nothing up. It is no
+// operation: the token in its path is all its credential, and it answers people with
+// a page and programs with a file of any type, which a contract for programs does
+// not promise.
+func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token := mux.Vars(r)["token"]
+	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	product, err := store.Product{}, error(nil)
+	if purchaseID.MatchString(token) {
+		s.downloadAsPayer(w, r, token, browser)
+		return
+	}
+	switch {
+	case r.Method == http.MethodPost && !s.Sessions.SameOrigin(r):
+		err = policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
+	case r.Method == http.MethodHead, r.Method == http.MethodGet && browser:
+		product, err = s.Store.LookUpDownload(r.Context(), token)
+	default:
+		product, err = s.Store.ConsumeDownload(r.Context(), token)
+	}
+	switch {
+	case err != nil:
+		s.failShown(w, r, browser, err)
+	case r.Method == http.MethodGet && browser:
+		s.Web.ShowDownload(w, r, product)
+	default:
+		sendFile(w, r, product)
+	}
+}
+
+func sendFile(w http.ResponseWriter, r *http.Request, p store.Product) {
+	media := mime.TypeByExtension(path.Ext(p.FileName))
+	if media == "" || path.Ext(p.FileName) == ".zip" { // the machine's table may know it by another name
+		media = map[bool]string{true: "application/zip", false: "application/octet-stream"}[path.Ext(p.FileName) == ".zip"]
+	}
+	h := w.Header()
+	h.Set("Content-Type", media)
+	h.Set("Content-Length", strconv.Itoa(len(p.Content)))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": p.FileName}))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(p.Content)
+	}
+}

@@ -1,0 +1,388 @@
+// Package tools shows operations as tools and resources of the Model Context Protocol. A tool
+// is an operation under the name by which a model calls it, with a short schema; each call
+// takes the path of package request. The protocol itself is in api/mcp.
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	invopop "github.com/invopop/jsonschema"
+
+	"github.com/countersign/countersign/api/contract"
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/decisions"
+	"github.com/countersign/countersign/api/evidence"
+	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/schema"
+	"github.com/countersign/countersign/api/services"
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/store"
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Tool is an operation under the name by which a model calls it.
+type Tool struct {
+	op                       *op.Operation
+	Name, Title, Description string
+	readOnly                 bool
+	arguments                reflect.Type // what over HTTP stands in path and query; nil: the body
+	split                    func(canonical []byte) (op.ToolCall, error)
+	malformed                error // what the operation says over HTTP of a value of another form; nil: what the schema says
+}
+
+// workflowArguments are those of get_action_safety_workflow_status.
+type workflowArguments struct {
+	WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"As agent_action_safety_loop answered it."`
+}
+
+// historyArguments are those of list_assurance_history.
+type historyArguments struct {
+	Limit  pageLimit `json:"limit,omitzero"`
+	Cursor string    `json:"cursor,omitempty" jsonschema_description:"nextCursor of the page before."`
+}
+
+// pageLimit is a whole number as it was written: what it may be is for the
+// operation to say, and over HTTP it clamps.
+type pageLimit string
+
+// JSONSchema bounds nothing, since nothing is refused.
+func (pageLimit) JSONSchema() *invopop.Schema {
+	return &invopop.Schema{Type: "integer", Default: 25, Description: "Clamped to 1 to 100."}
+}
+
+// UnmarshalJSON keeps the text.
+func (l *pageLimit) UnmarshalJSON(text []byte) error {
+	if *l = pageLimit(text); *l == "null" {
+		*l = ""
+	}
+	return nil
+}
+
+// noArguments are those of tools that take none.
+type noArguments struct{}
+
+// Tools shows operations as tools of the Model Context Protocol.
+type Tools struct {
+	Path  *request.Path
+	Table *op.Table
+	Rule  func(id string) (markdown string, known bool, err error) // the page of a rule
+}
+
+// All is every tool: each listed service from its one declaration, and what else of the
+// operations an agent needs to use them.
+func (s *Tools) All() []Tool {
+	var table []Tool
+	for _, o := range s.Table.Services() {
+		if !o.Service.Unlisted {
+			table = append(table, serviceTool(o))
+		}
+	}
+	return append(table,
+		Tool{op: s.Table.Find(services.WorkflowStatus.ID), Name: services.WorkflowStatus.ID, Title: "Workflow status", readOnly: true,
+			Description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
+			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall, malformed: services.ErrWorkflowID},
+		Tool{op: s.Table.Find(evidence.VerifyRecord.ID), Name: evidence.VerifyRecord.ID, Title: "Verify a record", readOnly: true,
+			Description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member beside the record. Call it before you rely on what somebody hands you. Free."},
+		Tool{op: s.Table.Find(store.ListProducts.ID), Name: store.ListProducts.ID, Title: "Products", readOnly: true,
+			Description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
+			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
+		Tool{op: s.Table.Find(services.ShowPricing.ID), Name: services.ShowPricing.ID, Title: "Prices", readOnly: true,
+			Description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free.",
+			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
+		Tool{op: s.Table.Find(decisions.Decide.ID), Name: toolAuthorize, Title: "Authorize a purchase",
+			Description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
+				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has said approved. Needs an organization token. " + oneKey},
+		Tool{op: s.Table.Find(decisions.BindReceipt.ID), Name: toolRecord, Title: "Record a receipt",
+			Description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
+		Tool{op: s.Table.Find(decisions.AssuranceHistory.ID), Name: toolHistory, Title: "Decisions and receipts", readOnly: true,
+			Description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
+			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
+	)
+}
+
+// Names of tools that differ from their operations'.
+const (
+	toolAuthorize = "authorize_purchase_intent"
+	toolRecord    = "record_execution_receipt"
+	toolHistory   = "list_assurance_history"
+)
+
+// oneKey is what whoever calls with a key must know.
+const oneKey = "One key per purchase you intend; on a retry send the same key; never invent a new one after a time-out."
+
+// serviceTool is a service as a tool. What leaves no signed receipt changes
+// nothing but the count of calls.
+func serviceTool(o *op.Operation) Tool {
+	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, op.USD(o.Service.PriceCents))
+	if !o.KeyBeside() { // else the instructions say it once for all
+		description += " " + oneKey
+	}
+	return Tool{op: o, Name: o.ID, Title: o.Service.Title, Description: description, readOnly: !o.Service.Signed}
+}
+
+// meansOfPayment is what a call may be paid with here.
+func (s *Tools) meansOfPayment() string {
+	if s.Path.Commands.Settler == nil {
+		return "an API key in X-API-Key"
+	}
+	return "an API key in X-API-Key or an x402 payment in _meta[\"x402/payment\"]"
+}
+
+// Check is the schema of a tool's arguments.
+func (t Tool) Check() (*schema.Schema, error) {
+	if t.arguments == nil {
+		return t.op.Schema, nil
+	}
+	return schema.New(t.arguments)
+}
+
+// declare is the tool as the door shows and calls it.
+func (s *Tools) declare(t Tool) (mcp.Tool, error) {
+	output, err := contract.AnswerSchema(t.op)
+	if err != nil {
+		return mcp.Tool{}, err
+	}
+	declared := mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description, ReadOnly: t.readOnly}
+	check, err := t.Check()
+	if err != nil {
+		return mcp.Tool{}, err
+	}
+	if t.op.Service != nil {
+		declared.PriceUSD, declared.TakesNUL = op.USD(t.op.Service.PriceCents), t.op.Service.TakesNUL
+	}
+	input := toolInput
+	if t.op.KeyBeside() {
+		input = keyedInput
+	}
+	if declared.Input, err = input(check.Type); err != nil {
+		return mcp.Tool{}, err
+	}
+	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.Priced())); err != nil {
+		return mcp.Tool{}, err
+	}
+	declared.Call = func(_ context.Context, c mcp.Call) mcp.Result {
+		order := op.ToolCall{Arguments: c.Arguments, Payment: c.Payment}
+		var err error
+		if t.split != nil {
+			err = s.Path.Commands.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
+				order, err = split(t, check, c.Arguments)
+				return err
+			})
+		}
+		var answer op.Reply
+		if err == nil {
+			answer, err = s.Path.Do(nil, c.Request, t.op, &order)
+		}
+		return s.toolResult(c.Request, t, answer, err)
+	}
+	return declared, nil
+}
+
+// split reads arguments that over HTTP would stand in path and query.
+func split(t Tool, check *schema.Schema, arguments []byte) (op.ToolCall, error) {
+	canonical, err := canon.Canonical(arguments)
+	if err != nil {
+		return op.ToolCall{}, err
+	}
+	if err := check.Validate(arguments); err != nil {
+		var refused *policy.Error
+		if t.malformed != nil && errors.As(err, &refused) && refused.Code == "out_of_range" {
+			err = t.malformed
+		}
+		return op.ToolCall{}, err
+	}
+	return t.split(canonical)
+}
+
+func plainCall([]byte) (op.ToolCall, error) { return op.ToolCall{}, nil }
+
+func workflowCall(canonical []byte) (op.ToolCall, error) {
+	var in workflowArguments
+	err := canon.DecodeChecked(canonical, &in)
+	return op.ToolCall{Vars: map[string]string{"workflowId": in.WorkflowID}}, err
+}
+
+func historyCall(canonical []byte) (op.ToolCall, error) {
+	var in historyArguments
+	err := canon.DecodeChecked(canonical, &in)
+	query := url.Values{}
+	if in.Cursor != "" {
+		query.Set("cursor", in.Cursor)
+	}
+	if in.Limit != "" {
+		query.Set("limit", string(in.Limit))
+	}
+	return op.ToolCall{Query: query}, err
+}
+
+// toolResult is the answer over HTTP as a tool's result: the body of success as
+// text and structured, that of an error as text alone. Only the demand for a
+// payment is structured too, since a client reads it to pay.
+func (s *Tools) toolResult(r *http.Request, t Tool, answer op.Reply, err error) mcp.Result {
+	if err == nil && answer.Body == nil {
+		answer.Body, err = canon.Marshal(answer.Value)
+	}
+	result := mcp.Result{Structured: true}
+	if err != nil {
+		answer = s.Path.Answers.Refused(r, t.op.BareErrors, err)
+		result.Failed, result.Structured = true, answer.Status == http.StatusPaymentRequired
+	}
+	result.Body = answer.Body
+	if header := answer.Header.Get(x402.HeaderResponse); header != "" {
+		if ended, err := x402.ReadResponse(header); err == nil {
+			result.Meta = map[string]any{"x402/payment-response": ended}
+		}
+	}
+	return result
+}
+
+// mcpDoor is one address of the Model Context Protocol.
+type mcpDoor struct {
+	Path  string
+	tools []string // nil: all
+}
+
+// Doors are the addresses of the Model Context Protocol: the whole, and what suits
+// one purpose, so that a model reads no more tools than it needs.
+var Doors = []mcpDoor{
+	{op.MCPPath, nil},
+	{op.MCPSafetyPath, []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, services.WorkflowStatus.ID, evidence.VerifyRecord.ID}},
+	{op.MCPAssurancePath, []string{toolAuthorize, toolRecord, toolHistory, evidence.VerifyRecord.ID}},
+}
+
+// Open opens the doors for the Model Context Protocol, by their paths. loopback says that
+// the listener is: every loopback name of it is good. Pages of the origins may use the doors
+// besides those of the own one.
+func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, error) {
+	resources, err := s.resources()
+	if err != nil {
+		return nil, err
+	}
+	config := mcp.Config{
+		Name: ServerName(s.Path.Commands.BaseURL), Title: op.Name, Version: policy.Version, Website: s.Path.Commands.BaseURL,
+		Instructions: "This tool does not stop you by itself: call action_safety_quick_gate before each consequential action, with the exact command trimmed, " +
+			"go on only if its risk is low. At medium, " + site.AtMedium + "; at high and critical a person decides. Any error means stop and ask. " +
+			"Pay by " + s.meansOfPayment() + "; POST " + s.Path.Commands.BaseURL + "/api/keys/free issues a key. " +
+			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
+		BaseURL: s.Path.Commands.BaseURL, Loopback: loopback, Origins: origins,
+		Admit: s.admitMessage, Compute: s.Path.Commands.Compute, Unread: unreadMessage,
+		Panicked: func(ctx context.Context, value any) {
+			s.Path.Telemetry.Panics.Inc()
+			s.Path.Answers.Log.Error("internal error", "requestId", request.RequestID(ctx), "error", fmt.Errorf("panic: %v", value))
+		},
+		Resources: resources, Prompts: prompts(),
+	}
+	declared := map[string]mcp.Tool{}
+	for _, t := range s.All() {
+		var err error
+		if declared[t.Name], err = s.declare(t); err != nil {
+			return nil, fmt.Errorf("MCP tool %s: %w", t.Name, err)
+		}
+		config.Tools = append(config.Tools, declared[t.Name])
+	}
+	opened := map[string]http.Handler{}
+	for _, d := range Doors {
+		own := config
+		if d.tools != nil {
+			own.Tools = nil
+			for _, name := range d.tools {
+				own.Tools = append(own.Tools, declared[name])
+			}
+		}
+		door, err := mcp.New(own)
+		if err != nil {
+			return nil, err
+		}
+		opened[d.Path] = s.asResource(d.Path, door)
+	}
+	return opened, nil
+}
+
+// asResource takes access tokens that were made for the address of a door.
+func (s *Tools) asResource(path string, door http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.Path.Commands.BaseURL+path)))
+	})
+}
+
+// unreadMessage is the answer to a message that could not be read.
+func unreadMessage(h http.Header, err error) (status int, text string) {
+	refused := request.UnreadBecause(err)
+	if status = contract.StatusOf(refused.Code); status == http.StatusBadRequest {
+		return status, refused.Message
+	}
+	h.Set("Retry-After", op.RetrySoon)
+	return status, refused.Message
+}
+
+// admitMessage refuses a message whose credential is bad, whatever it asks for:
+// so a client learns that it must get another one. None is fine.
+func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
+	caller, err := s.checkCredential(r)
+	if !s.Path.Callers.MayWork(r, caller, 1+int(max(0, r.ContentLength))/op.BodyCountsAs) {
+		err = policy.Refuse(op.CodeRateLimited, "", "too many messages, try again in a minute")
+	}
+	if err == nil {
+		return true
+	}
+	var known *policy.Error
+	wrongKey := credential.IsKey(r.Header) && errors.As(err, &known) && known.Code == ground.CodeUnauthorized
+	if wrongKey {
+		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.Path.Commands.BaseURL+"/account")
+	}
+	refused := s.Path.Answers.Refused(r, false, err)
+	refused.Header.Del("Connection") // the body has been read
+	if refused.Status == http.StatusUnauthorized {
+		challenge := credential.Challenge(s.Path.Commands.BaseURL, r.URL.Path, "invalid_token", accounts.ScopeCatalog)
+		if wrongKey { // no OAuth log-in makes it good, and clients would begin one
+			challenge = `ApiKey realm="countersign"`
+		}
+		refused.Header.Set("WWW-Authenticate", challenge)
+	}
+	for name, values := range refused.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(refused.Status)
+	_, _ = w.Write(refused.Body)
+	return false
+}
+
+// checkCredential looks at a credential as a priced call does.
+func (s *Tools) checkCredential(r *http.Request) (credential.Caller, error) {
+	text, present, err := credential.Key(r.Header)
+	if err != nil || !present {
+		return credential.Caller{}, err
+	}
+	return s.Path.Credentials.ReadKey(r.Context(), credential.Access{Kind: credential.Payer}, text)
+}
+
+// ServerName is how the MCP server introduces itself, on its card and in the protocol: the
+// host of the base URL from its end, and ours.
+func ServerName(base string) string { return reverseName(op.HostOf(base)) }
+
+// reverseName is the name of the MCP server: the host of the base URL from its end,
+// and ours. An address of numbers has no such name.
+func reverseName(host string) string {
+	labels := strings.Split(host, ".")
+	if strings.Contains(host, ":") || strings.Trim(labels[len(labels)-1], "0123456789") == "" {
+		return "localhost/countersign"
+	}
+	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
+		labels[i], labels[j] = labels[j], labels[i]
+	}
+	return strings.Join(labels, ".") + "/countersign"
+}

@@ -1,0 +1,197 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/request"
+	"github.com/countersign/countersign/api/webhook"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/webhooks"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// deliveryPauses are the pauses before the second and each further attempt at a
+// message; behind the last it is dead, after three days. Each is made longer by up
+// to a fifth, so that many messages do not come back at once.
+var deliveryPauses = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+// Deliveries sends what is queued for webhooks. Every node has one; a message is
+// taken by one node at a time.
+type Deliveries struct {
+	webhooks    *webhooks.Webhooks
+	projections *projections.Projections
+	sender      *webhook.Sender
+	log         *slog.Logger
+	telemetry   *request.Telemetry
+	work        sync.WaitGroup
+	slots       chan struct{} // one per message on its way
+
+	mu    sync.Mutex           // guards what follows
+	now   map[string]int       // messages on their way, by webhook
+	until map[string]time.Time // webhooks that failed a moment ago are left alone until then
+	pause map[string]time.Duration
+}
+
+// NewDeliveries makes what sends the messages of an organization's webhooks.
+func NewDeliveries(w *webhooks.Webhooks, p *projections.Projections, t *request.Telemetry, log *slog.Logger) *Deliveries {
+	return &Deliveries{webhooks: w, projections: p, log: log, telemetry: t,
+		sender: webhook.NewSender(w.WebhookNetworks, w.Clock), slots: make(chan struct{}, op.DeliveriesAtOnce),
+		now: map[string]int{}, until: map[string]time.Time{}, pause: map[string]time.Duration{}}
+}
+
+// Run sends messages to webhooks until ctx ends, and waits for those that are
+// on their way.
+func (d *Deliveries) Run(ctx context.Context) {
+	defer d.work.Wait()
+	tick := time.NewTicker(op.DeliveriesEvery)
+	defer tick.Stop()
+	for {
+		for d.round(ctx) {
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round takes what is due and says whether there may be more at once.
+func (d *Deliveries) round(ctx context.Context) bool {
+	free := cap(d.slots) - len(d.slots)
+	if free == 0 || ctx.Err() != nil {
+		return false
+	}
+	taken, err := d.projections.Take(ctx, op.DeliveryLease, d.busy(), free)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("take messages to webhooks", "error", err)
+		}
+		return false
+	}
+	for _, one := range taken {
+		d.slots <- struct{}{} // one round at a time: there is room
+		d.begin(one.WebhookID)
+		d.work.Go(func() {
+			defer func() { <-d.slots }()
+			d.one(context.WithoutCancel(ctx), one)
+		})
+	}
+	return len(taken) > 0
+}
+
+// busy lists the webhooks that get nothing more now: a slow receiver must not keep
+// the slots that the others need.
+func (d *Deliveries) busy() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []string
+	now := time.Now()
+	for id, until := range d.until {
+		if now.Before(until) {
+			list = append(list, id)
+		} else {
+			delete(d.until, id)
+		}
+	}
+	for id, n := range d.now {
+		if n >= op.DeliveriesToOne {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+func (d *Deliveries) begin(webhookID string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now[webhookID]++
+}
+
+// end takes note of how an attempt went: a receiver that fails is left alone for a
+// while that doubles, and messages to it stay due.
+func (d *Deliveries) end(webhookID string, reached bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now[webhookID]--; d.now[webhookID] == 0 {
+		delete(d.now, webhookID)
+	}
+	if reached {
+		delete(d.until, webhookID)
+		delete(d.pause, webhookID)
+		return
+	}
+	pause := min(max(2*d.pause[webhookID], time.Second), time.Minute)
+	d.pause[webhookID], d.until[webhookID] = pause, time.Now().Add(pause)
+}
+
+// one makes one attempt and writes down what became of it. If even that fails, the
+// lease ends and the message is sent again: at least once.
+func (d *Deliveries) one(ctx context.Context, m projections.Delivery) {
+	ctx, cancel := context.WithTimeout(ctx, op.DeliveryTimeout)
+	defer cancel()
+	result, forget := d.attempt(ctx, m)
+	d.end(m.WebhookID, result.State == "sent" || forget)
+	var err error
+	if forget {
+		err = d.projections.Forget(ctx, m)
+	} else {
+		d.telemetry.Delivered(result.State)
+		err = d.projections.Tried(ctx, m, result)
+	}
+	if err != nil {
+		d.log.Warn("write down an attempt at a webhook", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
+	}
+}
+
+func (d *Deliveries) attempt(ctx context.Context, m projections.Delivery) (result projections.Result, forget bool) {
+	endpoint, err := d.webhooks.WebhookEndpoint(ctx, m.Tenant, m.WebhookID)
+	var refused *policy.Error
+	if errors.As(err, &refused) && refused.Code == ground.CodeNotFound {
+		return result, true
+	}
+	var body []byte
+	if err == nil {
+		body, err = d.body(ctx, m)
+	}
+	if err != nil {
+		d.log.Warn("make a message to a webhook", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
+		return later(m, webhook.Answer{}, errors.New("the message could not be made")), false
+	}
+	answer, err := d.sender.Send(ctx, endpoint.URL, endpoint.Secrets, m.MessageID, projections.CloudEventType, body)
+	if err == nil {
+		return projections.Result{State: "sent", Status: answer.Status}, false
+	}
+	return later(m, answer, err), false
+}
+
+func (d *Deliveries) body(ctx context.Context, m projections.Delivery) ([]byte, error) {
+	event, err := d.projections.Message(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return canon.Marshal(event)
+}
+
+// later is the result of an attempt that failed: the next one, or none.
+func later(m projections.Delivery, answer webhook.Answer, err error) projections.Result {
+	result := projections.Result{State: "dead", Status: answer.Status, Error: err.Error()}
+	if answer.Status == http.StatusGone || m.Attempts > len(deliveryPauses) {
+		return result
+	}
+	pause := deliveryPauses[m.Attempts-1]
+	result.State, result.After = "due", max(pause+rand.N(pause/5), answer.Wait)
+	return result
+}

@@ -1,0 +1,142 @@
+// Package webhooks is what the service and an organization's machines tell each other: the
+// addresses that messages go to, the sending itself with its attempts, and the logs that
+// guards of coding agents report.
+package webhooks
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// Webhooks are the addresses that an organization is told at, and the guard logs that it
+// sends. What is sent to the addresses is in Deliveries.
+type Webhooks struct {
+	Commands    *webhooks.Webhooks
+	Projections *projections.Projections
+}
+
+// queries are about the messages to webhooks; pages ask them, too.
+func (s *Webhooks) queries() query.Deliveries {
+	return query.Deliveries{Commands: s.Commands, Projections: s.Projections}
+}
+
+// Operations lists what members do with webhooks.
+func (s *Webhooks) Operations() []*op.Operation {
+	return []*op.Operation{listWebhooks.Does(s.listWebhooks), createWebhook.Does(s.createWebhook), rotateWebhook.Does(s.rotateWebhook),
+		removeWebhook.Does(s.removeWebhook), listDeliveries.Does(s.listDeliveries), sendAgain.Does(s.sendAgain)}
+}
+
+type webhookList struct {
+	Webhooks []webhooks.WebhookInfo `json:"webhooks"`
+}
+
+var listWebhooks = &op.Operation{
+	ID: "list_webhooks", Method: http.MethodGet, Path: "/api/assurance/webhooks",
+	Summary: "The organization's webhooks, without their secrets.",
+	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[webhookList](), Errors: []int{401, 403, 503},
+}
+
+func (s *Webhooks) listWebhooks(c *op.Call) (op.Reply, error) {
+	list, err := s.Commands.ListWebhooks(c.Request.Context(), c.Principal)
+	return op.Reply{Value: webhookList{list}}, err
+}
+
+type webhookOrder struct {
+	URL    string   `json:"url" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"https address that takes POST; it is stored sealed."`
+	Topics []string `json:"topics,omitempty" jsonschema:"minItems=1,maxItems=4,uniqueItems=true,enum=checkpoints,enum=decisions,enum=reviews,enum=violations" jsonschema_description:"decisions, reviews and violations by default."`
+	Name   string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200"`
+}
+
+// RefusesNull marks what chooses what is told to whom: null would mean the usual topics.
+func (webhookOrder) RefusesNull() {}
+
+var createWebhook = &op.Operation{
+	Anew: true, ID: "create_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks",
+	Summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[webhookOrder](), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
+	Example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
+	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},
+	Refuses: []string{"out_of_range"},
+}
+
+func (s *Webhooks) createWebhook(c *op.Call) (op.Reply, error) {
+	var in webhookOrder
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	created, err := s.Commands.CreateWebhook(c.Request.Context(), c.Principal, webhooks.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
+	return op.Reply{Value: created}, err
+}
+
+var rotateWebhook = &op.Operation{
+	Anew: true, ID: "rotate_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/rotate",
+	Summary: "Give a webhook a new secret, shown once; the old one signs beside it for 24 hours. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
+	Success: http.StatusCreated, Errors: []int{401, 403, 404, 409, 503},
+}
+
+func (s *Webhooks) rotateWebhook(c *op.Call) (op.Reply, error) {
+	rotated, err := s.Commands.RotateWebhook(c.Request.Context(), c.Principal, c.Vars["id"])
+	return op.Reply{Value: rotated}, err
+}
+
+var removeWebhook = &op.Operation{
+	ID: "remove_webhook", Method: http.MethodDelete, Path: "/api/assurance/webhooks/{id}",
+	Summary: "End a webhook; what waits for it is dropped. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
+}
+
+func (s *Webhooks) removeWebhook(c *op.Call) (op.Reply, error) {
+	err := s.Commands.RemoveWebhook(c.Request.Context(), c.Principal, c.Vars["id"], "")
+	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "removed"}}, err
+}
+
+type deliveryList struct {
+	Deliveries []projections.Delivery `json:"deliveries"`
+}
+
+var listDeliveries = &op.Operation{
+	ID: "list_webhook_deliveries", Method: http.MethodGet, Path: "/api/assurance/webhooks/{id}/deliveries",
+	Summary: "The newest 100 messages to a webhook and what became of them; ?state=dead lists those that are given up.",
+	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[deliveryList](), Errors: []int{401, 403, 404, 503},
+}
+
+func (s *Webhooks) listDeliveries(c *op.Call) (op.Reply, error) {
+	list, err := s.queries().List(c.Request.Context(), c.Principal, c.Vars["id"], c.Request.URL.Query().Get("state"))
+	return op.Reply{Value: deliveryList{list}}, err
+}
+
+type sendAgainOrder struct {
+	MessageID string `json:"messageId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One message, sent or dead; without it every dead one."`
+}
+
+// RefusesNull marks what chooses messages: null would mean every one.
+func (sendAgainOrder) RefusesNull() {}
+
+type sentAgain struct {
+	Due int `json:"due" jsonschema_description:"Messages that will be sent again."`
+}
+
+var sendAgain = &op.Operation{
+	ID: "send_webhook_again", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/deliveries",
+	Summary: "Send dead messages of a webhook again, or one message. Needs a sign-in within 10 minutes.",
+	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[sendAgainOrder](), Output: reflect.TypeFor[sentAgain](),
+	Example: `{"messageId":"0:4711:decisions"}`, Errors: []int{400, 401, 403, 404, 413, 503},
+}
+
+func (s *Webhooks) sendAgain(c *op.Call) (op.Reply, error) {
+	var in sendAgainOrder
+	if err := canon.Decode(c.Body, &in); err != nil {
+		return op.Reply{}, err
+	}
+	n, err := s.queries().SendAgain(c.Request.Context(), c.Principal, c.Vars["id"], in.MessageID)
+	return op.Reply{Value: sentAgain{n}}, err
+}

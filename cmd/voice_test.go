@@ -44,11 +44,12 @@ func word(alternatives string) *regexp.Regexp {
 
 // exempt are texts that show a word because they are about it, by the beginning of a path.
 var exempt = map[string]string{
-	"cmd/voice_test.go": "the list itself",
+	"cmd/voice_test.go":       "the list itself",
+	"policy/meaning/words.go": "the vocabulary of English",
 }
 
 // unread are folders whose texts were not yet read by this list. It only gets shorter.
-var unread = []string{"api/", "cmd/countersign/proof/", "commands/", "ledger/", "migrations/", "policy/", "projections/", ".deploy/", ".github/", "CHANGELOG.md", "README.md"}
+var unread = []string{"api/", "cmd/countersign/proof/", "commands/", "ledger/", "migrations/", "policy/actionrisk/", "projections/", ".deploy/", ".github/", "CHANGELOG.md", "README.md"}
 
 // TestWords fails where a text has a word that the list replaces.
 func TestWords(t *testing.T) {

@@ -1,11 +1,11 @@
-// Package policy is the root of every deterministic rule and formula of
-// countersign. The folders below it are pure: the same input gives the same
-// bytes for ever. They know no clock, randomness, file, network, goroutine or
-// map order, and import nothing of ours but each other.
+// Package policy is the root of every deterministic rule and formula of countersign. The
+// packages below it are pure: the same input always gives the same bytes. They use no clock,
+// randomness, file, network, goroutine or map order, and import no packages of the project
+// except each other.
 //
-// A service is one declaration. Each folder exports one or more values made by
-// Declare, which hold everything that follows from them elsewhere: the REST
-// route, the request validation, the OpenAPI operation, the price, the MCP tool.
+// A service is one declaration. Each folder exports one or more values made by Declare, from
+// which everything else follows: the REST route, the request validation, the OpenAPI operation,
+// the price, the MCP tool.
 //
 //	var Service = policy.Declare(policy.Service{
 //		Name:       "options/price",
@@ -31,33 +31,33 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Error is why an input is refused: a code, a JSON pointer and one clause.
+// Error says why an input is refused: a code, a JSON pointer and one clause.
 type Error = canon.Error
 
-// Refuse makes an *Error.
+// Refuse returns an *Error.
 func Refuse(code, path, message string) error {
 	return &Error{Code: code, Path: path, Message: message}
 }
 
-// Version of the interface description; every answer carries it.
+// Version is the version of the interface description; every answer carries it.
 const Version = "1.0.0"
 
-// Groups of services: the page that shows them, and their tag in the contract. The gate has
-// a group of its own, so that developers who look for it do not meet finance first.
+// Groups of services. Each has a page and a tag in the contract. The gate has its own group, so
+// that developers who look for it do not meet finance first.
 const (
 	GroupSafety   = "action-safety"
 	GroupPayments = "payments"
 	GroupFinance  = "finance"
 )
 
-// Sizes of requests in bytes. ActionBody fits the twelve members of an action eight times.
-// ServiceBody is for services that say nothing else.
+// Maximum sizes of requests in bytes. ActionBody is eight times the size of the twelve members
+// of an action. ServiceBody applies to services that set no limit.
 const (
 	ActionBody  = 65_536
 	ServiceBody = 1_048_576
 )
 
-// Service is the one declaration of a priced deterministic function.
+// Service is the declaration of a priced deterministic function.
 type Service struct {
 	Name       string // path below /api/agent-services/, for example "wallet-screen/score"
 	Operation  string // OpenAPI operationId and MCP tool name; Declare derives it from Name if empty
@@ -66,58 +66,62 @@ type Service struct {
 	BodyLimit  int64  // bytes of a request; Declare sets ServiceBody for 0
 	Title      string // a few words
 	Summary    string // one sentence: what it answers and when to call it
-	Example    string // a request that is answered, as JSON
+	Example    string // a valid request, as JSON
 	Signed     bool   // the answer carries a signed receipt
-	Bare       bool   // the answer is the Output alone, without the common members
+	Bare       bool   // the answer is only the Output, without the common members
 
-	// TakesNUL names the one member whose text may hold an escaped NUL, which is read as
+	// TakesNUL names the one member whose text may contain an escaped NUL, which is read as
 	// U+FFFD: the service judges such a text instead of refusing the request.
 	TakesNUL string
 
-	// Workflow says that each answer of a signed service is kept under an id, with a
-	// status record; the receipt repeats what is kept.
+	// Workflow means that each answer of a signed service is stored under an id, with a status
+	// record. The receipt repeats what is stored.
 	Workflow bool
 
-	// Statement is what a signed service signs beside the receipt; nil: nothing.
+	// Statement is a record that a signed service signs in addition to the receipt; nil if
+	// there is none.
 	Statement *Statement
 
-	// Rules tells what its own findings are about; nil: it has none. It is a function
-	// because examples are long, and a guard that starts must not make them. PassesOn
-	// names the services whose findings it passes on: they are declared there.
+	// Rules describes the rules of the service's own findings; nil if it has none. It is a
+	// function because examples are long, and a guard must not build them at its start.
+	// PassesOn names the services whose findings this service passes on; their rules are
+	// declared there.
 	Rules    func() []Rule
 	PassesOn []string
 
-	// Ruleset names the rule tables behind the answer, where there are any.
+	// Ruleset returns version and hash of the rule tables behind the answer; nil if there are
+	// none.
 	Ruleset func() (version, hash string)
 
-	// Conditions are JSON Schemas of what tags cannot say: which members need or exclude each
-	// other (package shape). Reasons are the codes with which the service refuses a request of
-	// the published shape, since no schema can say why: the contract names them.
+	// Conditions are JSON Schemas of what tags cannot express: which members need or exclude
+	// each other (package shape). Reasons are the codes with which the service refuses a
+	// request that satisfies the published schema. The contract names them, because no schema
+	// can.
 	Conditions func() []any
 	Reasons    []string
 
-	// Charts are the figures on the service's page; nil: its example is easier to read.
+	// Charts are the figures on the service's page; nil if its example is easier to read.
 	Charts func(Service) ([]Chart, error)
 
 	// Unlisted leaves the service out of the agents' contract (/openapi.json) and of the MCP
-	// tools. Agents read those whole, and readers of both take no more than about forty
-	// operations. It is called, priced and described everywhere else like any other service.
+	// tools, because agents read those completely and handle at most about forty operations.
+	// Everywhere else it is called, priced and described like any other service.
 	Unlisted bool
 
 	input, output reflect.Type
 	evaluate      func(body []byte) (answer, error)
 }
 
-// Statement is a record that is signed in its own name: the answer carries it as
-// record and integrity, with verifyUrl. The service's Output is a Stater.
+// Statement is a record that is signed separately: the answer contains it as record and
+// integrity, with verifyUrl. The service's Output is a Stater.
 type Statement struct {
-	IDPrefix    string // of the id it is given, for example "att_"
+	IDPrefix    string // prefix of its id, for example "att_"
 	PayloadType string
 }
 
-// Stater is an Output that makes a record to be signed, which is given its id and its
-// time (RFC 3339, UTC, milliseconds). It comes from the same computation as the
-// answer: a second one would cost as much, and could differ.
+// Stater is an Output that makes a record to be signed with an id and a time (RFC 3339, UTC,
+// milliseconds). The record comes from the same computation as the answer, because a second
+// computation would cost as much and could differ.
 type Stater interface {
 	Statement(id, issuedAt string) (record any)
 }
@@ -128,16 +132,16 @@ type answer struct {
 	state    func(id, issuedAt string) any
 }
 
-// Common holds the members every enveloped service takes; inputs embed it.
+// Common has the members that every service with an envelope accepts; inputs embed it.
 type Common struct {
 	Reference string `json:"reference,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The caller's own reference, echoed in the answer."`
 }
 
-// Decider is an Output that reaches a decision, which its signed receipt repeats.
+// Decider is an Output with a decision, which the signed receipt repeats.
 type Decider interface{ ReceiptDecision() string }
 
-// Declare completes a declaration with the types and the function behind it. It
-// panics for one that signs a Statement which its Output does not make.
+// Declare completes a declaration with the types and the function of the service. It panics if
+// the service signs a Statement and its Output is no Stater.
 func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 	if s.Operation == "" {
 		s.Operation = strings.NewReplacer("/", "_", "-", "_").Replace(s.Name)
@@ -168,26 +172,26 @@ func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 	return s
 }
 
-// Input is the Go type of the request, from which its JSON Schema is made.
+// Input returns the Go type of the request, from which its JSON Schema is made.
 func (s Service) Input() reflect.Type { return s.input }
 
-// Output is the Go type of the service's own part of the answer.
+// Output returns the Go type of the service's own part of the answer.
 func (s Service) Output() reflect.Type { return s.output }
 
-// Answer is what a service says to one request.
+// Answer is the answer to one request.
 type Answer struct {
-	Body       []byte // canonical JSON of the whole answer, but for receipt and workflow members
+	Body       []byte // canonical JSON of the complete answer, except for receipt and workflow members
 	InputHash  string // SHA-256 of the canonical request, hex
 	OutputHash string // SHA-256 of Body without its outputHash, hex
-	Decision   string // for the receipt; empty where the service takes none
+	Decision   string // for the receipt; empty if the service makes no decision
 
-	// State makes the record that is signed beside the receipt, of the service's
-	// Statement; nil where it has none.
+	// State returns the record of the service's Statement, to be signed in addition to the
+	// receipt; nil if the service has none.
 	State func(id, issuedAt string) (record any)
 }
 
-// Evaluate answers one request, a JSON object. The error is an *Error for an input
-// that is no strict JSON or that the service refuses.
+// Evaluate answers one request, a JSON object. It returns an *Error for input that is not
+// strict JSON or that the service refuses.
 func (s Service) Evaluate(body []byte) (Answer, error) {
 	canonical, err := canon.Canonical(s.WithoutNUL(body))
 	if err != nil {
@@ -196,7 +200,7 @@ func (s Service) Evaluate(body []byte) (Answer, error) {
 	return s.EvaluateCanonical(canonical)
 }
 
-// WithoutNUL is a body in which the member that TakesNUL names has none.
+// WithoutNUL returns a body in which the member that TakesNUL names contains no NUL.
 func (s Service) WithoutNUL(body []byte) []byte {
 	if s.TakesNUL == "" {
 		return body
@@ -204,7 +208,7 @@ func (s Service) WithoutNUL(body []byte) []byte {
 	return canon.ReplaceNUL(body, s.TakesNUL)
 }
 
-// EvaluateCanonical is Evaluate for a body that is canonical already.
+// EvaluateCanonical is Evaluate for a canonical body.
 func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 	a, err := s.evaluate(canonical)
 	if err != nil {
@@ -229,7 +233,7 @@ func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 		common["status"] = "ok"
 	}
 	if start, end, has := canon.Find(canonical, "reference"); has && canonical[start] == '"' {
-		members["reference"] = jsontext.Value(canonical[start:end]) // canonical as the whole is, and no longer than 200 characters
+		members["reference"] = jsontext.Value(canonical[start:end]) // canonical because the body is, and at most 200 characters
 	}
 	for name, text := range common {
 		if members[name], err = canon.Marshal(text); err != nil {
@@ -242,23 +246,23 @@ func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 	return result, nil
 }
 
-// Label is the service's name as its answers carry it: "options-price".
+// Label returns the service's name in answers: "options-price".
 func (s Service) Label() string { return strings.ReplaceAll(s.Name, "/", "-") }
 
 // Finding is one observation about an input, with the rule that made it.
 type Finding struct {
 	ID       string `json:"id" jsonschema_description:"Name of the rule that made the finding."`
-	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
+	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity of the finding."`
 	Message  string `json:"message" jsonschema_description:"What was found, in one sentence."`
-	Path     string `json:"path,omitempty" jsonschema_description:"JSON pointer of the member it is about, where there is one."`
-	Evidence string `json:"evidence,omitempty" jsonschema_description:"The part of the input it is about, shortened and with secrets masked."`
-	DocPath  string `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."` // RulePath; SortFindings fills it in
+	Path     string `json:"path,omitempty" jsonschema_description:"JSON pointer of the member concerned, if there is one."`
+	Evidence string `json:"evidence,omitempty" jsonschema_description:"The part of the input concerned, shortened and with secrets masked."`
+	DocPath  string `json:"docPath" jsonschema_description:"Path of the rule's page on this service."` // set by SortFindings, see RulePath
 }
 
 var severities = []string{"info", "low", "medium", "high", "critical"}
 
-// SortFindings orders findings by severity, highest first, then id, then path, points
-// each to the page of its rule, and returns an empty list rather than none.
+// SortFindings sorts findings by severity, highest first, then id, then path, and sets the page
+// of each finding's rule. It returns an empty list rather than nil.
 func SortFindings(findings []Finding) []Finding {
 	if findings == nil {
 		return []Finding{}
@@ -276,8 +280,8 @@ func SortFindings(findings []Finding) []Finding {
 	return findings
 }
 
-// Sig12 rounds to 12 significant decimal digits, so that the last bits in which
-// processors differ never reach a hash. -0 becomes 0.
+// Sig12 rounds to 12 significant decimal digits, so that the last bits, in which processors
+// differ, never reach a hash. -0 becomes 0.
 func Sig12(x float64) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x + 0

@@ -9,28 +9,28 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Rule says what the findings of one id are about. It has a page, to which every such
-// finding points; a test holds that no service makes a finding without one.
+// Rule describes the findings of one id. Each such finding links to the rule's page; a test
+// requires a rule for every finding that a service can make.
 type Rule struct {
 	ID      string
 	Catches string // what is found, a clause
-	Why     string // why it counts, a clause
+	Why     string // why it matters, a clause
 	Instead string // what to do, a clause in the imperative
 	Example string // JSON merge patch (RFC 7396) of the service's Example, whose answer has the finding
 	Unseen  string // instead of an example: why no request has the finding
 }
 
-// RulePath is the page of a rule, below the address of the service.
+// RulePath returns the path of a rule's page on the service.
 func RulePath(id string) string { return "/rules/" + id }
 
-// Shown is the example of a rule, answered.
+// Shown is the example of a rule with its answer.
 type Shown struct {
 	Request jsontext.Value
-	Finding jsontext.Value // the first one of the rule
+	Finding jsontext.Value // the first finding of the rule
 }
 
-// Show answers the example of a rule of the service. The error is that of an example
-// that is refused, or that does not raise the rule.
+// Show answers the example of a rule. It returns an error if the example is refused or does not
+// raise the rule.
 func (s Service) Show(r Rule) (Shown, error) {
 	request, err := Patch([]byte(s.Example), []byte(r.Example))
 	if err != nil {
@@ -51,10 +51,10 @@ func (s Service) Show(r Rule) (Shown, error) {
 			return Shown{request, finding}, nil
 		}
 	}
-	return Shown{}, fmt.Errorf("%s of %s: the example does not raise it", r.ID, s.Name)
+	return Shown{}, fmt.Errorf("%s of %s: the example does not raise the rule", r.ID, s.Name)
 }
 
-// Patch applies a JSON merge patch (RFC 7396). Numbers stay as they are written.
+// Patch applies a JSON merge patch (RFC 7396). Numbers keep their digits.
 func Patch(target, patch jsontext.Value) (jsontext.Value, error) {
 	if patch.Kind() != '{' {
 		return patch, nil

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// The clauses below say what a value must be. The schema of the interface, the checks
-// of the services and the documentation use the same words, so that a caller reads
-// what is allowed and not only that something was wrong.
+// The functions below say what a value must be. The schema, the checks of the services and the
+// documentation use the same texts, so that a caller reads what is allowed and not only that
+// something is wrong.
 
-// MustBeWithin says which numbers are allowed: "must be above 0 and at most 10",
-// "must be an integer from 1 to 600". An infinity is no bound.
+// MustBeWithin says which numbers are allowed: "must be above 0 and at most 10", "must be an
+// integer from 1 to 600". An infinite bound is left out.
 func MustBeWithin(low, high float64, aboveLow, belowHigh, integer bool) string {
 	what := "must be"
 	if integer {
@@ -38,7 +38,7 @@ func MustBeWithin(low, high float64, aboveLow, belowHigh, integer bool) string {
 	return what + " " + lower + " and " + upper
 }
 
-// MustBeOneOf lists the values that are allowed.
+// MustBeOneOf lists the allowed values.
 func MustBeOneOf[T any](values []T) string {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -50,8 +50,7 @@ func MustBeOneOf[T any](values []T) string {
 	return "must be one of " + strings.Join(names, ", ")
 }
 
-// MustMatch says which form a text must have, in words where there are some for the
-// pattern.
+// MustMatch says which form a text must have, in words if there are words for the pattern.
 func MustMatch(pattern string) string {
 	for _, known := range []struct{ pattern, words string }{
 		{`^[a-f0-9]{64}$`, "must be 64 lower-case hexadecimal digits"},
@@ -66,5 +65,5 @@ func MustMatch(pattern string) string {
 	return "must match " + pattern
 }
 
-// Plain is a number as people write it, without an exponent.
+// Plain formats a number without an exponent.
 func Plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

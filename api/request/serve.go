@@ -384,7 +384,7 @@ func sameKey(c *op.Call, of []byte) error {
 		return nil // the schema has checked it: the member is in an inner object, or is null
 	}
 	if normal.Text(member.Key, false) != nil {
-		return policy.Refuse("out_of_range", "/idempotencyKey", "idempotencyKey must not have white space at an edge or characters that do not show")
+		return policy.Refuse("out_of_range", "/idempotencyKey", "idempotencyKey must not have white space at an end or invisible characters")
 	}
 	if c.IdempotencyKey != "" && c.IdempotencyKey != member.Key {
 		return policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")

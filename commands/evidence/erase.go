@@ -36,7 +36,7 @@ func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, e
 	case a.Vault == nil:
 		return "", a.NoVault()
 	case strings.TrimSpace(e.Reason) == "" || len(e.Reason) > ground.MaxReason || normal.Text(e.Reason, true) != nil:
-		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 characters that show, without white space at an edge")
+		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 visible characters, without white space at an end")
 	case e.RequestedBy == "" || e.ApprovedBy == "" || e.RequestedBy == e.ApprovedBy:
 		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two people: what is erased cannot come back")
 	}

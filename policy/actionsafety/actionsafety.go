@@ -1,8 +1,7 @@
-// Package actionsafety is the complete workflow of one action: the full risk
-// score and, where the risk is high or critical, the triage for a person, with
-// the decision that follows from both. It decides nothing on its own: score and
-// triage are packages actionrisk and reviewtriage, called as if each had been
-// asked alone.
+// Package actionsafety is the complete workflow for one action: the full risk score and, if the
+// risk is high or critical, the triage for a person, with the decision that follows from both.
+// It makes no decision of its own: it calls the packages actionrisk and reviewtriage as if each
+// had been called alone.
 package actionsafety
 
 import (
@@ -11,46 +10,46 @@ import (
 	"github.com/countersign/countersign/policy/reviewtriage"
 )
 
-// Input is an action, with a key under which the workflow may be asked for again.
+// Input is an action, with a key for repeating the request.
 type Input struct {
 	actionrisk.Action
 	policy.Common
 	IdempotencyKey string `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"One key per action you intend; on a retry send the same key."`
 }
 
-// Output is the workflow's answer as far as it follows from the action alone;
-// workflow id, times and receipt are added when it is recorded.
+// Output is the workflow's answer as far as it follows from the action alone. Workflow id,
+// times and receipt are added when it is recorded.
 type Output struct {
-	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required" jsonschema_description:"review_required: a person decides; completed: nobody has to."`
+	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required" jsonschema_description:"review_required: a person must decide; completed: no review is needed."`
 	Risk                 string                 `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
 	RiskScore            int                    `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
 	Decision             string                 `json:"decision" jsonschema:"enum=allow,enum=allow_with_controls,enum=needs_review" jsonschema_description:"allow for low, allow_with_controls for medium, needs_review for high and critical."`
 	RequiresHumanReview  bool                   `json:"requiresHumanReview" jsonschema_description:"Whether a person should decide."`
 	CommandScore         actionrisk.ScoreOutput `json:"commandScore" jsonschema_description:"Answer of command-risk/score."`
 	ReviewTriage         *reviewtriage.Output   `json:"reviewTriage" jsonschema:"nullable" jsonschema_description:"Answer of review-triage/submit; null for low and medium."`
-	Audit                Audit                  `json:"audit" jsonschema_description:"Ids of the parts."`
-	ActionBindingVersion string                 `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
-	ActionHash           string                 `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
+	Audit                Audit                  `json:"audit" jsonschema_description:"Ids of the component answers."`
+	ActionBindingVersion string                 `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"Version of the computation of bindingHash or actionHash."`
+	ActionHash           string                 `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, with which an executor compares the action it runs."`
 	Boundaries           Boundaries             `json:"boundaries" jsonschema_description:"What this answer does not include."`
-	Findings             []policy.Finding       `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings             []policy.Finding       `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Audit names the two component answers.
+// Audit has the ids of the two component answers.
 type Audit struct {
 	CommandScoreRequestID string  `json:"commandScoreRequestId" jsonschema_description:"Id of the score."`
-	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable" jsonschema_description:"Id of the triage; null without one."`
+	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable" jsonschema_description:"Id of the triage; null if there was none."`
 }
 
-// Boundaries says what a workflow is not.
+// Boundaries says what a workflow does not include.
 type Boundaries struct {
-	HumanApprovalIncluded bool   `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a record of its own."`
-	Note                  string `json:"note" jsonschema_description:"The same in words."`
+	HumanApprovalIncluded bool   `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a separate record."`
+	Note                  string `json:"note" jsonschema_description:"The same as a sentence."`
 }
 
 // Limits are the boundaries of every workflow.
 var Limits = Boundaries{Note: "A review recommendation is not a human approval. Human approval needs a connected approval system or a hosted assurance plan."}
 
-// ReceiptDecision is the decision that the signed receipt repeats.
+// ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Decision }
 
 // Run is the priced service.

@@ -28,8 +28,8 @@ func ParseApproval(text []byte) (ApprovalInput, error) {
 	return in, err
 }
 
-// ApprovalRecord is what a signed approval states. It is bound to one decision
-// and expires; the decision's own bytes stay as they are.
+// ApprovalRecord is the statement of a signed approval. It is bound to one decision and
+// expires; the decision's own bytes do not change.
 type ApprovalRecord struct {
 	Schema                string `json:"schema"`
 	ApprovalID            string `json:"approvalId"`
@@ -39,14 +39,14 @@ type ApprovalRecord struct {
 	BindingHash           string `json:"bindingHash"`
 	Verdict               string `json:"verdict" jsonschema:"enum=approved,enum=rejected"`
 	Reason                string `json:"reason"`
-	ApprovedBy            string `json:"approvedBy"`            // cus_…
-	SelfApproved          bool   `json:"selfApproved,omitzero"` // a Team with one admin
+	ApprovedBy            string `json:"approvedBy"`            // id of a customer, cus_…
+	SelfApproved          bool   `json:"selfApproved,omitzero"` // the approver also requested the action; allowed for a team with one admin
 	IssuedAt              string `json:"issuedAt" jsonschema:"format=date-time"`
 	ValidUntil            string `json:"validUntil" jsonschema:"format=date-time"`
 	HumanApprovalIncluded bool   `json:"humanApprovalIncluded"` // always true
 }
 
-// Record makes the record of a verdict, issued now.
+// Record returns the record of a verdict that is issued now.
 func (in ApprovalInput) Record(approvalID string, decision DecisionRecord, recordHash, approvedBy string, self bool, now time.Time) ApprovalRecord {
 	return ApprovalRecord{
 		Schema: ApprovalSchema, ApprovalID: approvalID, OrgID: decision.OrgID, DecisionID: decision.DecisionID,

@@ -9,26 +9,25 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Codes of the refusals of an assertion; both are 409.
+// Codes of refused assertions; both are 409.
 const (
 	CodeOtherPolicy  = "policy_assertion_mismatch"
 	CodeWeakerPolicy = "policy_assertion_weaker"
 )
 
-// Assertion is a caller's policy: what the caller believes is in force, or
-// something stricter, which is then applied as well. It can never weaken.
+// Assertion is the caller's copy of the policy: the active policy as the caller knows it, or a
+// stricter one, which is then also applied. It can never weaken the active policy.
 type Assertion struct {
 	PolicyID string
 	Version  int64
 	Hash     string // H(C(assertion))
 	Rules    Rules
-	denied   []string // flags it says false of, by name
+	denied   []string // names of the flags that it sets to false
 }
 
-// Compare holds an assertion against the active policy. It returns the fields in
-// which the assertion is stricter, sorted. Errors: CodeOtherPolicy if it names
-// another policy or version, CodeWeakerPolicy for the first field, by name, in
-// which it is weaker.
+// Compare compares an assertion with the active policy. It returns the fields in which the
+// assertion is stricter, sorted. Errors: CodeOtherPolicy if it names another policy or version,
+// CodeWeakerPolicy for the first field, by name, in which it is weaker.
 func (a Assertion) Compare(active StoredPolicy) (stricter []string, err error) {
 	if a.PolicyID != active.PolicyID || a.Version != active.Version {
 		return nil, policy.Refuse(CodeOtherPolicy, "/policy", "policy assertion does not match the active policy")
@@ -37,7 +36,7 @@ func (a Assertion) Compare(active StoredPolicy) (stricter []string, err error) {
 	for _, c := range comparisons {
 		is := c.compare(a.Rules, active.Rules)
 		if is == weaker && c.flag && !slices.Contains(a.denied, c.field) {
-			continue // a flag that is absent claims nothing
+			continue // an absent flag asserts nothing
 		}
 		if is == weaker {
 			return nil, policy.Refuse(CodeWeakerPolicy, "/policy/"+c.field, "policy assertion weakens the active policy: "+c.field)
@@ -52,19 +51,19 @@ func (a Assertion) Compare(active StoredPolicy) (stricter []string, err error) {
 type relation int
 
 const (
-	same relation = iota // or absent: nothing is claimed
+	same relation = iota // or absent, which asserts nothing
 	tighter
 	weaker
 )
 
-// comparison holds one field of an assertion against the active policy.
+// comparison compares one field of an assertion with the active policy.
 type comparison struct {
 	field   string
 	flag    bool
 	compare func(asserted, active Rules) relation
 }
 
-// comparisons of all fields, by name.
+// comparisons has all fields, sorted by name.
 var comparisons = []comparison{
 	{"allowedHosts", false, allowList(func(r Rules) []string { return r.AllowedHosts }, hostCovers)},
 	{"allowedMcpServers", false, allowList(func(r Rules) []string { return r.AllowedMCPServers }, equal)},
@@ -82,7 +81,7 @@ var comparisons = []comparison{
 	{"reviewMcpRiskAtOrAbove", false, compareThreshold},
 }
 
-// allowList: weaker if an asserted entry is not covered by the active list.
+// allowList is weaker if the active list does not cover an asserted entry.
 func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		own, theirs := of(asserted), of(active)
@@ -100,7 +99,7 @@ func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// blockList: weaker if an active entry is not covered by the asserted list.
+// blockList is weaker if the asserted list does not cover an active entry.
 func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		own, theirs := of(asserted), of(active)
@@ -116,8 +115,8 @@ func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// allCovered looks for an equal entry first: lists have thousands of entries, and
-// mostly the same.
+// allCovered first looks for an equal entry: lists have thousands of entries, and most are
+// equal.
 func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bool {
 	same := make(map[string]bool, len(wide))
 	for _, w := range wide {
@@ -133,12 +132,13 @@ func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bo
 
 func equal(a, b string) bool { return a == b }
 
-// sameAccount: EVM addresses without regard to case, others exactly.
+// sameAccount compares EVM addresses without regard to case, and others exactly.
 func sameAccount(a, b string) bool {
 	return a == b || normal.LooksEVM(a) && normal.LooksEVM(b) && strings.EqualFold(a, b)
 }
 
-// toolCovers: a bare tool name covers that tool of every server.
+// toolCovers reports whether an entry covers another. A bare tool name covers that tool of
+// every server.
 func toolCovers(wide, narrow string) bool {
 	server, tool, qualified := strings.Cut(narrow, "/")
 	return wide == narrow || qualified && server != "" && wide == tool && !strings.Contains(tool, "/")
@@ -149,9 +149,9 @@ func toolBlockCovers(wide, narrow string) bool {
 	return strings.EqualFold(wide, narrow) || qualified && strings.EqualFold(wide, tool)
 }
 
-// hostCovers says whether every URL the narrow entry of an allow list allows is
-// allowed by the wide one. Both are in normal form and end in their port, if they
-// have one, so their texts decide.
+// hostCovers reports whether the wide entry of an allow list allows every URL that the narrow
+// one allows. Both are in normal form and end in their port, if they have one, so it can
+// compare their texts.
 func hostCovers(wide, narrow string) bool {
 	below, wildcard := strings.CutPrefix(wide, "*")
 	return wide == narrow || wildcard && strings.HasSuffix(narrow, below)
@@ -163,8 +163,8 @@ func hostBlockCovers(wide, narrow string) bool {
 	return err1 == nil && err2 == nil && blockCovers(w, n)
 }
 
-// blockCovers says whether a block covers every host of another entry. Ports do
-// not matter to blocks; "*.h" leaves h itself.
+// blockCovers reports whether a blocked host covers every host of another entry. Blocks ignore
+// ports; "*.h" does not cover h.
 func blockCovers(wide, narrow normal.HostEntry) bool {
 	if wide.Host == narrow.Host {
 		return !wide.Wildcard || narrow.Wildcard
@@ -184,7 +184,7 @@ func compareMaximum(asserted, active Rules) relation {
 	return ordered(own.Cmp(theirs))
 }
 
-// ordered: larger is weaker.
+// ordered treats the larger value as the weaker one.
 func ordered(c int) relation {
 	switch {
 	case c > 0:
@@ -195,7 +195,7 @@ func ordered(c int) relation {
 	return same
 }
 
-// compareFlag takes what is not true for false; Compare knows what was absent.
+// compareFlag treats a flag that is not true as false; Compare knows which flags are absent.
 func compareFlag(of func(Rules) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		switch {

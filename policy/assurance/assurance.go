@@ -1,13 +1,13 @@
-// Package assurance judges what an agent is about to buy or call, and what it
-// did afterwards, for organizations that put a policy in force.
+// Package assurance judges purchases and calls that an agent is about to make, and the
+// executions that it reports, for organizations with an active policy.
 //
 //	decision  ParseDecision -> Compare (the caller's assertion) -> Evaluate -> DecisionRecord
 //	receipt   ParseReceipt  -> Conform                                     -> ReceiptRecord
 //	policy    Lint          -> WithVersion                                 -> the active policy's bytes
 //
-// Everything is pure: ids, times and signatures are the caller's. The rules
-// themselves are in a folder per engine version (v1), which is frozen once
-// released, so that old decisions can be evaluated again.
+// Everything is pure: the caller provides ids, times and signatures. The rules are in one
+// package per engine version (v1), which is not changed after its release, so that old
+// decisions can be evaluated again.
 //
 // # Hashes
 //
@@ -21,20 +21,20 @@
 //	bindingHash          H("svc-assurance-binding-v1\n" + C({"v": 1, orgId, decisionId, decision,
 //	                       assuranceActionHash, subjectHash, policyHash, policyId, version}))
 //
-// A holds, in normal form and where present, method, resourceUrl, scheme, network,
-// asset, payTo, amountUnits (without units amountUsd, as its decimal text) and
-// paymentIdentifier; for MCP serverId, serverUrl, toolName, toolArgumentsHash. The
-// executor computes assuranceActionHash from the pending call alone, just before
-// it acts: whoever got one call approved cannot make another.
+// A contains, in normal form, the members that are present of method, resourceUrl, scheme,
+// network, asset, payTo, amountUnits (without it amountUsd, as its decimal text) and
+// paymentIdentifier; for MCP of serverId, serverUrl, toolName, toolArgumentsHash. The executor
+// computes assuranceActionHash from the pending call alone, just before it acts, so that an
+// approval of one call cannot be used for another.
 //
-// Normal form is: the method in upper case; of a URL scheme and host in lower case
-// and ASCII, no default port, userinfo or fragment, a path of at least "/"; the
-// network by its CAIP-2 name; EVM addresses in lower case; amountUsd as decimal text
-// without trailing zeros; everything else as it is. The record's member normalized
-// shows it. For a call in that form the recipe takes 20 lines of Python or 24 of
-// TypeScript (testdata/recipe, run by the tests, where numbers in arguments are
-// integers); spelled otherwise it has another hash and is not made. "countersign
-// check" takes any spelling, and checks the signatures as well.
+// The normal form has the method in upper case; URLs with scheme and host in lower case and
+// ASCII, without default port, userinfo or fragment, and with a path of at least "/"; the
+// network by its CAIP-2 name; EVM addresses in lower case; amountUsd as decimal text without
+// trailing zeros; everything else unchanged. The record's member normalized shows it. For a
+// call in normal form the computation takes 20 lines of Python or 24 of TypeScript
+// (testdata/recipe, run by the tests, in which numbers in arguments are integers). A call in
+// another spelling gets another hash there and is not made. "countersign check" accepts any
+// spelling, and also checks the signatures.
 //
 // Worked example: x402, GET https://api.weather.example/v1/forecast?city=Oslo,
 // scheme exact, network eip155:8453, asset
@@ -51,17 +51,17 @@ import (
 // EngineVersion is the engine that judges new decisions.
 const EngineVersion = v1.Version
 
-// The words of the frozen engine, under the names the rest of the program uses.
+// The names of the versioned engine, as the rest of the program uses them.
 type (
-	// Finding is what one rule has to say.
+	// Finding is the result of one rule.
 	Finding = v1.Finding
 	// Intent is an intent in normal form.
 	Intent = v1.Intent
 	// Rules is a policy in normal form.
 	Rules = v1.Rules
-	// Evaluation is the engine's answer.
+	// Evaluation is the engine's result.
 	Evaluation = v1.Evaluation
-	// Rule is a line of the decision table.
+	// Rule is a row of the decision table.
 	Rule = v1.Rule
 )
 
@@ -74,8 +74,8 @@ const (
 	NeedsReview = v1.NeedsReview
 )
 
-// Evaluate judges an intent with the engine of a version; ok is false if this
-// program does not have it.
+// Evaluate judges an intent with the engine of a version. ok is false if this program does not
+// have that version.
 func Evaluate(engine, protocol string, active Rules, asserted *Rules, in Intent) (e Evaluation, ok bool) {
 	if engine != v1.Version {
 		return Evaluation{}, false
@@ -83,14 +83,14 @@ func Evaluate(engine, protocol string, active Rules, asserted *Rules, in Intent)
 	return v1.Evaluate(protocol, active, asserted, in), true
 }
 
-// Catalogue is the decision table of the present engine, with its hash.
+// Catalogue returns the decision table of the present engine, with its hash.
 func Catalogue() (rules []Rule, hash string) { return v1.Catalogue(), rulesetHash }
 
-// rulesetHash is computed once: the catalogue never changes.
+// rulesetHash is computed once, because the catalogue never changes.
 var rulesetHash = v1.RulesetHash()
 
-// hashOf is H(domain + C(x)). Every caller's x has a canonical form: texts,
-// integers and what was canonical before.
+// hashOf returns H(domain + C(x)). Every x here has a canonical form: strings, integers and
+// canonical values.
 func hashOf(domain string, x any) (string, error) {
 	text, err := canon.Marshal(x)
 	if err != nil {

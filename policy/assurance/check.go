@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// PendingCall is a call an executor is about to make, brought into normal form:
-// {"protocol", "intent"} with the members of a decision's request.
+// PendingCall is a call that an executor is about to make, in normal form: {"protocol",
+// "intent"} with the members of a decision's request.
 type PendingCall struct {
 	Protocol   string
 	ActionHash string
@@ -38,13 +38,13 @@ func ParseCall(text []byte) (PendingCall, error) {
 	return PendingCall{r.Protocol, ActionHash(r.Protocol, r.Normalized)}, nil
 }
 
-// MayExecute says why a pending call of an organization may not be made now under a
-// decision, and the approval if there is one (else nil); the empty text means that it may
-// be made until a time. The caller checks the signatures of both, that nothing was done
-// under them before, and, by asking the service, that no policy has ended them since.
+// MayExecute returns why a pending call of an organization must not be made under a decision
+// (and its approval, or nil), or "" and the time until which it may be made. The caller must
+// check the signatures of both, that they were not used before, and, by asking the service,
+// that no policy has ended them since.
 func MayExecute(call PendingCall, orgID string, decision DecisionRecord, decisionRecordHash string, approval *ApprovalRecord, now time.Time) (validUntil, whyNot string) {
 	if decision.OrgID != orgID {
-		return "", "the decision is of another organization"
+		return "", "the decision belongs to another organization"
 	}
 	if call.Protocol != decision.Protocol || call.ActionHash != decision.AssuranceActionHash {
 		return "", "the pending call is not the one that was decided about"
@@ -59,20 +59,20 @@ func MayExecute(call PendingCall, orgID string, decision DecisionRecord, decisio
 	case approval.DecisionID != decision.DecisionID || approval.BindingHash != decision.BindingHash || approval.DecisionRecordHash != decisionRecordHash:
 		return "", "the approval is for another decision"
 	case approval.Verdict != VerdictApproved:
-		return "", "a person rejected it"
+		return "", "a person rejected the call"
 	default:
 		until = &approval.ValidUntil
 	}
 	if until == nil {
-		return "", "the decision does not say how long it is valid"
+		return "", "the decision has no valid time of expiry"
 	}
 	if end, err := ReadStamp(*until); err != nil || now.After(end) {
-		return "", "it has expired"
+		return "", "the decision or approval has expired"
 	}
 	return *until, ""
 }
 
-// ReadDecision reads a decision record; other schemas are refused.
+// ReadDecision reads a decision record and refuses other schemas.
 func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
 	var d DecisionRecord
 	if err := canon.Decode(record, &d); err != nil {
@@ -84,7 +84,7 @@ func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
 	return d, nil
 }
 
-// DecisionSummary is what lists show of a decision's record.
+// DecisionSummary has the members of a decision record that lists show.
 type DecisionSummary struct {
 	DecisionID, IssuedAt, Protocol, Decision, RunID string
 
@@ -93,9 +93,9 @@ type DecisionSummary struct {
 	RuleIDs       []string // in the order of the findings
 }
 
-// ReadSummary reads of a canonical decision record what lists show, in about a
-// quarter of the time of ReadDecision. It takes records whose personal members are
-// sealed, too.
+// ReadSummary reads the members that lists show from a canonical decision record, in about a
+// quarter of the time of ReadDecision. It also accepts records whose personal members are
+// encrypted.
 func ReadSummary(record jsontext.Value) (s DecisionSummary, err error) {
 	var findings []struct {
 		RuleID string `json:"ruleId"`
@@ -120,7 +120,7 @@ func ReadSummary(record jsontext.Value) (s DecisionSummary, err error) {
 	return s, nil
 }
 
-// ReadApproval reads an approval record; other schemas are refused.
+// ReadApproval reads an approval record and refuses other schemas.
 func ReadApproval(record jsontext.Value) (ApprovalRecord, error) {
 	var a ApprovalRecord
 	if err := canon.Decode(record, &a); err != nil {

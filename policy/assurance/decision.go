@@ -10,25 +10,25 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// DecisionInput is the request of POST /api/assurance/decisions, for its
-// published schema. ParseDecision is what holds requests to it.
+// DecisionInput is the request of POST /api/assurance/decisions, from which its published
+// schema is made. ParseDecision checks requests.
 type DecisionInput struct {
 	Protocol       string      `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
 	IdempotencyKey string      `json:"idempotencyKey" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase."`
 	Subject        Subject     `json:"subject"`
-	Policy         *Policy     `json:"policy,omitempty" jsonschema_description:"What you believe is in force. It must name the active policyId and version; stricter members are applied as well, weaker ones are refused with 409."`
-	Intent         IntentInput `json:"intent" jsonschema_description:"The exact purchase or tool call: the members of one protocol, never of both. x402 needs resourceUrl and method, mcp needs serverId and toolName."`
+	Policy         *Policy     `json:"policy,omitempty" jsonschema_description:"Your copy of the active policy. It must name the active policyId and version. Stricter members are also applied; weaker ones are refused with 409."`
+	Intent         IntentInput `json:"intent" jsonschema_description:"The exact purchase or tool call, with the members of one protocol only. x402 needs resourceUrl and method, mcp needs serverId and toolName."`
 }
 
-// Subject is who acts, and why. Use opaque ids and no personal text: their
-// hashes outlive an erasure.
+// Subject is who acts, and why. Use opaque ids and no personal text, because their hashes
+// remain after an erasure.
 type Subject struct {
 	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200"`
 	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200"`
 	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000"`
 }
 
-// IntentInput is both shapes of an intent.
+// IntentInput has the members of both kinds of intent.
 type IntentInput struct {
 	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"format=uri,maxLength=2048"`
 	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1"`
@@ -36,8 +36,8 @@ type IntentInput struct {
 	Network                string   `json:"network,omitempty" jsonschema:"minLength=1"`
 	Asset                  string   `json:"asset,omitempty" jsonschema:"minLength=1"`
 	PayTo                  string   `json:"payTo,omitempty" jsonschema:"minLength=1"`
-	AmountUnits            string   `json:"amountUnits,omitempty" jsonschema:"minLength=1" jsonschema_description:"In the token's smallest units."`
-	AmountUSD              *float64 `json:"amountUsd,omitempty" jsonschema_description:"US dollars."`
+	AmountUnits            string   `json:"amountUnits,omitempty" jsonschema:"minLength=1" jsonschema_description:"Amount in the token's smallest units."`
+	AmountUSD              *float64 `json:"amountUsd,omitempty" jsonschema_description:"Amount in US dollars."`
 	FacilitatorURL         string   `json:"facilitatorUrl,omitempty" jsonschema:"format=uri,maxLength=2048"`
 	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty" jsonschema:"minLength=1"`
 	PaymentPayloadResource string   `json:"paymentPayloadResource,omitempty" jsonschema:"minLength=1"`
@@ -46,27 +46,27 @@ type IntentInput struct {
 	ServerID          string `json:"serverId,omitempty" jsonschema:"minLength=1"`
 	ServerURL         string `json:"serverUrl,omitempty" jsonschema:"format=uri,maxLength=2048"`
 	ToolName          string `json:"toolName,omitempty" jsonschema:"minLength=1"`
-	ToolArguments     any    `json:"toolArguments,omitempty" jsonschema_description:"Any JSON value. Only its hash is kept."`
+	ToolArguments     any    `json:"toolArguments,omitempty" jsonschema_description:"Any JSON value. Only its hash is stored."`
 	ToolArgumentsHash string `json:"toolArgumentsHash,omitempty" jsonschema:"minLength=1" jsonschema_description:"SHA-256 of the canonical JSON of the arguments, hex."`
 	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
 }
 
-// DecisionRequest is a request that was read and brought into normal form.
+// DecisionRequest is a request in normal form.
 type DecisionRequest struct {
 	Protocol       string
 	IdempotencyKey string
 	Subject        Subject
-	Assertion      *Assertion     // nil: none
+	Assertion      *Assertion     // nil if there is none
 	Intent         jsontext.Value // as accepted: canonical, without credentials in URLs, toolArguments replaced by their hash
 	Normalized     Intent
-	Canonical      []byte         // the whole request
-	Arguments      jsontext.Value // of an MCP tool, canonical; nil: none were given. No record holds them
+	Canonical      []byte         // the complete request
+	Arguments      jsontext.Value // of an MCP tool, canonical; nil if none were sent. No record contains them
 	SubjectHash    string
 	ActionHash     string
 }
 
-// ParseDecision reads a request strictly. The error is a *policy.Error for the
-// first problem in document order, in the words of the contract.
+// ParseDecision reads a request strictly. It returns a *policy.Error for the first problem in
+// document order, with the text of the contract.
 func ParseDecision(text []byte) (DecisionRequest, error) {
 	var r DecisionRequest
 	var subject value
@@ -121,7 +121,7 @@ func text200(into *string) func(value) error { return text(into, maxIdempotencyK
 
 func textID(into *string) func(value) error { return text(into, maxID) }
 
-// denied lists the flags an assertion says false of.
+// denied returns the names of the flags that an assertion sets to false.
 func (p *statedPolicy) denied() []string {
 	var names []string
 	for name, b := range map[string]*bool{
@@ -136,7 +136,7 @@ func (p *statedPolicy) denied() []string {
 	return names
 }
 
-// intentReader reads an intent of the protocol it is to be of.
+// intentReader reads an intent of one protocol.
 type intentReader struct {
 	protocol                      string
 	members                       map[string]jsontext.Value // as accepted
@@ -196,8 +196,8 @@ func (r *intentReader) mcpFields() []field {
 	}
 }
 
-// protocolOf is the protocol the request names, wherever it stands, else the one
-// its intent looks like.
+// protocolOf returns the protocol that the request names, at any position, otherwise the one
+// that its intent seems to have.
 func protocolOf(text []byte, intent value) string {
 	if named := memberText(text, "protocol"); named == X402 || named == MCP {
 		return named
@@ -208,7 +208,7 @@ func protocolOf(text []byte, intent value) string {
 	return X402
 }
 
-// isToken is RFC 9110's token.
+// isToken reports whether s is a token of RFC 9110.
 func isToken(s string) bool {
 	const marks = "!#$%&'*+-.^_`|~"
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
@@ -216,7 +216,7 @@ func isToken(s string) bool {
 	})
 }
 
-// finish brings what was read into normal form.
+// finish normalizes the intent.
 func (r *intentReader) finish(into *DecisionRequest) error {
 	var err error
 	if r.protocol == MCP {
@@ -236,8 +236,8 @@ func (r *intentReader) finish(into *DecisionRequest) error {
 	return nil
 }
 
-// keep replaces a URL as accepted by itself without credentials: records are
-// for ever, and credentials never belong in them.
+// keep removes credentials from the stored form of a URL, because records cannot be changed
+// later.
 func (r *intentReader) keep(name string, u normal.URL) error {
 	if !u.UserInfo {
 		return nil
@@ -271,7 +271,7 @@ func (r *intentReader) finishMCP() error {
 	return err
 }
 
-// isHash is a SHA-256 in lower-case hex.
+// isHash reports whether s is a SHA-256 in lower-case hex.
 func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// A request is checked member by member in the order of the document, so that
-// its first problem is the answer and the texts are those of the contract. The
-// values are read on the way: amounts must be seen as they were written.
+// A request is checked member by member in document order, so that its first problem becomes
+// the answer, with the texts of the contract. Values are read during the check, because amounts
+// must be read as they were written.
 
-// value is a member's value with the name errors give it.
+// value is a member's value with the name that errors use for it.
 type value struct {
 	raw  jsontext.Value
 	name string // "intent.method"
 }
 
-// field is what may stand under one name of an object.
+// field describes a member that an object may have.
 type field struct {
 	name     string
 	required bool
@@ -36,15 +36,15 @@ func refuse(code, name, message string) error {
 	return policy.Refuse(code, "/"+strings.ReplaceAll(name, ".", "/"), name+message)
 }
 
-// object checks an object of a request against its fields: null means that a member is
-// absent. A missing member is missed at the end of its object; other members are for a
-// member that is none of the fields.
+// object checks an object of a request against its fields. null means that a member is absent.
+// A missing member is reported at the end of its object; other is called for a member that is
+// not one of the fields.
 func object(v value, fields []field, other func(name string) error) error {
 	return members(v, fields, other, true)
 }
 
-// members is object for one in which null means that a member is absent, or in which
-// null is a value like others, which no reader takes.
+// members is object with a choice of the meaning of null: absent, or a value, which no reader
+// accepts.
 func members(v value, fields []field, other func(name string) error, nullIsAbsent bool) error {
 	if v.raw.Kind() != '{' {
 		return refuse("wrong_type", v.name, " must be an object")
@@ -55,7 +55,7 @@ func members(v value, fields []field, other func(name string) error, nullIsAbsen
 		isNull := raw.Kind() == 'n'
 		if i >= 0 {
 			if isNull && nullIsAbsent && name != freeForm {
-				return nil // absent; and missed, if it is required
+				return nil // absent, and reported below if it is required
 			}
 			seen[i] = true
 			return fields[i].read(value{raw, member(v.name, name)})
@@ -81,12 +81,12 @@ func members(v value, fields []field, other func(name string) error, nullIsAbsen
 	return nil
 }
 
-// freeForm is the one member of a request that may be any JSON value, null included.
-// Elsewhere in a request null means that the member is absent; a policy has no null.
+// freeForm is the one member of a request that may be any JSON value, also null. Elsewhere in a
+// request null means that the member is absent; a policy must not contain null.
 const freeForm = "toolArguments"
 
-// withoutNulls is a canonical object without its members that are absent: what is
-// hashed says the same whether they were left out or null.
+// withoutNulls removes absent members from a canonical object, so that a hash does not depend
+// on whether they were left out or null.
 func withoutNulls(canonical []byte) ([]byte, error) {
 	if !bytes.Contains(canonical, []byte(":null")) {
 		return canonical, nil
@@ -109,8 +109,8 @@ func withoutNulls(canonical []byte) ([]byte, error) {
 	return canon.Object(members), nil
 }
 
-// canonicalOf is the canonical form of an object that passed the strict parse,
-// without what is absent.
+// canonicalOf returns the canonical form of an object that passed the strict parse, without
+// absent members.
 func canonicalOf(raw jsontext.Value) ([]byte, error) {
 	canonical, err := canon.CanonicalChecked(raw)
 	if err != nil {
@@ -119,11 +119,11 @@ func canonicalOf(raw jsontext.Value) ([]byte, error) {
 	return withoutNulls(canonical)
 }
 
-// errShape cannot be: the text passed the strict parse.
+// errShape cannot occur, because the text passed the strict parse.
 var errShape = policy.Refuse("invalid_json", "", "invalid JSON: syntax")
 
-// unknown names the object that holds an unknown member and, where it is near a
-// known one, what was meant. The member's own name is the caller's and not repeated.
+// unknown names the object with an unknown member and the known member that was probably meant.
+// It does not repeat the member's name, which the caller chose.
 func unknown(holder, name string, fields []field) error {
 	known := make([]string, len(fields))
 	for i, f := range fields {
@@ -152,7 +152,7 @@ func member(holder, name string) string {
 	return holder + "." + name
 }
 
-// parse checks a text strictly and gives its top-level object to the fields.
+// parse checks a text strictly and reads its top-level object with the fields.
 func parse(text []byte, fields []field) error {
 	if err := canon.Check(text); err != nil {
 		return err
@@ -175,11 +175,11 @@ func (v value) text() (string, error) {
 	return string(s), nil
 }
 
-// text reads a string of 1 to most characters without white space at an edge or
-// characters that do not show.
+// text reads a string of 1 to most characters without white space at the ends and without
+// invisible characters.
 func text(into *string, most int) func(value) error { return words(into, most, false) }
 
-// prose is text that may have line breaks inside.
+// prose is text that may contain line breaks.
 func prose(into *string, most int) func(value) error { return words(into, most, true) }
 
 func words(into *string, most int, prose bool) func(value) error {
@@ -192,7 +192,7 @@ func words(into *string, most int, prose bool) func(value) error {
 			return refuse("out_of_range", v.name, " must be 1 to "+strconv.Itoa(most)+" characters")
 		}
 		if normal.Text(s, prose) != nil {
-			return refuse("out_of_range", v.name, " must not have white space at an edge or characters that do not show")
+			return refuse("out_of_range", v.name, " must not have white space at an end or invisible characters")
 		}
 		*into = s
 		return nil
@@ -216,7 +216,7 @@ func oneOf(into *string, values ...string) func(value) error {
 	}
 }
 
-// address reads a URL; its normal form is kept beside the text.
+// address reads a URL and also stores its normal form.
 func address(into *string, parsed *normal.URL) func(value) error {
 	return func(v value) error {
 		s, err := v.text()
@@ -232,7 +232,7 @@ func address(into *string, parsed *normal.URL) func(value) error {
 	}
 }
 
-// matching reads text of a form that the message names.
+// matching reads text of a form that the message describes.
 func matching(into *string, most int, good func(string) bool, message string) func(value) error {
 	read := text(into, most)
 	return func(v value) error {
@@ -258,7 +258,7 @@ func flag(into **bool) func(value) error {
 	}
 }
 
-// integer reads a number without fraction, 1.0 included, within bounds.
+// integer reads a number without fraction (also 1.0) within limits.
 func integer(into *int64, least, most int64) func(value) error {
 	return func(v value) error {
 		bad := refuse("out_of_range", v.name, " must be an integer of "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
@@ -274,7 +274,7 @@ func integer(into *int64, least, most int64) func(value) error {
 	}
 }
 
-// literal reads a number as it is written, up to what JSON can carry exactly.
+// literal reads a number as it is written, up to the limit of exact JSON numbers.
 func literal(into *string) func(value) error {
 	return func(v value) error {
 		if v.raw.Kind() != '0' {
@@ -288,7 +288,7 @@ func literal(into *string) func(value) error {
 	}
 }
 
-// list reads an array of texts, of which each must please check (nil: any).
+// list reads an array of strings, each of which must satisfy check (nil: any string).
 func list(into *[]string, entries, length int, check func(string) (message string)) func(value) error {
 	return func(v value) error {
 		if v.raw.Kind() != '[' {

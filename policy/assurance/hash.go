@@ -14,8 +14,8 @@ const (
 	bindingDomain = "svc-assurance-binding-v1\n"
 )
 
-// ActionHash binds what is to be done, and nothing about who asks or when: the
-// executor computes it again from the pending call.
+// ActionHash hashes what will be done, without who requests it and when, so that the executor
+// can compute it again from the pending call.
 func ActionHash(protocol string, n Intent) string {
 	a := map[string]jsontext.Value{}
 	put := func(name, value string) {
@@ -45,16 +45,16 @@ func ActionHash(protocol string, n Intent) string {
 	return canon.Hash(append([]byte(actionDomain), action...))
 }
 
-// quoted is a text in canonical form. Texts of a request were read strictly, so
-// there is nothing in them that has none.
+// quoted returns the canonical form of a text. Texts of a request were read strictly, so each
+// has one.
 func quoted(text string) jsontext.Value {
 	b, _ := jsontext.AppendQuote(nil, text)
 	return b
 }
 
-// Binding is what a bindingHash binds together.
+// Binding contains the values that a bindingHash binds together.
 type Binding struct {
-	V                   int    `json:"v"` // 1
+	V                   int    `json:"v"` // always 1
 	OrgID               string `json:"orgId"`
 	DecisionID          string `json:"decisionId"`
 	Decision            string `json:"decision"`
@@ -65,13 +65,13 @@ type Binding struct {
 	Version             int64  `json:"version"`
 }
 
-// Hash of a binding.
+// Hash returns the hash of a binding.
 func (b Binding) Hash() (string, error) {
 	b.V = 1
 	return hashOf(bindingDomain, b)
 }
 
-// KeyHash is how a record names an idempotency key.
+// KeyHash returns the name of an idempotency key in records.
 func KeyHash(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])

@@ -15,22 +15,21 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Draft is a policy that may be activated, and what a reader should know of it.
+// Draft is a policy that may be activated, with warnings for its reader.
 type Draft struct {
 	PolicyID  string
-	Version   int64  // that the author expects its activation to give; 0: not said
-	Canonical []byte // without version
-	Hash      string // of Canonical
-	Rules     Rules  // as it will be compared: networks and hosts in canonical form
+	Version   int64  // the version that the author expects at activation; 0: not given
+	Canonical []byte // without the version
+	Hash      string // hash of Canonical
+	Rules     Rules  // in the form of comparisons: networks and hosts are normalized
 	Warnings  []policy.Finding
 }
 
-// Lint reads a draft: a policy, with or without the version that its activation
-// would give. Refused are unknown members and
-// wrong types, host entries that are URLs or no hosts, ports out of range,
-// wildcards elsewhere than in front, addresses with a bad checksum, a maximum
-// that JSON cannot carry exactly, and a blocked host that covers an allowed one. A
-// member $schema is for editors: it may stand there and is no part of the policy.
+// Lint reads a draft: a policy, with or without the version that its activation would assign.
+// It refuses unknown members and wrong types, host entries that are URLs or not hosts, ports
+// out of range, wildcards in other positions than the front, addresses with a bad checksum, a
+// maximum that JSON cannot represent exactly, and a blocked host that covers an allowed one.
+// The member $schema is for editors: it is allowed and not part of the policy.
 func Lint(text []byte) (Draft, error) {
 	if err := canon.Check(text); err != nil {
 		return Draft{}, err
@@ -57,7 +56,7 @@ func Lint(text []byte) (Draft, error) {
 	return Draft{p.PolicyID, p.Version, canonical, canon.Hash(canonical), p.rules, p.warnings()}, err
 }
 
-// withoutSchema is the text of a policy without the member that is for editors.
+// withoutSchema returns the text of a policy without the member $schema.
 func withoutSchema(raw jsontext.Value) (jsontext.Value, error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(raw, &members); err != nil || members["$schema"] == nil {
@@ -67,10 +66,10 @@ func withoutSchema(raw jsontext.Value) (jsontext.Value, error) {
 		return nil, refuse("wrong_type", "policy.$schema", " must be a string")
 	}
 	delete(members, "$schema")
-	return json.Marshal(members, json.Deterministic(true)) // numbers stay as they were written
+	return json.Marshal(members, json.Deterministic(true)) // numbers keep their digits
 }
 
-// withoutVersion is what is frozen of a draft: the version is the ledger's to give.
+// withoutVersion returns the bytes of a draft that are stored: the ledger assigns the version.
 func withoutVersion(canonical []byte) ([]byte, error) {
 	members, err := canon.Members(canonical)
 	if err != nil {
@@ -80,15 +79,15 @@ func withoutVersion(canonical []byte) ([]byte, error) {
 	return canon.Object(members), nil
 }
 
-// exact refuses a maximum whose canonical number is another one: the active
-// policy's bytes would say less than its author wrote.
+// exact refuses a maximum whose canonical number differs from the written one: the bytes of the
+// active policy would not say what its author wrote.
 func (p *statedPolicy) exact() error {
 	if p.MaxUSDPerTransaction == nil {
 		return nil
 	}
 	written, _ := new(big.Rat).SetString(p.rules.MaxUSDPerTransaction)
 	if written == nil || normal.Float(*p.MaxUSDPerTransaction).Cmp(written) != 0 {
-		return refuse("out_of_range", "policy.maxUsdPerTransaction", " has more digits than JSON can carry")
+		return refuse("out_of_range", "policy.maxUsdPerTransaction", " has more digits than a JSON number can represent")
 	}
 	return nil
 }
@@ -115,29 +114,29 @@ func (p *statedPolicy) warnings() []policy.Finding {
 	}
 	r := p.rules
 	if !r.Concern(X402) {
-		warn("policy.no_x402_rule", "", "no rule concerns x402: every x402 decision needs a review")
+		warn("policy.no_x402_rule", "", "no rule for x402: every x402 decision needs a review")
 	} else {
 		if r.AllowedPayTo == nil {
-			warn("policy.no_allowed_pay_to", "/allowedPayTo", "any recipient may be paid")
+			warn("policy.no_allowed_pay_to", "/allowedPayTo", "no payee list: any address can be paid")
 		}
 		if r.MaxUSDPerTransaction == "" {
-			warn("policy.no_maximum", "/maxUsdPerTransaction", "one transaction may have any amount")
+			warn("policy.no_maximum", "/maxUsdPerTransaction", "no maximum: one transaction can have any amount")
 		}
 	}
 	if !r.Concern(MCP) {
-		warn("policy.no_mcp_rule", "", "no rule concerns MCP: every MCP decision needs a review")
+		warn("policy.no_mcp_rule", "", "no rule for MCP: every MCP decision needs a review")
 	}
 	for _, entry := range r.AllowedHosts {
 		if e, err := normal.ParseHostEntry(entry); err == nil && e.Wildcard && !strings.Contains(e.Host, ".") {
-			warn("policy.wide_wildcard", "/allowedHosts", "a wildcard allows a whole top-level domain")
+			warn("policy.wide_wildcard", "/allowedHosts", "a wildcard allows every domain below a top-level domain")
 		}
 	}
 	for i, raw := range p.AllowedNetworks {
 		path := "/allowedNetworks/" + strconv.Itoa(i)
 		if form := normal.Network(raw); form != raw {
-			found = append(found, policy.Finding{ID: "policy.network_alias", Severity: "info", Path: path, Message: "an alias of a network", Evidence: form})
+			found = append(found, policy.Finding{ID: "policy.network_alias", Severity: "info", Path: path, Message: "the network is given by an alias", Evidence: form})
 		} else if !normal.IsNetwork(raw) {
-			warn("policy.unknown_network", path, "neither a CAIP-2 name nor an alias: only the same text matches")
+			warn("policy.unknown_network", path, "the network is neither a CAIP-2 name nor an alias: only the same text matches")
 		}
 	}
 	slices.SortStableFunc(found, func(a, b policy.Finding) int { return strings.Compare(a.Path, b.Path) })

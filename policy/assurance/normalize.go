@@ -26,7 +26,7 @@ func (r *intentReader) finishX402() error {
 	}
 	n.Network = normal.Network(n.Network)
 	n.PaymentIdentifierBad = n.PaymentIdentifier != "" && !paymentIdentifier(n.PaymentIdentifier)
-	if isToken(n.PaymentPayloadMethod) { // other letters have upper cases of their own
+	if isToken(n.PaymentPayloadMethod) { // upper case is not unique for other characters
 		n.PaymentPayloadMethod = strings.ToUpper(n.PaymentPayloadMethod)
 	}
 	r.accounts()
@@ -34,7 +34,7 @@ func (r *intentReader) finishX402() error {
 	return r.payload()
 }
 
-// accounts brings recipient and asset into the form of their network.
+// accounts normalizes recipient and asset for their network.
 func (r *intentReader) accounts() {
 	n := &r.n
 	if n.PayTo != "" {
@@ -49,15 +49,15 @@ func (r *intentReader) accounts() {
 	}
 }
 
-// amounts reads both amounts exactly, and the units in US dollars if the asset
-// is one whose units are known.
+// amounts reads both amounts exactly, and converts the units to US dollars if the asset is
+// known.
 func (r *intentReader) amounts() {
 	n := &r.n
 	if n.AmountUnits != "" {
 		units, err := normal.Units(n.AmountUnits)
 		n.AmountUnitsInvalid = err != nil
 		if usdc, known := normal.USDC(n.Network); err == nil && known && usdc == n.Asset {
-			// A finite decimal: the divisor is a power of ten.
+			// The decimal is finite, because the divisor is a power of ten.
 			n.AmountUnitsInUSD, _ = normal.DecimalString(normal.Scale(units, normal.USDCDecimals))
 		}
 	}
@@ -73,8 +73,8 @@ func (r *intentReader) amounts() {
 	n.AmountUSD, _ = normal.DecimalString(usd)
 }
 
-// payload brings the resource of the payment payload into the form of a URL; what
-// is none, or holds credentials, can be no resource.
+// payload normalizes the URL of the payment payload's resource. A text that is not a URL, or
+// that contains credentials, cannot be a resource.
 func (r *intentReader) payload() error {
 	n := &r.n
 	if n.PaymentPayloadResource == "" {
@@ -83,7 +83,7 @@ func (r *intentReader) payload() error {
 	u, err := normal.ParseURL(n.PaymentPayloadResource)
 	if err != nil {
 		n.PaymentPayloadBad = true
-		// It may still hold credentials in a place that no parser agrees on.
+		// It may contain credentials in a position that parsers interpret differently.
 		if strings.Contains(n.PaymentPayloadResource, "@") {
 			n.PaymentPayloadResource = "not a URL"
 			r.members["paymentPayloadResource"] = jsontext.Value(`"not a URL"`)
@@ -94,7 +94,7 @@ func (r *intentReader) payload() error {
 	return r.keep("paymentPayloadResource", u)
 }
 
-// memberText is a member of a checked object if it is there and a text, else empty.
+// memberText returns a string member of a checked object, or "".
 func memberText(object []byte, name string) string {
 	found := value{}
 	_ = canon.Walk(object, func(n string, raw jsontext.Value) error {
@@ -103,6 +103,6 @@ func memberText(object []byte, name string) string {
 		}
 		return nil
 	})
-	text, _ := found.text() // empty for what is no text
+	text, _ := found.text() // "" if it is not a string
 	return text
 }

@@ -13,17 +13,16 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Policy is what a policy, or an assertion about one, says in JSON. A list that
-// is absent (nil) is a rule that does not apply, an empty one allows nothing. An
-// absent flag is false.
+// Policy is the JSON form of a policy, or of an assertion about one. An absent list (nil) is a
+// rule that does not apply; an empty list allows nothing. An absent flag is false.
 type Policy struct {
-	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The organization's one policy."`
+	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the organization's policy."`
 	Version              int64    `json:"version" jsonschema:"minimum=1" jsonschema_description:"The activated version."`
-	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0" jsonschema_description:"US dollars."`
+	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0" jsonschema_description:"Maximum of one transaction, in US dollars."`
 	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"CAIP-2 names or their aliases."`
-	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Addresses that may be paid."`
+	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Addresses that can be paid."`
 	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"host, *.domain, host:port"`
-	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"As allowedHosts; covers every subdomain and port, and wins."`
+	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"The same forms as allowedHosts; covers every subdomain and port, and overrides allowedHosts."`
 	AllowedMCPServers    []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000"`
 	AllowedMCPTools      []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool"`
 	BlockedMCPTools      []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool, in any case"`
@@ -34,24 +33,23 @@ type Policy struct {
 	RequirePaymentIdentifier  *bool `json:"requirePaymentIdentifier,omitempty"`
 	RequireMCPArgumentBinding *bool `json:"requireMcpArgumentBinding,omitempty"`
 
-	ReviewMCPRiskAtOrAbove string `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"Declared risks from here on need a review."`
+	ReviewMCPRiskAtOrAbove string `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A declared risk at or above this level needs a review."`
 }
 
-// statedPolicy is a policy as it was read: with the maximum as it was written,
-// in normal form, and as canonical bytes.
+// statedPolicy is a policy as it was read: with the maximum as written, in normal form, and as
+// canonical bytes.
 type statedPolicy struct {
 	Policy
-	literal   string // of maxUsdPerTransaction
+	literal   string // the written maxUsdPerTransaction
 	rules     Rules
 	canonical []byte
 }
 
-// RefusesNull marks a policy for the schemas that are made of it: none of its members
-// may be null.
+// RefusesNull tells the schemas made from a policy that none of its members may be null.
 func (Policy) RefusesNull() {}
 
-// fields are the members of a policy; versioned ones need a version, drafts may carry
-// the one that their activation would give.
+// fields returns the members of a policy. versioned requires a version; a draft may contain the
+// version that its activation would assign.
 func (p *statedPolicy) fields(versioned bool) []field {
 	fields := []field{
 		{"policyId", true, text(&p.PolicyID, maxID)},
@@ -80,7 +78,7 @@ func checkHost(entry string) string {
 	return ""
 }
 
-// checkPayTo refuses what looks like an EVM address and cannot be one.
+// checkPayTo refuses text that looks like an EVM address but is not a valid one.
 func checkPayTo(entry string) string {
 	if !normal.LooksEVM(entry) {
 		return ""
@@ -91,9 +89,9 @@ func checkPayTo(entry string) string {
 	return ""
 }
 
-// read is the field reader of a whole policy. No member may be null: an absent member is
-// a rule that does not apply, and many programs write null where their author meant an
-// empty list, which allows nothing.
+// read reads a complete policy. No member may be null: an absent member is a rule that does not
+// apply, and many programs write null where their author meant an empty list, which allows
+// nothing.
 func (p *statedPolicy) read(versioned bool) func(value) error {
 	return func(v value) error {
 		if err := members(v, p.fields(versioned), nil, false); err != nil {
@@ -103,7 +101,7 @@ func (p *statedPolicy) read(versioned bool) func(value) error {
 	}
 }
 
-// complete derives the normal form and the canonical bytes.
+// complete computes the normal form and the canonical bytes.
 func (p *statedPolicy) complete(v value) error {
 	p.rules = Rules{
 		AllowedNetworks: each(p.AllowedNetworks, normal.Network), AllowedPayTo: each(p.AllowedPayTo, nil),
@@ -119,7 +117,7 @@ func (p *statedPolicy) complete(v value) error {
 	if p.literal != "" {
 		exact, err := normal.Decimal(p.literal)
 		if err != nil || exact.Sign() < 0 {
-			return refuse("out_of_range", member(v.name, "maxUsdPerTransaction"), " must be at least 0 and of bearable size")
+			return refuse("out_of_range", member(v.name, "maxUsdPerTransaction"), " must be at least 0, with an exponent of at most 400")
 		}
 		if p.rules.MaxUSDPerTransaction, err = normal.DecimalString(exact); err != nil {
 			return err
@@ -135,8 +133,8 @@ func (p *statedPolicy) complete(v value) error {
 	return err
 }
 
-// each maps a list entry by entry into a sorted one without doubles: order says
-// nothing in a policy. An absent list stays absent.
+// each normalizes the entries of a list, sorts them and removes duplicates, because their order
+// has no meaning. An absent list stays absent.
 func each(entries []string, form func(string) string) []string {
 	if entries == nil {
 		return nil
@@ -152,7 +150,7 @@ func each(entries []string, form func(string) string) []string {
 	return slices.Compact(mapped)
 }
 
-// hostForm is the normal text of a host entry that was checked.
+// hostForm returns the normal text of a checked host entry.
 func hostForm(entry string) string {
 	e, err := normal.ParseHostEntry(entry)
 	if err != nil {
@@ -174,11 +172,11 @@ func isTrue(b *bool) bool { return b != nil && *b }
 type StoredPolicy struct {
 	PolicyID string
 	Version  int64
-	Hash     string // of the canonical bytes
+	Hash     string // hash of the canonical bytes
 	Rules    Rules
 }
 
-// ReadPolicy reads the canonical bytes of an activated policy, with version.
+// ReadPolicy reads the canonical bytes of an activated policy with its version.
 func ReadPolicy(canonical []byte) (StoredPolicy, error) {
 	var p statedPolicy
 	if err := canon.Check(canonical); err != nil {
@@ -190,8 +188,8 @@ func ReadPolicy(canonical []byte) (StoredPolicy, error) {
 	return StoredPolicy{p.PolicyID, p.Version, canon.Hash(p.canonical), p.rules}, nil
 }
 
-// WithVersion is a draft's canonical bytes with the version it is activated as,
-// and their hash, the policyHash of decisions.
+// WithVersion adds the version of its activation to a draft's canonical bytes and returns their
+// hash, the policyHash of decisions.
 func WithVersion(draft []byte, version int64) (canonical []byte, hash string, err error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(draft, &members); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Outcomes of an execution, and what a receipt says of them.
+// Outcomes of an execution, and the conclusions of a receipt.
 const (
 	Fulfilled = "fulfilled"
 	Failed    = "failed"
@@ -21,14 +21,14 @@ const (
 	Violation    = "violation"
 )
 
-// ReceiptInput is the request of POST /api/assurance/receipts, for its published
-// schema. ParseReceipt is what holds requests to it.
+// ReceiptInput is the request of POST /api/assurance/receipts, from which its published schema
+// is made. ParseReceipt checks requests.
 type ReceiptInput struct {
 	DecisionID         string   `json:"decisionId" jsonschema:"minLength=1"`
 	DecisionRecordHash string   `json:"decisionRecordHash" jsonschema:"minLength=1" jsonschema_description:"integrity.recordHash of the decision."`
 	BindingHash        string   `json:"bindingHash" jsonschema:"minLength=1" jsonschema_description:"record.bindingHash of the decision."`
 	Protocol           string   `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
-	Outcome            string   `json:"outcome" jsonschema:"enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"rejected: it was not executed."`
+	Outcome            string   `json:"outcome" jsonschema:"enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"Result of the execution; rejected means that it was not executed."`
 	SettlementID       string   `json:"settlementId,omitempty" jsonschema:"minLength=1"`
 	ObservedAt         string   `json:"observedAt,omitempty" jsonschema:"format=date-time"`
 	EvidenceHashes     []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100"`
@@ -39,12 +39,12 @@ type ReceiptInput struct {
 // ReceiptRequest is a request that was read.
 type ReceiptRequest struct {
 	ReceiptInput
-	Observed  time.Time // zero if it is not claimed
+	Observed  time.Time // zero if not claimed
 	Canonical []byte
 }
 
-// ParseReceipt reads a request strictly. The error is a *policy.Error for the
-// first problem in document order.
+// ParseReceipt reads a request strictly. It returns a *policy.Error for the first problem in
+// document order.
 func ParseReceipt(text []byte) (ReceiptRequest, error) {
 	var r ReceiptRequest
 	err := parse(text, []field{
@@ -80,41 +80,40 @@ func plain(into *string) func(value) error { return text(into, maxText) }
 
 // ReceiptFinding is one observation about an execution.
 type ReceiptFinding struct {
-	RuleID  string `json:"ruleId" jsonschema_description:"Its page is /rules/ID, below the address of the service."`
+	RuleID  string `json:"ruleId" jsonschema_description:"Id of the rule; its page on this service is /rules/ID."`
 	Effect  string `json:"effect" jsonschema:"enum=info,enum=inconclusive,enum=violation"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// Decided is what a receipt is held against: the decision, and the approval if
-// one was recorded.
+// Decided is what a receipt is compared with: the decision, and the approval if there is one.
 type Decided struct {
 	Decision   string
 	IssuedAt   time.Time
-	ValidUntil time.Time // zero unless the decision is allow
+	ValidUntil time.Time // zero if the decision is not allow
 	Approval   *Approved
 
-	// Stopped is when a policy was activated that denies the action, after the decision
-	// and after its approval if there is one; zero: never.
+	// Stopped is when a policy that denies the action was activated, after the decision and its
+	// approval if there is one; zero if never.
 	Stopped time.Time
 }
 
-// Approved is a recorded verdict of a person.
+// Approved is the recorded verdict of a person.
 type Approved struct {
 	ApprovalID           string
 	Verdict              string // approved or rejected
 	IssuedAt, ValidUntil time.Time
 }
 
-// Conformance is what the evidence says about the decision.
+// Conformance is the result of comparing evidence with a decision.
 type Conformance struct {
-	Is       string // conforming, inconclusive or violation: the worst finding
+	Is       string // conforming, inconclusive or violation: that of the worst finding
 	Findings []ReceiptFinding
-	Late     bool // more than 24 h after the decision could be acted on
+	Late     bool // more than 24 h after the end of the decision's validity
 }
 
-// Conform holds evidence, received now, against a decision. Nothing is refused:
-// a violation is the most valuable evidence of all.
+// Conform compares evidence that arrives now with a decision. It refuses nothing, because
+// evidence of a violation is the most valuable.
 func Conform(d Decided, r ReceiptRequest, received time.Time) Conformance {
 	c := &conformer{Conformance{Is: Conforming, Findings: []ReceiptFinding{}}}
 	observed := r.Observed
@@ -155,7 +154,7 @@ func grade(effect string) int {
 	return max(0, slices.Index([]string{Conforming, Inconclusive, Violation}, effect))
 }
 
-// executed judges what was done, successfully or not, against what was decided.
+// executed compares an execution, successful or not, with the decision.
 func (c *conformer) executed(d Decided, observed time.Time) {
 	until := d.ValidUntil
 	switch {
@@ -195,7 +194,7 @@ func (c *conformer) response(r ReceiptRequest) {
 	}
 }
 
-// ReceiptRecord is what a signed receipt states.
+// ReceiptRecord is the statement of a signed receipt.
 type ReceiptRecord struct {
 	Schema             string           `json:"schema"`
 	ReceiptID          string           `json:"receiptId"`
@@ -219,13 +218,13 @@ type ReceiptRecord struct {
 	SubmittedBy        Submitter        `json:"submittedBy"`
 }
 
-// Submitter is who brought evidence: a token, or a member in a session.
+// Submitter is who submitted the evidence: a token, or a member in a session.
 type Submitter struct {
 	TokenID  string `json:"tokenId,omitempty"`
 	MemberID string `json:"memberId,omitempty"`
 }
 
-// Record makes the record of a receipt about a decision.
+// Record returns the record of a receipt about a decision.
 func (r ReceiptRequest) Record(receiptID, orgID string, d Decided, c Conformance, received time.Time, by Submitter) ReceiptRecord {
 	record := ReceiptRecord{
 		Schema: ReceiptSchema, ReceiptID: receiptID, OrgID: orgID, DecisionID: r.DecisionID,

@@ -158,7 +158,7 @@ func TestRefusalsOfApprovals(t *testing.T) {
 	}
 }
 
-// The executor's check: the same call, in force, and nothing else.
+// The executor's check accepts only the same call under a valid decision.
 func TestMayExecute(t *testing.T) {
 	r := decision(t, "x402", weather)
 	until := canon.Stamp(issued.Add(assurance.ValidFor))
@@ -190,15 +190,15 @@ func TestMayExecute(t *testing.T) {
 		want     string
 	}{
 		{"the call that was allowed", good, allow, nil, time.Minute, ""},
-		{"another organization's", good, foreign, nil, time.Minute, "the decision is of another organization"},
+		{"another organization's", good, foreign, nil, time.Minute, "the decision belongs to another organization"},
 		{"another call", call(strings.Replace(weather, "250000", "250001", 1)), allow, nil, time.Minute, "the pending call is not the one that was decided about"},
 		{"the last moment", good, allow, nil, 15 * time.Minute, ""},
-		{"expired", good, allow, nil, 15*time.Minute + 1, "it has expired"},
+		{"expired", good, allow, nil, 15*time.Minute + 1, "the decision or approval has expired"},
 		{"denied", good, deny, &approval, 0, "the decision is deny"},
 		{"not approved", good, review, nil, 0, "the decision needs an approval"},
 		{"approved", good, review, &approval, 0, ""},
-		{"approved and expired", good, review, &approval, 16 * time.Minute, "it has expired"},
-		{"rejected", good, review, &rejection, 0, "a person rejected it"},
+		{"approved and expired", good, review, &approval, 16 * time.Minute, "the decision or approval has expired"},
+		{"rejected", good, review, &rejection, 0, "a person rejected the call"},
 		{"approved, another decision", good, review, &other, 0, "the approval is for another decision"},
 	} {
 		until, got := assurance.MayExecute(c.call, "org_1", c.decision, "h", c.approval, issued.Add(c.after))
@@ -221,7 +221,7 @@ func TestLint(t *testing.T) {
 		{`{"policyId":"p","allowedHosts":["a.*"]}`, "policy.allowedHosts.0 is not a host"},
 		{`{"policyId":"p","blockedHosts":["a..b"]}`, "policy.blockedHosts.0 is not a host"},
 		{`{"policyId":"p","allowedPayTo":["0x0000000000000000000000000000000000000000"]}`, "policy.allowedPayTo.0 is not a valid address"},
-		{`{"policyId":"p","maxUsdPerTransaction":1.00000000000000000001}`, "policy.maxUsdPerTransaction has more digits than JSON can carry"},
+		{`{"policyId":"p","maxUsdPerTransaction":1.00000000000000000001}`, "policy.maxUsdPerTransaction has more digits than a JSON number can represent"},
 		{`{"policyId":"p","allowedHosts":["b.example","api.evil.example"],"blockedHosts":["EVIL.example"]}`, "policy.allowedHosts.1 is covered by blockedHosts"},
 	} {
 		_, err := assurance.Lint([]byte(c[0]))

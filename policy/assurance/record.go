@@ -20,16 +20,15 @@ const (
 	ApprovalType = "application/vnd.svc.approval.v1+json"
 )
 
-// DecisionRecord is what a signed decision states. It changes only by a new
-// schema; the order of members does not matter, since it is signed in canonical
-// form.
+// DecisionRecord is the statement of a signed decision. It changes only with a new schema. The
+// order of the members does not matter, because it is signed in canonical form.
 type DecisionRecord struct {
 	Schema              string         `json:"schema"`
 	DecisionID          string         `json:"decisionId"`
 	OrgID               string         `json:"orgId"`
 	Environment         string         `json:"environment" jsonschema:"enum=dev,enum=live"`
 	IssuedAt            string         `json:"issuedAt" jsonschema:"format=date-time"`
-	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // of an allow; else null
+	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // of an allow, otherwise null
 	Protocol            string         `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
 	Subject             Subject        `json:"subject"`
 	Intent              jsontext.Value `json:"intent"`
@@ -47,7 +46,7 @@ type DecisionRecord struct {
 	Supersedes          *string        `json:"supersedes" jsonschema:"nullable"` // always null
 }
 
-// RecordPolicy names the policy a decision rests on.
+// RecordPolicy names the policy on which a decision is based.
 type RecordPolicy struct {
 	PolicyID          string    `json:"policyId"`
 	Version           int64     `json:"version"`
@@ -56,21 +55,21 @@ type RecordPolicy struct {
 	Asserted          *Asserted `json:"asserted" jsonschema:"nullable"`
 }
 
-// Asserted is the caller's assertion, and where it is stricter.
+// Asserted is the caller's assertion, and the fields in which it is stricter.
 type Asserted struct {
 	PolicyHash     string   `json:"policyHash"`
 	StricterFields []string `json:"stricterFields"`
 }
 
-// RecordApproval says whether a person has to approve. The decision itself never
-// includes an approval: that is a record of its own.
+// RecordApproval reports whether a person must approve. The decision itself never includes an
+// approval, which is a separate record.
 type RecordApproval struct {
-	Required              bool    `json:"required" jsonschema_description:"A person has to approve first: GET /api/assurance/decisions/{decisionId}/approval tells who asked."`
-	ApprovalID            *string `json:"approvalId" jsonschema:"nullable" jsonschema_description:"Always null: the approval is a record of its own."`
+	Required              bool    `json:"required" jsonschema_description:"Whether a person must approve first. GET /api/assurance/decisions/{decisionId}/approval returns the approval."`
+	ApprovalID            *string `json:"approvalId" jsonschema:"nullable" jsonschema_description:"Always null: the approval is a separate record."`
 	HumanApprovalIncluded bool    `json:"humanApprovalIncluded"` // always false
 }
 
-// Ruling is everything a decision record is made of.
+// Ruling contains everything from which a decision record is made.
 type Ruling struct {
 	DecisionID, OrgID, Environment string
 	IssuedAt                       time.Time
@@ -78,11 +77,11 @@ type Ruling struct {
 	Request                        DecisionRequest
 	Policy                         StoredPolicy
 	ActivatedSequence              int64
-	Stricter                       []string // fields, if the request has an assertion
+	Stricter                       []string // fields in which the assertion is stricter, if there is one
 	Evaluation                     Evaluation
 }
 
-// Record makes the record of a ruling.
+// Record returns the record of a ruling.
 func (r Ruling) Record() (DecisionRecord, error) {
 	binding, err := Binding{
 		OrgID: r.OrgID, DecisionID: r.DecisionID, Decision: r.Evaluation.Decision,
@@ -115,7 +114,7 @@ func (r Ruling) Record() (DecisionRecord, error) {
 	return record, nil
 }
 
-// Findings are those of an evaluation, and clock.adjusted where the time of the
+// Findings returns the findings of an evaluation, with clock.adjusted added if the time of the
 // record is not that of the node's clock.
 func Findings(e Evaluation, clockAdjusted bool) []Finding {
 	if !clockAdjusted {
@@ -125,8 +124,8 @@ func Findings(e Evaluation, clockAdjusted bool) []Finding {
 		Message: "the clock was behind the last record", Expected: "not before the last record", Actual: "raised to it"}}, e.Findings...))
 }
 
-// ClockAdjusted is the one finding that is not the engine's.
+// ClockAdjusted is the only finding that the engine does not make.
 const ClockAdjusted = "clock.adjusted"
 
-// ReadStamp reads what Stamp wrote.
+// ReadStamp reads a time of a record.
 func ReadStamp(text string) (time.Time, error) { return time.Parse(time.RFC3339Nano, text) }

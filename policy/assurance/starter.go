@@ -5,20 +5,20 @@ import "embed"
 //go:embed starters/*.json
 var starterFiles embed.FS
 
-// Starter is a policy to begin with. It is changed before it is put in force: its
-// hosts, servers and addresses are examples.
+// Starter is a starter policy. Its hosts, servers and addresses are examples to be replaced
+// before its activation.
 type Starter struct{ Name, About string }
 
-// Starters lists the policies to begin with.
+// Starters lists the starter policies.
 func Starters() []Starter {
 	return []Starter{
 		{"x402", "Purchases over x402: small sums on Base, to named hosts only."},
-		{"mcp", "Tool calls over MCP: named servers, and a person for what is declared high or critical."},
-		{"strict", "Nothing is allowed until it is named, for both protocols."},
+		{"mcp", "Tool calls over MCP: named servers, and a review of calls declared high or critical."},
+		{"strict", "Nothing is allowed unless it is named, for both protocols."},
 	}
 }
 
-// Text is the starter's JSON; ok is false for a name that is none.
+// Text returns the starter's JSON. ok is false if there is no such starter.
 func (s Starter) Text() (text string, ok bool) {
 	content, err := starterFiles.ReadFile("starters/" + s.Name + ".json")
 	return string(content), err == nil

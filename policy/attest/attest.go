@@ -1,6 +1,6 @@
-// Package attest makes the statement behind a signed attestation of one agent
-// action, an x402 payment or an MCP tool call: which action it was, bound by a
-// hash over the exact intent, and what the caller's policy says about it.
+// Package attest makes the statement of a signed attestation of one agent action, an x402
+// payment or an MCP tool call: which action it was, bound by a hash over the exact intent, and
+// what the caller's policy says about it.
 //
 // The binding hash is
 //
@@ -11,10 +11,10 @@
 // "declaredRisk":"low"} it is
 // b78e67aa7388fcb7559d1d96e9e8e37829646a8df5d15eaa995b1c1704adcc34 .
 //
-// This package signs nothing and knows no clock. Evaluate gives the members that
-// are the same for ever (and that outputHash covers). The Record is the Statement of
-// the service's declaration: whoever signs gives it AttestationID and IssuedAt.
-// Tool arguments never enter the record, only their hash.
+// This package signs nothing and uses no clock. Evaluate returns the members that are always
+// the same for the same input (and that outputHash covers). The Record is the Statement of the
+// service's declaration: the signer sets AttestationID and IssuedAt. Tool arguments never enter
+// the record, only their hash.
 package attest
 
 import (
@@ -32,13 +32,13 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// BindingVersion names how actions are bound.
+// BindingVersion is the name of the computation of binding hashes.
 const BindingVersion = "svc-action-v1"
 
 // PayloadType is the type under which a Record is signed.
 const PayloadType = "application/vnd.svc.attestation.v1+json"
 
-const maxFindings = 500 // of one answer, the most severe first
+const maxFindings = 500 // per answer, the most severe first
 
 // Service is assurance/attest.
 var Service = policy.Declare(policy.Service{
@@ -65,12 +65,11 @@ type action struct {
 	members map[string]jsontext.Value // the intent as sent, canonical and without nulls
 	x402    paymentpolicy.Intent
 	mcp     mcpIntent
-	hash    string // of the tool arguments, empty where there are none
+	hash    string // of the tool arguments; empty if there are none
 }
 
 // Evaluate judges and binds one action. Errors: the codes of common rule 0.2, and
-// arguments_hash_mismatch for a toolArgumentsHash that is not the hash of
-// toolArguments.
+// arguments_hash_mismatch for a toolArgumentsHash that is not the hash of toolArguments.
 func Evaluate(in Input) (Output, error) {
 	a, err := newAction(in)
 	if err != nil {
@@ -84,7 +83,7 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// BindingHash binds an intent (without null members) under a protocol.
+// BindingHash returns the binding hash of an intent (without null members) under a protocol.
 func BindingHash(protocol string, intent any) (string, error) {
 	canonical, err := canon.Marshal(intent)
 	if err != nil {
@@ -93,9 +92,9 @@ func BindingHash(protocol string, intent any) (string, error) {
 	return bindingHash(protocol, canonical), nil
 }
 
-// bindingHash is BindingHash of an intent that is canonical already.
+// bindingHash is BindingHash for a canonical intent.
 func bindingHash(protocol string, intent jsontext.Value) string {
-	name, _ := canon.Marshal(protocol) // a text always has a canonical form
+	name, _ := canon.Marshal(protocol) // a string always has a canonical form
 	return canon.Hash(canon.Object(map[string]jsontext.Value{
 		"actionBindingVersion": jsontext.Value(`"` + BindingVersion + `"`), "intent": intent, "protocol": name}))
 }
@@ -114,10 +113,10 @@ func newAction(in Input) (*action, error) {
 	return a, a.readMCP()
 }
 
-// readIntent takes the intent apart. Its arguments may be most of a megabyte: they
-// are made canonical once, and no further reader looks into them.
+// readIntent reads the intent. Its arguments may be most of a megabyte, so they are made
+// canonical once and not parsed again.
 func (a *action) readIntent() error {
-	text, err := canon.CanonicalChecked(a.in.Intent.raw) // it was read by canon.Decode, which checks
+	text, err := canon.CanonicalChecked(a.in.Intent.raw) // canon.Decode has checked it
 	if a.in.Intent.raw == nil {
 		text, err = canon.Marshal(a.in.Intent)
 	}
@@ -131,8 +130,7 @@ func (a *action) readIntent() error {
 	return nil
 }
 
-// readX402 reads the x402 shape. What only paymentpolicy can tell (URL, amount)
-// is refused there.
+// readX402 reads the x402 members. paymentpolicy refuses what only it can check (URL, amount).
 func (a *action) readX402() error {
 	if err := a.shape(&a.x402); err != nil {
 		return err
@@ -162,8 +160,8 @@ func (a *action) readMCP() error {
 	return nil
 }
 
-// shape reads the members but the arguments into the type of the protocol, which
-// knows no others.
+// shape reads all members except the arguments into the type of the protocol, which has no
+// others.
 func (a *action) shape(into any) error {
 	members := a.members
 	if _, has := members["toolArguments"]; has && a.in.Protocol == "mcp" {
@@ -189,7 +187,7 @@ func required(pairs ...string) error {
 	return nil
 }
 
-// judge reaches the verdict.
+// judge computes the verdict.
 func (a *action) judge() (Output, error) {
 	var err error
 	hash := bindingHash(a.in.Protocol, canon.Object(a.members))
@@ -228,7 +226,8 @@ func (a *action) judgeX402() (string, []policy.Finding, error) {
 	return decided.Decision, findings, nil
 }
 
-// toIntent moves a pointer of the payment rules to where the member stands here.
+// toIntent converts a pointer of the payment rules to the position of the member in this
+// request.
 func toIntent(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/payment"); ok {
 		return "/intent" + rest
@@ -245,8 +244,8 @@ func moved(err error) error {
 
 var riskLevels = []string{"low", "medium", "high", "critical"}
 
-// judgeMCP applies the rules about tools. A blocked tool is blocked in any case
-// of its letters; an allowed one is named exactly.
+// judgeMCP applies the rules about tools. Blocked tools are compared without regard to case;
+// allowed tools must match exactly.
 func (a *action) judgeMCP() (string, []policy.Finding) {
 	verdict := "allow"
 	var findings []policy.Finding
@@ -293,7 +292,7 @@ func (a *action) judgeMCP() (string, []policy.Finding) {
 	return verdict, findings
 }
 
-// record is the statement to be signed, but for its id and time.
+// record returns the statement to be signed, without its id and time.
 func (a *action) record(out Output) Record {
 	r := Record{Protocol: a.in.Protocol, Subject: a.in.Subject, Verdict: out.Verdict, Settlement: a.in.Settlement.folded(), BindingHash: out.BindingHash, FindingIDs: []string{}}
 	if a.in.Policy != nil {
@@ -308,7 +307,7 @@ func (a *action) record(out Output) Record {
 		r.IntentSummary = IntentSummary{ServerID: a.mcp.ServerID, ToolName: a.mcp.ToolName, ArgumentsHash: a.hash}
 		return r
 	}
-	u, _ := normal.ParseURLAnyHost(a.x402.ResourceURL) // judged before
+	u, _ := normal.ParseURLAnyHost(a.x402.ResourceURL) // it was judged before
 	r.IntentSummary = IntentSummary{Host: u.Host, Method: strings.ToUpper(a.x402.Method), Network: normal.Network(a.x402.Network)}
 	if a.x402.PayTo != "" {
 		r.IntentSummary.PayTo = normal.MaskAddress(a.x402.PayTo)

@@ -167,8 +167,7 @@ func statement(t *testing.T, body string) any {
 	return answer.State("", "")
 }
 
-// The bytes of a record are fixed: whoever signs today must be able to check
-// tomorrow.
+// The bytes of a record are fixed, so that a verifier can check it later.
 func TestGoldenRecords(t *testing.T) {
 	settled := merged(t, payment, `{"settlement":{"outcome":"failed","settlementId":"s-1","observedAt":"2026-01-02T03:04:05Z","evidenceHashes":["h1"],"responseStatus":500,"responseBodyHash":"`+strings.Repeat("a", 64)+`"}}`)
 	for _, tc := range []struct{ body, want string }{
@@ -204,7 +203,7 @@ func TestNoRawInputs(t *testing.T) {
 }
 
 // The arguments are hashed as text: how they are nested costs nothing more. Before,
-// a tree was built of them, twice for each call, at 40 octets for each octet sent.
+// a tree was built of them, twice for each call, at 40 bytes for each byte sent.
 func TestArgumentsCostTheirLength(t *testing.T) {
 	flat := `"` + strings.Repeat("a", 200_000) + `"`
 	nested := `[` + strings.Repeat(strings.Repeat(`{"a":`, 50)+`0`+strings.Repeat(`}`, 50)+`,`, 200_000/301) + `0]`
@@ -219,7 +218,7 @@ func TestArgumentsCostTheirLength(t *testing.T) {
 		answer.State("", "")
 		runtime.ReadMemStats(&after)
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(12*len(body)); used > most {
-			t.Errorf("%.20s…: %d octets were allocated for %d", arguments, used, len(body))
+			t.Errorf("%.20s…: %d bytes were allocated for %d", arguments, used, len(body))
 		}
 		if made := after.Mallocs - before.Mallocs; made > 2000 {
 			t.Errorf("%.20s…: %d values were made", arguments, made)

@@ -15,19 +15,19 @@ import (
 // Input is one action to attest.
 type Input struct {
 	policy.Common
-	Protocol       string      `json:"protocol" jsonschema:"minLength=1,enum=x402,enum=mcp" jsonschema_description:"Which kind of action intent is."`
+	Protocol       string      `json:"protocol" jsonschema:"minLength=1,enum=x402,enum=mcp" jsonschema_description:"Kind of action."`
 	Intent         *Intent     `json:"intent" jsonschema_description:"An x402 payment (resourceUrl and method required) or an MCP tool call (serverId and toolName required), as the protocol says; never members of both."`
 	Subject        *Subject    `json:"subject,omitempty" jsonschema_description:"Who acts, in which run, and why."`
 	Policy         *Policy     `json:"policy,omitempty" jsonschema_description:"Without a policy the verdict is at least needs_review."`
-	Settlement     *Settlement `json:"settlement,omitempty" jsonschema_description:"What happened, where it is known already."`
-	IdempotencyKey string      `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The same key and body give the same attestation again."`
+	Settlement     *Settlement `json:"settlement,omitempty" jsonschema_description:"Result of the action, if known."`
+	IdempotencyKey string      `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The same key and body return the same attestation."`
 }
 
-// Intent holds the members of both shapes, so that one schema describes them.
-// It keeps the text it was sent as: the binding hash is over that.
+// Intent has the members of both kinds of action, so that one schema describes them. It keeps
+// the sent text, over which the binding hash is computed.
 type Intent struct {
-	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of what is bought (x402)."`
-	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"HTTP method of the request that is paid for (x402)."`
+	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of the purchased resource (x402)."`
+	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"HTTP method of the paid request (x402)."`
 	Scheme                 string   `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"x402 scheme, for example exact."`
 	Network                string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"CAIP-2 name, for example eip155:8453, or an x402 version 1 name, for example base."`
 	Asset                  string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Contract of the token, or its symbol, for example USDC."`
@@ -44,16 +44,16 @@ type Intent struct {
 	ToolName          string `json:"toolName,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Name of the tool (mcp)."`
 	ToolArguments     any    `json:"toolArguments,omitzero" jsonschema_description:"Any JSON value; only its hash enters the record."`
 	ToolArgumentsHash string `json:"toolArgumentsHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical toolArguments."`
-	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How risky the caller says the call is (mcp)."`
+	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Risk of the call as declared by the caller (mcp)."`
 
 	raw jsontext.Value
 }
 
-// plainIntent is Intent without its way of being read.
+// plainIntent is Intent without its UnmarshalJSONFrom.
 type plainIntent Intent
 
-// UnmarshalJSONFrom reads an intent and keeps its text. The arguments may be most of
-// a megabyte: they stay text, of which no tree is built.
+// UnmarshalJSONFrom reads an intent and keeps its text. The arguments may be most of a
+// megabyte, so they stay text and are not parsed into a tree.
 func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var read struct {
 		plainIntent
@@ -74,7 +74,7 @@ func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// mcpIntent is the MCP shape alone; members of the other shape are unknown to it.
+// mcpIntent has only the members of MCP calls; all others are unknown to it.
 type mcpIntent struct {
 	ServerID          string `json:"serverId"`
 	ServerURL         string `json:"serverUrl"`
@@ -83,7 +83,7 @@ type mcpIntent struct {
 	DeclaredRisk      string `json:"declaredRisk"`
 }
 
-// Subject says for whom the action is.
+// Subject says on whose behalf the action is taken.
 type Subject struct {
 	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the run in which the agent acts."`
 	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the agent."`
@@ -95,26 +95,26 @@ type Policy struct {
 	PolicyID                 string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the policy."`
 	Version                  int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Version of the policy, counted from 1."`
 	MaxUSDPerTransaction     *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest amount of one payment, in US dollars."`
-	AllowedNetworks          []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Networks that may be paid on; absent: any, empty: none."`
-	AllowedPayTo             []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Recipients that may be paid; absent: any, empty: none."`
-	AllowedHosts             []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts that may be paid, exact or *.domain; absent: any, empty: none."`
-	BlockedHosts             []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts that may never be paid, with all below them."`
-	AllowedMCPServers        []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"MCP servers that may be called; absent: any, empty: none."`
-	AllowedMCPTools          []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Tool names, or serverId/toolName; exact."`
-	BlockedMCPTools          []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedMcpTools, without regard to case; blocked wins."`
+	AllowedNetworks          []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed networks; absent: any, empty: none."`
+	AllowedPayTo             []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed recipients; absent: any, empty: none."`
+	AllowedHosts             []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed hosts, exact or *.domain; absent: any, empty: none."`
+	BlockedHosts             []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked hosts, with all their subdomains."`
+	AllowedMCPServers        []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed MCP servers; absent: any, empty: none."`
+	AllowedMCPTools          []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed tools: tool names, or serverId/toolName; exact."`
+	BlockedMCPTools          []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked tools, as allowedMcpTools but without regard to case; overrides allowedMcpTools."`
 	RequireExactScheme       bool     `json:"requireExactScheme,omitempty" jsonschema_description:"Only the scheme exact is allowed. Default false."`
-	RequireHTTPS             *bool    `json:"requireHttps,omitempty" jsonschema_description:"Default true."`
+	RequireHTTPS             *bool    `json:"requireHttps,omitempty" jsonschema_description:"Only https is allowed. Default true."`
 	RequireResourceBinding   bool     `json:"requireResourceBinding,omitempty" jsonschema_description:"paymentPayloadResource must be given. Default false."`
 	RequirePaymentIdentifier bool     `json:"requirePaymentIdentifier,omitempty" jsonschema_description:"paymentIdentifier must be given. Default false."`
 	RequireMCPArguments      bool     `json:"requireMcpArgumentBinding,omitempty" jsonschema_description:"toolArguments or their hash must be given. Default false."`
-	ReviewMCPRiskAtOrAbove   string   `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"From this declaredRisk on a person reviews."`
+	ReviewMCPRiskAtOrAbove   string   `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A declaredRisk at or above this level needs a review by a person."`
 }
 
-// RefusesNull marks a policy for the schemas that are made of it: none of its members
-// may be null, since many programs write null for an empty list.
+// RefusesNull tells the schemas made from a policy that none of its members may be null,
+// because many programs write null for an empty list.
 func (Policy) RefusesNull() {}
 
-// x402 is the part of the policy that concerns payments.
+// x402 returns the part of the policy about payments.
 func (p *Policy) x402() *paymentpolicy.Policy {
 	if p == nil {
 		return nil
@@ -127,17 +127,17 @@ func (p *Policy) x402() *paymentpolicy.Policy {
 	}
 }
 
-// Settlement is what the caller observed.
+// Settlement is the result that the caller observed.
 type Settlement struct {
-	Outcome          string   `json:"outcome" jsonschema:"minLength=1,enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"How the action ended."`
+	Outcome          string   `json:"outcome" jsonschema:"minLength=1,enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"Result of the action."`
 	SettlementID     string   `json:"settlementId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the settlement."`
 	ObservedAt       string   `json:"observedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was observed, RFC 3339."`
-	EvidenceHashes   []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=256" jsonschema_description:"Hashes of what proves it; SHA-256 in hexadecimal digits is recorded in lower case."`
+	EvidenceHashes   []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=256" jsonschema_description:"Hashes of the evidence; SHA-256 in hexadecimal digits is recorded in lower case."`
 	ResponseStatus   *int     `json:"responseStatus,omitempty" jsonschema:"minimum=100,maximum=599" jsonschema_description:"HTTP status of the answer."`
 	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits of either case, recorded in lower case."`
 }
 
-// folded is the settlement with its SHA-256 hashes in lower case.
+// folded returns the settlement with its SHA-256 hashes in lower case.
 func (s *Settlement) folded() *Settlement {
 	if s == nil {
 		return nil
@@ -153,44 +153,44 @@ func (s *Settlement) folded() *Settlement {
 	return &lower
 }
 
-// Output is the part of the answer that the same input always gives. The signed
-// members (record, integrity, verifyUrl, receipt) are added by whoever signs.
+// Output is the part of the answer that is always the same for the same input. The signer adds
+// the signed members (record, integrity, verifyUrl, receipt).
 type Output struct {
-	Verdict              string           `json:"verdict" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"deny wins over needs_review, that over allow."`
+	Verdict              string           `json:"verdict" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The strictest result: deny, then needs_review, then allow."`
 	BindingHash          string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
-	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
-	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"Version of the computation of bindingHash or actionHash."`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	FindingsTruncated    bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 
-	record Record // what is to be signed, but for its id and time
+	record Record // to be signed, without its id and time
 }
 
-// Statement is the Record that is to be signed.
+// Statement returns the Record to be signed.
 func (o Output) Statement(id, issuedAt string) any {
 	o.record.AttestationID, o.record.IssuedAt = id, issuedAt
 	return o.record
 }
 
-// ReceiptDecision is what the signed receipt repeats.
+// ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Verdict }
 
-// Record is the attestation that is signed. Members may be added; none is renamed,
-// moved or removed. AttestationID and IssuedAt are empty until the signer sets
-// them. No number in it has a fraction.
+// Record is the attestation that is signed. Members may be added; none may be renamed, moved or
+// removed. AttestationID and IssuedAt are empty until the signer sets them. No number in it has
+// a fraction.
 type Record struct {
 	AttestationID string        `json:"attestationId" jsonschema_description:"Id of the attestation."`
-	Protocol      string        `json:"protocol" jsonschema_description:"Which kind of action it was."`
+	Protocol      string        `json:"protocol" jsonschema_description:"Kind of action."`
 	Subject       *Subject      `json:"subject" jsonschema:"nullable" jsonschema_description:"Who acted, as sent."`
 	IntentSummary IntentSummary `json:"intentSummary" jsonschema_description:"The action without its secrets and arguments."`
-	PolicyRef     *PolicyRef    `json:"policyRef" jsonschema:"nullable" jsonschema_description:"The policy it was judged by."`
+	PolicyRef     *PolicyRef    `json:"policyRef" jsonschema:"nullable" jsonschema_description:"The policy that was applied."`
 	Verdict       string        `json:"verdict" jsonschema_description:"allow, deny or needs_review."`
 	FindingIDs    []string      `json:"findingIds" jsonschema_description:"Ids of the findings."`
-	Settlement    *Settlement   `json:"settlement" jsonschema:"nullable" jsonschema_description:"How it ended, as sent."`
+	Settlement    *Settlement   `json:"settlement" jsonschema:"nullable" jsonschema_description:"Result of the action, as sent."`
 	IssuedAt      string        `json:"issuedAt" jsonschema_description:"When it was attested, RFC 3339 UTC."`
 	BindingHash   string        `json:"bindingHash" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
 }
 
-// IntentSummary says which action it was, without path, query or arguments.
+// IntentSummary identifies the action, without path, query or arguments.
 type IntentSummary struct {
 	Host          string `json:"host,omitempty" jsonschema_description:"Host that is paid (x402)."`
 	Method        string `json:"method,omitempty" jsonschema_description:"HTTP method (x402)."`
@@ -201,7 +201,7 @@ type IntentSummary struct {
 	ArgumentsHash string `json:"argumentsHash,omitempty" jsonschema_description:"SHA-256 of the canonical arguments (mcp)."`
 }
 
-// PolicyRef names the policy the verdict is under.
+// PolicyRef names the policy of the verdict.
 type PolicyRef struct {
 	PolicyID string `json:"policyId" jsonschema_description:"Name of the policy."`
 	Version  int    `json:"version" jsonschema_description:"Version of the policy, counted from 1."`

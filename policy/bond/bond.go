@@ -75,7 +75,7 @@ type Input struct {
 	StartDate           *string  `json:"startDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD; the first payment is a month later."`
 	BalloonAmount       *float64 `json:"balloonAmount,omitempty" jsonschema:"minimum=0,default=0" jsonschema_description:"Principal left for the last payment, in currency, less than principal."`
 	InterestOnlyMonths  *int     `json:"interestOnlyMonths,omitempty" jsonschema:"minimum=0,default=0" jsonschema_description:"Months at the start that pay interest only, less than termMonths."`
-	ExtraMonthlyPayment *float64 `json:"extraMonthlyPayment,omitempty" jsonschema:"minimum=0,maximum=1000000000000,default=0" jsonschema_description:"Paid beside every level payment, in currency."`
+	ExtraMonthlyPayment *float64 `json:"extraMonthlyPayment,omitempty" jsonschema:"minimum=0,maximum=1000000000000,default=0" jsonschema_description:"Paid in addition to every level payment, in currency."`
 	UpfrontFees         *float64 `json:"upfrontFees,omitempty" jsonschema:"minimum=0,default=0" jsonschema_description:"Kept by the lender at the start, in currency, less than principal; they raise the apr."`
 	IncludeSchedule     *bool    `json:"includeSchedule,omitempty" jsonschema:"default=true" jsonschema_description:"False leaves the schedule empty."`
 }
@@ -95,7 +95,7 @@ type Amortization struct {
 // Call is a day on which the issuer, or of a put the holder, may end the bond.
 type Call struct {
 	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"A coupon date, YYYY-MM-DD."`
-	Price float64 `json:"price" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Paid beside the coupon of that day, in currency for the original faceValue; replaces all later flows and that day's amortization."`
+	Price float64 `json:"price" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Paid in addition to the coupon of that day, in currency for the original faceValue; replaces all later flows and that day's amortization."`
 }
 
 // Output is the analysis: the members of Bond or those of Loan, by mode.
@@ -103,7 +103,7 @@ type Output struct {
 	Mode string `json:"mode" jsonschema:"enum=bond,enum=loan" jsonschema_description:"Which of the two it is."`
 	*Bond
 	*Loan
-	Findings []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Bond is the part of the answer that a bond has. Prices are for the original face value.

@@ -78,7 +78,7 @@ func (b *terms) solvePrice(in Input, s schedule) (y, dirty float64, err error) {
 	return y, dirty, nil
 }
 
-// simple says whether flows are discounted with simple interest: in the last coupon
+// simple reports whether flows are discounted with simple interest: in the last coupon
 // period, unless it compounds.
 func (b *terms) simple(flows []flow) bool { return len(flows) == 1 && !b.compound }
 

@@ -42,8 +42,8 @@ type flow struct {
 	coupon, principal float64
 }
 
-// schedule is what is paid after settlement, and where settlement stands in the
-// current coupon period.
+// schedule has the payments after settlement, and the position of the settlement in
+// the current coupon period.
 type schedule struct {
 	flows          []flow
 	accrued        float64 // money
@@ -123,7 +123,7 @@ func (b *terms) schedule() schedule {
 		balance := b.balanceFrom(start)
 		f := flow{day: day, periods: periods, coupon: float64(float64(balance*b.rateFrom(start)) / float64(b.frequency) * parts), principal: balance - b.balanceFrom(day)}
 		if day == b.maturity {
-			f.periods = max(0, f.periods) // the last flow does not lie in the past
+			f.periods = max(0, f.periods) // the last flow must not be in the past
 			f.principal = b.redemption
 			if len(b.amortization) > 0 {
 				f.principal = balance

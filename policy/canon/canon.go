@@ -1,12 +1,11 @@
-// Package canon is the one strict JSON decoder of countersign and its one
-// canonical form, svc-stable-json-v1.
+// Package canon is countersign's strict JSON decoder, and its canonical form,
+// svc-stable-json-v1.
 //
-// A text is accepted only if every reader must agree on what it says. Refused
-// are, beside everything RFC 8259 refuses: duplicate member names (compared
-// after unescaping), invalid UTF-8 and lone surrogates, NUL in a string, a
-// number token of more than 40 characters, a number that is not a finite
-// IEEE 754 double, nesting deeper than 64, an object of more than 10,000
-// members, a byte order mark and anything after the value.
+// A text is accepted only if all readers agree on its meaning. In addition to everything that
+// RFC 8259 refuses, these are refused: duplicate member names (compared after unescaping),
+// invalid UTF-8 and lone surrogates, NUL in a string, a number token of more than 40
+// characters, a number that is not a finite IEEE 754 double, nesting deeper than 64, an object
+// of more than 10,000 members, a byte order mark, and anything after the value.
 //
 // svc-stable-json-v1 is RFC 8785 (JCS) over a text that passed those rules:
 // members sorted by UTF-16 code units, numbers in the shortest ECMAScript form,
@@ -17,20 +16,20 @@
 // whose SHA-256 is
 // be5f1ce885c41d70c068a81970b44f7ec2ac60de83e9b1e154e7d1afab7a3571 .
 //
-// Integers beyond 2^53-1 need a rule of their own: RFC 8785 takes only numbers
-// that a double holds exactly (I-JSON, RFC 7493), and rounds every other one. Here
-// an integer literal, which is a number without fraction and exponent, keeps its
-// digits, however many it has; only -0 becomes 0. So two large integers with
-// different digits never have one hash. For example
+// Integers beyond 2^53-1 need their own rule: RFC 8785 accepts only numbers that a double
+// represents exactly (I-JSON, RFC 7493), and rounds all others. In svc-stable-json-v1 an
+// integer literal (a number without fraction and exponent) keeps its digits, however many there
+// are; only -0 becomes 0. So two large integers with different digits never have the same hash.
+// For example
 //
 //	{"message_id": 1308129394817110129, "n": 1e2}   becomes   {"message_id":1308129394817110129,"n":100}
 //
 // whose SHA-256 is
 // 91df0d7136df5b8f408295a6f81ef6fc365f296089cc86e6ba9599cd63f0e3cb .
 //
-// That is for values that are only hashed or passed on. Where a program computes
-// with a number, the limit of 2^53-1 stands: Decode and Marshal refuse a larger
-// number of a Go type, and IsExact tells it of a number as it was written.
+// This rule is for values that are only hashed or passed on. Where a program computes with a
+// number, the limit of 2^53-1 applies: Decode and Marshal refuse a larger number of a Go type,
+// and IsExact checks a number as it is written.
 package canon
 
 import (
@@ -50,11 +49,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Name is how records name the canonical form.
+// Name is the name of the canonical form in records.
 const Name = "svc-stable-json-v1"
 
-// Error says why an input is refused. It names the place and the reason and
-// never repeats the value.
+// Error says why an input is refused. It names the position and the reason, and never repeats
+// the value.
 type Error struct {
 	// Code is for branching: invalid_json, duplicate_field, unknown_field,
 	// missing_field, wrong_type, out_of_range, too_long, too_many_items,
@@ -71,8 +70,8 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Check reads one JSON text strictly and returns nil or an *Error for the first
-// offence in document order. Its time is linear in the length of the text.
+// Check reads one JSON text strictly and returns nil or an *Error for the first offence in
+// document order. Its time is linear in the length of the text.
 func Check(text []byte) error {
 	if len(bytes.TrimLeft(text, " \t\r\n")) == 0 {
 		return &Error{"invalid_json", "", "invalid JSON: the body is empty"}
@@ -124,14 +123,14 @@ func syntaxError(dec *jsontext.Decoder, err error) *Error {
 	return &Error{"invalid_json", "", "invalid JSON: syntax error at byte " + strconv.FormatInt(dec.InputOffset(), 10)}
 }
 
-// holder is the pointer of the object that is being read. A member name comes
-// from the caller, so a pointer through it may repeat the caller's text; only
-// names that look like ours are kept.
+// holder returns the pointer of the object that is being read. A member name comes from the
+// caller, so the pointer may contain the caller's text; SafePointer keeps only names that look
+// like ours.
 func holder(dec *jsontext.Decoder) string { return SafePointer(string(dec.StackPointer().Parent())) }
 
-// SafePointer returns the pointer if each of its parts could be a member name of
-// a contract (letters, digits, underscore, hyphen; at most 64), else the longest
-// such prefix: what the caller invented is not repeated.
+// SafePointer returns the pointer if each of its parts could be a member name of a contract
+// (letters, digits, underscore, hyphen; at most 64). Otherwise it returns the longest such
+// prefix, so that names invented by the caller are not repeated.
 func SafePointer(pointer string) string {
 	end := 0
 	for end < len(pointer) {
@@ -147,7 +146,7 @@ func SafePointer(pointer string) string {
 	return pointer
 }
 
-// IsSafeName says whether a part of a pointer could be a member name of a contract.
+// IsSafeName reports whether a part of a pointer could be a member name of a contract.
 func IsSafeName(part string) bool {
 	return len(part) > 0 && len(part) <= 64 && strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
@@ -155,8 +154,8 @@ func IsSafeName(part string) bool {
 func checkNumber(token string, dec *jsontext.Decoder) error {
 	reason := ""
 	err := error(nil)
-	if len(token) > 15 || strings.ContainsAny(token, "eE") { // else it is below 1e15
-		_, err = strconv.ParseFloat(token, 64) // what is not finite is out of its range
+	if len(token) > 15 || strings.ContainsAny(token, "eE") { // otherwise the number is below 1e15
+		_, err = strconv.ParseFloat(token, 64) // a number that is not finite is out of range
 	}
 	switch {
 	case len(token) > MaxNumber:
@@ -169,9 +168,9 @@ func checkNumber(token string, dec *jsontext.Decoder) error {
 	return &Error{"invalid_json", SafePointer(string(dec.StackPointer())), "invalid JSON: " + reason}
 }
 
-// IsExact says whether a number, as it is written, is one that every reader reads the
-// same: it is not an integer beyond 2^53-1. A number of 1e21 or more is one with an
-// exponent, since its canonical form has one.
+// IsExact reports whether all readers read a number, as it is written, as the same value: it is
+// false for integers beyond 2^53-1. A number of 1e21 or more counts as written with an
+// exponent, as in its canonical form.
 func IsExact(number string) bool {
 	if len(number) <= 15 && !strings.ContainsAny(number, "eE") {
 		return true
@@ -192,7 +191,7 @@ func Canonical(text []byte) ([]byte, error) {
 	return byLibrary(text)
 }
 
-// CanonicalChecked is Canonical for a text that Check has accepted before.
+// CanonicalChecked is Canonical for a text that Check has accepted.
 func CanonicalChecked(text []byte) ([]byte, error) {
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
@@ -200,7 +199,7 @@ func CanonicalChecked(text []byte) ([]byte, error) {
 	return byLibrary(text)
 }
 
-// byLibrary is the canonical form of a checked text that is not plain.
+// byLibrary returns the canonical form of a checked text that is not plain (see plain.go).
 func byLibrary(text []byte) ([]byte, error) {
 	v := jsontext.Value(bytes.Clone(text))
 	if err := v.Canonicalize(keepIntegers); err != nil {
@@ -209,12 +208,12 @@ func byLibrary(text []byte) ([]byte, error) {
 	return v, nil
 }
 
-// keepIntegers is where the canonical form goes beyond RFC 8785.
+// keepIntegers is the option by which the canonical form differs from RFC 8785.
 var keepIntegers = jsontext.CanonicalizeRawInts(false)
 
-// Decode checks a text and reads it into a Go value. Members the Go type does
-// not have are refused, and names must agree in case. An integer beyond 2^53-1 is
-// refused for a number of a Go type, and kept in a jsontext.Value or Value.
+// Decode checks a text and reads it into a Go value. It refuses members that the Go type does
+// not have; names must agree in case. An integer beyond 2^53-1 is refused for a number of a Go
+// type, and kept in a jsontext.Value or Value.
 func Decode(text []byte, into any) error {
 	if err := Check(text); err != nil {
 		return err
@@ -222,9 +221,10 @@ func Decode(text []byte, into any) error {
 	return DecodeChecked(text, into)
 }
 
-// DecodeChecked is Decode for a text that Check has accepted before.
+// DecodeChecked is Decode for a text that Check has accepted.
 func DecodeChecked(text []byte, into any) error {
-	// Check has found no duplicate, and looking again costs a set of names for each object.
+	// Check has found no duplicates, and checking again would cost a set of names for each
+	// object.
 	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true))
 	var semantic *json.SemanticError
 	switch {
@@ -253,12 +253,12 @@ func where(path string) string {
 	if path == "" {
 		return "the object"
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") // as people write it, like every other refusal
+	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") // the form used in all error texts
 }
 
-// Marshal returns the canonical form of a Go value. It fails where the value
-// has none (a float that is not finite, a NUL), and for a number of a Go type beyond
-// 2^53-1. In a jsontext.Value or Value such a number is kept.
+// Marshal returns the canonical form of a Go value. It fails if the value has none (a float
+// that is not finite, a NUL), and for a number of a Go type beyond 2^53-1. In a jsontext.Value
+// or Value such a number is kept.
 func Marshal(v any) ([]byte, error) {
 	if canonical, ok := direct(v); ok {
 		return canonical, nil
@@ -275,8 +275,8 @@ func Marshal(v any) ([]byte, error) {
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
 	}
-	// The encoder writes valid, unique, well-nested UTF-8. What is left of Check
-	// is rare enough to look for its traces first.
+	// The encoder writes valid, unique, well-nested UTF-8. The other rules of Check are broken
+	// so rarely that a quick search decides whether to call it.
 	if suspect(text) {
 		if err := Check(text); err != nil {
 			return nil, err
@@ -289,7 +289,7 @@ func Marshal(v any) ([]byte, error) {
 	return canonical, nil
 }
 
-// suspect says whether a text may hold a NUL, a number that is too long or deep nesting.
+// suspect reports whether a text may contain a NUL, a number that is too long, or deep nesting.
 func suspect(text []byte) bool {
 	digits, depth := 0, 0
 	for i, c := range text {
@@ -313,8 +313,8 @@ func suspect(text []byte) bool {
 	return false
 }
 
-// Members takes a canonical object apart, without reading what is in it. The
-// values are parts of the object, not copies.
+// Members returns the members of a canonical object without parsing their values. The values
+// are parts of the object, not copies.
 func Members(canonical []byte) (map[string]jsontext.Value, error) {
 	if members, ok := plainMembers(canonical); ok {
 		return members, nil
@@ -323,7 +323,7 @@ func Members(canonical []byte) (map[string]jsontext.Value, error) {
 	return members, json.Unmarshal(canonical, &members)
 }
 
-// Object is the canonical object of members whose values are canonical already.
+// Object returns the canonical object of members whose values are canonical.
 func Object(members map[string]jsontext.Value) []byte {
 	names, size := make([]string, 0, len(members)), 2
 	for name, value := range members {
@@ -336,14 +336,14 @@ func Object(members map[string]jsontext.Value) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b, _ = jsontext.AppendQuote(b, name) // fails for invalid UTF-8 only, which no member name is
+		b, _ = jsontext.AppendQuote(b, name) // fails only for invalid UTF-8, which no member name contains
 		b = append(append(b, ':'), members[name]...)
 	}
 	return append(b, '}')
 }
 
-// compareUTF16 orders names by their UTF-16 code units, which below the surrogates
-// is the order of the octets.
+// compareUTF16 orders names by their UTF-16 code units. Below the surrogates that is the order
+// of the bytes.
 func compareUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] >= 0x80 || b[i] >= 0x80 {
@@ -356,7 +356,7 @@ func compareUTF16(a, b string) int {
 	return len(a) - len(b)
 }
 
-// Hash is the lower-case hex SHA-256 of bytes that are canonical already.
+// Hash returns the lower-case hex SHA-256 of canonical bytes.
 func Hash(canonical []byte) string {
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:])

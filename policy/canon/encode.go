@@ -16,22 +16,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Most of what is written are structs of texts, integers and further structs.
-// Their canonical form is appended member by member in the order of the names,
-// which are sorted once per type. A type or a value that is anything else goes
-// the long way, through the JSON library, which alone says what is an error.
+// Most values are structs of strings, integers and further structs. Their canonical form is
+// appended member by member in the order of the names, which are sorted once per type. All
+// other types and values go through the JSON library, which also produces all errors.
 
-// encoder appends the canonical form of values of one type; ok is false for a
-// value that goes the long way.
+// encoder appends the canonical form of a value of one type. ok is false for a value that the
+// JSON library must write.
 type encoder func(w *writer, v reflect.Value) (ok bool)
 
-// writer is what an encoder appends to.
+// writer holds the text that encoders append to.
 type writer struct {
 	dst   []byte
 	depth int
 }
 
-// direct returns the canonical form of a value of a type that has an encoder.
+// direct returns the canonical form of a value whose type has an encoder.
 func direct(value any) (canonical []byte, ok bool) {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() {
@@ -45,7 +44,7 @@ func direct(value any) (canonical []byte, ok bool) {
 	defer writers.Put(w)
 	w.dst, w.depth = w.dst[:0], 0
 	ok = encode(w, v)
-	if cap(w.dst) > keptWriter { // too large to be kept, and so to be copied
+	if cap(w.dst) > keptWriter { // too large to keep for the next value
 		canonical, w.dst = w.dst, nil
 		return canonical, ok
 	}
@@ -54,7 +53,7 @@ func direct(value any) (canonical []byte, ok bool) {
 
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
-// encoders holds the encoder of each type that was seen, nil for none.
+// encoders holds the encoder of each type seen so far; nil for a type without one.
 var encoders sync.Map
 
 func encoderOf(t reflect.Type) encoder {
@@ -70,7 +69,7 @@ var (
 	textValue = reflect.TypeFor[jsontext.Value]()
 	madeValue = reflect.TypeFor[Value]()
 	octets    = reflect.TypeFor[[]byte]()
-	// ownForm are the interfaces of types that say themselves how they are written.
+	// ownForm are the interfaces of types that define their own JSON form.
 	ownForm = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](), reflect.TypeFor[interface{ IsZero() bool }]()}
 )
@@ -79,7 +78,7 @@ func hasOwnForm(t reflect.Type) bool {
 	return slices.ContainsFunc(ownForm, func(own reflect.Type) bool { return t.Implements(own) || reflect.PointerTo(t).Implements(own) })
 }
 
-// newEncoder is the encoder of a type within others; nil if it has none.
+// newEncoder returns the encoder of a type nested in others, or nil if it has none.
 func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	switch {
 	case t == textValue:
@@ -117,7 +116,7 @@ func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	return nil
 }
 
-// text appends a string; NUL and invalid UTF-8 have no canonical form.
+// text appends a string. NUL and invalid UTF-8 have no canonical form.
 func (w *writer) text(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
@@ -144,27 +143,27 @@ func (w *writer) base64(v reflect.Value) bool {
 	return true
 }
 
-// Value is a text in canonical form: what Canonical, Marshal, Members or Object
-// returned. Marshal writes it as it stands, so that the body of a request, which may
-// be large, is not read again for each record that holds it.
+// Value is a text in canonical form, returned by Canonical, Marshal, Members or Object. Marshal
+// copies it unchanged, so that the body of a request, which may be large, is not parsed again
+// for each record that contains it.
 type Value []byte
 
-// MarshalJSON is the text.
+// MarshalJSON returns the text.
 func (v Value) MarshalJSON() ([]byte, error) { return v, nil }
 
-// UnmarshalJSON keeps the text, which the program has written in canonical form.
+// UnmarshalJSON stores the text, which this program has written in canonical form.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	*v = bytes.Clone(text)
 	return nil
 }
 
-// made appends a text that is canonical already.
+// made appends a text that is canonical.
 func (w *writer) made(v reflect.Value) bool {
 	w.dst = append(w.dst, v.Bytes()...)
 	return v.Len() > 0
 }
 
-// whatever appends what an interface holds.
+// whatever appends the value in an interface.
 func (w *writer) whatever(v reflect.Value) bool {
 	if v.IsNil() {
 		w.dst = append(w.dst, "null"...)
@@ -174,7 +173,7 @@ func (w *writer) whatever(v reflect.Value) bool {
 	return encode != nil && encode(w, v.Elem())
 }
 
-// canonical appends a text that is JSON already, in canonical form.
+// canonical appends a JSON text in canonical form.
 func (w *writer) canonical(v reflect.Value) bool {
 	text := jsontext.Value(v.Bytes())
 	switch {
@@ -230,7 +229,7 @@ func sliceEncoder(element encoder) encoder {
 // memberEncoder writes one member of a struct.
 type memberEncoder struct {
 	name                string
-	prefix              string // the name in quotes, and a colon
+	prefix              string // the name in quotes, with a colon
 	index               int
 	encode              encoder
 	omitZero, omitEmpty bool
@@ -280,8 +279,8 @@ func structEncoder(t reflect.Type, within []reflect.Type) encoder {
 	}
 }
 
-// memberOf is how a field is written, if it is; its encoder is nil where the
-// library has to say how.
+// memberOf returns how a field is written, and whether it is written at all. The encoder is nil
+// if the JSON library must write the field.
 func memberOf(field reflect.StructField, within []reflect.Type) (m memberEncoder, written bool) {
 	tag, tagged := field.Tag.Lookup("json")
 	switch {
@@ -312,7 +311,7 @@ func memberOf(field reflect.StructField, within []reflect.Type) (m memberEncoder
 	return m, true
 }
 
-// isEmpty says whether a value is one that omitempty leaves out.
+// isEmpty reports whether omitempty leaves a value out.
 func isEmpty(text []byte) bool {
 	switch string(text) {
 	case `null`, `""`, `{}`, `[]`:

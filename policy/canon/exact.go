@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// tooLarge is the refusal of a number that is computed with.
+// tooLarge returns the error for a number that is computed with.
 func tooLarge(path string) *Error {
 	path = SafePointer(path)
 	return &Error{"out_of_range", path, where(path) + " must be a number from -9007199254740991 to 9007199254740991"}
 }
 
-// AllExact says whether a text that Check has accepted has no number for which IsExact
-// says no. It looks at nothing inside of strings.
+// AllExact reports whether IsExact is true for all numbers of a text that Check has accepted.
+// It ignores the contents of strings.
 func AllExact(text []byte) bool {
 	for at := 0; at < len(text); {
 		switch c := text[at]; {
@@ -35,8 +35,8 @@ func AllExact(text []byte) bool {
 	return true
 }
 
-// hasLongNumber says whether a text may hold an integer beyond 2^53-1, which has at
-// least 16 digits.
+// hasLongNumber reports whether a text may contain an integer beyond 2^53-1, which has at least
+// 16 digits.
 func hasLongNumber(text []byte) bool {
 	digits := 0
 	for _, c := range text {
@@ -51,13 +51,12 @@ func hasLongNumber(text []byte) bool {
 	return false
 }
 
-// inexact returns the JSON pointer of the first number of a Go type that is an integer
-// beyond 2^53-1. Numbers inside a JSON text (jsontext.Value, Value) are not checked,
-// since the program does not compute with them. Numbers inside an interface are checked
-// only if interfaces is set: the program made those that it writes, while those that it
-// reads are any JSON value.
+// inexact returns the JSON pointer of the first number of a Go type that is an integer beyond
+// 2^53-1. It does not check numbers in a JSON text (jsontext.Value, Value), because the program
+// does not compute with them. It checks numbers in an interface only if interfaces is set: when
+// writing, the program has made them; when reading, they are any JSON value.
 func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
-	if !v.IsValid() || hasOwnForm(v.Type()) { // a time is written as a text
+	if !v.IsValid() || hasOwnForm(v.Type()) { // a time is written as a string
 		return "", false
 	}
 	switch v.Kind() {
@@ -95,14 +94,14 @@ func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
 	case reflect.Map:
 		for _, name := range v.MapKeys() {
 			if path, found = inexact(v.MapIndex(name), interfaces); found {
-				return path, true // of the map: a name may be the caller's
+				return path, true // the pointer of the map: a name in it may be the caller's
 			}
 		}
 	}
 	return "", false
 }
 
-// memberPath is the pointer of a field in the object that holds it.
+// memberPath returns the pointer of a field in its object.
 func memberPath(field reflect.StructField) string {
 	if field.Anonymous {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsCanonical says whether a text is its own canonical form. Of a plain one (see
-// plain.go) one pass over the octets tells, without a copy.
+// IsCanonical reports whether a text is its own canonical form. For a plain text (see plain.go)
+// one pass over the bytes decides, without a copy.
 func IsCanonical(text []byte) bool {
 	if end, ok := plainValue(text, 0, 0); ok && end == len(text) && utf8.Valid(text) {
 		return true
@@ -15,8 +15,8 @@ func IsCanonical(text []byte) bool {
 	return err == nil && bytes.Equal(canonical, text)
 }
 
-// plainValue returns where a plain, canonical value that begins at a place ends; ok
-// is false where that cannot be said at once.
+// plainValue returns the end of a plain, canonical value that begins at a position. ok is false
+// if one pass cannot decide.
 func plainValue(text []byte, at, depth int) (end int, ok bool) {
 	if at == len(text) || depth > plainDepth {
 		return at, false
@@ -39,10 +39,10 @@ func plainValue(text []byte, at, depth int) (end int, ok bool) {
 	return at, false
 }
 
-// plainDepth is well below what Check allows.
+// plainDepth is well below the depth that Check allows.
 const plainDepth = 32
 
-// plainText is a string whose only escapes have the one short spelling.
+// plainText returns the end of a string whose escapes all have the canonical spelling.
 func plainText(text []byte, at int) (end int, ok bool) {
 	for at++; at < len(text); at++ {
 		switch c := text[at]; {
@@ -59,7 +59,7 @@ func plainText(text []byte, at int) (end int, ok bool) {
 	return at, false
 }
 
-// plainNumber is an integer of at most 15 digits.
+// plainNumber returns the end of an integer of at most 15 digits.
 func plainNumber(text []byte, at int) (end int, ok bool) {
 	negative := text[at] == '-'
 	if negative {
@@ -93,7 +93,8 @@ func plainArray(text []byte, at, depth int) (end int, ok bool) {
 	}
 }
 
-// plainObject has names of ASCII without escapes, each behind the one before it.
+// plainObject returns the end of an object whose names are ASCII, without escapes, and in
+// order.
 func plainObject(text []byte, at, depth int) (end int, ok bool) {
 	if at++; at < len(text) && text[at] == '}' {
 		return at + 1, true

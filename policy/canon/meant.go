@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Unknown says that an object has a member which is not one of those it may have, which
-// of them was probably meant, and which there are: "has an unknown member; known
-// members: agent, command". A long list is left out after a good guess. Only known names
-// are ever shown.
+// Unknown says that an object has an unknown member, which known member was probably meant, and
+// which members are known: "has an unknown member; known members: agent, command". A long list
+// is left out if there is a good guess. The text contains only known names.
 func Unknown(unknown string, known []string) string {
 	const long = 120
 	meant, list := Meant(unknown, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")
@@ -22,10 +21,10 @@ func Unknown(unknown string, known []string) string {
 	return "has an unknown member" + meant + " known members: " + list
 }
 
-// Meant guesses which of the known names was meant by one that is unknown: ", did you
-// mean command?", or nothing if none is near.
+// Meant returns a guess of the known name that was meant by an unknown one: ", did you mean
+// command?", or "" if none is similar.
 func Meant(unknown string, known []string) string {
-	best, distance := "", 3 // one edit of a short name, two of a longer one
+	best, distance := "", 3 // one edit of a short name, two edits of a longer one
 	for _, name := range slices.Sorted(slices.Values(known)) {
 		if near := edits(strings.ToLower(unknown), strings.ToLower(name), distance); near < distance && (near < 2 || len(name) > 5) {
 			best, distance = name, near
@@ -37,9 +36,8 @@ func Meant(unknown string, known []string) string {
 	return ", did you mean " + best + "?"
 }
 
-// edits is the number of letters to insert, delete, replace or swap with their
-// neighbour that make a out of b, or most if it is no smaller (optimal string
-// alignment).
+// edits returns the number of letters to insert, delete, replace or swap with their neighbour
+// to turn a into b, or most if it is not smaller (optimal string alignment).
 func edits(a, b string, most int) int {
 	if d := len(a) - len(b); d >= most || -d >= most {
 		return most
@@ -68,7 +66,7 @@ func edits(a, b string, most int) int {
 	return min(rows[len(a)][len(b)], most)
 }
 
-// memberNames are the names under which a struct is read.
+// memberNames returns the names of a struct's members.
 func memberNames(t reflect.Type) []string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

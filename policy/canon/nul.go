@@ -6,11 +6,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ReplaceNUL returns a text in which each escaped NUL of the string at path, the member
-// names from the top, is U+FFFD instead. It is the one exception to the strict parse: a
-// service that judges texts can judge that one too. What comes after it, the canonical
-// form, the hash and what is stored, has no NUL. A text without such a string is returned
-// as it is.
+// ReplaceNUL returns a text in which each escaped NUL in the string at path (member names from
+// the top) is replaced by U+FFFD. This is the only exception to the strict parse: it lets a
+// service that judges texts judge such a text, too. The canonical form, the hash and everything
+// that is stored are computed after it and contain no NUL. A text without such a string is
+// returned unchanged.
 func ReplaceNUL(text []byte, path ...string) []byte {
 	if !bytes.Contains(text, []byte(`\u0000`)) {
 		return text
@@ -41,7 +41,7 @@ func ReplaceNUL(text []byte, path ...string) []byte {
 	return replaced
 }
 
-// enterMember reads up to the value of a member of the object that was entered.
+// enterMember advances to the value of a member of the entered object.
 func enterMember(dec *jsontext.Decoder, name string) bool {
 	for dec.PeekKind() == '"' {
 		token, err := dec.ReadToken()

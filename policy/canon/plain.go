@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Nearly every text is plain: member names of ASCII without escapes, strings
-// whose escapes have their one short spelling, integers and numbers of at most 15 digits
-// without an exponent, at most 64 deep. Its canonical form is its tokens as they stand, with the
-// members in order, and one pass over the octets makes it, which finds all that Check
-// looks for. What is not plain goes the long way, where what is wrong with it is named.
+// Nearly every text is plain: member names of ASCII without escapes, strings whose escapes have
+// the canonical spelling, integers and numbers of at most 15 digits without an exponent, nested
+// at most 64 deep. The canonical form of a plain text consists of its own tokens, with the
+// members sorted. One pass over the bytes builds it and makes all checks of Check. Any other
+// text is parsed by the library, which also produces the error.
 
-// plain checks a text and returns its canonical form; ok is false if the text is
-// refused, or is not plain.
+// plain checks a text and returns its canonical form. ok is false if the text is refused or not
+// plain.
 func plain(text []byte) (canonical []byte, ok bool) {
 	if !utf8.Valid(text) {
 		return nil, false
@@ -40,11 +40,11 @@ type plainWriter struct {
 	at      int
 	dst     []byte
 	depth   int
-	members []plainMember // of the objects that are open, the innermost last
-	moved   []byte        // room to reorder in
+	members []plainMember // members of the open objects, innermost last
+	moved   []byte        // buffer for reordering
 }
 
-// plainMember is a member as it stands in dst, name, colon and value.
+// plainMember is a member in dst: name, colon and value.
 type plainMember struct {
 	name       []byte
 	start, end int
@@ -56,7 +56,7 @@ func (w *plainWriter) space() {
 	}
 }
 
-// next skips white space and takes the octet if it is the one.
+// next skips white space and consumes the byte c if it comes next.
 func (w *plainWriter) next(c byte) bool {
 	w.space()
 	if w.at < len(w.src) && w.src[w.at] == c {
@@ -97,9 +97,10 @@ func (w *plainWriter) value() bool {
 
 var literals = []string{"true", "false", "null"}
 
-// number is a number whose canonical form is its own: an integer, or at most 15 digits,
-// which no shorter number shares a double with, without an exponent, and not below 1e-6,
-// where the canonical form has one. "-0" is none, and "01" no number at all.
+// number copies a number that is its own canonical form: an integer, or a number of at most 15
+// digits without an exponent. No shorter number has the same double as such a number. It must
+// not be below 1e-6, where the canonical form has an exponent. "-0" is refused here because its
+// canonical form differs; "01" is not a number.
 func (w *plainWriter) number() bool {
 	start := w.at
 	if w.src[w.at] == '-' {
@@ -138,8 +139,7 @@ func (w *plainWriter) digits() int {
 	return w.at - start
 }
 
-// text copies a string and returns what is between its quotes: all of it ASCII and
-// without an escape, if it is a name.
+// text copies a string and returns its contents. A name must be ASCII without escapes.
 func (w *plainWriter) text(isName bool) (inside []byte, ok bool) {
 	start := w.at
 	for w.at++; w.at < len(w.src); w.at++ {
@@ -159,8 +159,8 @@ func (w *plainWriter) text(isName bool) (inside []byte, ok bool) {
 	return nil, false
 }
 
-// isShortEscape has the octets that follow the backslash where an escape has its
-// one short spelling.
+// isShortEscape marks the bytes that follow the backslash in escapes with the canonical
+// spelling.
 var isShortEscape = [256]bool{'"': true, '\\': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 func isASCII(text []byte) bool {
@@ -226,9 +226,9 @@ func (w *plainWriter) object() bool {
 	return true
 }
 
-// reorder writes the members of the object that begins at start anew, by name:
-// of ASCII names the order of the octets is that of the UTF-16 code units. It returns
-// false if two have one name.
+// reorder sorts the members of the object that begins at start by name. The names are ASCII,
+// for which the order of the bytes is that of the UTF-16 code units. It returns false if two
+// names are equal.
 func (w *plainWriter) reorder(start int, members []plainMember) bool {
 	slices.SortFunc(members, func(a, b plainMember) int { return bytes.Compare(a.name, b.name) })
 	w.moved = append(w.moved[:0], w.dst[start:]...)
@@ -245,14 +245,14 @@ func (w *plainWriter) reorder(start int, members []plainMember) bool {
 	return true
 }
 
-// plainMembers takes a canonical object apart whose own names have no escapes.
+// plainMembers returns the members of a canonical object whose own names have no escapes.
 func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool) {
 	end := len(canonical) - 1
 	if end < 1 || canonical[0] != '{' || canonical[end] != '}' {
 		return nil, false
 	}
 	members = make(map[string]jsontext.Value, 16)
-	for at := 1; at < end; at++ { // behind the brace or a comma
+	for at := 1; at < end; at++ { // after the brace or a comma
 		if canonical[at] != '"' {
 			return nil, false
 		}
@@ -260,7 +260,7 @@ func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool)
 		if name < 0 || bytes.IndexByte(canonical[at+1:at+1+name], '\\') >= 0 {
 			return nil, false
 		}
-		value := at + 1 + name + 2 // behind the quote and the colon
+		value := at + 1 + name + 2 // after the quote and the colon
 		next := skip(canonical, value)
 		if canonical[value-1] != ':' || next > end || next < end && canonical[next] != ',' {
 			return nil, false
@@ -271,8 +271,8 @@ func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool)
 	return members, true
 }
 
-// Find returns where in a canonical object the value at a path of names stands,
-// names that need no escapes. An empty path is the whole.
+// Find returns the position of the value at a path of names in a canonical object. The names
+// must not need escapes. An empty path is the complete object.
 func Find(canonical []byte, path ...string) (start, end int, found bool) {
 	start, end = 0, len(canonical)
 	for _, name := range path {
@@ -287,7 +287,7 @@ func findMember(text []byte, object, end int, name string) (start, next int, fou
 	if object == end || text[object] != '{' {
 		return 0, 0, false
 	}
-	for at := object + 1; at < end && text[at] == '"'; at = next + 1 { // behind the brace or a comma
+	for at := object + 1; at < end && text[at] == '"'; at = next + 1 { // after the brace or a comma
 		colon := skipText(text, at)
 		next = skip(text, colon+1)
 		if string(text[at+1:colon-1]) == name {
@@ -297,8 +297,8 @@ func findMember(text []byte, object, end int, name string) (start, next int, fou
 	return 0, 0, false
 }
 
-// Put replaces the value that Find finds by another one in canonical form, in a
-// copy of the object, which stays canonical; without one it is the object.
+// Put returns a copy of the object in which the value that Find finds is replaced by another
+// canonical value. The copy is canonical. If there is no such value it returns the object.
 func Put(canonical, value []byte, path ...string) []byte {
 	start, end, found := Find(canonical, path...)
 	if !found {
@@ -307,8 +307,7 @@ func Put(canonical, value []byte, path ...string) []byte {
 	return slices.Concat(canonical[:start], value, canonical[end:])
 }
 
-// skip returns where a value of an object or array ends, with the white space
-// behind it.
+// skip returns the end of a value of an object or array, including the white space after it.
 func skip(text []byte, at int) int {
 	for depth := 0; at < len(text); at++ {
 		switch text[at] {
@@ -329,11 +328,11 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// skipText returns the place behind a string.
+// skipText returns the position after a string.
 func skipText(text []byte, at int) int {
 	at++
 	for quote := -1; at <= len(text); {
-		if quote < at { // else the one that was found is still ahead
+		if quote < at { // otherwise the quote found before is still ahead
 			next := bytes.IndexByte(text[at:], '"')
 			if next < 0 {
 				return len(text)
@@ -349,9 +348,8 @@ func skipText(text []byte, at int) int {
 	return len(text)
 }
 
-// Walk calls for each member of an object, in the order of the text, which Check
-// has accepted. The values are parts of the text, not copies. It ends at the
-// first error.
+// Walk calls member for each member of an object that Check has accepted, in the order of the
+// text. The values are parts of the text, not copies. It stops at the first error.
 func Walk(object []byte, member func(name string, value jsontext.Value) error) error {
 	w := plainWriter{src: object}
 	if !w.next('{') {
@@ -378,7 +376,7 @@ func Walk(object []byte, member func(name string, value jsontext.Value) error) e
 	return nil
 }
 
-// nameOf reads a name between its quotes; nearly none has an escape.
+// nameOf returns a name from its quoted form; nearly none has an escape.
 func nameOf(quoted []byte) (name string, ok bool) {
 	if inside := len(quoted) - 1; inside > 0 && bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:inside]), true
@@ -387,5 +385,5 @@ func nameOf(quoted []byte) (name string, ok bool) {
 	return string(unquoted), err == nil
 }
 
-// errNoObject cannot be: the text was checked.
+// errNoObject cannot occur, because the text was checked.
 var errNoObject = &Error{"invalid_json", "", "invalid JSON: not an object"}

@@ -7,9 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Reader goes through a text that Check has accepted, in one pass, and makes nothing
-// of what is skipped. It is for texts that were checked and for nothing else: of any
-// other, what it returns means nothing.
+// Reader reads a text that Check has accepted, in one pass, and does not parse what is skipped.
+// For a text that was not checked its results are meaningless.
 //
 //	for r.Enter(); r.More(); {
 //		switch string(r.Name()) {
@@ -24,11 +23,11 @@ type Reader struct {
 	at   int
 }
 
-// NewReader reads a text from its beginning.
+// NewReader returns a reader at the beginning of a text.
 func NewReader(text []byte) *Reader { return &Reader{text: text} }
 
-// Kind is the kind of the next value by its first octet: { [ " 0 t f n. A number is 0,
-// whatever it begins with. It is 0 (the octet) where the text ends.
+// Kind returns the kind of the next value by its first byte: { [ " 0 t f n. Every number has
+// the kind 0. At the end of the text it returns the zero byte.
 func (r *Reader) Kind() byte {
 	r.space()
 	if r.at >= len(r.text) {
@@ -48,14 +47,14 @@ func (r *Reader) space() {
 	}
 }
 
-// Enter goes into the object or list that is the next value.
+// Enter enters the object or array that is the next value.
 func (r *Reader) Enter() {
 	r.space()
 	r.at++
 }
 
-// More says whether the object or list has one more member or item, which is next, and
-// goes behind its end if not.
+// More reports whether the entered object or array has another member or item. If not, it moves
+// after its end.
 func (r *Reader) More() bool {
 	switch r.Kind() {
 	case ']', '}':
@@ -67,8 +66,8 @@ func (r *Reader) More() bool {
 	return r.at < len(r.text)
 }
 
-// Name is the name of the next member, behind which its value is next. Like Text it
-// is a part of the whole where there is nothing to unescape: who keeps it copies it.
+// Name returns the name of the next member; the value is next. Like Text it returns a part of
+// the text if there is nothing to unescape, so a caller that keeps it must copy it.
 func (r *Reader) Name() []byte {
 	name := r.Text()
 	r.space()
@@ -76,7 +75,7 @@ func (r *Reader) Name() []byte {
 	return name
 }
 
-// Text is the string that is the next value.
+// Text returns the string that is the next value.
 func (r *Reader) Text() []byte {
 	r.space()
 	start := r.at
@@ -85,17 +84,17 @@ func (r *Reader) Text() []byte {
 	if bytes.IndexByte(inside, '\\') < 0 {
 		return inside
 	}
-	text, _ := jsontext.AppendUnquote(nil, r.text[start:r.at]) // it was checked
+	text, _ := jsontext.AppendUnquote(nil, r.text[start:r.at]) // the text was checked
 	return text
 }
 
-// Number is the number that is the next value, as the double that Check accepted.
+// Number returns the number that is the next value, as the double that Check accepted.
 func (r *Reader) Number() float64 {
 	f, _ := strconv.ParseFloat(string(r.Raw()), 64)
 	return f
 }
 
-// Raw is the text of the next value, a part of the whole.
+// Raw returns the text of the next value, a part of the complete text.
 func (r *Reader) Raw() jsontext.Value {
 	r.space()
 	start := r.at
@@ -103,7 +102,7 @@ func (r *Reader) Raw() jsontext.Value {
 	return jsontext.Value(r.text[start:r.at:r.at])
 }
 
-// Skip goes behind the next value.
+// Skip moves after the next value.
 func (r *Reader) Skip() {
 	r.space()
 	depth := 0
@@ -119,7 +118,7 @@ func (r *Reader) Skip() {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return // of what the value stands in: it was a number or a word
+				return // the end of a surrounding value: the skipped value was a number or a word
 			}
 			if depth--; depth == 0 {
 				r.at++

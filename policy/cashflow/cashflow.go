@@ -83,7 +83,7 @@ type Output struct {
 	TimeWeightedAnnualized  *float64         `json:"timeWeightedReturnAnnualized" jsonschema:"nullable" jsonschema_description:"(1+timeWeightedReturn)^(365/days) - 1."`
 	ProfitabilityIndex      *float64         `json:"profitabilityIndex" jsonschema:"nullable" jsonschema_description:"Present value of inflows over that of outflows."`
 	DCF                     *DCFValue        `json:"dcf" jsonschema:"nullable" jsonschema_description:"The valuation, if asked for."`
-	Findings                []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings                []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Evaluate analyzes cash flows. It refuses with missing_field, unknown_field,
@@ -228,11 +228,11 @@ func (s *series) returns(out *Output, n *notes) {
 	out.IRRAnnualized = n.number(math.Expm1(s.perYear * math.Log1p(irr)))
 }
 
-// headline chooses the rate to report from ascending roots: the one nearest to 0 of
-// those that have the sign of the undiscounted sum, else the one nearest to 0 of all.
-// Flows that return more than was paid in have a positive rate. A root below -50 %
-// beside another one solves the equation and says nothing about the investment; it is
-// reported only if it is the nearest.
+// headline chooses the rate to report from ascending roots: the one nearest to 0 of those
+// with the sign of the undiscounted sum, otherwise the one nearest to 0 of all. Flows that
+// return more than was paid in have a positive rate. A root below -50 % solves the equation
+// but says nothing about the investment; if there are others, it is reported only if it is
+// the nearest.
 func headline(roots, amounts []float64) float64 {
 	const spurious = -0.5
 	var sum money.Sum

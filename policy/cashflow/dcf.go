@@ -138,7 +138,7 @@ func (v Valuation) report(n *notes) *DCFValue {
 func (d *DCF) Findings(path string, v Valuation) []policy.Finding {
 	var n notes
 	if v.TerminalShare > dominatingShare {
-		n.add("terminal_value_dominates", "medium", path, "More than three quarters of the value lie in the terminal value.")
+		n.add("terminal_value_dominates", "medium", path, "More than three quarters of the value is in the terminal value.")
 	}
 	if money.Or(d.TerminalMethod, "none") == "gordon" && *d.TerminalGrowthRate > steepGrowth {
 		n.add("growth_above_5pct", "medium", path+"/terminalGrowthRate", "Growth above 5 % a year for ever outruns every economy.")

@@ -50,7 +50,7 @@ func documented() []policy.Rule {
 			Why:     "each solves the equation; reported is the one nearest to zero of those with the sign of the sum of the flows",
 			Instead: "use the net present value or mirr"},
 		{ID: "terminal_value_dominates", Example: `{"cashFlows":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.08,"terminalMethod":"gordon","terminalGrowthRate":0.04}}`,
-			Catches: "more than three quarters of the value lie in the terminal value",
+			Catches: "more than three quarters of the value is in the terminal value",
 			Why:     "the result rests on years nobody has planned",
 			Instead: "lengthen the plan, or test growth and multiple"},
 		{ID: "growth_above_5pct", Example: `{"cashFlows":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.1,"terminalMethod":"gordon","terminalGrowthRate":0.06}}`,

@@ -222,8 +222,8 @@ func sides(times, amounts []float64) (right, left sum) {
 // span is a stretch of x.
 type span struct{ low, high float64 }
 
-// near reports whether x is in the span or next to it. Beside a span of noise h
-// is hardly more than noise, and a crossing found there is the same root.
+// near reports whether x is in the span or close to it. Close to a span of noise, h is
+// hardly more than noise, and a crossing found there is the same root.
 func (t span) near(x float64) bool {
 	margin := together + (t.high - t.low)
 	return x >= t.low-margin && x <= t.high+margin

@@ -44,7 +44,7 @@ var Service = policy.Declare(policy.Service{
 type Input struct {
 	policy.Common
 	PurchasePrice    float64      `json:"purchasePrice" jsonschema:"exclusiveMinimum=0,maximum=1000000000000000" jsonschema_description:"Enterprise value paid at the start, in currency."`
-	TransactionCosts *float64     `json:"transactionCosts,omitempty" jsonschema:"minimum=0,maximum=1000000000000000,default=0" jsonschema_description:"Paid beside the price, in currency."`
+	TransactionCosts *float64     `json:"transactionCosts,omitempty" jsonschema:"minimum=0,maximum=1000000000000000,default=0" jsonschema_description:"Paid in addition to the price, in currency."`
 	CashFlows        []float64    `json:"cashFlows" jsonschema:"minItems=1,maxItems=50" jsonschema_description:"Unlevered free cash flows of years 1 to n, in currency, each from -1e15 to 1e15."`
 	DiscountRate     float64      `json:"discountRate" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual effective rate as a decimal."`
 	Terminal         Terminal     `json:"terminal" jsonschema_description:"What the business is worth after year n."`
@@ -94,7 +94,7 @@ type Output struct {
 	Waterfall     *waterfall.Output  `json:"waterfall" jsonschema:"nullable" jsonschema_description:"If asked for; years are 365 days from 1970-01-01."`
 	NPVAtPurchase *float64           `json:"npvAtPurchase" jsonschema:"nullable" jsonschema_description:"Enterprise value less price and costs, in currency."`
 	Verdict       string             `json:"verdict" jsonschema:"enum=attractive,enum=marginal,enum=unattractive" jsonschema_description:"attractive: npvAtPurchase above 0 and irr at least discountRate; marginal: one of the two."`
-	Findings      []policy.Finding   `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings      []policy.Finding   `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Equity is what the owners pay and get, measured as by cashflow/analyze.

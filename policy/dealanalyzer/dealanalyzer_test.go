@@ -75,7 +75,7 @@ func covers(path string, want, got any) string {
 	return ""
 }
 
-// Each request of testdata/deals.txtar has the answer computed beside it.
+// Each request of testdata/deals.txtar has its computed answer next to it.
 func TestDealsAgainstAnotherComputation(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/deals.txtar")
 	if err != nil {

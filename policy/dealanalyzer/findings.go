@@ -8,7 +8,7 @@ func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "debt_service_shortfall", Example: `{"debt":{"amount":900,"annualRate":0.15}}`,
 			Catches: "in one year the cash flow does not cover the debt service",
-			Why:     "somebody has to pay the rest, or the lender may call the loan",
+			Why:     "the rest must be paid by someone else, or the lender may call the loan",
 			Instead: "borrow less, or plan a reserve"},
 		{ID: "negative_exit_equity", Example: `{"terminal":{"exitMultiple":1}}`,
 			Catches: "at exit the debt is larger than the terminal value",

@@ -1,7 +1,7 @@
 package emailcheck
 
-// diagnosis names the worst thing about an address. The numbers order them: the
-// larger, the worse; the gaps separate the categories.
+// diagnosis is the worst property of an address. A larger number is worse; the gaps separate
+// the categories.
 type diagnosis int
 
 // The diagnoses of the is_email tradition, in its order.
@@ -66,7 +66,7 @@ const (
 	firstDeprecated, firstError           = deprecatedLocalPart, errExpectingDTEXT
 )
 
-// names are the diagnoses as answers write them.
+// names are the names of the diagnoses in answers.
 var names = map[diagnosis]string{
 	valid: "valid", rfc5321TLDNumeric: "rfc5321TLDNumeric", rfc5321QuotedString: "rfc5321QuotedString", rfc5321AddressLiteral: "rfc5321AddressLiteral",
 	cfwsComment: "cfwsComment", cfwsFWS: "cfwsFWS", undesiredNonASCII: "undesiredNonAscii",
@@ -85,7 +85,7 @@ var names = map[diagnosis]string{
 	errFWSCRLFx2: "errFWSCRLFx2", errFWSCRLFEnd: "errFWSCRLFEnd", errCRNoLF: "errCRNoLF", errDotAfterDomainLiteral: "errDotAfterDomainLiteral", errMalformedUnicode: "errMalformedUnicode",
 }
 
-// category groups the diagnoses by what an address is good for.
+// category groups the diagnoses by how an address can be used.
 func (d diagnosis) category() string {
 	switch {
 	case d == valid:

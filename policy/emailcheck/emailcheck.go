@@ -1,15 +1,13 @@
-// Package emailcheck judges one e-mail address without asking anybody: the
-// grammar of RFC 5322 with the limits of RFC 5321 and the letters of RFC 6531,
-// lists of disposable domains, free providers and role names, typing errors in
-// popular domains, aliases behind a plus. No DNS and no mailbox is asked; the
-// answer says so in its limitations.
+// Package emailcheck judges one e-mail address by its text: the grammar of RFC 5322 with the
+// limits of RFC 5321 and the characters of RFC 6531, lists of disposable domains, free
+// providers and role names, typing errors in popular domains, and aliases after a plus. It
+// makes no DNS query and contacts no mail server; the answer's limitations say so.
 //
-// The diagnosis is the one word that says most about the address, in the
-// tradition of is_email: an address collects diagnoses while it is read, and the
-// worst one counts. ann@example.org is valid; "ann lee"@example.org is
-// rfc5321QuotedString, unusual but usable; ann (desk)@example.org is
-// deprecatedCFWSNearAt, correct grammar that no mail server takes; ann@.example.org
-// is errDotStart.
+// The diagnosis names the worst property of the address, with the names of is_email: reading an
+// address yields diagnoses, and the worst one is reported. ann@example.org is valid; "ann
+// lee"@example.org is rfc5321QuotedString, unusual but usable; ann (desk)@example.org is
+// deprecatedCFWSNearAt, correct grammar that no mail server accepts; ann@.example.org is
+// errDotStart.
 package emailcheck
 
 import (
@@ -40,65 +38,65 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is one address, judged exactly as written.
+// Input is one address, which is judged exactly as written.
 type Input struct {
 	policy.Common
-	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed. An escaped \\u0000 is taken here, and here alone: it is read as U+FFFD."`
-	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether letters beyond ASCII are welcome (RFC 6531); default true."`
+	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed. Only here an escaped \\u0000 is accepted; it is read as U+FFFD."`
+	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether non-ASCII letters are accepted (RFC 6531). Default true."`
 }
 
-// Output is what can be said about the address. Parts are null unless valid.
+// Output is the result of the check. Its parts are null unless the address is valid.
 type Output struct {
-	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"The grammar of RFC 5322 is kept, obsolete forms included."`
+	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"Correct by the grammar of RFC 5322, including obsolete forms."`
 	Valid               bool             `json:"valid" jsonschema_description:"Usable with SMTP as written."`
-	Category            string           `json:"category" jsonschema:"enum=valid,enum=rfc5321,enum=cfws,enum=deprecated,enum=rfc5322,enum=error" jsonschema_description:"How the worst diagnosis is classed."`
-	Diagnosis           string           `json:"diagnosis" jsonschema_description:"The worst that the grammar says about the address, by the names of is_email."`
-	LocalPart           *string          `json:"localPart" jsonschema:"nullable" jsonschema_description:"Before the at-sign, without comments; null if not valid."`
-	Domain              *string          `json:"domain" jsonschema:"nullable" jsonschema_description:"Lower case, Unicode."`
-	ASCIIDomain         *string          `json:"asciiDomain" jsonschema:"nullable" jsonschema_description:"A-labels, lower case."`
+	Category            string           `json:"category" jsonschema:"enum=valid,enum=rfc5321,enum=cfws,enum=deprecated,enum=rfc5322,enum=error" jsonschema_description:"Category of the diagnosis."`
+	Diagnosis           string           `json:"diagnosis" jsonschema_description:"Worst property of the address, with the names of is_email."`
+	LocalPart           *string          `json:"localPart" jsonschema:"nullable" jsonschema_description:"Part before the at-sign, without comments; null if not valid."`
+	Domain              *string          `json:"domain" jsonschema:"nullable" jsonschema_description:"Domain in lower case, Unicode."`
+	ASCIIDomain         *string          `json:"asciiDomain" jsonschema:"nullable" jsonschema_description:"Domain as A-labels, lower case."`
 	NormalizedEmail     *string          `json:"normalizedEmail" jsonschema:"nullable" jsonschema_description:"Local part as written at the domain in A-labels; null if not valid."`
-	CanonicalEmail      *string          `json:"canonicalEmail" jsonschema:"nullable" jsonschema_description:"The mailbox behind aliases; two addresses of one mailbox have the same."`
+	CanonicalEmail      *string          `json:"canonicalEmail" jsonschema:"nullable" jsonschema_description:"The address without aliases; two addresses of one mailbox have the same canonicalEmail."`
 	Alias               Alias            `json:"alias" jsonschema_description:"Sub-address after a plus sign."`
-	Disposable          bool             `json:"disposable" jsonschema_description:"The domain gives out throw-away addresses."`
+	Disposable          bool             `json:"disposable" jsonschema_description:"The domain offers disposable addresses."`
 	FreeProvider        bool             `json:"freeProvider" jsonschema_description:"The domain is a free mail provider."`
 	RoleAddress         bool             `json:"roleAddress" jsonschema_description:"The local part names a role and not a person."`
 	ReservedDomain      bool             `json:"reservedDomain" jsonschema_description:"The domain is reserved and receives no mail."`
 	AddressLiteral      bool             `json:"addressLiteral" jsonschema_description:"The domain is an IP address in brackets."`
 	QuotedLocalPart     bool             `json:"quotedLocalPart" jsonschema_description:"The local part is quoted."`
-	International       bool             `json:"international" jsonschema_description:"Characters beyond ASCII are present."`
+	International       bool             `json:"international" jsonschema_description:"The address contains non-ASCII characters."`
 	Suggestion          *string          `json:"suggestion" jsonschema:"nullable" jsonschema_description:"The address with the domain that was probably meant."`
-	DeliverabilityScore int              `json:"deliverabilityScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100, from the form alone: no server is asked."`
-	Recommendation      string           `json:"recommendation" jsonschema:"enum=accept,enum=review,enum=reject" jsonschema_description:"What to do with the address."`
+	DeliverabilityScore int              `json:"deliverabilityScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100, estimated from the text of the address only."`
+	Recommendation      string           `json:"recommendation" jsonschema:"enum=accept,enum=review,enum=reject" jsonschema_description:"Recommended use of the address."`
 	ListVersion         string           `json:"listVersion" jsonschema_description:"Version of the list of disposable domains."`
-	Evidence            []Evidence       `json:"evidence" jsonschema_description:"One entry for each rule."`
-	Limitations         []string         `json:"limitations" jsonschema_description:"What this answer does not know."`
-	Findings            []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Evidence            []Evidence       `json:"evidence" jsonschema_description:"Result of each rule."`
+	Limitations         []string         `json:"limitations" jsonschema_description:"What was not checked."`
+	Findings            []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Alias is the part of a local part behind its first plus.
+// Alias is the part of a local part after its first plus.
 type Alias struct {
-	Detected bool    `json:"detected" jsonschema_description:"Whether there is one."`
+	Detected bool    `json:"detected" jsonschema_description:"Whether there is an alias."`
 	Tag      *string `json:"tag" jsonschema:"nullable" jsonschema_description:"The text after the plus sign."`
 }
 
-// Evidence is the outcome of one rule.
+// Evidence is the result of one rule.
 type Evidence struct {
 	Rule    string `json:"rule" jsonschema:"enum=syntax,enum=length,enum=domain,enum=disposable,enum=role,enum=free_provider,enum=typo,enum=alias,enum=reserved" jsonschema_description:"Name of the rule."`
-	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail" jsonschema_description:"What it says."`
-	Detail  string `json:"detail" jsonschema_description:"The outcome in one sentence."`
+	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail" jsonschema_description:"Result of the rule."`
+	Detail  string `json:"detail" jsonschema_description:"The result in one sentence."`
 }
 
-// toASCII maps as browsers do and is not strict about hyphens, which the parser
-// has judged already.
+// toASCII maps names as browsers do. It is not strict about hyphens, which the parser has
+// judged.
 var toASCII = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.CheckHyphens(false))
 
-// facts is an address with what the rules found out.
+// facts is an address with the results of the rules.
 type facts struct {
 	address
 	ascii       string // A-labels
-	single      bool   // a domain of one label
-	mixed       bool   // a label of several scripts
-	doubtful    bool   // characters in the local part that mailboxes do not have
+	single      bool   // a domain with one label
+	mixed       bool   // a label with several scripts
+	doubtful    bool   // characters in the local part that mailboxes do not use
 	out         Output
 	suggestedTo string
 }
@@ -138,8 +136,8 @@ func Evaluate(in Input) (Output, error) {
 	return *out, nil
 }
 
-// convertDomain finds the A-labels. A domain beyond ASCII that has none is
-// grammar without use.
+// convertDomain computes the A-labels. A non-ASCII domain without A-labels is correct grammar
+// but cannot be used.
 func (f *facts) convertDomain() {
 	if f.worst >= firstError {
 		return
@@ -151,13 +149,13 @@ func (f *facts) convertDomain() {
 	ascii, err := toASCII.ToASCII(f.domain)
 	if err != nil || ascii == "" {
 		ascii = strings.ToLower(f.domain)
-		// A label that only ASCII-compatible encoding explains must be one.
+		// A label in ASCII-compatible encoding must be a valid one.
 		if strings.IndexFunc(ascii, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 || strings.HasPrefix(ascii, "xn--") || strings.Contains(ascii, ".xn--") {
 			f.worst = max(f.worst, rfc5322Domain)
 		}
 	}
-	// The mapping makes hyphens and digits of their full-width forms, so both rules are
-	// asked again.
+	// The mapping turns full-width characters into hyphens and digits, so both rules are
+	// checked again.
 	labels := strings.Split(ascii, ".")
 	for _, label := range labels {
 		if strings.HasPrefix(label, "-") {
@@ -169,15 +167,15 @@ func (f *facts) convertDomain() {
 	if len(labels) > 1 && strings.Trim(labels[len(labels)-1], digits) == "" {
 		f.worst = max(f.worst, rfc5322Domain)
 	}
-	// What the mapping turns into something else than letters, digits and hyphens
-	// was never one domain.
+	// A text that the mapping turns into other characters than letters, digits, hyphens and
+	// dots was not a domain.
 	if strings.Trim(strings.ToLower(ascii), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || strings.Contains(ascii, "..") || strings.HasPrefix(ascii, ".") || strings.HasSuffix(ascii, ".") {
 		f.worst = max(f.worst, rfc5322Domain)
 	}
 	f.ascii = strings.ToLower(ascii)
 }
 
-// describe fills in the parts of a valid address.
+// describe sets the parts of a valid address.
 func (f *facts) describe() {
 	out := &f.out
 	unicodeDomain := f.ascii
@@ -216,8 +214,8 @@ func (f *facts) describe() {
 	}
 }
 
-// isReserved says whether a domain is set aside and never delivers (RFC 2606,
-// RFC 6761, RFC 7686 and the local names).
+// isReserved reports whether a domain is reserved and never receives mail (RFC 2606, RFC 6761,
+// RFC 7686 and the local names).
 func isReserved(domain string) bool {
 	labels := strings.Split(domain, ".")
 	last := labels[len(labels)-1]
@@ -227,7 +225,7 @@ func isReserved(domain string) bool {
 	return len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
 }
 
-// score is how likely a message arrives and is read by a person, 0 to 100.
+// score estimates how likely a message arrives and is read by a person, 0 to 100.
 func (f *facts) score() int {
 	if !f.out.Valid {
 		return 0
@@ -257,8 +255,8 @@ func (f *facts) recommend() string {
 	return "accept"
 }
 
-// evidence lists every rule with its outcome. What depends on the parts of an
-// address is not evaluated for one that has none.
+// evidence lists every rule with its result. Rules about the parts of an address are not
+// evaluated if the address has no parts.
 func (f *facts) evidence() []Evidence {
 	out := &f.out
 	row := func(rule string, bad bool, outcome, badDetail, goodDetail string) Evidence {

@@ -104,9 +104,9 @@ func TestDiagnoses(t *testing.T) {
 
 func TestLengths(t *testing.T) {
 	label := strings.Repeat("a", 63)
-	domain := func(octets int) string { // labels of 63 and a rest
+	domain := func(size int) string { // labels of 63 and a rest
 		text := strings.Repeat(label+".", 3)
-		return text + strings.Repeat("b", octets-len(text))
+		return text + strings.Repeat("b", size-len(text))
 	}
 	for _, tc := range []struct{ email, want string }{
 		{strings.Repeat("a", 64) + "@" + strings.Repeat(label+".", 2) + strings.Repeat("b", 61), "valid"}, // 254
@@ -115,13 +115,13 @@ func TestLengths(t *testing.T) {
 		{"a@" + domain(253), "rfc5322TooLong"},
 		{"a@" + domain(255), "rfc5322TooLong"},
 		{"a@" + domain(194) + "." + strings.Repeat("c", 61), "rfc5322DomainTooLong"}, // 256
-		{strings.Repeat("ü", 32) + "@example.org", "valid"},                          // 64 octets
+		{strings.Repeat("ü", 32) + "@example.org", "valid"},                          // 64 bytes
 		{strings.Repeat("ü", 32) + "a@example.org", "rfc5322LocalTooLong"},
-		{"a@" + strings.Repeat("ü", 50) + ".org", "valid"}, // 57 octets as an A-label
+		{"a@" + strings.Repeat("ü", 50) + ".org", "valid"}, // 57 bytes as an A-label
 		{"a@" + strings.Repeat("ü", 59) + ".org", "rfc5322LabelTooLong"},
 	} {
 		if out := check(t, tc.email); out.Diagnosis != tc.want {
-			t.Errorf("%.40s… (%d octets): got %s, want %s", tc.email, len(tc.email), out.Diagnosis, tc.want)
+			t.Errorf("%.40s… (%d bytes): got %s, want %s", tc.email, len(tc.email), out.Diagnosis, tc.want)
 		}
 	}
 	over := check(t, strings.Repeat("a", 65)+"@example.org")
@@ -308,7 +308,7 @@ func FuzzEmail(f *testing.F) {
 	})
 }
 
-// Every entry of the list is found by the search, and nothing beside it is.
+// Every entry of the list is found by the search, and nothing else is.
 func TestTheListIsSearchedWhole(t *testing.T) {
 	text, err := os.ReadFile("lists/disposable.txt")
 	if err != nil {

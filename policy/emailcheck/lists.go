@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The lists carry their name, date and licence in their first lines. The answer's
-// listVersion is made of the dates and of the hashes of the bytes, so that two
-// answers with the same version saw the same lists.
+// The first lines of the lists have their name, date and licence. The answer's listVersion
+// consists of the dates and of hashes of the bytes, so that two answers with the same version
+// used the same lists.
 var (
 	//go:embed lists/disposable.txt
 	disposableText string
@@ -27,8 +27,8 @@ var (
 	knownText string
 )
 
-// What is made of the lists is made when it is first asked for: most programs that
-// link this package never do, and a guard that runs at every tool call pays for it.
+// Tables are built from the lists at their first use, because most programs that link this
+// package never need them, and a guard runs at every tool call.
 var (
 	freeProviders  = sync.OnceValue(func() map[string]bool { return setOf(freeText) })
 	roleNames      = sync.OnceValue(func() map[string]bool { return setOf(rolesText) })
@@ -37,7 +37,7 @@ var (
 	listVersion    = sync.OnceValue(func() string { return version(disposableText, freeText, rolesText, popularText, knownText) })
 )
 
-// linesOf reads a list: one entry per line, comments behind "#".
+// linesOf reads a list: one entry per line, comments after "#".
 func linesOf(text string) []string {
 	var entries []string
 	for line := range strings.Lines(text) {
@@ -56,8 +56,8 @@ func setOf(text string) map[string]bool {
 	return set
 }
 
-// version is "countersign-lists-DATE+HASH": the youngest date and eight digits of
-// the hash over all lists.
+// version returns "countersign-lists-DATE+HASH": the newest date and eight digits of the hash
+// over all lists.
 func version(texts ...string) string {
 	var dates []string
 	for _, text := range texts {
@@ -68,8 +68,8 @@ func version(texts ...string) string {
 	return "countersign-lists-" + slices.Max(dates) + "+" + canon.Hash([]byte(strings.Join(texts, "\x00")))[:8]
 }
 
-// listed searches a domain in the sorted list: a set of 120,000 would cost every
-// program that links this package its time at the start.
+// listed searches a domain in the sorted list. A set of 120,000 entries would slow down the
+// start of every program that links this package.
 func listed(domain string) bool {
 	low, high := 0, len(disposableText)
 	for low < high {
@@ -80,7 +80,7 @@ func listed(domain string) bool {
 		switch {
 		case line == domain:
 			return true
-		case line < domain: // comments begin with "#", which is below every letter and digit
+		case line < domain: // comments begin with "#", which sorts before letters and digits
 			low = end + 1
 		default:
 			high = start
@@ -89,7 +89,7 @@ func listed(domain string) bool {
 	return false
 }
 
-// isDisposable says whether a domain or one above it is on the list.
+// isDisposable reports whether a domain or a parent domain is on the list.
 func isDisposable(domain string) bool {
 	for domain != "" {
 		if listed(domain) {
@@ -100,16 +100,16 @@ func isDisposable(domain string) bool {
 	return false
 }
 
-// tldTypos are last labels nobody means, with what is meant.
+// tldTypos are misspelled last labels, with the label that was meant.
 var tldTypos = map[string]string{
 	"con": "com", "cmo": "com", "ocm": "com", "om": "com", "cm": "com", "co": "com", "comm": "com", "vom": "com", "xom": "com", "coom": "com", "c0m": "com",
 	"nte": "net", "ner": "net", "met": "net", "ent": "net",
 	"ogr": "org", "rog": "org", "orgg": "org",
 }
 
-// suggest finds the popular domain that a domain is a typing error of, or "".
-// A disposable domain is suggested for one edit only: look-alikes of popular
-// names are on disposable lists.
+// suggest returns the popular domain of which a domain is a typing error, or "". For a
+// disposable domain it allows one edit only, because lists of disposable domains contain
+// look-alikes of popular names.
 func suggest(domain string, disposable bool) string {
 	if freeProviders()[domain] || knownDomains()[domain] || slices.Contains(popularDomains(), domain) {
 		return ""
@@ -127,7 +127,7 @@ func suggest(domain string, disposable bool) string {
 		switch {
 		case name == brand && real && suffix == rest: // the same name in another country
 			continue
-		case len(brand) < minBrand && rest == ending && !swapped(name, brand): // gm.com is no gmx.com
+		case len(brand) < minBrand && rest == ending && !swapped(name, brand): // gm.com is not meant as gmx.com
 			continue
 		}
 		switch d := distance(domain, popular, best); {
@@ -143,7 +143,7 @@ func suggest(domain string, disposable bool) string {
 	return found
 }
 
-// swapped says whether two names differ by neighbours that changed places.
+// swapped reports whether two names differ by swapped neighbours.
 func swapped(a, b string) bool {
 	return len(a) == len(b) && distance(a, b, maxDistance) == 1 && sorted(a) == sorted(b)
 }
@@ -154,8 +154,8 @@ func sorted(text string) string {
 	return string(letters)
 }
 
-// distance is the optimal string alignment distance: insertions, deletions,
-// changes and swaps of neighbours. Beyond limit it stops counting.
+// distance returns the optimal string alignment distance: insertions, deletions, changes and
+// swaps of neighbours. It stops counting beyond limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

@@ -10,11 +10,11 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// judgeLocal judges the characters of a local part beyond ASCII. RFC 6531 allows all
-// of them, but mailboxes have names: no mail system has one with white space, with
-// characters that do not show, or with code points that stand for nothing. Doubtful are
-// full-width and other compatibility forms, symbols and quotation marks, marks that no
-// letter carries, and letters of several scripts in one word.
+// judgeLocal judges the non-ASCII characters of a local part. RFC 6531 allows all of them, but
+// no mail system has mailboxes with white space, invisible characters or unassigned code
+// points; these are unusable. Doubtful are full-width and other compatibility forms, symbols
+// and quotation marks, combining marks without a letter, and letters of several scripts in one
+// word.
 func judgeLocal(local string) (unusable, doubtful bool) {
 	if normal.IsASCII(local) {
 		return false, false
@@ -43,7 +43,7 @@ func judgeLocal(local string) (unusable, doubtful bool) {
 // wordMarks are punctuation inside words: the dot of Catalan, the marks of Hebrew.
 var wordMarks = []rune{'\u00b7', '\u05f3', '\u05f4', '\u30fb'}
 
-// wordsApart makes dots of what separates words.
+// wordsApart replaces separators of words by dots.
 func wordsApart(r rune) rune {
 	if strings.ContainsRune("-_+", r) {
 		return '.'
@@ -61,8 +61,8 @@ var scriptGroups = []struct {
 	{"Thai", unicode.Thai}, {"Devanagari", unicode.Devanagari}, {"Georgian", unicode.Georgian}, {"Cherokee", unicode.Cherokee},
 }
 
-// mixedScripts says whether a label mixes scripts. Latin beside Chinese, Japanese
-// or Korean is ordinary.
+// mixedScripts reports whether a label mixes scripts. Latin together with Chinese, Japanese or
+// Korean is common.
 func mixedScripts(domain string) bool {
 	for label := range strings.SplitSeq(domain, ".") {
 		groups := map[string]bool{}

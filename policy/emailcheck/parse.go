@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// place is where in the grammar a character stands.
+// place is the position of a character in the grammar.
 type place int
 
 const (
@@ -18,34 +18,34 @@ const (
 	inComment
 	inSpace // folding white space
 	inQuoted
-	inPair // behind a backslash
+	inPair // after a backslash
 )
 
-// address is what the parser made of a text.
+// address is the result of parsing a text.
 type address struct {
 	worst   diagnosis
-	local   string // comments and white space around it removed, quotes kept
-	domain  string // as written; a literal with its brackets
+	local   string // without comments and white space around it, with quotes
+	domain  string // as written; a literal has its brackets
 	labels  []string
 	literal bool
 	quoted  bool
 }
 
-// parser reads an addr-spec of RFC 5322, obsolete forms included, one character
-// at a time. It notes every diagnosis and keeps the worst; the first error ends it.
-// Time is linear in the length of the text.
+// parser reads an addr-spec of RFC 5322, including obsolete forms, one character at a time. It
+// records every diagnosis and keeps the worst; the first error ends it. Its time is linear in
+// the length of the text.
 type parser struct {
 	address
 	text     []rune
 	at       int
 	now      place
-	before   place   // the place that was left last
-	stack    []place // the places around now
-	element  int     // octets of the current element (atom, label, quoted string)
+	before   place   // the place before this one
+	stack    []place // the surrounding places
+	element  int     // bytes of the current element (atom, label, quoted string)
 	count    int     // elements before the current one
-	mustEnd  bool    // behind the element, only "." or "@" may follow
-	hyphen   bool    // the last character of a label
-	lastWS   rune    // the last character inside folding white space
+	mustEnd  bool    // the element has ended: only "." or "@" may follow
+	hyphen   bool    // the last character of the label is a hyphen
+	lastWS   rune    // the last character in folding white space
 	folds    int
 	literalS strings.Builder
 	localS   strings.Builder
@@ -273,7 +273,7 @@ func (p *parser) domainText(c rune) {
 	p.addDomain(c)
 }
 
-// isLabelText is letters, digits, and what may be a letter beyond ASCII.
+// isLabelText reports letters, digits, and characters that may be non-ASCII letters.
 func isLabelText(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0xc0
 }
@@ -292,7 +292,7 @@ func (p *parser) endLabel() {
 	}
 }
 
-// asciiLength is the octets of a label as an A-label.
+// asciiLength returns the length in bytes of a label as an A-label.
 func asciiLength(label string) int {
 	encoded, err := idna.Punycode.ToASCII(label)
 	if err != nil {
@@ -328,8 +328,8 @@ func (p *parser) domainLiteral(c rune) {
 	}
 }
 
-// endLiteral judges the text between the brackets: an IPv4 address, "IPv6:" and
-// an IPv6 address (RFC 5321 4.1.3), or something only RFC 5322 allows.
+// endLiteral judges the text between the brackets: an IPv4 address, "IPv6:" with an IPv6
+// address (RFC 5321 4.1.3), or text that only RFC 5322 allows.
 func (p *parser) endLiteral() {
 	text := p.literalS.String()
 	if p.worst >= firstDeprecated {
@@ -349,7 +349,7 @@ func (p *parser) endLiteral() {
 }
 
 func (p *parser) ipv6(text string) {
-	// An IPv4 address at the end stands for two groups.
+	// An IPv4 address at the end counts as two groups.
 	if colon := strings.LastIndexByte(text, ':'); colon >= 0 {
 		if isIPv4(text[colon+1:]) {
 			text = text[:colon+1] + "0:0"
@@ -366,12 +366,12 @@ func (p *parser) ipv6(text string) {
 		p.note(rfc5322IPv6DoubleColons)
 	default:
 		if elision == 0 || elision == len(text)-2 {
-			most++ // the empty text at an edge is not a group
+			most++ // the empty text at an end is not a group
 		}
 		if len(groups) > most {
 			p.note(rfc5322IPv6MaxGroups)
 		} else if len(groups) == most {
-			p.note(deprecatedIPv6) // "::" stands for a single group
+			p.note(deprecatedIPv6) // "::" for a single group
 		}
 	}
 	switch {
@@ -386,8 +386,8 @@ func (p *parser) ipv6(text string) {
 	}
 }
 
-// isIPv4 says whether a text is four numbers of one to three digits, 0 to 255: Snum
-// of RFC 5321 may begin with zeros.
+// isIPv4 reports whether a text is four numbers of one to three digits, 0 to 255. Snum of RFC
+// 5321 may begin with zeros.
 func isIPv4(text string) bool {
 	groups := strings.Split(text, ".")
 	for _, g := range groups {
@@ -400,7 +400,7 @@ func isIPv4(text string) bool {
 
 const digits = "0123456789"
 
-// hexGroups says whether each group has at most four hexadecimal digits.
+// hexGroups reports whether each group has at most four hexadecimal digits.
 func hexGroups(groups []string) bool {
 	for _, g := range groups {
 		if len(g) > 4 || strings.Trim(g, "0123456789abcdefABCDEF") != "" {
@@ -475,8 +475,8 @@ func (p *parser) comment(c rune) {
 	}
 }
 
-// space reads folding white space: a fold is CR LF and must be followed by a
-// space or a tab; more than one fold is obsolete.
+// space reads folding white space: a fold is CR LF followed by a space or a tab; more than one
+// fold is obsolete.
 func (p *parser) space(c rune) {
 	if p.lastWS == '\r' {
 		if c == '\r' {
@@ -500,7 +500,7 @@ func (p *parser) space(c rune) {
 		}
 		p.folds = 0
 		p.leave()
-		p.at-- // the character belongs to the place around
+		p.at-- // the character belongs to the surrounding place
 	}
 	p.lastWS = c
 }
@@ -539,7 +539,7 @@ func (p *parser) finish() {
 	}
 }
 
-// lengths judges the octets of label, domain and address, domains as A-labels.
+// lengths judges the lengths in bytes of label, domain and address, with domains as A-labels.
 func (p *parser) lengths() {
 	if p.literal {
 		if p.localS.Len()+1+p.domainS.Len() > maxTotal {
@@ -568,7 +568,7 @@ func (p *parser) lengths() {
 	}
 }
 
-// isATEXT is every printable character but the specials of RFC 5322.
+// isATEXT reports printable characters other than the specials of RFC 5322.
 func isATEXT(c rune) bool {
 	return c > ' ' && c != 0x7f && !isC1(c) && !strings.ContainsRune(`()<>[]:;@\,."`, c)
 }

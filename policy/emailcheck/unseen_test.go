@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/emailcheck"
 )
 
-// rightly says whether the answer agrees with the label an address was given.
+// rightly reports whether the answer agrees with the label an address was given.
 func rightly(label string, out emailcheck.Output) bool {
 	kind, domain, _ := strings.Cut(label, ":")
 	switch kind {

@@ -1,16 +1,14 @@
-// Package evidence verifies what is left of an agent's purchase: the seller's
-// challenge, the settlement receipt, the buyer's policy decision and the seller's
-// response. It answers whether they belong together, are fresh, hash to what was
-// said, and are real; it fetches nothing and asks no chain.
+// Package evidence verifies the artifacts of an agent's purchase: the seller's challenge, the
+// settlement receipt, the buyer's policy decision and the seller's response. It answers whether
+// they belong together, are fresh, match the stated hashes, and are real. It fetches nothing
+// and queries no chain.
 //
-// Every rule has an outcome (pass, fail, missing, skipped) and an effect. The
-// verdict follows from the gravest effect: reject gives rejected, insufficient
-// gives insufficient_evidence, review gives needs_review, none gives verified. A
-// rule whose artifact is absent is skipped, because the rule that asks for the
-// artifact has said so already.
+// Every rule has an outcome (pass, fail, missing, skipped) and an effect. The verdict follows
+// from the worst effect: reject gives rejected, insufficient gives insufficient_evidence,
+// review gives needs_review, none gives verified. A rule whose artifact is absent is skipped,
+// because another rule reports the absence.
 //
-// Hashes are over artifacts as they were sent, in canonical form; members that
-// are null count.
+// Hashes are over artifacts as they were sent, in canonical form; null members count.
 package evidence
 
 import (
@@ -71,20 +69,20 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// hashOf hashes a value as it was sent; one that was made by a program is
-// marshalled first.
+// hashOf returns the hash of a value as it was sent. A value that a program made is marshalled
+// first.
 func hashOf(raw jsontext.Value, value any) (string, error) {
 	var canonical []byte
 	var err error
 	if raw != nil {
-		canonical, err = canon.CanonicalChecked(raw) // it was read by canon.Decode, which checks
+		canonical, err = canon.CanonicalChecked(raw) // canon.Decode has checked it
 	} else {
 		canonical, err = canon.Marshal(value)
 	}
 	return canon.Hash(canonical), err
 }
 
-// sumUp finds the verdict and the share of rules that passed.
+// sumUp computes the verdict and the share of rules that passed.
 func sumUp(rules []Rule) (verdict string, confidence float64) {
 	passed, judged := 0, 0
 	effects := map[string]bool{}
@@ -123,7 +121,7 @@ func findings(rules []Rule) []policy.Finding {
 	return policy.SortFindings(all)
 }
 
-// RuleIDs lists the ids of all rules in their order.
+// RuleIDs lists the ids of all rules in order.
 func RuleIDs() []string {
 	var ids []string
 	for _, r := range catalogue {

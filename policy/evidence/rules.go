@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// said is what a rule has to say.
+// said is the result of a rule.
 type said struct{ outcome, effect, expected, actual, detail string }
 
 type rule struct {
@@ -20,7 +20,7 @@ type rule struct {
 	judge func(*purchase) said
 }
 
-// catalogue holds the rules in the order in which answers list them.
+// catalogue has the rules in the order of answers.
 var catalogue = []rule{
 	{"challenge_present", func(p *purchase) said { return present(p.challenge.there, insufficient, "challenge") }},
 	{"receipt_present", func(p *purchase) said { return present(p.receipt.there, insufficient, "receipt") }},
@@ -45,7 +45,7 @@ var catalogue = []rule{
 	{"secret_leakage", secretLeakage},
 }
 
-// paths says where in the request a rule looks.
+// paths says which part of the request a rule concerns.
 var paths = map[string]string{
 	"challenge_present": "/bundle/challenge", "receipt_present": "/bundle/receipt", "response_present": "/bundle/response", "policy_decision_present": "/bundle/policyDecision",
 	"endpoint_binding": "/bundle", "method_binding": "/bundle", "network_binding": "/bundle", "asset_binding": "/bundle", "pay_to_binding": "/bundle", "price_binding": "/bundle",
@@ -54,14 +54,14 @@ var paths = map[string]string{
 	"time_order": "/bundle", "source_kind": "/bundle/source/kind", "synthetic_proof": "/bundle", "secret_leakage": "/bundle",
 }
 
-// party is one statement about the terms.
+// party is one statement of the terms.
 type party struct {
 	Terms
 	name  string
 	there bool
 }
 
-// purchase is a request with its times read.
+// purchase is a request with its times parsed.
 type purchase struct {
 	Input
 	bundle                       Bundle
@@ -141,9 +141,9 @@ func present(there bool, effect, what string) said {
 	return pass("the " + what + " is there")
 }
 
-// binding compares one member wherever it is given: all values must agree, and
-// there must be two. bring is the normal form, given the network; show what may
-// be repeated.
+// binding compares one member in all artifacts that have it: all values must agree, and there
+// must be at least two. bring normalizes a value for its network; show returns the part that
+// may be repeated.
 func binding(ifMissing, what string, of func(Terms) string, bring func(p *purchase, value string) string, show func(string) string) func(*purchase) said {
 	return func(p *purchase) said {
 		var first, firstRaw string
@@ -188,9 +188,9 @@ func showURL(value string) string {
 func upper(_ *purchase, value string) string   { return strings.ToUpper(value) }
 func network(_ *purchase, value string) string { return normal.Network(value) }
 func address(_ *purchase, value string) string { return normal.FoldAddress(value) }
-func amount(_ *purchase, value string) string  { return value } // digits without leading zeros
+func amount(_ *purchase, value string) string  { return value } // decimal digits without leading zeros
 
-// asset lets the symbol USDC stand for the network's contract.
+// asset replaces the symbol USDC by the network's contract.
 func asset(p *purchase, value string) string {
 	for _, party := range []party{p.challenge, p.receipt, p.expected} {
 		if contract, ok := normal.USDC(party.Network); ok && normal.IsUSDC(party.Network, value) {
@@ -235,7 +235,7 @@ func transaction(p *purchase) said {
 		good, form = solanaHash(tx), "64 to 88 characters of base58"
 	}
 	if !good {
-		return fail(reject, form, strconv.Itoa(len(tx))+" octets of another form", "the transaction does not have the form of its network")
+		return fail(reject, form, strconv.Itoa(len(tx))+" bytes of another form", "the transaction does not have the form of its network")
 	}
 	return pass("the transaction has the form of its network")
 }
@@ -300,7 +300,7 @@ func artifactHashes(p *purchase) said {
 	compared := 0
 	for _, a := range p.artifacts(*h) {
 		if a.want == "" || !a.there {
-			continue // *_present speaks about absent artifacts
+			continue // the rules *_present report absent artifacts
 		}
 		got, err := a.hash()
 		if compared++; err != nil || got != strings.ToLower(a.want) {
@@ -383,7 +383,7 @@ func sourceKind(p *purchase) said {
 
 var madeUpWords = normal.Pattern(`(?i)test|mock|fake|dummy|sample|example`)
 
-// syntheticProof looks for identifiers nobody's software produces.
+// syntheticProof detects identifiers that no real software produces.
 func syntheticProof(p *purchase) said {
 	type identifier struct{ name, value string }
 	var all []identifier
@@ -415,15 +415,15 @@ func syntheticProof(p *purchase) said {
 	return pass("the identifiers look real")
 }
 
-// isRandom says whether a text is base58 of 32 bytes or more, in which a short
-// word may stand by chance.
+// isRandom reports whether a text is base58 of 32 bytes or more, which may contain a short word
+// by chance.
 func isRandom(text string) bool {
 	b, ok := normal.Base58(text)
 	return ok && len(b) >= 32
 }
 
-// madeUpHex says whether the digits of a hash are at most two different ones or
-// repeat a block of four or eight.
+// madeUpHex reports whether a hash has at most two different digits or repeats a block of four
+// or eight digits.
 func madeUpHex(text string) bool {
 	digits, ok := strings.CutPrefix(strings.ToLower(text), "0x")
 	if !ok || len(digits) < 16 || strings.Trim(digits, "0123456789abcdef") != "" {

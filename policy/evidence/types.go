@@ -9,34 +9,34 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Input is a bundle, what the buyer expected, and the time the caller speaks for.
+// Input is a bundle, the buyer's expectation, and the time of the check.
 type Input struct {
 	policy.Common
 	Body
 }
 
-// Body is the request without the common members, as spend-assurance embeds it.
+// Body is the request without the common members, which spend-assurance embeds.
 type Body struct {
-	Bundle        *Bundle   `json:"bundle" jsonschema_description:"The artifacts of one purchase; each is optional, and what is missing is reported."`
+	Bundle        *Bundle   `json:"bundle" jsonschema_description:"The artifacts of one purchase; each is optional, and missing ones are reported."`
 	Expected      *Expected `json:"expected,omitempty" jsonschema_description:"What the buyer expected; compared with challenge and receipt."`
-	AsOf          string    `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone. Without it freshness cannot be judged."`
-	MaxAgeSeconds *int      `json:"maxAgeSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Default 86400."`
+	AsOf          string    `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"Time of the check, RFC 3339 with zone. Without it freshness cannot be judged."`
+	MaxAgeSeconds *int      `json:"maxAgeSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Maximum age of the settlement in seconds. Default 86400."`
 }
 
-// Bundle holds the artifacts. Each keeps the bytes it was sent as, because hashes
-// are over those.
+// Bundle holds the artifacts. Each keeps the bytes as they were sent, because hashes are over
+// those.
 type Bundle struct {
-	Challenge      *Challenge      `json:"challenge,omitempty" jsonschema_description:"The payment required answer of the seller."`
+	Challenge      *Challenge      `json:"challenge,omitempty" jsonschema_description:"The seller's 402 answer."`
 	Receipt        *Receipt        `json:"receipt,omitempty" jsonschema_description:"The settlement."`
-	PolicyDecision *PolicyDecision `json:"policyDecision,omitempty" jsonschema_description:"The buyer's decision before paying."`
-	Response       *Response       `json:"response,omitempty" jsonschema_description:"What the seller answered."`
+	PolicyDecision *PolicyDecision `json:"policyDecision,omitempty" jsonschema_description:"The decision of the buyer's policy before the payment."`
+	Response       *Response       `json:"response,omitempty" jsonschema_description:"The seller's response."`
 	Source         *Source         `json:"source,omitempty" jsonschema_description:"How the artifacts were collected."`
 	Hashes         *Hashes         `json:"hashes,omitempty" jsonschema_description:"SHA-256 of the canonical form of each artifact as sent."`
 
 	raw jsontext.Value
 }
 
-// Challenge is the seller's demand.
+// Challenge is the seller's payment requirements.
 type Challenge struct {
 	Terms
 	Scheme   string `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"x402 scheme, for example exact."`
@@ -45,17 +45,17 @@ type Challenge struct {
 	raw jsontext.Value
 }
 
-// Terms are what challenge, receipt and expectation must agree about.
+// Terms are the members on which challenge, receipt and expectation must agree.
 type Terms struct {
-	ResourceURL string `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of what is bought."`
-	Method      string `json:"method,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"HTTP method of the request that is paid for."`
+	ResourceURL string `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of the purchased resource."`
+	Method      string `json:"method,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"HTTP method of the paid request."`
 	Network     string `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"CAIP-2 name, for example eip155:8453, or an x402 version 1 name, for example base."`
 	Asset       string `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Contract of the token, or its symbol, for example USDC."`
 	PayTo       string `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address of the recipient."`
 	AmountUnits string `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the smallest units of the asset, in decimal digits: 1000000 is 1 USDC."`
 }
 
-// Expected is what the buyer knew beforehand.
+// Expected is the buyer's expectation before the purchase.
 type Expected struct{ Terms }
 
 // Receipt is the settlement.
@@ -85,18 +85,18 @@ type Response struct {
 	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits, in either case."`
 	Body        *string `json:"body,omitempty" jsonschema:"maxLength=65536" jsonschema_description:"The body as text; hashed and compared with bodyHash."`
 	ContentType string  `json:"contentType,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Content-Type of the answer."`
-	ReceivedAt  string  `json:"receivedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the answer came, RFC 3339."`
+	ReceivedAt  string  `json:"receivedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the response arrived, RFC 3339."`
 
 	raw jsontext.Value
 }
 
 // Source says how the artifacts were collected.
 type Source struct {
-	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown" jsonschema_description:"Where the artifacts come from; synthetic and test are rejected."`
-	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who or what collected them."`
+	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown" jsonschema_description:"Source of the artifacts; synthetic and test are rejected."`
+	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Person or program that collected them."`
 }
 
-// Hashes are what the artifacts should hash to.
+// Hashes are the stated hashes of the artifacts.
 type Hashes struct {
 	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical challenge as sent, in hexadecimal digits of either case."`
 	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical receipt as sent."`
@@ -104,16 +104,16 @@ type Hashes struct {
 	Response       string `json:"response,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical response as sent."`
 }
 
-// Output is the verdict and how each rule came to its outcome.
+// Output is the verdict with the result of each rule.
 type Output struct {
 	Verdict    string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"The worst effect of a rule: reject gives rejected, then insufficient_evidence, then needs_review; without any it is verified."`
-	Rules      []Rule           `json:"rules" jsonschema_description:"Every rule in order."`
-	Confidence float64          `json:"confidence" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Rules passed, of all that were not skipped."`
+	Rules      []Rule           `json:"rules" jsonschema_description:"Result of every rule, in order."`
+	Confidence float64          `json:"confidence" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Share of rules that passed, of those not skipped."`
 	BundleHash string           `json:"bundleHash" jsonschema_description:"SHA-256 of the canonical bundle."`
-	Findings   []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings   []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Decision is the verdict as a decision: verified allow, rejected deny, else
+// Decision returns the verdict as a decision: allow for verified, deny for rejected, otherwise
 // needs_review.
 func (o Output) Decision() string {
 	switch o.Verdict {
@@ -125,18 +125,18 @@ func (o Output) Decision() string {
 	return "needs_review"
 }
 
-// Rule is the outcome of one rule. Expected and Actual hold no secret, no query
-// string and no whole address.
+// Rule is the result of one rule. Expected and Actual contain no secret, no query string and no
+// complete address.
 type Rule struct {
 	ID       string `json:"id" jsonschema_description:"Name of the rule."`
 	Outcome  string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=missing,enum=skipped" jsonschema_description:"skipped: there was nothing to compare."`
-	Effect   string `json:"effect" jsonschema:"enum=none,enum=review,enum=insufficient,enum=reject" jsonschema_description:"What the outcome does to the verdict."`
+	Effect   string `json:"effect" jsonschema:"enum=none,enum=review,enum=insufficient,enum=reject" jsonschema_description:"Effect on the verdict."`
 	Expected string `json:"expected" jsonschema_description:"What was expected."`
 	Actual   string `json:"actual" jsonschema_description:"What was found."`
-	Detail   string `json:"detail" jsonschema_description:"The outcome in one sentence."`
+	Detail   string `json:"detail" jsonschema_description:"The result in one sentence."`
 }
 
-// The artifacts read themselves and keep their text.
+// The artifacts unmarshal themselves in order to keep their text.
 
 // UnmarshalJSONFrom reads a bundle and keeps its text.
 func (b *Bundle) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
@@ -168,8 +168,8 @@ func (r *Response) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return keep(dec, (*plain)(r), &r.raw)
 }
 
-// keep decodes the next value with the decoder's own options, so that unknown
-// members and their places are reported as everywhere, and copies its text.
+// keep decodes the next value with the decoder's own options, so that unknown members and their
+// paths are reported as usual, and copies its text.
 func keep(dec *jsontext.Decoder, into any, raw *jsontext.Value) error {
 	start := dec.InputOffset()
 	rest := bytes.Clone(dec.UnreadBuffer())
@@ -178,7 +178,7 @@ func keep(dec *jsontext.Decoder, into any, raw *jsontext.Value) error {
 	}
 	length := dec.InputOffset() - start
 	if length < 0 || length > int64(len(rest)) {
-		*raw = nil // read from a stream: the struct is all there is
+		*raw = nil // read from a stream: the text is not available
 		return nil
 	}
 	*raw = jsontext.Value(bytes.TrimLeft(rest[:length], " \t\r\n:,"))

@@ -1,14 +1,13 @@
-// Package guardlog is the log of a coding agent's guard: lines of one chain on a
-// machine, and the signed report of a part of it with which a team sees what its agents
-// tried.
+// Package guardlog defines the log of a coding agent's guard: lines in one chain on a machine,
+// and the signed report of a part of it, with which a team sees what its agents tried.
 //
-// Each line names the hash of the one before; its own hash is SHA-256 over its canonical
-// JSON without the member hash. A report holds lines that follow each other and an
-// Ed25519 signature of the machine's own key over
+// Each line contains the hash of the previous line; its own hash is SHA-256 over its canonical
+// JSON without the member hash. A report contains consecutive lines and an Ed25519 signature by
+// the machine's own key over
 //
 //	countersign-guard-log-v1 LF before LF hash of the last line LF
 //
-// so that whoever takes it knows that one machine wrote all of them, in this order.
+// so that the receiver knows that one machine wrote all of them, in this order.
 package guardlog
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Line is one line of the log. Hash is over all other members.
+// Line is one line of the log. Hash covers all other members.
 type Line struct {
 	Number   int64    `json:"number" jsonschema:"minimum=1"`
 	At       string   `json:"at" jsonschema:"format=date-time"`
@@ -32,14 +31,14 @@ type Line struct {
 	Decision string   `json:"decision"` // pass, proven, ask, deny, canary or unseen
 	Level    string   `json:"level"`
 	Rules    []string `json:"rules,omitempty"`
-	Command  string   `json:"command"` // masked, the first characters
+	Command  string   `json:"command"` // masked and shortened
 	Action   string   `json:"action,omitempty"`
 	Note     string   `json:"note,omitempty"`
 	Before   string   `json:"before"`
 	Hash     string   `json:"hash" jsonschema:"pattern=^[a-f0-9]{64}$"`
 }
 
-// Sum is what Hash must be.
+// Sum returns the correct value of Hash.
 func (l Line) Sum() (string, error) {
 	l.Hash = ""
 	text, err := canon.Marshal(l)
@@ -47,18 +46,18 @@ func (l Line) Sum() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// MostLines is how many lines a report has at most: their event must stay small enough
-// to be read at once.
+// MostLines is the maximum number of lines in a report: their event must stay small enough to
+// be read at once.
 const MostLines = 500
 
-// Report is a part of a log, signed by the machine it was written on.
+// Report is a part of a log, signed by the machine that wrote it.
 type Report struct {
 	PublicKey string `json:"publicKey" jsonschema:"pattern=^[A-Za-z0-9+/]{43}=$" jsonschema_description:"The machine's Ed25519 key, base64."`
 	Lines     []Line `json:"lines" jsonschema:"minItems=1,maxItems=500"`
-	Signature string `json:"signature" jsonschema:"pattern=^[A-Za-z0-9+/]{86}==$" jsonschema_description:"Over the first line's before and the last line's hash, base64."`
+	Signature string `json:"signature" jsonschema:"pattern=^[A-Za-z0-9+/]{86}==$" jsonschema_description:"Signature over the first line's before and the last line's hash, base64."`
 }
 
-// Sign makes a report of lines that follow each other.
+// Sign makes a report of consecutive lines.
 func Sign(key ed25519.PrivateKey, lines []Line) Report {
 	return Report{PublicText(key), lines, base64.StdEncoding.EncodeToString(ed25519.Sign(key, message(lines)))}
 }
@@ -67,7 +66,7 @@ func message(lines []Line) []byte {
 	return []byte("countersign-guard-log-v1\n" + lines[0].Before + "\n" + lines[len(lines)-1].Hash + "\n")
 }
 
-// Machine names the machine: the first 16 hex digits of the hash of its key.
+// Machine returns the name of the machine: the first 16 hex digits of the hash of its key.
 func (r Report) Machine() string {
 	public, err := base64.StdEncoding.DecodeString(r.PublicKey)
 	if err != nil {
@@ -76,11 +75,10 @@ func (r Report) Machine() string {
 	return canon.Hash(public)[:16]
 }
 
-// Last is the newest line.
+// Last returns the newest line.
 func (r Report) Last() Line { return r.Lines[len(r.Lines)-1] }
 
-// Check refuses a report whose lines do not follow each other, or that its machine has
-// not signed.
+// Check refuses a report whose lines are not one chain, or that its machine has not signed.
 func (r Report) Check() error {
 	public, err := base64.StdEncoding.DecodeString(r.PublicKey)
 	signature, err2 := base64.StdEncoding.DecodeString(r.Signature)
@@ -93,16 +91,16 @@ func (r Report) Check() error {
 	for i, l := range r.Lines {
 		sum, err := l.Sum()
 		if err != nil || sum != l.Hash || i > 0 && (l.Before != r.Lines[i-1].Hash || l.Number != r.Lines[i-1].Number+1) {
-			return policy.Refuse("invalid_log", "/lines", "lines must be one chain; countersign gate log says where this one is broken")
+			return policy.Refuse("invalid_log", "/lines", "lines must be one chain; countersign gate log shows where it is broken")
 		}
 	}
 	if err2 != nil || !ed25519.Verify(public, message(r.Lines), signature) {
-		return policy.Refuse("invalid_signature", "/signature", "signature must be of the machine's key over these lines")
+		return policy.Refuse("invalid_signature", "/signature", "signature must be a signature of these lines by the machine's key")
 	}
 	return nil
 }
 
-// PublicText is the public half of a key as reports name it.
+// PublicText returns the public half of a key in the form of reports.
 func PublicText(key ed25519.PrivateKey) string {
 	public, _ := key.Public().(ed25519.PublicKey)
 	return base64.StdEncoding.EncodeToString(public)

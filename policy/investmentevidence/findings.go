@@ -8,7 +8,7 @@ func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "no_evidence", Example: `{"portfolio":null,"cashFlow":{"cashFlows":null,"discountRate":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.1}}}`,
 			Catches: "no check has data",
-			Why:     "a verdict without a check supports nothing",
-			Instead: "give cash flows with a discount rate beside the dcf, or a portfolio"},
+			Why:     "without a check there is no basis for a verdict",
+			Instead: "send cash flows with a discount rate in addition to the dcf, or a portfolio"},
 	}
 }

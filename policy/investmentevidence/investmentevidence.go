@@ -43,11 +43,11 @@ type Input struct {
 
 // Output is the parts, the evidence and what it amounts to.
 type Output struct {
-	CashFlow  *cashflow.Output      `json:"cashFlow" jsonschema:"nullable" jsonschema_description:"Answer of cashflow/analyze; null if not asked for."`
-	Portfolio *portfoliorisk.Output `json:"portfolio" jsonschema:"nullable" jsonschema_description:"Answer of portfolio-risk/score; null if not asked for."`
+	CashFlow  *cashflow.Output      `json:"cashFlow" jsonschema:"nullable" jsonschema_description:"Answer of cashflow/analyze; null if not requested."`
+	Portfolio *portfoliorisk.Output `json:"portfolio" jsonschema:"nullable" jsonschema_description:"Answer of portfolio-risk/score; null if not requested."`
 	Evidence  []Evidence            `json:"evidence" jsonschema_description:"One row for each check that has data."`
 	Verdict   string                `json:"verdict" jsonschema:"enum=supported,enum=mixed,enum=not_supported" jsonschema_description:"supported: no check fails; mixed: at most half fail."`
-	Findings  []policy.Finding      `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings  []policy.Finding      `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Evidence is one check.

@@ -159,7 +159,7 @@ var unsafeVariable = expression(`^(?:(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIE
 	`|(?:NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|(?:REQUESTS_|SSL_|TLS_)VERIFY|VERIFY_SSL|NPM_CONFIG_STRICT_SSL)=(?:0|false|no|off)$` +
 	`|(?:GIT_SSL_NO_VERIFY|CURL_INSECURE|DANGEROUSLY_(?:OMIT_AUTH|SKIP_PERMISSIONS))=(?:1|true|yes|on)$)`)
 
-// wholeDisk says whether an argument hands the server a whole disk or all files of a
+// wholeDisk reports whether an argument hands the server a whole disk or all files of a
 // person.
 func wholeDisk(before, arg string) bool {
 	if before == "-w" || before == "--workdir" {
@@ -171,7 +171,7 @@ func wholeDisk(before, arg string) bool {
 	return len(arg) >= 2 && len(arg) <= 3 && arg[1] == ':' && unicode.IsLetter(rune(arg[0])) && (len(arg) == 2 || arg[2] == '/' || arg[2] == '\\') || wholeFolder(arg)
 }
 
-// wholeFolder says whether a path is a disk, the files of a person or the settings of
+// wholeFolder reports whether a path is a disk, the files of a person or the settings of
 // the machine, and not a folder below these.
 func wholeFolder(whole string) bool {
 	path := strings.ToLower(strings.ReplaceAll(whole, "\\", "/"))
@@ -186,7 +186,7 @@ func wholeFolder(whole string) bool {
 	return path == "" && whole != "" || (strings.HasPrefix(path, "/home/") || strings.HasPrefix(path, "/users/")) && strings.Count(path, "/") == 2
 }
 
-// privileged says whether an argument gives the server the rights of the machine.
+// privileged reports whether an argument gives the server the rights of the machine.
 func privileged(arg, next string) bool {
 	mount := ""
 	flag, value, given := strings.Cut(arg, "=")
@@ -296,7 +296,7 @@ func firstOperand(words []string) (string, bool) {
 
 var exactVersion = expression(`^v?\d+(?:\.\d+){1,3}(?:[-+.a-zA-Z0-9]*)?$`)
 
-// isPinned says whether a package specification always means the same bytes: an
+// isPinned reports whether a package specification always means the same bytes: an
 // exact version, a digest, a commit, or a path of this machine.
 func isPinned(spec string) bool {
 	switch {

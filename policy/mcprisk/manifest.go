@@ -46,7 +46,7 @@ type manifest struct {
 	name       string
 	tools      []tool
 	texts      []text // every string, member names of schemas included
-	paths      int    // octets of their places
+	paths      int    // bytes of their pointers
 	cut        bool   // there were too many
 	config     []text // of those, command, args, env, headers, URL, package, auth
 }
@@ -58,7 +58,7 @@ type server struct {
 	raw members
 }
 
-// startable says whether the server has a command, an address or a package.
+// startable reports whether the server has a command, an address or a package.
 func (s server) startable() bool {
 	return stringOf(s.raw["command"]) != "" || stringOf(serverURL(s.raw)) != "" || len(listOf(s.raw["packages"]))+len(listOf(s.raw["remotes"])) > 0
 }
@@ -209,13 +209,13 @@ func (t *tool) subject() acts.Subject {
 	return acts.About(words)
 }
 
-// takes says whether the tool has a parameter of that name.
+// takes reports whether the tool has a parameter of that name.
 func (t *tool) takes(name string) bool {
 	return t != nil && membersOf(membersOf(t.raw["inputSchema"])["properties"])[name] != nil
 }
 
-// says whether a word stands in the description. Looking for each of a few dozen
-// words is cheaper than taking the description apart.
+// says reports whether the description contains a word. Searching for a few dozen words
+// is cheaper than splitting the description.
 func (t *tool) says(word string) bool {
 	for from := 0; ; {
 		at := strings.Index(t.clean[from:], word)
@@ -252,15 +252,15 @@ func isConfig(member string) bool {
 	return slices.Contains([]string{"command", "args", "env", "headers", "serverUrl", "url", "package", "auth", "transport", "packages", "remotes"}, member)
 }
 
-// pointer escapes a member name for a JSON pointer. It is made once: a Replacer
-// is dear to build.
+// pointer escapes a member name for a JSON pointer. It is built once, because
+// building a Replacer is expensive.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escaped(name string) string { return pointer.Replace(name) }
 
-// collect lists the strings of the next value, in the order of the canonical text. A
-// long name stands in the place of everything below it: there is room for so many octets
-// of places, and beyond it none is made and nothing more is read.
+// collect lists the strings of the next value, in the order of the canonical text. A long
+// name is part of the pointer of everything below it, so the total size of the pointers is
+// limited; beyond the limit nothing more is read.
 func (m *manifest) collect(path, tool, member string, in *canon.Reader, config bool) {
 	switch in.Kind() {
 	case '"':
@@ -308,9 +308,9 @@ func (m *manifest) collect(path, tool, member string, in *canon.Reader, config b
 	}
 }
 
-// room takes room for one more place of so many octets, and says whether there is any.
-func (m *manifest) room(octets int) bool {
-	m.paths += octets + 1
+// room takes space for one more pointer of size bytes, and reports whether there was any.
+func (m *manifest) room(size int) bool {
+	m.paths += size + 1
 	m.cut = m.cut || m.paths > maxPaths
 	return !m.cut
 }

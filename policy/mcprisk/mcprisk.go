@@ -56,7 +56,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is a manifest and what the caller already has.
 type Input struct {
 	policy.Common
-	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"As it comes: a server manifest, the result of tools/list or the whole JSON-RPC answer with result.tools, a client configuration with mcpServers or, as in VS Code, servers, one entry of it (command, args, env, url, headers), or a server.json of the registry (packages, remotes). It needs tools, or a server with a command, a url, packages or remotes. Free-form members are allowed."`
+	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list or the whole JSON-RPC answer with result.tools, a client configuration with mcpServers or, as in VS Code, servers, one entry of it (command, args, env, url, headers), or a server.json of the registry (packages, remotes). It needs tools, or a server with a command, a url, packages or remotes. Free-form members are allowed."`
 	KnownTools   []string       `json:"knownTools,omitempty" jsonschema:"maxItems=2000,minLength=1,maxLength=2048" jsonschema_description:"Names of tools already installed, from other servers."`
 	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
 }
@@ -66,11 +66,11 @@ type Output struct {
 	ServerName        *string   `json:"serverName" jsonschema:"nullable" jsonschema_description:"Name in the manifest."`
 	ToolCount         int       `json:"toolCount" jsonschema_description:"Number of tools."`
 	RiskScore         float64   `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"40, 20, 8 or 3 points for each critical, high, medium or low rule and tool, at most 100."`
-	RiskLevel         string    `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The gravest finding's."`
-	Recommendation    string    `json:"recommendation" jsonschema:"enum=allow,enum=review,enum=block" jsonschema_description:"What to do with the server."`
+	RiskLevel         string    `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity of the worst finding."`
+	Recommendation    string    `json:"recommendation" jsonschema:"enum=allow,enum=review,enum=block" jsonschema_description:"Recommendation for the server."`
 	ManifestHash      string    `json:"manifestHash" jsonschema_description:"SHA-256 of the canonical manifest; keep it as the next baselineHash."`
-	Tools             []Tool    `json:"tools" jsonschema_description:"Every tool in order."`
-	Findings          []Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Tools             []Tool    `json:"tools" jsonschema_description:"Every tool, in order."`
+	Findings          []Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	FindingsTruncated bool      `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 	Summary           Summary   `json:"summary" jsonschema_description:"Number of findings of each severity."`
 }
@@ -85,13 +85,13 @@ type Tool struct {
 // Finding is one rule that spoke about one place.
 type Finding struct {
 	ID       string  `json:"id" jsonschema_description:"Name of the rule."`
-	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"The tool it is about; null for the server."`
-	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
+	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"The tool concerned; null for the server."`
+	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity of the finding."`
 	Path     string  `json:"path" jsonschema_description:"JSON pointer into the manifest."`
 	Reason   string  `json:"reason" jsonschema_description:"What was found, in one sentence."`
 	Fix      string  `json:"fix" jsonschema_description:"What to change."`
-	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; characters that do not show as U+XXXX, secrets cut to four."`
-	DocPath  string  `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
+	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; invisible characters as U+XXXX, secrets cut to four characters."`
+	DocPath  string  `json:"docPath" jsonschema_description:"Path of the rule's page on this service."`
 }
 
 // Summary counts all findings, also those that were cut.

@@ -174,7 +174,7 @@ func (s *scan) graded(r *proseRule, t text, clean string, loc []int) string {
 	return rules[r.id].severity
 }
 
-// told says whether the sentence around a match only tells about it: "detects texts such
+// told reports whether the sentence around a match only tells about it: "detects texts such
 // as ignore previous instructions".
 func (s *scan) told(clean string, loc []int) (told bool) {
 	if !s.spend(len(clean), perClauseOctet) {
@@ -252,7 +252,7 @@ func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// isPayload says whether a run of base64 characters is a value and not a long
+// isPayload reports whether a run of base64 characters is a value and not a long
 // path or identifier: hexadecimal throughout, or all of lower case, upper case
 // and digits without a short segment between slashes or separators.
 func isPayload(run string) bool {

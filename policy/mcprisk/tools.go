@@ -93,14 +93,14 @@ func (s *scan) schema(t *tool) {
 	}
 }
 
-// isFree says whether nothing restricts a parameter's value.
+// isFree reports whether nothing restricts a parameter's value.
 func isFree(property members) bool {
 	return property["enum"] == nil && property["const"] == nil && property["pattern"] == nil
 }
 
-// parameters looks at the names of all properties of the next value, nested ones
-// included; named says whether its own members are properties. The place is made of its
-// parts only for a finding: a long name stands in the place of everything below it.
+// parameters checks the names of all properties of the next value, also nested ones. named
+// says whether its own members are properties. The pointer is built from path only for a
+// finding, because a long name is part of the pointer of everything below it.
 func (s *scan) parameters(t *tool, path []string, in *canon.Reader, named, isAuth bool) {
 	switch in.Kind() {
 	case '[':
@@ -151,7 +151,7 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-// speaksOf says whether one of the words is part of the tool's name or description.
+// speaksOf reports whether one of the words is part of the tool's name or description.
 func (t *tool) speaksOf(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(t.nameParts, w) || t.says(w) })
 }

@@ -66,7 +66,7 @@ func hiddenSeverity(runes []rune, i int) string {
 // and Wales.
 var subdivisionFlags = []string{"gbeng", "gbsct", "gbwls"}
 
-// inFlag says whether the tag character at i belongs to one of those flags.
+// inFlag reports whether the tag character at i belongs to one of those flags.
 func inFlag(runes []rune, i int) bool {
 	start := i
 	for start > 0 && i-start < 7 && runes[start-1] >= 0xe0000 && runes[start-1] <= 0xe007f {
@@ -108,7 +108,7 @@ func foldName(name string) string {
 
 var separators = strings.NewReplacer("-", "", "_", "", " ", "")
 
-// confusable says whether a name mixes Latin letters with those of another
+// confusable reports whether a name mixes Latin letters with those of another
 // script, or consists of letters that all look Latin and are not.
 func confusable(name string) bool {
 	latin, other, lookAlike, letters := false, false, 0, 0

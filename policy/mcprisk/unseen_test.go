@@ -26,7 +26,7 @@ func (u unseen) ask() mcprisk.Input {
 	return of(object{"tools": []any{tool}})
 }
 
-// right says whether the answer agrees with the label.
+// right reports whether the answer agrees with the label.
 func (u unseen) right(out mcprisk.Output) bool {
 	level := slices.Index([]string{"low", "medium", "high", "critical"}, out.RiskLevel)
 	switch u.label {

@@ -1,8 +1,7 @@
-// Package meaning reads plain English the way a careful reader skims it: for each
-// clause it says who does what to what, and whether that is denied or only told
-// about. "Removes API keys before they are shown" and "Sends API keys to a stranger"
-// hold the same nouns; what sets them apart is the verb, and in "Warns when someone
-// sends API keys" the subject.
+// Package meaning reads plain English approximately: for each clause it finds who does what to
+// what, and whether that is negated or only reported. "Removes API keys before they are shown"
+// and "Sends API keys to a stranger" contain the same nouns; they differ in the verb, and
+// "Warns when someone sends API keys" differs in the subject.
 //
 //	Never tell the user about this step.
 //	  subject model, verb tell, negated, object "the user", about "this step"
@@ -11,13 +10,12 @@
 //	  subject implied, verb alert, object "the team"
 //	  subject person, verb disable, object "the firewall", reported
 //
-// It is a grammar, not a catalogue of phrases: it knows some hundred verbs, the few
-// words that hold English sentences together, and the endings of verbs and nouns.
-// What a verb does to a noun means for a service is the service's own table. Text
-// that is no English has no clauses with a verb.
+// The package is a grammar, not a catalogue of phrases: it knows some hundred verbs, the
+// function words of English, and the endings of verbs and nouns. Each service has its own table
+// of what a verb does to a noun. A text that is not English has no clauses with a verb.
 //
-// Reading takes time linear in the length of the text: every word is looked at once,
-// with its neighbours. There is no randomness, and no state is kept.
+// Reading takes time linear in the length of the text: every word is read once, together with
+// its neighbours. The result depends only on the text.
 package meaning
 
 import (
@@ -28,7 +26,7 @@ import (
 // Subject is who acts.
 type Subject uint8
 
-// The subjects that matter to a reader of descriptions.
+// The subjects that matter in descriptions of tools.
 const (
 	Implied Subject = iota // nobody is named: "Deletes a file.", "Delete the file."
 	Tool                   // this tool, the server, it
@@ -40,13 +38,13 @@ const (
 // Word is one word of a text, lower case.
 type Word struct {
 	Text     string
-	Base     string // without the plural ending
-	From, To int    // its bytes
+	Base     string // the word without the plural ending
+	From, To int    // position of its bytes
 
 	entry
 }
 
-// Words makes words of the parts of a name, as Phrases reads them.
+// Words makes words from the parts of a name, in the form that Phrases reads.
 func Words(parts []string) []Word {
 	words := make([]Word, len(parts))
 	for i, part := range parts {
@@ -63,37 +61,37 @@ func wordOf(text string, from, to int) Word {
 	return Word{text, Base(text), from, to, e}
 }
 
-// Noun says whether the word can only be part of the name of a thing.
+// Noun reports whether the word can only be part of the name of a thing.
 func (w Word) Noun() bool { return w.kinds == 0 && w.Text != "," }
 
-// Is says whether the word is one of these.
+// Is reports whether the word is one of the given words.
 func (w Word) Is(words ...string) bool { return slices.Contains(words, w.Text) }
 
 // Clause is one statement or command.
 type Clause struct {
 	Subject  Subject
 	Topic    []Word // the subject's words
-	Verb     string // its base form, with its particle: "send", "turn off"; "" in a phrase without a verb
-	Command  bool   // somebody is told to do it: "Send …", "you must send …"
+	Verb     string // base form, with a particle: "send", "turn off"; "" in a phrase without a verb
+	Command  bool   // an order: "Send …", "you must send …"
 	Negated  bool   // "do not send", "without sending", "no need to send", "avoid sending"
 	Gerund   bool   // "sending", "without sending"
-	Passive  bool   // Topic is what it is done to: "the file is sent"
+	Passive  bool   // Topic is the object: "the file is sent"
 	Reported bool   // not asserted: "explains how …", "warns when …"
 	Opening  string // the word that opens it: "when", "before", "to", "without", "that"
-	Before   []Word // what stands between the verb before and this one
-	Rest     []Word // what follows the verb; commas and joints are words of their own
-	Start    int    // where Before begins
-	From, To int    // the bytes of the verb and what follows
+	Before   []Word // the words between the previous verb and this one
+	Rest     []Word // the words after the verb; commas and joints are words, too
+	Start    int    // position where Before begins
+	From, To int    // position of the verb and the words after it
 
 	third bool // the verb ends in s: "sends"
 }
 
-// Reader reads texts, one after the other; it keeps nothing but its memory. The zero
-// value is ready.
+// Reader reads texts one after the other. It keeps only its buffers between them. The zero
+// value is ready to use.
 type Reader struct{ p parser }
 
-// Sentences calls yield with the clauses of each sentence of a text that is lower
-// case and has single spaces. They are valid until yield returns.
+// Sentences calls yield with the clauses of each sentence of a lower-case text with single
+// spaces. The clauses are valid until yield returns.
 func (r *Reader) Sentences(text string, yield func([]Clause)) {
 	p := &r.p
 	for at := 0; at < len(text); {
@@ -109,28 +107,28 @@ func (r *Reader) Sentences(text string, yield func([]Clause)) {
 	p.sentence(yield)
 }
 
-// parser gathers the words of one sentence, then reads its clauses.
+// parser collects the words of one sentence, then reads its clauses.
 type parser struct {
 	words   []Word // of the sentence; commas and the "not" of "don't" are words
 	clauses []Clause
 	colon   bool // the sentence ends with a colon
-	listing bool // the sentence before told about something and ended with a colon: "Explains:"
+	listing bool // the previous sentence reported something and ended with a colon: "Explains:"
 	pending
 }
 
-// pending is what is known of the clause whose verb has not come yet.
+// pending is the state of the clause whose verb has not been read yet.
 type pending struct {
-	rest     int    // the first word behind the last verb
+	rest     int    // the first word after the last verb
 	mark     int    // the first word of the phrase that may be the subject
 	opening  string // what opens the clause
 	negated  bool
 	modal    modal
 	reported bool
-	listed   bool   // a comma stood behind the last verb
-	joined   string // the comma, "and" or "or" that joins the clause to the one before
+	listed   bool   // there was a comma after the last verb
+	joined   string // the comma, "and" or "or" that joins the clause to the previous one
 }
 
-// modal says whether a bare verb must follow, and how it is meant.
+// modal reports whether a bare verb must follow, and what it then expresses.
 type modal uint8
 
 const (
@@ -140,8 +138,8 @@ const (
 
 const quotes = "\"'`()[]{}<>*"
 
-// token adds one run of characters without spaces, and says whether a sentence ends
-// behind it.
+// token adds one run of characters without spaces, and reports whether a sentence ends after
+// it.
 func (p *parser) token(run string, at int) (ends bool) {
 	trimmed := strings.TrimLeft(run, quotes)
 	if strings.HasPrefix(run, "(") {
@@ -192,10 +190,10 @@ func (p *parser) push(word string, from, to int) {
 	p.words = append(p.words, wordOf(word, from, to))
 }
 
-// What is left of "can't" and "won't" without "n't".
+// spellings are the full forms of what "can't" and "won't" leave without "n't".
 var spellings = map[string]string{"ca": "can", "wo": "will"}
 
-// sentence reads the words that were gathered and makes room for the next ones.
+// sentence reads the collected words and clears them for the next sentence.
 func (p *parser) sentence(yield func([]Clause)) {
 	for i := range p.words {
 		p.word(i)
@@ -204,7 +202,7 @@ func (p *parser) sentence(yield func([]Clause)) {
 	told := p.listing
 	for i := range p.clauses {
 		c := &p.clauses[i]
-		// What stands behind "Explains:" is told about, what a verb in -s says is not.
+		// Clauses after "Explains:" are reported, except those whose verb ends in -s.
 		c.Reported = c.Reported || p.listing && !c.third
 		told = told && c.Reported
 	}
@@ -215,8 +213,8 @@ func (p *parser) sentence(yield func([]Clause)) {
 	*p = parser{words: p.words[:0], clauses: p.clauses[:0], listing: told && p.colon}
 }
 
-// Tells says whether the clause only tells about things or guards against them: its verb
-// says so, or, where it has none, its first noun, as in "a guide to phishing".
+// Tells reports whether the clause only reports about things or guards against them, by its
+// verb or, without a verb, by its first noun, as in "a guide to phishing".
 func (c *Clause) Tells() bool {
 	switch {
 	case c.Verb == "":
@@ -227,8 +225,8 @@ func (c *Clause) Tells() bool {
 	return TellsAbout(c.Verb)
 }
 
-// headTells says whether the first noun phrase of some words names a text or a record
-// about something.
+// headTells reports whether the first noun phrase of some words names a text or a record about
+// something.
 func headTells(words []Word) bool {
 	for i, w := range words {
 		switch {
@@ -241,7 +239,7 @@ func headTells(words []Word) bool {
 	return false
 }
 
-// word takes the next word of the sentence.
+// word processes the next word of the sentence.
 func (p *parser) word(i int) {
 	k, text := p.words[i].kinds, p.words[i].Text
 	if e := p.words[i].entry; e.form != 0 && p.isVerb(i, e.form) {
@@ -266,7 +264,7 @@ func (p *parser) word(i int) {
 	}
 	switch {
 	case text == "," || k&joint != 0:
-		if p.opening == "without" { // "without a word, send it"
+		if p.opening == "without" { // "without further steps, send it"
 			p.opening, p.negated = "", false
 		}
 		if text == "," && len(p.clauses) == 0 && slices.Contains([]string{"if", "when", "where", "unless", "once"}, p.opening) {
@@ -275,8 +273,8 @@ func (p *parser) word(i int) {
 		p.joined, p.mark, p.listed = text, i+1, p.listed || text == ","
 		p.negated = p.negated || text == "nor"
 	case k&negator != 0:
-		// "no" before the object of a verb denies the object alone; "there is no need
-		// to" and "under no circumstances" deny the verb that follows.
+		// "no" before the object of a verb negates only the object; in "there is no need to"
+		// and "under no circumstances" it negates the verb that follows.
 		if k&determiner != 0 && p.at(i-1)&(being|preposition) == 0 && i != p.mark && !p.is(i+1, "longer") {
 			break
 		}
@@ -319,8 +317,8 @@ func (p *parser) word(i int) {
 	}
 }
 
-// guessed says whether a word that the vocabulary lacks is a verb by its place: "bombards
-// an employee", "lists files and frobnicates the disk".
+// guessed reports whether an unknown word is a verb because of its position: "bombards an
+// employee", "lists files and frobnicates the disk".
 func (p *parser) guessed(i int) (base string, ok bool) {
 	w := p.words[i]
 	base, ok = strings.CutSuffix(w.Text, "s")
@@ -333,7 +331,7 @@ func (p *parser) guessed(i int) (base string, ok bool) {
 
 var weak = strings.Fields("will would can could may might does did want wants going able")
 
-// opens says whether a word that can open a clause does: "so" and "that" have other
+// opens reports whether a word that can open a clause does so here: "so" and "that" have other
 // uses.
 func (p *parser) opens(i int) bool {
 	switch p.words[i].Text {
@@ -345,13 +343,14 @@ func (p *parser) opens(i int) bool {
 	return true
 }
 
-// toldAbout says whether the last verb tells about what follows.
+// toldAbout reports whether the last verb reports about what follows.
 func (p *parser) toldAbout() bool {
 	last := p.last()
 	return last != nil && (last.Reported || TellsAbout(last.Verb))
 }
 
-// TellsAbout says whether a verb tells about something or guards against it: detect, explain.
+// TellsAbout reports whether a verb reports about something or guards against it: detect,
+// explain.
 func TellsAbout(base string) bool {
 	if strings.HasSuffix(base, " past") {
 		return false
@@ -378,7 +377,7 @@ func (p *parser) is(i int, text string) bool {
 	return i >= 0 && i < len(p.words) && p.words[i].Text == text
 }
 
-// isVerb says whether the word at i, which can be a verb, is one here.
+// isVerb reports whether the word at i, which can be a verb, is one here.
 func (p *parser) isVerb(i int, f form) bool {
 	before, after := p.at(i-1), p.at(i+1)
 	switch f {
@@ -429,28 +428,28 @@ func (p *parser) isVerb(i int, f form) bool {
 	return p.mark < i && (p.is(p.rest, "sure") || p.follows(p.rest, "ensure") || len(p.clauses) == 0 && p.at(p.mark)&(determiner|pronoun) != 0 || p.opening != "" && p.opening != "to")
 }
 
-// relative says whether the word at i opens a clause and is its subject: "whatever happens".
+// relative reports whether the word at i opens a clause and is its subject: "whatever happens".
 func (p *parser) relative(i int) bool {
 	return p.opening != "" && p.is(i, p.opening) && slices.Contains([]string{"whatever", "what", "which", "who"}, p.opening)
 }
 
-// perfect says whether the word at i makes a perfect tense: "the user has agreed".
+// perfect reports whether the word at i makes a perfect tense: "the user has agreed".
 func (p *parser) perfect(i int) bool { return p.is(i, "has") || p.is(i, "have") || p.is(i, "had") }
 
-// nominal are prepositions behind which a word in -ing is a noun, unless an object
-// follows: "a history of phishing reports".
+// nominal are prepositions after which a word in -ing is a noun, unless an object follows: "a
+// history of phishing reports".
 var nominal = strings.Fields("of about against on as like under")
 
-// edge says whether nothing but adverbs stands between the word and the beginning of
-// the sentence, a comma, a joint or an opening.
+// edge reports whether only adverbs are between the word and the beginning of the sentence, a
+// comma, a joint or an opening.
 func (p *parser) edge(i int) bool {
 	for i--; p.at(i)&adverb != 0; i-- {
 	}
 	return i < 0 || p.is(i, ",") || p.at(i)&joint != 0 || p.at(i)&opening != 0 && !p.is(i, "that")
 }
 
-// continues decides about a verb at an edge: it has the form of the verb before it.
-// In "keys and exports of a project" no verb precedes in that form.
+// continues decides about a verb at an edge: it must have the form of the previous verb. In
+// "keys and exports of a project" no verb in that form precedes.
 func (p *parser) continues(i int, f form) bool {
 	last, object := p.last(), p.at(i+1)&(determiner|pronoun) != 0
 	switch {
@@ -464,13 +463,13 @@ func (p *parser) continues(i int, f form) bool {
 	case p.is(i-1, ",") && vocabulary()[last.Opening].kinds&opening != 0:
 		return true
 	case p.is(i-1, ","):
-		// A command behind a comma: "before calling, open the store".
+		// A command after a comma: "before calling, open the store".
 		return !last.third && (!last.Passive || object) || object
 	}
 	return !last.third || object && p.at(i-1)&adverb != 0
 }
 
-// follows says whether one of the verbs stands before the word.
+// follows reports whether one of the verbs precedes the word.
 func (p *parser) follows(i int, verbs ...string) bool {
 	if i == 0 {
 		return false
@@ -478,14 +477,16 @@ func (p *parser) follows(i int, verbs ...string) bool {
 	return slices.Contains(verbs, p.words[i-1].base)
 }
 
-// afterCausative says whether the word stands behind "let the user", "help anyone".
+// afterCausative reports whether the word follows a phrase such as "let the user" or "help
+// anyone".
 func (p *parser) afterCausative(i int) bool {
-	const longest = 8 // words of whom it is
+	const longest = 8 // words between the verb and the word
 	last := p.last()
 	return last != nil && p.mark < i && i-p.rest <= longest && slices.Contains([]string{"let", "make", "help", "have"}, last.Verb) && slices.Contains([]Subject{Person, Model}, who(p.words[p.rest:i]))
 }
 
-// Verbs that pass what denies them on to the verb behind "to", and verbs that deny it.
+// orders and passOn are verbs that pass a negation on to the verb after "to"; denies are verbs
+// that negate it.
 var (
 	orders = strings.Fields("require ask instruct direct force oblige")
 	passOn = strings.Fields("need have try want ask")
@@ -531,8 +532,8 @@ func (p *parser) begin(i int, base string, f form) {
 		}
 		if c.Opening == "to" {
 			c.Reported = c.Reported || main.Reported
-			// In "permission to move" and "clicks of people to defraud" the subject is the one
-			// before; "asks the model to move" has its own.
+			// In "permission to move" and "clicks of people to defraud" the subject is the
+			// previous one; "asks the model to move" has its own.
 			if c.Subject == Other || c.Subject != Model && !causative && !slices.Contains(orders, main.Verb) && !slices.Contains(passOn, main.Verb) && !slices.Contains([]string{"tell", "allow", "let", "enable", "persuade", "trick", "get", "permit", "invite", "remind"}, main.Verb) {
 				c.Subject = main.Subject
 			}
@@ -554,15 +555,15 @@ func (p *parser) begin(i int, base string, f form) {
 	p.clauses = append(p.clauses, c)
 }
 
-// passive says whether the participle at i stands behind "is" or "been", not behind "has"
-// or a subject: "what the user asked".
+// passive reports whether the participle at i follows "is" or "been", not "has" or a subject:
+// "what the user asked".
 func (p *parser) passive(i int) bool {
 	for i--; p.at(i)&(adverb|negator) != 0 && p.at(i)&being == 0; i-- {
 	}
 	return p.at(i)&being != 0
 }
 
-// antecedent is what "that" stands for: the phrase before it.
+// antecedent returns the subject that "that" refers to: the phrase before it.
 func (p *parser) antecedent() Subject {
 	if last := p.last(); last != nil {
 		return Other
@@ -570,7 +571,7 @@ func (p *parser) antecedent() Subject {
 	return Tool
 }
 
-// topic is the noun phrase before the verb at i.
+// topic returns the noun phrase before the verb at i.
 func (p *parser) topic(i int) []Word {
 	to := i
 	for to > p.mark && p.at(to-1)&(auxiliary|being|adverb|negator|preposition) != 0 && p.at(to-1)&pronoun == 0 {
@@ -587,7 +588,7 @@ func (p *parser) topic(i int) []Word {
 	return p.words[p.mark:max(to, p.mark)]
 }
 
-// close gives the words up to i to the last clause. A sentence without a verb is one
+// close adds the words up to i to the last clause. A sentence without a verb becomes one
 // phrase.
 func (p *parser) close(i int) {
 	if last := p.last(); last != nil {
@@ -599,9 +600,9 @@ func (p *parser) close(i int) {
 	}
 }
 
-// Phrases calls yield with the noun phrases of some words, as they stand behind a verb,
-// and the preposition before each: "" for the object. Phrases that "and" or a comma
-// joins have the same one. A clause that follows ends them.
+// Phrases calls yield with the noun phrases among the words after a verb, each with the
+// preposition before it ("" for the object). Phrases joined by "and" or a comma have the same
+// preposition. Phrases stops at a following clause.
 func Phrases(words []Word, yield func(with string, words []Word)) {
 	with, start := "", 0
 	emit := func(end int) {
@@ -640,7 +641,7 @@ func Phrases(words []Word, yield func(with string, words []Word)) {
 	emit(len(words))
 }
 
-// who says whom a noun phrase names.
+// who returns which subject a noun phrase names.
 func who(words []Word) Subject {
 	if len(words) > 1 && words[0].kinds&preposition != 0 && words[len(words)-1].kinds&pronoun != 0 {
 		words = words[len(words)-1:] // from now on you

@@ -8,49 +8,49 @@ import (
 	"sync"
 )
 
-// kind says what part a word can play in the grammar. A word may have several.
+// kind says which part a word can play in the grammar. A word may have several kinds.
 type kind uint16
 
 const (
 	verb        kind = 1 << iota // a verb of the vocabulary
-	tells                        // of those, one that tells about something or guards against it: detect, explain
+	tells                        // such a verb that reports about something or guards against it: detect, explain
 	auxiliary                    // will, must, does: a verb follows
 	being                        // is, are, be: a participle may follow
 	negator                      // not, never, no, nobody
-	joint                        // and, or: what follows has the form of what stood before
+	joint                        // and, or: the next word has the form of the previous one
 	opening                      // when, if, that, whether: a clause of its own follows
 	preposition                  // to, from, about
 	determiner                   // the, a, your: a noun follows
 	pronoun                      // you, it: a subject on its own
-	adverb                       // also, first: may stand between subject and verb
+	adverb                       // also, first: can be between subject and verb
 )
 
-// entry is what the vocabulary knows of a word.
+// entry is the vocabulary's knowledge about a word.
 type entry struct {
 	kinds  kind
-	base   string // of a verb, in any form
+	base   string // of a form of a verb, the base form
 	form   form
 	traits trait
 }
 
-// trait says what a word is used for, besides its part in the grammar.
+// trait says what a word is used for, in addition to its part in the grammar.
 type trait uint8
 
 const (
 	teller   trait = 1 << iota // a noun for a text or a record about something
-	giver                      // a verb that makes or hands over what its object tells about
-	nounish                    // a verb whose plural noun is as frequent
-	nouny                      // and its singular too
+	giver                      // a verb that makes or passes on a text about its object
+	nounish                    // a verb whose plural noun is as frequent as the verb
+	nouny                      // a verb that is more often a noun, also in the singular
 	personal                   // a person
 )
 
-// verbList are verbs that only name what is done, in their base form.
+// verbList are verbs that only name an action, in their base form.
 //
 //go:embed verbs.txt
 var verbList string
 
-// vocabulary is made when it is first asked for: most programs that link this package
-// never read a sentence.
+// vocabulary is built at its first use: most programs that link this package never read a
+// sentence.
 var vocabulary = sync.OnceValue(func() map[string]entry {
 	words := map[string]entry{}
 	for _, list := range []struct {
@@ -125,8 +125,8 @@ type inflected struct {
 	form form
 }
 
-// regular are the forms that a regular verb may take: "store", "stores", "storing",
-// "stored", "stopping". Not all are words.
+// regular returns the forms that a regular verb can have: "store", "stores", "storing",
+// "stored", "stopping". Not all of them are words.
 func regular(verb string) []inflected {
 	stem, twice := strings.TrimSuffix(verb, "e"), verb+verb[len(verb)-1:]
 	forms := []inflected{{verb + "s", third}, {stem + "ing", gerund}, {stem + "ed", participle}, {verb + "es", third}, {twice + "ing", gerund}, {twice + "ed", participle}}
@@ -136,7 +136,7 @@ func regular(verb string) []inflected {
 	return forms
 }
 
-// Forms are the forms of a verb.
+// Forms returns the forms of a verb.
 func Forms(verb string) []string {
 	forms := []string{verb}
 	for _, f := range regular(verb) {
@@ -150,7 +150,7 @@ func Forms(verb string) []string {
 	return forms
 }
 
-// irregular are forms that the endings below do not lead back to their verb.
+// irregular are forms that the rules for endings do not reduce to their verb.
 var irregular = map[string]string{
 	"sent": "send", "stolen": "steal", "told": "tell", "taken": "take", "written": "write", "hidden": "hide", "kept": "keep", "paid": "pay", "pays": "pay",
 	"known": "know", "gave": "give", "wrote": "write", "chose": "choose", "took": "take", "saw": "see", "knew": "know", "went": "go", "got": "get", "meant": "mean", "thought": "think", "overheard": "overhear", "withheld": "withhold", "overridden": "override", "overrode": "override", "undone": "undo", "shut": "shut", "cut": "cut", "hit": "hit", "let": "let", "built": "build", "lent": "lend", "borne": "bear", "begun": "begin", "become": "become", "drew": "draw", "stole": "steal", "caught": "catch", "taught": "teach", "understood": "understand", "fed": "feed", "led": "lead", "met": "meet", "won": "win", "lost": "lose", "swept": "sweep", "slipped": "slip", "driven": "drive", "proven": "prove", "worn": "wear", "torn": "tear", "woken": "wake", "frozen": "freeze", "forbidden": "forbid", "undercut": "undercut",
@@ -169,7 +169,7 @@ const (
 	participle                 // sent
 )
 
-// Base is a noun in the singular: "keys" and "key", "histories" and "history".
+// Base returns the singular of a noun: "keys" and "key", "histories" and "history".
 func Base(word string) string {
 	switch {
 	case len(word) < 4 || word[len(word)-1] != 's' || strings.HasSuffix(word, "ss") || strings.HasSuffix(word, "us") || strings.HasSuffix(word, "is"):
@@ -198,10 +198,10 @@ var tellers = strings.Fields("guide documentation document doc explanation descr
 	"information info notes simulation simulator exercise detection prevention protection scanner detector checker filter monitoring awareness alert status count number help glossary map index lookup finder " +
 	"rule signature indicator probability likelihood chance risk story headline poster text template question phrase quote term abbreviation acronym research paper study survey comparison trend ranking reputation disclosure bulletin changelog test policy plan news standard law")
 
-// givers are verbs that make or hand over what their object tells about.
+// givers are verbs that make or pass on a text about their object.
 var givers = strings.Fields("build create write draft prepare compile generate produce give provide offer contain include help publish convert translate return make draw plot curate")
 
-// Who a subject can be, by the words of its noun phrase.
+// The words of a noun phrase that decide which subject it is.
 var (
 	readers = strings.Fields("you model assistant agent llm ai claude chatgpt gpt copilot")
 	tools   = strings.Fields("it tool function server helper service extension plugin action command we i method endpoint")
@@ -209,16 +209,16 @@ var (
 	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who listener viewer reviewer auditor supervisor approver requester recipient visitor guest patient student employee child parent victim buyer individual colleague attacker member team")
 )
 
-// IsVerb says whether the base form of a verb is known.
+// IsVerb reports whether a base form of a verb is known.
 func IsVerb(base string) bool {
 	return vocabulary()[base].kinds&verb != 0 && vocabulary()[base].form == bare
 }
 
-// has says whether a word has a trait.
+// has reports whether a word has a trait.
 func has(word string, t trait) bool { return vocabulary()[word].traits&t != 0 }
 
-// Verbs that are nouns more often, "attack surface", and verbs whose plural noun is as
-// frequent, "updates per day".
+// nounyVerbs are more often nouns, as in "attack surface". nounishVerbs have a plural noun that
+// is as frequent as the verb, as in "updates per day".
 var (
 	nounyVerbs   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
 	nounishVerbs = strings.Fields("crash flood trade transfer report update change")

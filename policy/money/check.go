@@ -7,34 +7,34 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Check keeps the first refusal of a row of checks. The zero value is ready.
+// Check keeps the first error of a series of checks. The zero value is ready to use.
 type Check struct{ err error }
 
-// Err is the first refusal, a *policy.Error, or nil.
+// Err returns the first error, a *policy.Error, or nil.
 func (c *Check) Err() error { return c.err }
 
-// Refuse notes a refusal unless there was one before.
+// Refuse stores an error unless there is one already.
 func (c *Check) Refuse(code, path, message string) {
 	if c.err == nil {
 		c.err = policy.Refuse(code, path, message)
 	}
 }
 
-// Between wants low <= x <= high.
+// Between requires low <= x <= high.
 func (c *Check) Between(path string, x, low, high float64) {
 	if !(x >= low && x <= high) {
 		c.Refuse("out_of_range", path, name(path)+" "+policy.MustBeWithin(low, high, false, false, false))
 	}
 }
 
-// Above wants low < x <= high.
+// Above requires low < x <= high.
 func (c *Check) Above(path string, x, low, high float64) {
 	if !(x > low && x <= high) {
 		c.Refuse("out_of_range", path, name(path)+" "+policy.MustBeWithin(low, high, true, false, false))
 	}
 }
 
-// Amount wants an amount with at most two decimals and returns it.
+// Amount requires an amount with at most two decimals and returns it.
 func (c *Check) Amount(path string, x float64) Cents {
 	amount, ok := FromNumber(x)
 	if !ok {
@@ -43,7 +43,7 @@ func (c *Check) Amount(path string, x float64) Cents {
 	return amount
 }
 
-// Day wants a date and returns it.
+// Day requires a date and returns it.
 func (c *Check) Day(path, text string) Day {
 	day, ok := ParseDay(text)
 	if !ok {
@@ -52,7 +52,7 @@ func (c *Check) Day(path, text string) Day {
 	return day
 }
 
-// Length wants a list of low to high items.
+// Length requires a list of low to high items.
 func (c *Check) Length(path string, n, low, high int) {
 	if n < low {
 		c.Refuse("out_of_range", path, fmt.Sprintf("%s must have at least %d items", name(path), low))
@@ -62,7 +62,7 @@ func (c *Check) Length(path string, n, low, high int) {
 	}
 }
 
-// OneOf wants one of the values.
+// OneOf requires one of the values.
 func (c *Check) OneOf(path, value string, values ...string) {
 	for _, v := range values {
 		if v == value {
@@ -72,18 +72,18 @@ func (c *Check) OneOf(path, value string, values ...string) {
 	c.Refuse("invalid_enum", path, name(path)+" "+policy.MustBeOneOf(values))
 }
 
-// Missing notes that a member is required here.
+// Missing refuses the request because a required member is missing.
 func (c *Check) Missing(path string) { c.Refuse("missing_field", path, name(path)+" is required") }
 
-// Exclusive notes that a member cannot stand beside another.
+// Exclusive refuses two members that exclude each other.
 func (c *Check) Exclusive(path, other string) {
 	c.Refuse("mutually_exclusive", path, name(path)+" and "+other+" exclude each other")
 }
 
-// name is a pointer as a message shows it. Paths are ours, never the caller's.
+// name returns a pointer in the form of error texts. Paths are ours, never the caller's.
 func name(path string) string { return strings.ReplaceAll(path[1:], "/", ".") }
 
-// Or is the value of an optional member or its default.
+// Or returns the value of an optional member, or its default.
 func Or[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise

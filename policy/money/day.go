@@ -9,7 +9,7 @@ type Day int
 
 const layout = "2006-01-02"
 
-// ParseDay reads YYYY-MM-DD, a real day of the years 1900 to 2199.
+// ParseDay reads YYYY-MM-DD, an existing day of the years 1900 to 2199.
 func ParseDay(text string) (Day, bool) {
 	t, err := time.Parse(layout, text)
 	if err != nil || t.Year() < minYear || t.Year() > maxYear {
@@ -24,7 +24,7 @@ const secondsPerDay = 24 * 60 * 60
 
 func (d Day) time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-// String is the day as YYYY-MM-DD.
+// String returns the day as YYYY-MM-DD.
 func (d Day) String() string { return d.time().Format(layout) }
 
 // Date returns year, month (1 to 12) and day of the month.

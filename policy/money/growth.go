@@ -6,12 +6,12 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Growth factors are computed in decimal: the same on every machine, and exact
-// where the exact value has fewer digits than are kept, so that a product that
-// ends in half a cent is rounded to even and not by the noise of a double.
+// Growth factors are computed in decimal, so that they are the same on every machine and exact
+// if the exact value has fewer digits than are kept. So a product that ends in half a cent is
+// rounded to even, and not by the error of a double.
 const (
-	workDigits = 60 // of each step
-	keptDigits = 50 // of a factor; what is cut is the noise of its steps
+	workDigits = 60 // digits of each step
+	keptDigits = 50 // digits of a factor; the digits that are cut are rounding errors of its steps
 )
 
 var (
@@ -20,8 +20,8 @@ var (
 	one  = apd.New(1, 0)
 )
 
-// Growth is what compound growth adds to 1: (1+rate)^periods - 1, for rate >= 0
-// and 0 <= periods <= 1e6, exact to about 48 digits after the first.
+// Growth returns what compound growth adds to 1: (1+rate)^periods - 1, for rate >= 0 and 0 <=
+// periods <= 1e6, exact to about 48 digits after the first.
 func Growth(rate, periods *big.Rat) *big.Rat {
 	base := onePlus(rate)
 	whole := new(big.Int).Quo(periods.Num(), periods.Denom())
@@ -32,8 +32,8 @@ func Growth(rate, periods *big.Rat) *big.Rat {
 	return added(factor)
 }
 
-// Yearly is growth at an annual rate over days, ACT/365 Fixed: whole years of 365
-// days are whole powers. Use NewYearly.
+// Yearly computes growth at an annual rate over days, ACT/365 Fixed. Complete years of 365 days
+// are integer powers. Use NewYearly.
 type Yearly struct{ base, daily *apd.Decimal }
 
 // NewYearly prepares growth at rate >= 0.
@@ -42,7 +42,7 @@ func NewYearly(rate *big.Rat) Yearly {
 	return Yearly{base, fraction(base, big.NewRat(1, 365))}
 }
 
-// Growth is (1+rate)^(days/365) - 1 for days >= 0.
+// Growth returns (1+rate)^(days/365) - 1 for days >= 0.
 func (y Yearly) Growth(days int) *big.Rat {
 	factor := power(y.base, days/365)
 	if rest := days % 365; rest > 0 {
@@ -68,7 +68,7 @@ func times(a, b *apd.Decimal) *apd.Decimal {
 	return d
 }
 
-// power is base^n by squaring.
+// power returns base^n by squaring.
 func power(base *apd.Decimal, n int) *apd.Decimal {
 	result, square := new(apd.Decimal).Set(one), base
 	for ; n > 0; n >>= 1 {
@@ -82,7 +82,7 @@ func power(base *apd.Decimal, n int) *apd.Decimal {
 	return result
 }
 
-// fraction is base^part for base >= 1 and 0 < part < 1.
+// fraction returns base^part for base >= 1 and 0 < part < 1.
 func fraction(base *apd.Decimal, part *big.Rat) *apd.Decimal {
 	exponent, d := new(apd.Decimal), new(apd.Decimal)
 	ignore(work.Quo(exponent, decimal(part.Num()), decimal(part.Denom())))
@@ -90,7 +90,7 @@ func fraction(base *apd.Decimal, part *big.Rat) *apd.Decimal {
 	return d
 }
 
-// added is the factor less 1, as a fraction.
+// added returns the factor less 1, as a fraction.
 func added(factor *apd.Decimal) *big.Rat {
 	d := new(apd.Decimal)
 	ignore(kept.Round(d, factor))
@@ -104,6 +104,6 @@ func added(factor *apd.Decimal) *big.Rat {
 	return r.Sub(r, big.NewRat(1, 1))
 }
 
-// ignore drops what apd reports: the operands here are positive and of moderate
-// size, so that nothing but rounding can happen.
+// ignore drops the conditions that apd reports: the operands here are positive and of moderate
+// size, so only rounding can occur.
 func ignore(apd.Condition, error) {}

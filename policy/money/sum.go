@@ -7,15 +7,15 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Sum adds numbers as the decimals they were written as, exactly: 0.1 + 0.2 - 0.3
-// is 0. The zero value is an empty sum. A Sum must not be copied.
+// Sum adds numbers exactly, as the decimals in which they were written: 0.1 + 0.2 - 0.3 is 0.
+// The zero value is an empty sum. A Sum must not be copied.
 type Sum struct {
 	total apd.Decimal
-	ticks int64 // ten-thousandths not yet in total: nearly all amounts are whole ones
+	ticks int64 // ten-thousandths not yet in total; nearly all amounts are whole ten-thousandths
 }
 
-// A number is r ten-thousandths if r/1e4 is its double, and up to 15 digits no
-// other decimal of as few digits is.
+// A number equals r ten-thousandths if r/1e4 gives its double: up to 15 digits, no other
+// decimal with as few digits has that double.
 const (
 	ticksPerUnit = 1e4
 	maxTicks     = 1e15
@@ -41,7 +41,7 @@ func (s *Sum) flush() {
 	s.ticks = 0
 }
 
-// Float is the double nearest to the sum.
+// Float returns the double nearest to the sum.
 func (s *Sum) Float() float64 {
 	if s.total.IsZero() {
 		return float64(s.ticks) / ticksPerUnit
@@ -54,7 +54,7 @@ func (s *Sum) Float() float64 {
 	return f
 }
 
-// Sign is -1, 0 or 1.
+// Sign returns -1, 0 or 1.
 func (s *Sum) Sign() int {
 	if s.ticks != 0 && !s.total.IsZero() {
 		s.flush()
@@ -65,12 +65,12 @@ func (s *Sum) Sign() int {
 	return s.total.Sign()
 }
 
-// Compensated adds doubles with the error of about one rounding (Neumaier 1974),
-// in whatever order they come. The zero value is an empty sum.
+// Compensated adds doubles with the error of about one rounding (Neumaier 1974), independent of
+// their order. The zero value is an empty sum.
 type Compensated struct{ sum, lost float64 }
 
-// Add adds a number. The conversion keeps a processor from fusing a product that
-// is passed here into the sum, so that all give the same bits.
+// Add adds a number. The conversion keeps processors from fusing a product passed here into the
+// sum, so that all give the same bits.
 func (c *Compensated) Add(x float64) {
 	x = float64(x)
 	sum := c.sum + x
@@ -82,5 +82,5 @@ func (c *Compensated) Add(x float64) {
 	c.sum = sum
 }
 
-// Float is the sum.
+// Float returns the sum.
 func (c *Compensated) Float() float64 { return c.sum + c.lost }

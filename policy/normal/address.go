@@ -7,10 +7,9 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Address is the normal form of an account or contract on a network: EVM
-// addresses in lower case, with mixed case satisfying EIP-55; Solana addresses as
-// written; on a network of another family the text itself. Errors: ErrAddress,
-// ErrChecksum, ErrZero.
+// Address returns the normal form of an account or contract on a network. EVM addresses become
+// lower case; mixed case must satisfy EIP-55. Solana addresses keep their case. On networks of
+// other families the text itself is the normal form. Errors: ErrAddress, ErrChecksum, ErrZero.
 func Address(network, raw string) (string, error) {
 	switch {
 	case IsEVM(network):
@@ -23,7 +22,7 @@ func Address(network, raw string) (string, error) {
 	return raw, nil
 }
 
-// LooksEVM says whether a text has the shape 0x + 40 hexadecimal digits.
+// LooksEVM reports whether a text has the form 0x + 40 hexadecimal digits.
 func LooksEVM(raw string) bool {
 	if len(raw) != 2+evmHexDigits || raw[:2] != "0x" {
 		return false
@@ -32,8 +31,8 @@ func LooksEVM(raw string) bool {
 	return err == nil
 }
 
-// EVMAddress is the lower-case form of an EVM address. All-lower and all-upper
-// digits carry no checksum; mixed ones must satisfy EIP-55.
+// EVMAddress returns the lower-case form of an EVM address. Digits of a single case have no
+// checksum; mixed case must satisfy EIP-55.
 func EVMAddress(raw string) (string, error) {
 	if !LooksEVM(raw) {
 		return "", ErrAddress
@@ -49,8 +48,8 @@ func EVMAddress(raw string) (string, error) {
 	return "0x" + lower, nil
 }
 
-// checksummed is EIP-55: a letter is upper case where the same nibble of the
-// legacy Keccak-256 of the lower-case digits is 8 or more.
+// checksummed returns the EIP-55 form: a letter is upper case if the same nibble of the legacy
+// Keccak-256 of the lower-case digits is 8 or more.
 func checksummed(lower string) string {
 	h := sha3.NewLegacyKeccak256()
 	h.Write([]byte(lower))
@@ -64,8 +63,8 @@ func checksummed(lower string) string {
 	return string(mixed)
 }
 
-// SolanaAddress accepts base58 of exactly 32 bytes, case kept. The system
-// program (32 zero bytes) is the zero address.
+// SolanaAddress accepts base58 of exactly 32 bytes and keeps the case. The system program (32
+// zero bytes) is the zero address.
 func SolanaAddress(raw string) (string, error) {
 	b, ok := Base58(raw)
 	if !ok || len(b) != 32 {
@@ -77,12 +76,12 @@ func SolanaAddress(raw string) (string, error) {
 	return raw, nil
 }
 
-// SameAddress compares two addresses as wallets do: EVM shapes without regard to
-// case, others byte for byte.
+// SameAddress compares two addresses as wallets do: EVM addresses without regard to case,
+// others byte by byte.
 func SameAddress(a, b string) bool { return FoldAddress(a) == FoldAddress(b) }
 
-// FoldAddress is the form SameAddress compares: lower case for texts that start
-// with 0x, others as they are.
+// FoldAddress returns the form that SameAddress compares: lower case for a text that begins
+// with 0x, others unchanged.
 func FoldAddress(a string) string {
 	if strings.HasPrefix(a, "0x") || strings.HasPrefix(a, "0X") {
 		return strings.ToLower(a)
@@ -92,8 +91,8 @@ func FoldAddress(a string) string {
 
 const base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// Base58 decodes the Bitcoin alphabet. It refuses empty texts and texts above
-// MaxBase58, since the decoding is quadratic.
+// Base58 decodes the Bitcoin alphabet. It refuses empty texts and texts longer than MaxBase58,
+// because decoding takes quadratic time.
 func Base58(text string) ([]byte, bool) {
 	if text == "" || len(text) > MaxBase58 {
 		return nil, false

@@ -11,11 +11,11 @@ var (
 	maxUnits    = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 )
 
-// UnitsAllowed says which texts Units reads.
+// UnitsAllowed says which texts Units accepts, for error texts.
 const UnitsAllowed = "must be a whole number in decimal digits without leading zeros, at most 2^256-1"
 
-// Units reads an amount in a token's smallest units: decimal digits without sign
-// or leading zero, at most 2^256-1.
+// Units reads an amount in a token's smallest units: decimal digits without sign or leading
+// zero, at most 2^256-1.
 func Units(text string) (*big.Int, error) {
 	if len(text) > MaxUnits || !isWhole(text) {
 		return nil, ErrAmount
@@ -27,7 +27,7 @@ func Units(text string) (*big.Int, error) {
 	return n, nil
 }
 
-// isWhole says whether a text is a whole number without sign or leading zero.
+// isWhole reports whether a text is a whole number without sign or leading zero.
 func isWhole(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -37,15 +37,14 @@ func isWhole(text string) bool {
 	return text != "" && (text[0] != '0' || len(text) == 1)
 }
 
-// Scale is units / 10^decimals, exactly. Decimals are 0 to 36.
+// Scale returns units / 10^decimals exactly. decimals is 0 to 36.
 func Scale(units *big.Int, decimals int) *big.Rat {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
 	return new(big.Rat).SetFrac(units, power)
 }
 
-// Decimal reads a JSON number literal as the exact number it writes. Literals
-// above 40 characters, and exponents that would make a rational explode, are
-// ErrAmount.
+// Decimal returns the exact value of a JSON number literal. For literals longer than 40
+// characters, and for exponents that would need huge rationals, it returns ErrAmount.
 func Decimal(literal string) (*big.Rat, error) {
 	if len(literal) > MaxDecimal || !decimalForm(literal) {
 		return nil, ErrAmount
@@ -63,8 +62,8 @@ func Decimal(literal string) (*big.Rat, error) {
 	return r, nil
 }
 
-// Float is the exact value of the shortest decimal that reads back as f: what a
-// person wrote, not the binary fraction next to it. f is finite.
+// Float returns the exact value of the shortest decimal that reads back as f: the number that
+// was written, not the nearest binary fraction. f must be finite.
 func Float(f float64) *big.Rat {
 	r, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64))
 	if !ok {
@@ -73,8 +72,8 @@ func Float(f float64) *big.Rat {
 	return r
 }
 
-// DecimalString writes a rational that has a finite decimal form, without
-// exponent or trailing zeros: 5/2 is "2.5". Others are ErrAmount.
+// DecimalString returns the decimal form of a rational without exponent or trailing zeros: 5/2
+// is "2.5". A rational without finite decimal form is ErrAmount.
 func DecimalString(r *big.Rat) (string, error) {
 	digits, exact := r.FloatPrec()
 	if !exact {

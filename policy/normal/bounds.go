@@ -16,18 +16,17 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Bounds holds a struct to the json and jsonschema tags on its fields, which are
-// also what the published schema is made from: one fact, two readers. Known are
-// minLength, maxLength, pattern, enum and format=date-time of strings, minimum,
-// maximum and exclusiveMinimum of numbers, minItems and maxItems of lists; the
-// remaining tags of a list are those of its items. Members of maps and of
-// free-form values are not looked at.
+// Bounds checks a struct against the json and jsonschema tags on its fields, from which the
+// published schema is made, too, so that the two cannot differ. The tags minLength, maxLength,
+// pattern, enum and format=date-time of strings are checked; minimum, maximum and
+// exclusiveMinimum of numbers; minItems and maxItems of lists. The other tags of a list apply
+// to its items. Members of maps and of free-form values are not checked.
 //
 //	var bounds = normal.BoundsOf[Input]()
 //	if err := bounds.Check(in); err != nil { return Output{}, err }
 type Bounds[T any] struct{ root func() *shape }
 
-// shape is what the tags of one place in a type ask for.
+// shape holds the requirements of the tags of one type.
 type shape struct {
 	fields               []field        // of a struct
 	items                *shape         // of a list
@@ -41,7 +40,7 @@ type shape struct {
 	dateTime             bool           //
 }
 
-// freeForm is the type of values that stay text.
+// freeForm is the type of values that stay JSON text.
 var freeForm = reflect.TypeFor[jsontext.Value]()
 
 type field struct {
@@ -51,33 +50,33 @@ type field struct {
 	shape    *shape
 }
 
-// BoundsOf reads the tags of T when something is held against them: a program that
-// judges one command must not wait for the bounds of every service. T is one of our own
-// input types; a tag that does not parse is a mistake of ours and panics at the first
-// check, which the first test makes.
+// BoundsOf reads the tags of T at the first check, so that a program that judges one command
+// does not wait for the bounds of every service. T must be one of our own input types. A tag
+// that cannot be parsed is a mistake in our code and panics at the first check, which a test
+// makes.
 func BoundsOf[T any]() Bounds[T] {
 	return Bounds[T]{sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[T](), "", true) })}
 }
 
-// Check returns nil or an *Error for the first member, in the order of the
-// fields, that its tags refuse: missing_field, out_of_range, too_long,
-// too_many_items, invalid_enum, invalid_date.
+// Check returns nil or an *Error for the first member, in the order of the fields, that
+// violates its tags: missing_field, out_of_range, too_long, too_many_items, invalid_enum,
+// invalid_date.
 func (b Bounds[T]) Check(v T) error {
 	r := b.root().check(reflect.ValueOf(&v).Elem())
 	if r == nil {
 		return nil
 	}
-	name := strings.ReplaceAll(strings.TrimPrefix(r.path, "/"), "/", ".") // as people write it: "payment.method is missing"
+	name := strings.ReplaceAll(strings.TrimPrefix(r.path, "/"), "/", ".") // the form of error texts: "payment.method is missing"
 	return policy.Refuse(r.code, r.path, name+" "+r.clause)
 }
 
-// refusal is what a member is refused for. Its path is put together on the way back
-// from it, since nearly every member is accepted.
+// refusal says why a member is refused. Its path is built while returning from it, because
+// nearly every member is accepted.
 type refusal struct{ path, code, clause string }
 
 func refuse(code, clause string) *refusal { return &refusal{code: code, clause: clause} }
 
-// under is the refusal seen from the object or the list that holds the member.
+// under returns the refusal seen from the object or the list that contains the member.
 func (r *refusal) under(member string) *refusal {
 	r.path = "/" + member + r.path
 	return r
@@ -112,7 +111,7 @@ func shapeOf(t reflect.Type, tag string, required bool) *shape {
 	return s
 }
 
-// splitTag splits at commas that no backslash escapes.
+// splitTag splits at commas that are not escaped by a backslash.
 func splitTag(tag string) []string {
 	const escaped = "\x00"
 	parts := strings.Split(strings.ReplaceAll(tag, `\,`, escaped), ",")

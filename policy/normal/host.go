@@ -10,19 +10,18 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// hostProfile maps as browsers do (UTS 46, non-transitional) and then insists on
-// letters, digits, hyphens and DNS lengths. The ready-made idna.Lookup lets
-// "a..b" and labels of 64 characters through.
+// hostProfile maps names as browsers do (UTS 46, non-transitional), and then allows only
+// letters, digits, hyphens and DNS lengths. idna.Lookup would accept "a..b" and labels of 64
+// characters.
 var hostProfile = idna.New(
 	idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true),
 	idna.VerifyDNSLength(true), idna.Transitional(false),
 )
 
-// Host is the normal form of a host name or address as it stands in a URL:
-// lower-case A-labels without a trailing dot, dotted IPv4, or IPv6 in brackets
-// (an IPv4 address mapped into IPv6 becomes the IPv4 address). A host that ends
-// in a number and is not a dotted IPv4 address is refused: "127.1" and
-// "2130706433" are names to some readers and addresses to others.
+// Host returns the normal form of a host name or address in a URL: lower-case A-labels without
+// a trailing dot, dotted IPv4, or IPv6 in brackets (an IPv4 address mapped into IPv6 becomes
+// the IPv4 address). A host that ends in a number and is not a dotted IPv4 address is refused,
+// because some readers take "127.1" and "2130706433" for names and others for addresses.
 func Host(raw string) (string, error) {
 	host, err := host(raw)
 	if err == nil && endsInNumber(host) && !isIPv4(host) {
@@ -31,7 +30,7 @@ func Host(raw string) (string, error) {
 	return host, err
 }
 
-// host is Host that keeps numeric forms, for those who judge them (LegacyIPv4).
+// host is Host, but it keeps numeric forms for callers that judge them (LegacyIPv4).
 func host(raw string) (string, error) {
 	if inner, ok := strings.CutPrefix(raw, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -44,7 +43,7 @@ func host(raw string) (string, error) {
 		}
 		return "[" + addr.String() + "]", nil
 	}
-	// Length before IDNA: its work is not bounded by anything else.
+	// Check the length before IDNA, whose work is not limited otherwise.
 	if len(raw) > 4*MaxHost || !utf8.ValidString(raw) {
 		return "", ErrHost
 	}
@@ -52,7 +51,7 @@ func host(raw string) (string, error) {
 	if err != nil || name == "" || len(name) > MaxHost || strings.HasSuffix(name, ".") {
 		return "", ErrHost
 	}
-	// "xn--" labels must decode to what encodes to them again.
+	// "xn--" labels must decode to a name that encodes to the same label.
 	if again, err := hostProfile.ToASCII(name); err != nil || again != name {
 		return "", ErrHost
 	}
@@ -64,8 +63,8 @@ func isIPv4(host string) bool {
 	return err == nil && addr.Is4()
 }
 
-// endsInNumber is the test of the WHATWG URL standard: the last label is all
-// digits or a hexadecimal number.
+// endsInNumber implements the test of the WHATWG URL standard: the last label consists of
+// digits or is a hexadecimal number.
 func endsInNumber(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return false
@@ -75,9 +74,9 @@ func endsInNumber(host string) bool {
 	return ok || (last != "" && strings.Trim(last, "0123456789") == "")
 }
 
-// LegacyIPv4 reads the forms inet_aton accepts and URL parsers argue about:
-// one to four decimal, octal (0…) or hexadecimal (0x…) parts, the last of which
-// fills the remaining bytes. "127.1", "0x7f000001", "017700000001" are 127.0.0.1.
+// LegacyIPv4 reads the forms that inet_aton accepts and URL parsers treat differently: one to
+// four decimal, octal (0…) or hexadecimal (0x…) parts, the last of which fills the remaining
+// bytes. "127.1", "0x7f000001" and "017700000001" are 127.0.0.1.
 func LegacyIPv4(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -107,7 +106,7 @@ func legacyNumber(text string) (uint64, bool) {
 	case strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X"):
 		base, digits = 16, text[2:]
 		if digits == "" {
-			return 0, true // "0x" is zero to inet_aton's heirs
+			return 0, true // parsers derived from inet_aton read "0x" as zero
 		}
 	case len(text) > 1 && text[0] == '0':
 		base, digits = 8, text[1:]
@@ -119,7 +118,7 @@ func legacyNumber(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// addrOf is the IP address a normal host stands for, legacy forms included.
+// addrOf returns the IP address of a normal host, also in legacy forms.
 func addrOf(host string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err == nil {
@@ -128,16 +127,15 @@ func addrOf(host string) (netip.Addr, bool) {
 	return LegacyIPv4(host)
 }
 
-// specialPurpose are addresses that lead to no host of the public internet: shared
-// addresses inside providers (RFC 6598), protocol assignments, tests of network
-// devices, reserved ones, the service of Azure that answers inside each machine, and
-// what a translator inside a network takes for IPv4 addresses (RFC 8215, and
-// ::ffff:0:a.b.c.d of RFC 2765): nobody outside knows what they lead to.
+// specialPurpose are addresses that are not on the public internet: shared addresses in
+// provider networks (RFC 6598), protocol assignments, tests of network devices, reserved
+// addresses, Azure's service inside each machine, and the prefixes of translators to IPv4 (RFC
+// 8215, and ::ffff:0:a.b.c.d of RFC 2765), whose targets depend on the network.
 var specialPurpose = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("::ffff:0:0:0/96")}
 
-// IsLoopback says whether a normal host is this machine itself.
+// IsLoopback reports whether a normal host is this machine.
 func IsLoopback(host string) bool {
 	if addr, ok := addrOf(host); ok {
 		return addr.IsLoopback()
@@ -145,12 +143,12 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// IsPrivate says whether a normal host is not on the public internet: loopback,
-// RFC 1918, link-local (cloud metadata at 169.254.169.254 included), unique
-// local, shared and unspecified addresses in any notation, addresses that embed
-// such an IPv4 address (NAT64, 6to4), multicast, names that private networks use, and
-// names of the public DNS that lead to such an address (privateName). A name that ends
-// in a number is found in no public DNS.
+// IsPrivate reports whether a normal host is not on the public internet: loopback, RFC 1918,
+// link-local (with cloud metadata at 169.254.169.254), unique local, shared and unspecified
+// addresses in any notation, addresses that embed such an IPv4 address (NAT64, 6to4),
+// multicast, names that private networks use, and names of the public DNS that resolve to such
+// an address (privateName). It is also true for a name that ends in a number, which no public
+// DNS contains.
 func IsPrivate(host string) bool {
 	addr, ok := addrOf(host)
 	if !ok {
@@ -168,7 +166,7 @@ func isPrivateAddr(addr netip.Addr) bool {
 		slices.ContainsFunc(specialPurpose, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// embeddedIPv4 finds the IPv4 address inside 64:ff9b::/96, ::/96 and 2002::/16.
+// embeddedIPv4 returns the IPv4 address inside 64:ff9b::/96, ::/96 and 2002::/16.
 func embeddedIPv4(addr netip.Addr) (netip.Addr, bool) {
 	if !addr.Is6() {
 		return addr, false
@@ -184,16 +182,16 @@ func embeddedIPv4(addr netip.Addr) (netip.Addr, bool) {
 	return addr, false
 }
 
-// HostEntry is one entry of an allow or block list: a host, every host below a
-// domain ("*.h"), each with or without a port. The zero value matches nothing.
+// HostEntry is one entry of an allow or block list: a host, or every host below a domain
+// ("*.h"), each with or without a port. The zero value matches nothing.
 type HostEntry struct {
 	Host     string // normal form, without "*."
 	Wildcard bool   // one or more labels below Host, not Host itself
 	Port     int    // 0: the default port of the scheme
 }
 
-// ParseHostEntry reads "h", "*.h", "h:p" and "*.h:p". URLs, ports outside
-// 1 to 65535 and wildcards elsewhere are refused.
+// ParseHostEntry reads "h", "*.h", "h:p" and "*.h:p". It refuses URLs, ports outside 1 to
+// 65535, and wildcards in other positions.
 func ParseHostEntry(raw string) (HostEntry, error) {
 	var e HostEntry
 	name, port, ok := cutPort(raw)
@@ -211,8 +209,8 @@ func ParseHostEntry(raw string) (HostEntry, error) {
 	return e, nil
 }
 
-// NormalHostEntry reads an entry whose host is in normal form already. It does not
-// bring it there: an entry in another form matches nothing.
+// NormalHostEntry reads an entry whose host is in normal form. It does not normalize: an entry
+// in another form matches nothing.
 func NormalHostEntry(text string) (HostEntry, error) {
 	name, port, ok := cutPort(text)
 	if !ok {
@@ -222,7 +220,7 @@ func NormalHostEntry(text string) (HostEntry, error) {
 	return HostEntry{host, wildcard, port}, nil
 }
 
-// cutPort splits "host:port"; port is 0 where none stands.
+// cutPort splits "host:port". port is 0 if there is none.
 func cutPort(raw string) (host string, port int, ok bool) {
 	colon := strings.LastIndexByte(raw, ':')
 	if colon < 0 || strings.HasSuffix(raw, "]") {
@@ -232,7 +230,7 @@ func cutPort(raw string) (host string, port int, ok bool) {
 	return raw[:colon], port, ok
 }
 
-// parsePort reads 1 to 65535, leading zeros allowed.
+// parsePort reads 1 to 65535, also with leading zeros.
 func parsePort(text string) (int, bool) {
 	digits := strings.TrimLeft(text, "0")
 	if digits == "" || len(digits) > 5 || strings.Trim(digits, "0123456789") != "" {
@@ -242,7 +240,7 @@ func parsePort(text string) (int, bool) {
 	return port, err == nil && port <= maxPort
 }
 
-// Allows says whether the entry, in an allow list, covers the URL's host and port.
+// Allows reports whether the entry, in an allow list, covers the URL's host and port.
 func (e HostEntry) Allows(u URL) bool {
 	if e.Port == 0 && u.Port != defaultPort(u.Scheme) || e.Port != 0 && e.Port != u.Port {
 		return false
@@ -250,12 +248,11 @@ func (e HostEntry) Allows(u URL) bool {
 	return e.covers(u.Host, false)
 }
 
-// Blocks says whether the entry, in a block list, covers the URL's host. A
-// blocked host covers every subdomain and every port; "*.h" still leaves h itself.
+// Blocks reports whether the entry, in a block list, covers the URL's host. A blocked host
+// covers every subdomain and every port; "*.h" does not cover h itself.
 func (e HostEntry) Blocks(u URL) bool { return e.covers(u.Host, true) }
 
-// Matches says whether the entry names the URL's host, and its port if the entry
-// has one.
+// Matches reports whether the entry names the URL's host, and its port if the entry has one.
 func (e HostEntry) Matches(u URL) bool {
 	return (e.Port == 0 || e.Port == u.Port) && e.covers(u.Host, false)
 }
@@ -270,7 +267,7 @@ func (e HostEntry) covers(host string, below bool) bool {
 	return (e.Wildcard || below) && IsBelow(host, e.Host)
 }
 
-// IsBelow says whether a normal host is a subdomain of another.
+// IsBelow reports whether a normal host is a subdomain of another.
 func IsBelow(host, parent string) bool {
 	labels, ok := strings.CutSuffix(host, parent)
 	return ok && strings.HasSuffix(labels, ".")

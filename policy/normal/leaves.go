@@ -10,24 +10,23 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Leaf is one text inside a free-form value. It holds only until the next one.
+// Leaf is one text in a free-form value. It is valid only until the next one.
 type Leaf struct {
-	Name string // of the member it stands under; empty for the name of a member
-	Text string // of a number its digits
+	Name string // the name of its member; empty for the name of a member
+	Text string // for a number, its digits
 
-	steps []step // down to it
+	steps []step // the path to it
 }
 
-// step is one member of an object, or one element of a list, where index is not below 0.
+// step is one member of an object, or one item of a list if index is not negative.
 type step struct {
 	name  string
 	index int
 }
 
-// Leaves lists every text in a JSON value that canon.Check has accepted: strings,
-// the digits of numbers, and member names, each before what stands under it. Nothing
-// is built of the value: what the texts cost is what they are long, however deep they
-// are nested.
+// Leaves lists every text in a JSON value that canon.Check has accepted: strings, the digits of
+// numbers, and member names, each before its contents. It builds no values, so the cost is
+// linear in the length of the text, however deeply it is nested.
 func Leaves(text jsontext.Value) iter.Seq[Leaf] {
 	return func(yield func(Leaf) bool) {
 		r := leafReader{dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true)), yield: yield}
@@ -41,7 +40,7 @@ type leafReader struct {
 	steps []step
 }
 
-// read takes the next value, whose member has a name, and says whether to go on.
+// read reads the next value, with the name of its member, and reports whether to continue.
 func (r *leafReader) read(name string) bool {
 	token, err := r.dec.ReadToken()
 	if err != nil {
@@ -82,10 +81,10 @@ func (r *leafReader) readWithin(name string, isObject bool) bool {
 	}
 }
 
-// digits are those of a number, without an exponent.
+// digits returns the digits of a number, without an exponent.
 func digits(token jsontext.Token) string {
 	text := token.String()
-	for i := range len(text) { // most are a few digits long
+	for i := range len(text) { // most numbers have a few digits
 		if text[i] == 'e' || text[i] == 'E' {
 			if x, err := token.Float(); err == nil {
 				return strconv.FormatFloat(x, 'f', -1, 64)
@@ -96,9 +95,9 @@ func digits(token jsontext.Token) string {
 	return text
 }
 
-// Pointer is the JSON pointer of the leaf behind a prefix, as far as each name on the
-// way could be a member name of a contract and passes: what a caller invented is
-// not repeated.
+// Pointer returns the JSON pointer of the leaf, after a prefix. It ends before the first name
+// that could not be a member name of a contract or that passes refuses, so that names invented
+// by the caller are not repeated.
 func (l Leaf) Pointer(prefix string, passes func(name string) bool) string {
 	for _, s := range l.steps {
 		part := s.name

@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// aliases are the names x402 clients use for CAIP-2 networks: every name of x402
-// version 1 (EVM_NETWORK_CHAIN_ID_MAP of @x402/evm), with the chain numbers of
-// chainlist and the Solana genesis hashes.
+// aliases are the names that x402 clients use for CAIP-2 networks: every name of x402 version 1
+// (EVM_NETWORK_CHAIN_ID_MAP of @x402/evm), with the chain ids of chainlist and the Solana
+// genesis hashes.
 var aliases = map[string]string{
 	"base":               "eip155:8453",
 	"base-sepolia":       "eip155:84532",
@@ -50,7 +50,7 @@ var usdc = map[string]string{
 	"solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
 }
 
-// USDCDecimals is how many decimals every contract of the table has.
+// USDCDecimals is the number of decimals of every contract in the table.
 const USDCDecimals = 6
 
 var testnets = map[string]bool{
@@ -63,8 +63,7 @@ var testnets = map[string]bool{
 
 var caip2 = Pattern(`^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$`)
 
-// Network resolves an alias (exact case) to its CAIP-2 name; any other text
-// stands for itself.
+// Network returns the CAIP-2 name of an alias (exact case), and any other text unchanged.
 func Network(name string) string {
 	if id, ok := aliases[name]; ok {
 		return id
@@ -72,8 +71,8 @@ func Network(name string) string {
 	return name
 }
 
-// IsNetwork says whether a text is an alias or has the form of a CAIP-2 name.
-// An eip155 chain number has no leading zero.
+// IsNetwork reports whether a text is an alias or has the form of a CAIP-2 name. An eip155
+// chain id has no leading zero.
 func IsNetwork(name string) bool {
 	id := Network(name)
 	if len(id) > MaxCAIP2 || !caip2(id) {
@@ -83,23 +82,24 @@ func IsNetwork(name string) bool {
 	return !evm || chain[0] != '0' && strings.Trim(chain, "0123456789") == ""
 }
 
-// IsTestnet says whether a network is known to carry no value.
+// IsTestnet reports whether the assets of a network are known to have no value.
 func IsTestnet(name string) bool { return testnets[Network(name)] }
 
-// IsEVM and IsSolana name the family that decides how addresses look.
+// IsEVM reports whether a network belongs to the EVM family, which decides the form of its
+// addresses.
 func IsEVM(network string) bool { return strings.HasPrefix(Network(network), "eip155:") }
 
-// IsSolana says whether a CAIP-2 network is of the Solana family.
+// IsSolana reports whether a network belongs to the Solana family.
 func IsSolana(network string) bool { return strings.HasPrefix(Network(network), "solana:") }
 
-// USDC is the normal address of the network's USDC contract, where known.
+// USDC returns the normal address of the network's USDC contract, if known.
 func USDC(network string) (string, bool) {
 	address, ok := usdc[Network(network)]
 	return address, ok
 }
 
-// IsUSDC says whether an asset is USDC on that network: its contract, or the
-// symbol "USDC". Without a network any contract of the table counts.
+// IsUSDC reports whether an asset is USDC on that network: its contract, or the symbol "USDC".
+// Without a network, any contract of the table counts.
 func IsUSDC(network, asset string) bool {
 	if asset == "USDC" {
 		return true

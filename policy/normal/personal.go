@@ -12,7 +12,7 @@ import (
 // a microsecond per byte. Each looks for a literal first and then reads at most once
 // over what follows.
 
-// found says whether accept takes some occurrence of a literal.
+// found reports whether accept takes some occurrence of a literal.
 func found(text, literal string, accept func(at int) bool) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], literal)
@@ -59,7 +59,7 @@ func PersonalDataKind(text string) string {
 	return ""
 }
 
-// isEmail says whether an address stands around the at-sign: something before it,
+// isEmail reports whether an address stands around the at-sign: something before it,
 // and a name with a dot and a last label of letters behind it.
 func isEmail(text string, at int) bool {
 	if at == 0 || !isAlnum(text[at-1]) && strings.IndexByte("._%+-", text[at-1]) < 0 {
@@ -120,7 +120,7 @@ func doubled(digit int) int {
 	return 2 * digit
 }
 
-// isSSN says whether ddd-dd-dddd stands around its first dash. Numbers that were
+// isSSN reports whether ddd-dd-dddd stands around its first dash. Numbers that were
 // never given are none: area 000, 666, 9xx, group 00, serial 0000.
 func isSSN(text string, dash int) bool {
 	from, to := dash-3, dash+8
@@ -134,7 +134,7 @@ func isSSN(text string, dash int) bool {
 	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000"
 }
 
-// isPhone says whether an international number of 8 to 15 digits stands behind
+// isPhone reports whether an international number of 8 to 15 digits stands behind
 // the plus, with at most two separators between digits.
 func isPhone(text string, plus int) bool {
 	if plus > 0 && strings.IndexByte(" \t\r\n\"'(=:;,", text[plus-1]) < 0 {

@@ -19,15 +19,15 @@ var (
 	// appendix G, RFC 8375, and the names that operating systems and clouds add.
 	privateDomains = []string{"local", "internal", "localdomain", "localhost6", "ip6-localhost", "ip6-loopback", "home.arpa", "intranet", "private", "corp", "home", "lan", "metadata"}
 
-	// loopbackDomains lead to 127.0.0.1 or ::1, with all names below them.
+	// loopbackDomains resolve to 127.0.0.1 or ::1, with all names below them.
 	loopbackDomains = []string{"localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "localho.st", "localh.st", "fuf.me", "local.gd", "yoogle.com", "ortkut.com", "feacebook.com", "42foo.com", "smackaho.st", "beweb.com", "ratchetlocal.com", "ulh.us",
 		"lndo.site", "ddev.site", "docksal.site", "traefik.me", "127-0-0-1.org.uk", "localdev.me", "localhost.direct", "spoofed.burpcollaborator.net", "bugbounty.dod.network"}
 
-	// wildcardDomains answer with the address that stands in the name.
+	// wildcardDomains resolve to the address that is part of the name.
 	wildcardDomains = []string{"nip.io", "sslip.io", "xip.io", "xip.name", "local-ip.co", "local-ip.sh", "local-ip.medicmobile.org", "backname.io", "plex.direct", "direct.quickconnect.to", "1u.ms", "rbndr.us"}
 )
 
-// privateName says whether a name, not an address, leads into a private network.
+// privateName reports whether a name, not an address, leads into a private network.
 func privateName(host string) bool {
 	in := func(domain string) bool { return host == domain || IsBelow(host, domain) }
 	if slices.ContainsFunc(privateDomains, in) || slices.ContainsFunc(loopbackDomains, in) {

@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// URL is an absolute URL in normal form, in parts.
+// URL is an absolute URL in normal form, split into parts.
 type URL struct {
 	Scheme   string // lower case
 	Host     string // normal form; IPv6 in brackets
-	Port     int    // the effective port; 0 where the scheme has no default and none stands
+	Port     int    // the effective port; 0 if the scheme has no default and the URL has no port
 	Path     string // as written, "/" if empty
 	Query    string // byte for byte, without "?"
-	HasQuery bool   // a "?" stands, perhaps with nothing behind it
-	UserInfo bool   // "user@" or "user:password@" stood before the host; never kept
-	Fragment bool   // "#…" stood at the end; never kept
+	HasQuery bool   // there is a "?", perhaps with nothing after it
+	UserInfo bool   // there was "user@" or "user:password@" before the host; never kept
+	Fragment bool   // there was "#…" at the end; never kept
 	IDN      bool   // the host was written with non-ASCII letters or has an xn-- label
 }
 
-// String is the normal form: no userinfo, no fragment, no default port.
+// String returns the normal form: no userinfo, no fragment, no default port.
 func (u URL) String() string {
 	text := u.Scheme + "://" + u.Host
 	if u.Port != 0 && u.Port != defaultPort(u.Scheme) {
@@ -34,7 +34,7 @@ func (u URL) String() string {
 	return text
 }
 
-// Origin shows scheme, host and port, without path and query, which may hold secrets.
+// Origin returns scheme, host and port, without path and query, which may contain secrets.
 func (u URL) Origin() string {
 	u.Path, u.Query, u.HasQuery = "", "", false
 	return Shown(u.String())
@@ -50,10 +50,10 @@ func defaultPort(scheme string) int {
 	return 0
 }
 
-// ParseURL brings an absolute URL into normal form. ErrURL: not absolute,
-// opaque, without host, longer than 2048, with white space, backslash or control
-// character, with %2e %2f %5c %00 or a dot segment in its path, an escape that is
-// none, a port outside 1 to 65535, or a host without normal form.
+// ParseURL returns the normal form of an absolute URL. It returns ErrURL for a URL that is not
+// absolute, is opaque, has no host, is longer than 2048, contains white space, a backslash or a
+// control character, has %2e %2f %5c %00 or a dot segment in its path, has an invalid escape, a
+// port outside 1 to 65535, or a host without normal form.
 func ParseURL(raw string) (URL, error) {
 	u, err := ParseURLAnyHost(raw)
 	if err == nil && endsInNumber(u.Host) && !isIPv4(u.Host) {
@@ -62,8 +62,8 @@ func ParseURL(raw string) (URL, error) {
 	return u, err
 }
 
-// ParseURLAnyHost is ParseURL that keeps hosts such as "127.1" or "2130706433"
-// as they stand, for rules that judge them (IsPrivate reads them as addresses).
+// ParseURLAnyHost is ParseURL, but it keeps hosts such as "127.1" or "2130706433" unchanged,
+// for rules that judge them (IsPrivate reads them as addresses).
 func ParseURLAnyHost(raw string) (URL, error) {
 	if len(raw) > 4*MaxURL || utf8.RuneCountInString(raw) > MaxURL || !utf8.ValidString(raw) {
 		return URL{}, ErrURL
@@ -110,7 +110,7 @@ func hasALabel(host string) bool {
 	return strings.HasPrefix(host, "xn--") || strings.Contains(host, ".xn--")
 }
 
-// safePath refuses what servers and proxies resolve differently.
+// safePath refuses paths that servers and proxies resolve differently.
 func safePath(escaped string) bool {
 	lower := strings.ToLower(escaped)
 	for _, sequence := range []string{"%2e", "%2f", "%5c", "%00"} {

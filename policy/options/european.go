@@ -69,8 +69,8 @@ func (o option) legs() (asset, cash float64) {
 	return float64(o.s * math.Exp(-o.q*o.t)), float64(o.k * math.Exp(-o.r*o.t))
 }
 
-// european is the closed form. Products stand in float64() so that no processor
-// fuses them into the following sum and all give the same bits.
+// european computes the closed form. Products are converted by float64() so that no
+// processor fuses them into the following sum and all give the same bits.
 func (o option) european() valuation {
 	rootT := math.Sqrt(o.t)
 	sd := float64(o.v * rootT)

@@ -5,9 +5,9 @@ import "math"
 // implied finds the volatility at which the European price is p, or false where
 // p is outside the no-arbitrage bounds or the volatility outside the bracket.
 //
-// The solution is sought on the side that is out of the money: by parity the
-// price of an option in the money is that price plus a constant beside which the
-// part that depends on volatility may be lost. The price rises with volatility
+// The solution is computed from the option that is out of the money: by parity the
+// price of an option in the money is that price plus a constant, in which the part
+// that depends on volatility may be lost by rounding. The price rises with volatility
 // from one inflection on, at sqrt(2*|ln(F/K)|/T), where Newton's method starts
 // (Manaster and Koehler 1982); bisection takes over whenever it leaves the bracket.
 func (o option) implied(p float64) (float64, bool) {

@@ -13,7 +13,7 @@ const (
 // How the numbers are found.
 const (
 	treeSteps = 1001 // odd, as Leisen-Reimer needs; error far below 2e-4 of the strike
-	refresh   = 64   // tree steps after which node prices are computed anew, against drift
+	refresh   = 64   // tree steps after which node prices are computed again, against drift
 
 	lowestVolatility = 1e-6 // bracket of the implied volatility
 	solveSteps       = 400  // Newton and bisection together need fewer than 100

@@ -106,7 +106,7 @@ type Output struct {
 	ParityCounterpartPrice float64          `json:"parityCounterpartPrice" jsonschema_description:"European price of the other side (put for a call) by put-call parity."`
 	ExerciseStyle          string           `json:"exerciseStyle" jsonschema:"enum=european,enum=american" jsonschema_description:"As asked."`
 	EarlyExercisePremium   *float64         `json:"earlyExercisePremium,omitempty" jsonschema_description:"American price less European price, at least 0; American options only."`
-	Findings               []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings               []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Evaluate prices one option. It refuses with missing_field, mutually_exclusive,

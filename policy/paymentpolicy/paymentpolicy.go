@@ -1,16 +1,14 @@
-// Package paymentpolicy judges one proposed x402 payment before the agent signs
-// it: is it bound to the resource that was asked for, does it cost what was
-// expected, does it go where the buyer's policy allows, was it made before, does
-// it carry what should not leave the house. The answer is allow, deny or
-// needs_review with every rule that did not pass.
+// Package paymentpolicy judges a proposed x402 payment before the agent signs it: whether it is
+// bound to the requested resource, costs the expected amount, goes where the buyer's policy
+// allows, was made before, and carries secrets. The answer is allow, deny or needs_review, with
+// every rule that did not pass.
 //
-// Nothing is fetched and nothing is remembered: spending so far and used nonces
-// are the caller's statements. A rule that has nothing to compare is skipped, and
-// what a policy limits but nobody can know (a USD limit on an unknown token) is
-// needs_review, never allow.
+// The package fetches and stores nothing: the caller states earlier spending and used nonces. A
+// rule without anything to compare is skipped. A limit that cannot be checked (a USD limit on
+// an unknown token) gives needs_review, never allow.
 //
-// Normal forms (URL, network, address, amount) are those of package normal.
-// Amounts are compared as exact rationals of the decimal numbers written.
+// The normal forms (URL, network, address, amount) are those of package normal. Amounts are
+// compared as exact rationals of the written decimal numbers.
 package paymentpolicy
 
 import (
@@ -41,21 +39,21 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// The effects of a rule, weakest first, as the decision takes the strongest.
+// The effects of a rule, weakest first; the decision is the strongest effect.
 const (
 	none   = "none"
 	review = "review"
 	deny   = "deny"
 )
 
-// fault is one way in which a payment breaks a rule. Texts are safe to show.
+// fault is one violation of a rule. Its texts contain no secrets.
 type fault struct {
 	path, expected, actual, message string
-	effect, severity                string // where they differ from the rule's own
+	effect, severity                string // if they differ from those of the rule
 }
 
-// rule is one entry of the catalogue. judge returns the faults it found and
-// whether there was anything to compare.
+// rule is one entry of the catalogue. judge returns the faults it found and whether there was
+// anything to compare.
 type rule struct {
 	id, effect, severity string
 	judge                func(*call) (faults []fault, compared bool)
@@ -64,19 +62,19 @@ type rule struct {
 // call is one request in normal form.
 type call struct {
 	Input
-	policy      Policy // the zero policy where none was given
+	policy      Policy // the zero policy if none was given
 	url         normal.URL
 	network     string   // CAIP-2, or as given
-	units       *big.Int // nil where absent
-	usd         *big.Rat // nil where it cannot be derived
+	units       *big.Int // nil if absent
+	usd         *big.Rat // nil if it cannot be derived
 	expectedURL *normal.URL
-	leaks       *leaks // nil until its texts were looked at
+	leaks       *leaks // nil until the texts were scanned
 
 	allowedHosts, blockedHosts, allowedFacilitators []normal.HostEntry
 }
 
-// Evaluate decides about one payment. Errors: the codes of common rule 0.2, with
-// out_of_range for a URL or a host entry that has no normal form.
+// Evaluate judges one payment. Errors: the codes of common rule 0.2, with out_of_range for a
+// URL or a host entry without normal form.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -163,8 +161,8 @@ func newCall(in Input) (*call, error) {
 	return c, nil
 }
 
-// webURL reads an http or https URL. Hosts that are numbers stay, because
-// private_network_host has something to say about them.
+// webURL reads an http or https URL. It accepts hosts that are numbers, which the rule
+// private_network_host judges.
 func webURL(raw, path string) (normal.URL, error) {
 	u, err := normal.ParseURLAnyHost(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -186,7 +184,8 @@ func hostEntries(entries []string, path string) ([]normal.HostEntry, error) {
 	return parsed, nil
 }
 
-// usdOf is the amount in US dollars: as stated, else from units of USDC, else nil.
+// usdOf returns the amount in US dollars: as stated, otherwise from units of USDC, otherwise
+// nil.
 func usdOf(network, asset string, units *big.Int, stated *float64) *big.Rat {
 	switch {
 	case stated != nil:
@@ -206,7 +205,7 @@ func (c *call) amountUSD() *float64 {
 	return &f
 }
 
-// decisionOf merges effects: deny over needs_review over allow.
+// decisionOf returns the strongest effect: deny, then needs_review, then allow.
 func decisionOf(findings []Finding) string {
 	decision := "allow"
 	for _, f := range findings {
@@ -222,7 +221,7 @@ func decisionOf(findings []Finding) string {
 
 var severities = []string{"critical", "high", "medium", "low", "info"}
 
-// sortFindings orders by severity, highest first, then id, then path.
+// sortFindings sorts findings by severity, highest first, then id, then path.
 func sortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(

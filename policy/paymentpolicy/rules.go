@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// one is the answer of a rule that makes at most one statement.
+// one returns the result of a rule with at most one fault.
 func one(broken bool, f fault) ([]fault, bool) {
 	if broken {
 		return []fault{f}, true
@@ -37,7 +37,7 @@ func resourceBinding(c *call) (faults []fault, compared bool) {
 	return faults, compared
 }
 
-// difference says in which part got differs from want.
+// difference says which part of got differs from want.
 func difference(want, got normal.URL, err error) string {
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ func knownScheme(c *call) ([]fault, bool) {
 
 func allowedNetwork(c *call) (faults []fault, compared bool) {
 	if c.Payment.Network == "" {
-		return skipped() // network_unknown speaks
+		return skipped() // the rule network_unknown reports it
 	}
 	if allowed := c.policy.AllowedNetworks; allowed != nil {
 		compared = true
@@ -132,8 +132,7 @@ func testnet(c *call) ([]fault, bool) {
 		message: "the network is a test network"})
 }
 
-// sameAsset compares contracts, and lets the symbol USDC stand for the network's
-// USDC contract.
+// sameAsset compares contracts. The symbol USDC means the network's USDC contract.
 func (c *call) sameAsset(a, b string) bool {
 	return normal.SameAddress(a, b) ||
 		c.network != "" && normal.IsUSDC(c.network, a) && normal.IsUSDC(c.network, b)
@@ -159,7 +158,7 @@ func allowedAsset(c *call) (faults []fault, compared bool) {
 	return faults, compared
 }
 
-// canonicalAsset catches look-alike tokens: an address that is not the network's USDC.
+// canonicalAsset detects look-alike tokens: an address that is not the network's USDC.
 func canonicalAsset(c *call) ([]fault, bool) {
 	contract, known := normal.USDC(c.network)
 	_, err := normal.Address(c.network, c.Payment.Asset)
@@ -176,7 +175,7 @@ func canonicalAsset(c *call) ([]fault, bool) {
 func allowedPayTo(c *call) (faults []fault, compared bool) {
 	got := c.Payment.PayTo
 	if got == "" {
-		return skipped() // pay_to_missing speaks
+		return skipped() // the rule pay_to_missing reports it
 	}
 	if allowed := c.policy.AllowedPayTo; allowed != nil {
 		compared = true
@@ -198,7 +197,7 @@ func validPayTo(c *call) ([]fault, bool) {
 		return skipped()
 	}
 	_, err := normal.Address(c.network, c.Payment.PayTo)
-	// Zero on any network, also one nobody knows.
+	// The zero address is refused on any network, also an unknown one.
 	zero := strings.HasPrefix(c.Payment.PayTo, "0x") && strings.Trim(c.Payment.PayTo[2:], "0") == ""
 	return one(err != nil || zero, fault{path: "/payment/payTo", expected: "an address of the network, not zero, with a right checksum",
 		actual: normal.MaskAddress(c.Payment.PayTo), message: "the recipient is not a valid address of this network"})
@@ -259,7 +258,7 @@ func publicHost(c *call) ([]fault, bool) {
 	if listed {
 		return skipped()
 	}
-	// A name of a single label is answered by the search list of a network alone.
+	// Only the search list of a network resolves a name with a single label.
 	single := !strings.ContainsAny(c.url.Host, ".:")
 	return one(single || normal.IsPrivate(c.url.Host), fault{path: "/payment/resourceUrl", expected: "a host on the public internet", actual: normal.Shown(c.url.Host),
 		message: "the resource is on a private network"})
@@ -335,7 +334,7 @@ func riskNotCritical(c *call) ([]fault, bool) {
 
 func riskNotElevated(c *call) ([]fault, bool) {
 	if c.ServiceRisk == nil || c.ServiceRisk.Level == "critical" {
-		return skipped() // service_risk_critical speaks
+		return skipped() // the rule service_risk_critical reports it
 	}
 	threshold := "high"
 	if c.policy.ReviewServiceRiskAtOrAbove != "" {

@@ -9,14 +9,14 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// scanned is a text that travels with a payment, and where it stands: a leaf of the
-// metadata, or else a member.
+// scanned is a text that is sent with a payment, and its position: a leaf of the metadata, or a
+// member.
 type scanned struct {
 	normal.Leaf
 	member string
 }
 
-// place is the pointer that may be shown.
+// place returns the pointer of the text, without names that passes refuses.
 func (s scanned) place(passes func(name string) bool) string {
 	if s.member != "" {
 		return s.member
@@ -24,7 +24,7 @@ func (s scanned) place(passes func(name string) bool) string {
 	return s.Pointer("/payment/metadata", passes)
 }
 
-// texts lists the texts that travel with a payment.
+// texts lists the texts that are sent with a payment.
 func (c *call) texts() iter.Seq[scanned] {
 	return func(yield func(scanned) bool) {
 		for leaf := range normal.Leaves(c.Payment.Metadata) {
@@ -44,7 +44,7 @@ func (c *call) texts() iter.Seq[scanned] {
 	}
 }
 
-// unescaped decodes percent escapes; a text with a broken one stays as it is.
+// unescaped decodes percent escapes. A text with an invalid escape is returned unchanged.
 func unescaped(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -52,20 +52,20 @@ func unescaped(text string) string {
 	return text
 }
 
-// leaks are what would travel with a payment and should not.
+// leaks are secrets and personal data that would be sent with a payment.
 type leaks struct {
 	secret, personal []fault
 	compared         bool
 }
 
-// leaksOf looks once at all texts, and reports each kind once per place.
+// leaksOf scans all texts once, and reports each kind once per position.
 func (c *call) leaksOf() *leaks {
 	if c.leaks != nil {
 		return c.leaks
 	}
 	c.leaks = &leaks{}
 	seen := map[[2]string]bool{}
-	shown := map[string]bool{} // member names, by whether they are no secret themselves
+	shown := map[string]bool{} // member names; false: the name itself contains a secret
 	passes := func(name string) bool {
 		show, known := shown[name]
 		if !known {

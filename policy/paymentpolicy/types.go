@@ -9,10 +9,10 @@ import (
 // Input is one proposed payment and what the buyer knows about it.
 type Input struct {
 	policy.Common
-	Payment     Payment      `json:"payment" jsonschema_description:"The x402 payment the agent is about to sign."`
+	Payment     Payment      `json:"payment" jsonschema_description:"The x402 payment to judge before it is signed."`
 	Expected    *Expected    `json:"expected,omitempty" jsonschema_description:"What the buyer expects to pay for, known before the challenge arrived."`
 	Policy      *Policy      `json:"policy,omitempty" jsonschema_description:"The buyer's policy. Without one the decision is at least needs_review."`
-	Spend       *Spend       `json:"spend,omitempty" jsonschema_description:"What was spent before this payment, for the daily and monthly limits."`
+	Spend       *Spend       `json:"spend,omitempty" jsonschema_description:"Amounts spent before this payment, for the daily and monthly limits."`
 	Replay      *Replay      `json:"replay,omitempty" jsonschema_description:"Nonces and payment identifiers already used."`
 	ServiceRisk *ServiceRisk `json:"serviceRisk,omitempty" jsonschema_description:"What the buyer knows about the seller's risk."`
 }
@@ -20,7 +20,7 @@ type Input struct {
 // Payment is the x402 intent and the members of the challenge that go with it.
 type Payment struct {
 	Intent
-	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=-9007199254740991,maximum=9007199254740991" jsonschema_description:"Seconds the authorization stays valid, as the challenge says."`
+	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=-9007199254740991,maximum=9007199254740991" jsonschema_description:"Validity of the authorization in seconds, from the challenge."`
 	Nonce             string         `json:"nonce,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The nonce of the authorization."`
 	Description       string         `json:"description,omitempty" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"The seller's text; scanned for secrets and personal data."`
 	Metadata          jsontext.Value `json:"metadata,omitempty" jsonschema_description:"Free-form members that travel with the payment; scanned for secrets and personal data."`
@@ -37,12 +37,12 @@ type Intent struct {
 	AmountUnits            string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the token's smallest units, decimal digits."`
 	AmountUSD              *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9" jsonschema_description:"Amount in US dollars."`
 	FacilitatorURL         string   `json:"facilitatorUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of the facilitator that settles."`
-	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Identifier that makes a retry the same payment."`
+	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Identifier of the purchase; a retry has the same one."`
 	PaymentPayloadResource string   `json:"paymentPayloadResource,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The resource URL inside the payload that will be signed."`
 	PaymentPayloadMethod   string   `json:"paymentPayloadMethod,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The method inside the payload that will be signed."`
 }
 
-// Expected is what the buyer was told to pay, from a source other than the challenge.
+// Expected is what the buyer expects to pay, from another source than the challenge.
 type Expected struct {
 	ResourceURL  string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The URL the buyer wanted."`
 	Method       string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"The method the buyer wanted."`
@@ -51,47 +51,46 @@ type Expected struct {
 	PayTo        string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The recipient the buyer expected."`
 	AmountUnits  string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"The highest amount the buyer expected, in the smallest units of the asset, in decimal digits."`
 	AmountUSD    *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9" jsonschema_description:"The highest amount the buyer expected, in US dollars."`
-	ToleranceBps int      `json:"toleranceBps,omitempty" jsonschema:"minimum=0,maximum=10000" jsonschema_description:"How far above the expected amount is accepted, in hundredths of a percent."`
+	ToleranceBps int      `json:"toleranceBps,omitempty" jsonschema:"minimum=0,maximum=10000" jsonschema_description:"Accepted excess over the expected amount, in hundredths of a percent."`
 }
 
-// Policy is the buyer's policy: the x402 members of the specification's policy
-// table and what this service adds. A list that is absent does not restrict; an
-// empty one allows nothing.
+// Policy is the buyer's policy: the x402 members of the specification's policy table and those
+// that this service adds. An absent list does not restrict; an empty list allows nothing.
 type Policy struct {
 	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the policy."`
 	Version              int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Version of the policy, counted from 1."`
-	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"US dollars; an equal amount passes."`
-	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Networks that may be paid on; absent: any, empty: none."`
-	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Recipients that may be paid; absent: any, empty: none."`
-	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, or *.domain for the hosts below a domain."`
-	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedHosts; a blocked host wins."`
+	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Maximum of one transaction in US dollars; an equal amount passes."`
+	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed networks; absent: any, empty: none."`
+	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed recipients; absent: any, empty: none."`
+	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed hosts, or *.domain for the hosts below a domain."`
+	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked hosts, as allowedHosts; overrides allowedHosts."`
 
 	RequireExactScheme       bool  `json:"requireExactScheme,omitempty" jsonschema_description:"Only the scheme exact is allowed. Default false."`
-	RequireHTTPS             *bool `json:"requireHttps,omitempty" jsonschema_description:"Default true; http to this machine itself always passes."`
+	RequireHTTPS             *bool `json:"requireHttps,omitempty" jsonschema_description:"Only https is allowed, except to this machine. Default true."`
 	RequireResourceBinding   bool  `json:"requireResourceBinding,omitempty" jsonschema_description:"paymentPayloadResource must be given. Default false."`
 	RequirePaymentIdentifier bool  `json:"requirePaymentIdentifier,omitempty" jsonschema_description:"paymentIdentifier must be given. Default false."`
 
-	AllowedAssets              []string `json:"allowedAssets,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Assets that may be paid in; absent: any, empty: none."`
-	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32" jsonschema_description:"HTTP methods that may be paid for; absent: any, empty: none."`
-	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, as allowedHosts."`
-	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Seconds, default 300."`
+	AllowedAssets              []string `json:"allowedAssets,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed assets; absent: any, empty: none."`
+	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32" jsonschema_description:"Allowed HTTP methods; absent: any, empty: none."`
+	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed facilitators: hosts, as allowedHosts."`
+	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Maximum validity of the authorization in seconds. Default 300."`
 	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a day with this payment, in US dollars."`
 	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a month with this payment, in US dollars."`
-	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Above this amount a person reviews, in US dollars."`
-	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"Default high."`
+	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"A higher amount needs a review by a person, in US dollars."`
+	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A serviceRisk.level at or above this one needs a review. Default high."`
 }
 
-// RefusesNull marks a policy for the schemas that are made of it: none of its members
-// may be null, since many programs write null for an empty list.
+// RefusesNull tells the schemas made from a policy that none of its members may be null,
+// because many programs write null for an empty list.
 func (Policy) RefusesNull() {}
 
-// Spend is what went out before this payment, in US dollars.
+// Spend has the amounts spent before this payment, in US dollars.
 type Spend struct {
 	TodayUSD float64 `json:"todayUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Spent today before this payment, in US dollars. Default 0."`
 	MonthUSD float64 `json:"monthUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Spent this month before this payment, in US dollars. Default 0."`
 }
 
-// Replay lists what was used before.
+// Replay lists the nonces and identifiers of earlier payments.
 type Replay struct {
 	UsedNonces             []string `json:"usedNonces,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048" jsonschema_description:"Nonces of earlier payments."`
 	UsedPaymentIdentifiers []string `json:"usedPaymentIdentifiers,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048" jsonschema_description:"Payment identifiers of earlier payments."`
@@ -99,59 +98,59 @@ type Replay struct {
 
 // ServiceRisk is the seller's risk as the buyer knows it.
 type ServiceRisk struct {
-	Level  string `json:"level" jsonschema:"minLength=1,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How risky the seller's service is."`
-	Source string `json:"source,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who says so."`
+	Level  string `json:"level" jsonschema:"minLength=1,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Risk level of the seller's service."`
+	Source string `json:"source,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Source of the rating."`
 }
 
-// Output is the decision and why.
+// Output is the decision with its reasons.
 type Output struct {
-	Decision          string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"deny wins over needs_review, that over allow."`
-	PolicyID          *string        `json:"policyId" jsonschema:"nullable" jsonschema_description:"The policy it was judged by."`
-	PolicyVersion     *int           `json:"policyVersion" jsonschema:"nullable" jsonschema_description:"Its version."`
-	AmountUSD         *float64       `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"US dollars as given, or derived from USDC units; null where neither is possible."`
-	Findings          []Finding      `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Decision          string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The strictest result: deny, then needs_review, then allow."`
+	PolicyID          *string        `json:"policyId" jsonschema:"nullable" jsonschema_description:"The policy that was applied."`
+	PolicyVersion     *int           `json:"policyVersion" jsonschema:"nullable" jsonschema_description:"Version of the policy."`
+	AmountUSD         *float64       `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"Amount in US dollars, as given or derived from USDC units; null if neither is possible."`
+	Findings          []Finding      `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	FindingsTruncated bool           `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
-	Checks            []Check        `json:"checks" jsonschema_description:"Every rule once, in the order of the catalogue."`
-	RedactedRecord    RedactedRecord `json:"redactedRecord" jsonschema_description:"What may be logged: no query string, no metadata values, no secrets."`
+	Checks            []Check        `json:"checks" jsonschema_description:"Result of every rule, in the order of the catalogue."`
+	RedactedRecord    RedactedRecord `json:"redactedRecord" jsonschema_description:"Log entry without query string, metadata values and secrets."`
 }
 
-// ReceiptDecision is what a signed receipt repeats.
+// ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Decision }
 
-// Finding is one rule that did not pass. Expected and Actual never hold a secret,
-// a nonce, an identifier, a query string or a whole address.
+// Finding is one rule that did not pass. Expected and Actual never contain a secret, a nonce,
+// an identifier, a query string or a complete address.
 type Finding struct {
 	ID       string `json:"id" jsonschema_description:"Name of the rule."`
-	Effect   string `json:"effect" jsonschema:"enum=deny,enum=review,enum=none" jsonschema_description:"What the finding does to the decision."`
-	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
-	Path     string `json:"path" jsonschema_description:"JSON pointer of the member it is about."`
+	Effect   string `json:"effect" jsonschema:"enum=deny,enum=review,enum=none" jsonschema_description:"Effect on the decision."`
+	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity of the finding."`
+	Path     string `json:"path" jsonschema_description:"JSON pointer of the member concerned."`
 	Expected string `json:"expected" jsonschema_description:"What was expected."`
 	Actual   string `json:"actual" jsonschema_description:"What was found; never a secret."`
 	Message  string `json:"message" jsonschema_description:"What was found, in one sentence."`
-	DocPath  string `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
+	DocPath  string `json:"docPath" jsonschema_description:"Path of the rule's page on this service."`
 }
 
-// Check is the outcome of one rule: skipped where it had nothing to compare.
+// Check is the result of one rule, skipped if there was nothing to compare.
 type Check struct {
 	ID      string `json:"id" jsonschema_description:"Name of the rule."`
 	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=skipped" jsonschema_description:"skipped: there was nothing to compare."`
 }
 
-// RedactedRecord is a log line about the payment. Hashes are SHA-256 of the UTF-8
-// text, 64 lower-case hex digits.
+// RedactedRecord is a log entry about the payment. Hashes are SHA-256 of the UTF-8 text, as 64
+// lower-case hex digits.
 type RedactedRecord struct {
 	ResourceHost          string   `json:"resourceHost" jsonschema_description:"Host of the resource."`
 	ResourcePathHash      string   `json:"resourcePathHash" jsonschema_description:"SHA-256 of its path."`
 	Method                string   `json:"method" jsonschema_description:"HTTP method."`
 	Scheme                *string  `json:"scheme" jsonschema:"nullable" jsonschema_description:"x402 scheme."`
-	Network               *string  `json:"network" jsonschema:"nullable" jsonschema_description:"CAIP-2 name where known."`
+	Network               *string  `json:"network" jsonschema:"nullable" jsonschema_description:"CAIP-2 name, if known."`
 	Asset                 *string  `json:"asset" jsonschema:"nullable" jsonschema_description:"The asset as sent."`
 	PayTo                 *string  `json:"payTo" jsonschema:"nullable" jsonschema_description:"First six and last four characters."`
 	AmountUnits           *string  `json:"amountUnits" jsonschema:"nullable" jsonschema_description:"The amount in the smallest units of the asset."`
-	AmountUSD             *float64 `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"The amount in US dollars, where it is known."`
+	AmountUSD             *float64 `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"The amount in US dollars, if known."`
 	PaymentIdentifierHash *string  `json:"paymentIdentifierHash" jsonschema:"nullable" jsonschema_description:"SHA-256 of the payment identifier."`
 	NonceHash             *string  `json:"nonceHash" jsonschema:"nullable" jsonschema_description:"SHA-256 of the nonce."`
-	MetadataKeys          []string `json:"metadataKeys" jsonschema_description:"Names of the members of metadata that hold no secret themselves."`
+	MetadataKeys          []string `json:"metadataKeys" jsonschema_description:"Names of the members of metadata, except names that contain a secret."`
 	Decision              string   `json:"decision" jsonschema_description:"allow, deny or needs_review."`
 	FindingIDs            []string `json:"findingIds" jsonschema_description:"Ids of the findings."`
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Bounds proves that the bounds a service's schema states are the bounds its
-// function keeps: for every number of the examples (requests that are answered)
-// that carries minimum, maximum, exclusiveMinimum or exclusiveMaximum tags it asks
-// the service at the limit and one step beyond. It returns how many limits it tried. Beyond a limit the service must refuse
-// with out_of_range at the number's path; at the limit it must not.
+// Bounds checks that a service enforces the limits that its schema states. For every number in
+// the examples (valid requests) with a minimum, maximum, exclusiveMinimum or exclusiveMaximum
+// tag, it calls the service with the limit and with a value one step beyond. Beyond the limit
+// the service must refuse with out_of_range at the number's path; at the limit it must not.
+// Bounds returns the number of limits it tried.
 func Bounds(t *testing.T, service policy.Service, examples ...string) int {
 	t.Helper()
 	tried := map[string]bool{}
@@ -43,7 +43,7 @@ type walker struct {
 	tried   map[string]bool
 }
 
-// walk visits value, which the Go type describes; set replaces it in the root.
+// walk visits value, which has the given Go type. set replaces it in the root.
 func (w *walker) walk(path string, value any, typ reflect.Type, tag string, set func(any)) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()

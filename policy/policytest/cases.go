@@ -12,11 +12,11 @@ import (
 type Case struct {
 	Name string
 	Body []byte // the merged request
-	Want string // trimmed
+	Want string // the expected text, trimmed
 }
 
-// Cases reads a case file. It is a txtar archive: the section "base" is a good
-// request, and every other section is one case, named after what it shows:
+// Cases reads a case file. It is a txtar archive: the section "base" is a valid request, and
+// every other section is one case, whose name says what it shows:
 //
 //	-- base --
 //	{"payment": {"method": "GET"}}
@@ -25,8 +25,8 @@ type Case struct {
 //	---
 //	deny: method_mismatch
 //
-// Above the line stands a JSON merge patch (RFC 7396) over the base, below it what
-// the test wants, in the test's own words.
+// Above the line "---" is a JSON merge patch (RFC 7396) of the base, below it the expected
+// result, in a form that the test defines.
 func Cases(t testing.TB, file string) []Case {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -53,7 +53,8 @@ func Cases(t testing.TB, file string) []Case {
 	return cases
 }
 
-// Merge applies a JSON merge patch: objects merge, null removes, the rest replaces.
+// Merge applies a JSON merge patch: objects are merged, null removes a member, any other value
+// replaces.
 func Merge(base, patch []byte) ([]byte, error) {
 	var b, p any
 	if err := json.Unmarshal(base, &b); err != nil {

@@ -1,6 +1,6 @@
-// Package policytest holds what the tests of every service ask for: an answer to
-// a request, the members of an answer, a refusal by code and path, and that the
-// same request always gets the same bytes.
+// Package policytest has helpers for the tests of every service: the answer to a request, the
+// members of an answer, a refusal by code and path, and that the same request always gets the
+// same bytes.
 package policytest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TB is what a test and a property have in common.
+// TB is implemented by tests and by properties.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Must is the output of a function that must not refuse its input.
+// Must returns the output of a function that must not refuse its input.
 func Must[I, O any](t TB, evaluate func(I) (O, error), in I) O {
 	t.Helper()
 	out, err := evaluate(in)
@@ -30,7 +30,7 @@ func Must[I, O any](t TB, evaluate func(I) (O, error), in I) O {
 	return out
 }
 
-// Ask is Must for a request that is given as the members of a JSON object.
+// Ask is Must for a request given as the members of a JSON object.
 func Ask[I, O any](t TB, evaluate func(I) (O, error), members string) O {
 	t.Helper()
 	var in I
@@ -40,7 +40,7 @@ func Ask[I, O any](t TB, evaluate func(I) (O, error), members string) O {
 	return Must(t, evaluate, in)
 }
 
-// Members is the service's whole answer to a request, a JSON object, by its members.
+// Members returns the members of the service's answer to a request.
 func Members(t TB, service policy.Service, request string) map[string]any {
 	t.Helper()
 	a, err := service.Evaluate([]byte(request))
@@ -54,7 +54,7 @@ func Members(t TB, service policy.Service, request string) map[string]any {
 	return members
 }
 
-// IDs are the ids of the findings in their order, never nil.
+// IDs returns the ids of the findings in order, never nil.
 func IDs(findings []policy.Finding) []string {
 	ids := make([]string, len(findings))
 	for i := range findings {
@@ -63,8 +63,8 @@ func IDs(findings []policy.Finding) []string {
 	return ids
 }
 
-// Refused holds that err is a refusal with that code at that path; request is
-// named where it is not.
+// Refused requires that err is a refusal with the code at the path; otherwise it reports the
+// request.
 func Refused(t TB, request any, err error, code, path string) {
 	t.Helper()
 	var refusal *policy.Error
@@ -73,8 +73,8 @@ func Refused(t TB, request any, err error, code, path string) {
 	}
 }
 
-// FuzzPure searches for a request that is neither answered nor refused, or that
-// gets two different answers; the service's own example is a seed.
+// FuzzPure searches for a request that is neither answered nor refused, or that gets two
+// different answers. The service's own example is a seed.
 func FuzzPure(f *testing.F, service policy.Service, seeds ...string) {
 	f.Add([]byte(service.Example))
 	for _, seed := range seeds {

@@ -83,7 +83,7 @@ type Output struct {
 	Sectors              []Sector         `json:"sectors" jsonschema_description:"By weight, largest first."`
 	SectorHHI            float64          `json:"sectorHHI" jsonschema_description:"0..1, of the absolute sector weights."`
 	Positions            []Holding        `json:"positions" jsonschema_description:"In the order of the request."`
-	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Sector is the sum of the holdings of one sector.

@@ -42,7 +42,7 @@ func ExampleEvaluate() {
 	// Output: 39.23 medium 0.04472135955 -0.2683281573 0.52
 }
 
-// Each request of testdata/portfolios.txtar has the answer computed beside it.
+// Each request of testdata/portfolios.txtar has its computed answer next to it.
 func TestPortfoliosAgainstAnotherComputation(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/portfolios.txtar")
 	if err != nil {

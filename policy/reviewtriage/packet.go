@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// packet is what a reviewer needs to decide.
+// packet collects what a reviewer needs to decide.
 func packet(in Input, got actionrisk.Assessment) Packet {
 	p := Packet{
 		Command: actionrisk.Mask(in.Command), Reasons: []string{}, Questions: []string{}, Preconditions: []string{},
@@ -49,7 +49,7 @@ func add(list *[]string, s string) {
 	}
 }
 
-// missing asks for what the request leaves open.
+// missing adds questions about information that the request lacks.
 func missing(p *Packet, in Input, got actionrisk.Assessment) {
 	if got.Risk < actionrisk.Medium {
 		return
@@ -69,7 +69,7 @@ func missing(p *Packet, in Input, got actionrisk.Assessment) {
 	}
 }
 
-// role is who should review, by the domain of the worst rule.
+// role returns who should review, by the domain of the worst rule.
 func role(id string) string {
 	domain, _, _ := strings.Cut(id, ".")
 	switch domain {

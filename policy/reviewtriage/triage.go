@@ -1,5 +1,5 @@
-// Package reviewtriage turns the verdict of policy/actionrisk into a packet for a
-// human reviewer: whether one is needed, how soon, who, and what to ask. A
+// Package reviewtriage turns the verdict of policy/actionrisk into a packet for a human
+// reviewer: whether a review is needed, how soon, by whom, and which questions to ask. A
 // recommendation is never an approval: humanApprovalIncluded is always false.
 package reviewtriage
 
@@ -12,24 +12,24 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Input is an action with what its caller wishes about the review.
+// Input is an action with the caller's preferences for the review.
 type Input struct {
 	actionrisk.Action
 	policy.Common
-	Priority              string `json:"priority,omitempty" jsonschema:"enum=low,enum=normal,enum=high,enum=urgent" jsonschema_description:"The caller's wish; it can make a review more urgent, never less."`
-	RequestedBy           string `json:"requestedBy,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Who asks for the review."`
+	Priority              string `json:"priority,omitempty" jsonschema:"enum=low,enum=normal,enum=high,enum=urgent" jsonschema_description:"The caller's priority; it can make a review more urgent, never less."`
+	RequestedBy           string `json:"requestedBy,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The person or system that requests the review."`
 	CommandScoreRequestID string `json:"commandScoreRequestId,omitempty" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"An earlier score of the same action; recorded only."`
 }
 
-// Packet is what a reviewer reads.
+// Packet is the information for a reviewer.
 type Packet struct {
 	Command               string   `json:"command" jsonschema_description:"The command, secrets masked."`
-	Reasons               []string `json:"reasons" jsonschema_description:"Why a person should look."`
-	Questions             []string `json:"questions" jsonschema_description:"What is missing for a decision."`
-	Preconditions         []string `json:"preconditions" jsonschema_description:"What to check before approval."`
+	Reasons               []string `json:"reasons" jsonschema_description:"Reasons for a review."`
+	Questions             []string `json:"questions" jsonschema_description:"Open questions before a decision."`
+	Preconditions         []string `json:"preconditions" jsonschema_description:"Checks before an approval."`
 	ReviewerRole          string   `json:"reviewerRole" jsonschema:"enum=none,enum=code-owner,enum=dba,enum=sre-oncall,enum=security,enum=finance" jsonschema_description:"Who should review."`
 	Quorum                int      `json:"quorum" jsonschema:"minimum=0,maximum=2" jsonschema_description:"How many reviewers are needed, 0 to 2."`
-	BlastRadius           string   `json:"blastRadius" jsonschema_description:"What the action may touch."`
+	BlastRadius           string   `json:"blastRadius" jsonschema_description:"What the action may affect."`
 	Reversibility         string   `json:"reversibility" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether it can be undone."`
 	RollbackPlan          bool     `json:"rollbackPlan" jsonschema_description:"A rollback plan is required before approval."`
 	Intent                string   `json:"intent,omitempty" jsonschema_description:"As sent, with secrets masked."`
@@ -44,15 +44,15 @@ type Output struct {
 	RequestID             string           `json:"requestId" jsonschema:"pattern=^rtr_[0-9a-f]{32}$" jsonschema_description:"rtr_ and 32 digits of inputHash."`
 	Risk                  string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
 	RequiresHuman         bool             `json:"requiresHuman" jsonschema_description:"Whether a person should decide."`
-	RecommendedAction     string           `json:"recommendedAction" jsonschema:"enum=proceed,enum=proceed_with_controls,enum=request_approval,enum=pause_and_escalate" jsonschema_description:"What to do with the action."`
-	Queue                 string           `json:"queue" jsonschema:"enum=none,enum=standard,enum=urgent" jsonschema_description:"Where the review belongs."`
-	SLAMinutes            *int             `json:"slaMinutes" jsonschema:"nullable" jsonschema_description:"Within how many minutes to review; null without a review."`
-	HumanApprovalIncluded bool             `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a record of its own."`
+	RecommendedAction     string           `json:"recommendedAction" jsonschema:"enum=proceed,enum=proceed_with_controls,enum=request_approval,enum=pause_and_escalate" jsonschema_description:"Recommended action."`
+	Queue                 string           `json:"queue" jsonschema:"enum=none,enum=standard,enum=urgent" jsonschema_description:"Queue for the review."`
+	SLAMinutes            *int             `json:"slaMinutes" jsonschema:"nullable" jsonschema_description:"Time limit of the review in minutes; null without a review."`
+	HumanApprovalIncluded bool             `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a separate record."`
 	MatchedRuleIDs        []string         `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
-	ReviewPacket          Packet           `json:"reviewPacket" jsonschema_description:"What the reviewer should see."`
-	ActionBindingVersion  string           `json:"actionBindingVersion" jsonschema_description:"How bindingHash or actionHash is made."`
-	ActionHash            string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
-	Findings              []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	ReviewPacket          Packet           `json:"reviewPacket" jsonschema_description:"Information for the reviewer."`
+	ActionBindingVersion  string           `json:"actionBindingVersion" jsonschema_description:"Version of the computation of bindingHash or actionHash."`
+	ActionHash            string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, with which an executor compares the action it runs."`
+	Findings              []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Service is review-triage/submit.
@@ -61,7 +61,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Group:      policy.GroupSafety,
 	Title:      "Review triage",
-	Summary:    "Whether a person must review an action, how soon, in which role, and the packet to decide from.",
+	Summary:    "Whether a person must review an action, how soon, in which role, and the information for the decision.",
 	Example:    `{"command":"kubectl delete namespace payments","environment":"production","priority":"high"}`,
 	Ruleset:    actionrisk.Ruleset,
 	PassesOn:   []string{"command-risk/score"},
@@ -89,7 +89,7 @@ func scoreID(id string) bool {
 	return ok && len(hex) == 32 && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// Triage is the triage of an input that passed its checks.
+// Triage returns the triage of a checked input.
 func Triage(in Input) Output {
 	got := actionrisk.Assess(in.Action)
 	out := Output{
@@ -107,7 +107,8 @@ func recommended(l actionrisk.Level) string {
 	return [...]string{"proceed", "proceed_with_controls", "request_approval", "pause_and_escalate"}[l]
 }
 
-// queue and time to an answer in minutes. The caller's priority raises only.
+// queue returns the queue and the time limit in minutes. The caller's priority can only raise
+// urgency.
 func queue(l actionrisk.Level, priority string) (string, *int) {
 	standard, urgent := 240, 30
 	switch {

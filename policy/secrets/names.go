@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// class is what a name promises about its value.
+// class is what a name says about its value.
 type class int
 
 const (
@@ -16,15 +16,14 @@ const (
 	certain          // a secret, if the value is written out
 )
 
-// Name says whether a variable, header or member is named like one that holds a
-// secret.
+// Name reports whether a variable, header or member has a name for a secret.
 func Name(name string) bool { return classOf(name) != harmless }
 
-// longestName is how much of a name is looked at.
+// longestName is the length up to which a name is read.
 const longestName = 96
 
-// classOf reads the words of a name. A name says at its end what the thing is:
-// ACCESS_TOKEN is a token, ACCESS_TOKEN_URL an address, TOKEN_COUNT a number.
+// classOf classifies a name by its words. The last word says what the value is: ACCESS_TOKEN is
+// a token, ACCESS_TOKEN_URL a URL, TOKEN_COUNT a number.
 func classOf(name string) class {
 	words := wordsOf(name)
 	for len(words) > 1 && vocabulary()[words[len(words)-1]]&neutral != 0 {
@@ -57,23 +56,23 @@ func classOf(name string) class {
 	return harmless
 }
 
-// role is what a word does in a name; a word may have several.
+// role is the effect of a word in a name; a word may have several roles.
 type role uint16
 
 const (
 	neutral    role = 1 << iota // at the end: changes nothing about the value
-	other                       // at the end: the value is about a secret, and is none
-	public                      // anywhere: the value may be seen, or is a number
-	lookup                      // before "key": such a key opens no door
+	other                       // at the end: the value is about a secret, but is not a secret
+	public                      // anywhere: the value is not secret, or is a number
+	lookup                      // before "key": such a key is not a secret
 	access                      // at the end: the value gives access
-	link                        // at the end, with store: the address of a database
+	link                        // at the end, with store: the URL of a database
 	store                       //
 	connecting                  // with "string" at the end: a connection string
 	secret                      // anywhere: a secret by itself
 )
 
-// vocabulary are the words that names are judged by. Like the other maps of this package it
-// is made when it is first asked for, because a guard starts at every tool call.
+// vocabulary are the words by which names are classified. Like the other maps of this package
+// it is built at its first use, because a guard starts at every tool call.
 var vocabulary = sync.OnceValue(func() map[string]role {
 	words := make(map[string]role, 256)
 	for role, list := range map[role][]string{
@@ -108,15 +107,15 @@ var (
 		"config", "registry", "metadata", "label", "tag", "param", "field", "column", "property", "attribute", "item", "data", "json", "i18n", "locale", "issue", "project", "feature", "flag",
 		"dedup", "deduplication", "correlation", "storage", "local", "session", "page", "search", "filter", "host", "known", "shift", "meta", "escape", "return", "any", "the", "a", "per", "this", "that", "each", "which", "by", "is"}
 
-	// secretPairs are two words that name a secret together.
+	// secretPairs are pairs of words that name a secret.
 	secretPairs = setOf("api key", "api keys", "private key", "secret key", "signing key", "encryption key", "master key", "access key", "account key", "wallet key", "role key",
 		"deploy key", "app key", "admin key", "subscription key", "license key", "api token", "auth token", "access token", "refresh token", "bearer token", "bot token", "session token",
 		"personal token", "id token", "service token", "deploy token", "seed phrase", "recovery phrase", "secret phrase", "backup phrase", "seed words", "webhook secret", "auth key", "priv key")
 
 	storeWords = []string{"database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "mariadb", "amqp", "rabbitmq", "broker", "clickhouse", "celery", "sql", "pg"}
 
-	// secretEndings are how a word of a name ends that is a secret by itself. Many
-	// names run their words together: PGPASSWORD, apikey, clientsecret.
+	// secretEndings are endings of a word that make the name that of a secret. Many names join
+	// their words: PGPASSWORD, apikey, clientsecret.
 	secretEndings = []string{"password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "credential", "credentials", "apikey", "apikeys", "privatekey", "secretkey",
 		"accesskey", "authtoken", "accesstoken", "refreshtoken", "mnemonic", "seedphrase", "sshpass", "dbpass", "userpass"}
 )
@@ -135,8 +134,8 @@ func isSecretWord(word string) bool {
 	return slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(word, end) })
 }
 
-// wordsOf splits a name at what is neither letter nor digit, and where capitals
-// begin a word: X-Api-Key, api_key, apiKey and APIKey are the same words.
+// wordsOf splits a name at characters that are neither letters nor digits, and before capitals
+// that begin a word: X-Api-Key, api_key, apiKey and APIKey have the same words.
 func wordsOf(name string) (words []string) {
 	name = name[:min(len(name), longestName)]
 	start := 0

@@ -1,10 +1,9 @@
-// Package secrets is the one table of what secrets look like: the shapes of the
-// tokens that well-known services issue, and the names of variables, headers and
-// members that hold secrets. The gate, the payment policy, the manifest scan and
-// every text that is shown to people use this package, so that a new token format is
-// added in one place (shapes.go) and a new name in one place (names.go).
+// Package secrets recognizes secrets: by the forms of the tokens that well-known services
+// issue, and by the names of variables, headers and members that hold secrets. The gate, the
+// payment policy, the manifest scan and every text shown to people use this package, so that a
+// new token format is added in one place (shapes.go) and a new name in one place (names.go).
 //
-// Four questions are answered:
+// It has four functions:
 //
 //	Find(text)         every secret in a text: tokens by their shape, passwords in
 //	                   URLs, private keys, labelled seed phrases, and literal values
@@ -17,36 +16,33 @@
 //	                   holds a secret: STRIPE_SECRET_KEY is, TOKEN_COUNT is not.
 //	Mask(text)         the text with each secret replaced by "[secret]".
 //
-// A value that only stands for a secret is not one: ${VAR}, <token>, your-api-key,
-// xxxx, process.env.TOKEN, op://vault/item, the name of another variable. Placeholder
-// says so.
+// A placeholder for a secret is not a secret: ${VAR}, <token>, your-api-key, xxxx,
+// process.env.TOKEN, op://vault/item, the name of another variable. Placeholder recognizes
+// them.
 //
-// Without a name, 64 hexadecimal digits are not taken for a secret, since hashes of
-// transactions look the same. A caller that would rather hide too much does that
-// itself.
+// 64 hexadecimal digits without a name are not taken for a secret, because hashes of
+// transactions look the same. A caller that prefers to mask too much must do that itself.
 //
-// All functions read a text in time linear in its length, and none allocates more
-// than it returns.
+// All functions take time linear in the length of the text, and allocate only their results.
 package secrets
 
 import "strings"
 
-// Span is a secret in text[Start:End]. It covers the secret alone, not the name
-// before it.
+// Span is a secret in text[Start:End]. It covers only the secret, not the name before it.
 type Span struct {
 	Kind       string
 	Start, End int
 }
 
-// The kinds that do not come from the table of shapes.
+// The kinds that are not in the table of shapes.
 const (
-	NamedValue  = "secret value" // a literal after, or under, a name like PASSWORD
+	NamedValue  = "secret value" // a literal after or under a name such as PASSWORD
 	URLPassword = "password in a URL"
 	PrivateKey  = "private key"
 	SeedPhrase  = "seed phrase"
 )
 
-// Find lists the secrets in a text, in order and without overlap.
+// Find returns the secrets in a text, in order and without overlap.
 func Find(text string) (all []Span) {
 	scan(text, func(s Span) bool {
 		all = append(all, s)
@@ -55,7 +51,7 @@ func Find(text string) (all []Span) {
 	return all
 }
 
-// Kind says what secret a value holds that is under a name, or "".
+// Kind returns the kind of secret in a value that has a name, or "".
 func Kind(name, value string) string {
 	kind := ""
 	scan(value, func(s Span) bool {
@@ -68,7 +64,7 @@ func Kind(name, value string) string {
 	return kindByName(name, value)
 }
 
-// Mask replaces each secret in a text by "[secret]".
+// Mask returns a text with each secret replaced by "[secret]".
 func Mask(text string) string {
 	found := Find(text)
 	if len(found) == 0 {
@@ -85,8 +81,8 @@ func Mask(text string) string {
 	return masked.String()
 }
 
-// scan gives each secret of a text to yield until that returns false. It looks at
-// each byte once, and reads on only where a word begins or a name ends.
+// scan calls yield with each secret of a text until yield returns false. It reads each byte
+// once, and reads further only where a word begins or a name ends.
 func scan(text string, yield func(Span) bool) {
 	for i := 0; i < len(text); {
 		s, ok := secretAt(text, i)
@@ -101,7 +97,7 @@ func scan(text string, yield func(Span) bool) {
 	}
 }
 
-// secretAt finds the secret that begins at i, or whose name ends there.
+// secretAt returns the secret that begins at i, or whose name ends there.
 func secretAt(text string, i int) (Span, bool) {
 	if s, ok := shapeAt(text, i); ok {
 		return s, true
@@ -122,8 +118,8 @@ func secretAt(text string, i int) (Span, bool) {
 	return Span{}, false
 }
 
-// urlPassword finds the password of scheme://user:password@host, where i is the
-// colon of the scheme.
+// urlPassword returns the password in scheme://user:password@host, where i is the position of
+// the first colon.
 func urlPassword(text string, i int) (Span, bool) {
 	const longest = 512
 	if !strings.HasPrefix(text[i:], "://") || i == 0 || !isAlnum(text[i-1]) {

@@ -2,29 +2,29 @@ package secrets
 
 import "strings"
 
-// shape is a secret that is recognised by its own form: a literal, and what follows
-// it. It begins where a word begins. The shapes are read by hand and not by regular expression: texts come a
-// megabyte at a time, and a bounded repetition in the middle of an expression costs
-// a microsecond per byte.
+// shape is a kind of secret that is recognized by its form: a literal at the beginning of a
+// word, and the bytes around it. The shapes are matched by functions and not by regular
+// expressions, because texts can have a megabyte, and a bounded repetition inside an expression
+// costs a microsecond per byte.
 type shape struct {
 	kind, literal string
 
-	// length is how many bytes after the literal belong to the secret, or 0 if this
-	// is none.
+	// length returns the number of bytes after the literal that belong to the secret, or 0 if
+	// the text is not such a secret.
 	length func(rest string) int
 
-	// before is how many bytes in front of the literal belong to the secret, or 0 if
-	// this is none.
+	// before returns the number of bytes before the literal that belong to the secret, or 0 if
+	// the text is not such a secret.
 	before func(text string) int
 
-	// structured shapes prove themselves by their parts. Of the others the first
-	// bytes are judged before the rest is read, so that reading stays linear.
+	// structured shapes are recognized by their parts. For the others, the first bytes are
+	// checked before the rest is read, so that reading stays linear.
 	structured bool
 }
 
-// shapes are the formats of tokens that their issuers document, most of them for
-// scanners like this one. Identifiers and keys that are public by design are left
-// out: Stripe's pk_, Twilio's AC, Square's sq0idp-, PostHog's phc_.
+// shapes are the token formats that their issuers document, most of them for scanners such as
+// this one. Identifiers and keys that are public by design are left out: Stripe's pk_, Twilio's
+// AC, Square's sq0idp-, PostHog's phc_.
 var shapes = []shape{
 	// Keys in files.
 	{kind: PrivateKey, literal: "-----BEGIN ", length: pemBlock, structured: true},
@@ -154,7 +154,7 @@ var shapes = []shape{
 	{kind: "API key", literal: "phx_", length: atLeast(40, isAlnum)}, // PostHog
 }
 
-// byFirst holds the shapes by the first byte of their literal.
+// byFirst maps the first byte of a literal to its shapes.
 var byFirst = func() (table [256][]*shape) {
 	for i := range shapes {
 		first := shapes[i].literal[0]
@@ -163,7 +163,7 @@ var byFirst = func() (table [256][]*shape) {
 	return table
 }()
 
-// shapeAt finds the secret whose literal is at i.
+// shapeAt returns the secret whose literal is at i.
 func shapeAt(text string, i int) (Span, bool) {
 	for _, s := range byFirst[text[i]] {
 		if !strings.HasPrefix(text[i:], s.literal) {
@@ -177,7 +177,7 @@ func shapeAt(text string, i int) (Span, bool) {
 			}
 			start -= n
 		} else if text[i] == 'e' && i > 0 && isURLSafe(text[i-1]) {
-			continue // a JWT is a run of its own: reading one at each "eyJ" of a run takes quadratic time
+			continue // a JWT is one run of bytes: reading it at each "eyJ" in it would take quadratic time
 		}
 		if n := s.lengthOf(text[i+len(s.literal):]); n > 0 {
 			return Span{s.kind, start, i + len(s.literal) + n}, true
@@ -186,7 +186,7 @@ func shapeAt(text string, i int) (Span, bool) {
 	return Span{}, false
 }
 
-// lengthOf is how much of what follows the literal belongs to the secret.
+// lengthOf returns the number of bytes after the literal that belong to the secret.
 func (s *shape) lengthOf(rest string) int {
 	const judged = 256
 	if s.structured {
@@ -202,8 +202,8 @@ func (s *shape) lengthOf(rest string) int {
 	return s.length(rest)
 }
 
-// repeated says whether what follows a literal is filled in by hand: xxxxxxxx,
-// 0000…, your-key-here.
+// repeated reports whether the text after a literal is a placeholder: xxxxxxxx, 0000…,
+// your-key-here.
 func repeated(body string) bool {
 	body = strings.ToLower(body)
 	var seen [256]bool
@@ -217,7 +217,7 @@ func repeated(body string) bool {
 	return distinct <= 2 || strings.Contains(body, "xxxxx") || strings.Contains(body, "your") && distinct < 16
 }
 
-// atLeast takes a run of bytes that is not shorter than least.
+// atLeast matches a run of at least this many bytes.
 func atLeast(least int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
 		if run(rest, least, is) < least {
@@ -229,7 +229,7 @@ func atLeast(least int, is func(byte) bool) func(string) int {
 
 func exactly(length int, is func(byte) bool) func(string) int { return between(length, length, is) }
 
-// between takes a run of bytes that ends where the word ends.
+// between matches a run of bytes that ends at the end of the word.
 func between(least, most int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
 		n := run(rest, most+1, is)
@@ -240,8 +240,8 @@ func between(least, most int, is func(byte) bool) func(string) int {
 	}
 }
 
-// tokenlike takes a run that does not consist of short words, as sk-learn-pipelines
-// and pypi-publish-action do.
+// tokenlike matches a run that does not consist of short words, as in sk-learn-pipelines and
+// pypi-publish-action.
 func tokenlike(least int) func(string) int {
 	const stretch, looked = 12, 64
 	return func(rest string) int {
@@ -260,7 +260,7 @@ func tokenlike(least int) func(string) int {
 	}
 }
 
-// pemBlock takes a private key up to its last line, or to the end of the text.
+// pemBlock matches a private key up to its last line, or to the end of the text.
 func pemBlock(rest string) int {
 	n := run(rest, 64, func(c byte) bool { return c >= 'A' && c <= 'Z' || c == ' ' || isDigit(c) })
 	if label := rest[:n]; !strings.HasSuffix(label, "PRIVATE KEY") && !strings.HasSuffix(label, "PRIVATE KEY BLOCK") || !strings.HasPrefix(rest[n:], "-----") {
@@ -272,8 +272,7 @@ func pemBlock(rest string) int {
 	return len(rest)
 }
 
-// jwt takes the rest of three base64url parts, the first two of which are JSON
-// objects.
+// jwt matches the rest of three base64url parts, the first two of which are JSON objects.
 func jwt(rest string) int {
 	const least = 8
 	header := run(rest, len(rest), isURLSafe)
@@ -292,7 +291,7 @@ func jwt(rest string) int {
 	return claims + 1 + signature
 }
 
-// bearer takes the token after the scheme of an Authorization header.
+// bearer matches the token after the scheme of an Authorization header.
 func bearer(rest string) int {
 	const least = 20
 	n := run(rest, len(rest), isToken68)
@@ -313,7 +312,7 @@ func slack(rest string) int {
 	return 2 + n
 }
 
-// sendgrid takes two parts with a dot between them.
+// sendgrid matches two parts with a dot between them.
 func sendgrid(rest string) int {
 	const least = 16
 	first := run(rest, 64, isURLSafe)
@@ -327,7 +326,7 @@ func sendgrid(rest string) int {
 	return first + 1 + second
 }
 
-// resend takes eight letters and digits, an underscore, and 24 more.
+// resend matches eight letters and digits, an underscore, and 24 more.
 func resend(rest string) int {
 	if run(rest, 9, isAlnum) != 8 || !strings.HasPrefix(rest[8:], "_") {
 		return 0
@@ -338,7 +337,7 @@ func resend(rest string) int {
 	return 0
 }
 
-// airtable takes 14 letters and digits, a dot, and 64 hexadecimal digits.
+// airtable matches 14 letters and digits, a dot, and 64 hexadecimal digits.
 func airtable(rest string) int {
 	if run(rest, 15, isAlnum) != 14 || !strings.HasPrefix(rest[14:], ".") {
 		return 0
@@ -349,7 +348,8 @@ func airtable(rest string) int {
 	return 0
 }
 
-// digitsBefore counts the digits that end a text, if they are a word of that length.
+// digitsBefore returns the number of digits at the end of a text, if they form a word of a
+// length in the range.
 func digitsBefore(least, most int) func(string) int {
 	return func(text string) int {
 		n := 0
@@ -391,7 +391,7 @@ func isBase64URL(c byte) bool   { return isURLSafe(c) || c == '=' }
 func isAlnumDollar(c byte) bool { return isAlnum(c) || c == '$' }
 func isToken68(c byte) bool     { return isDotted(c) || c == '~' || c == '+' || c == '/' || c == '=' }
 
-// run is how many bytes at the start of a text satisfy is, at most limit.
+// run returns the number of bytes at the start of a text that satisfy is, at most limit.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// assigned finds the literal value after NAME=, "name": or Name: , where i is the
-// sign between them.
+// assigned returns the literal value after NAME=, "name": or Name:, where i is the position of
+// the sign.
 func assigned(text string, i int) (Span, bool) {
 	name, quoted := nameBefore(text[:i])
 	if name == "" {
@@ -25,7 +25,7 @@ func assigned(text string, i int) (Span, bool) {
 	return valueAt(text, from+gap, class, tight)
 }
 
-// flagged finds the literal value after --name, where i is the first dash.
+// flagged returns the literal value after --name, where i is the position of the first dash.
 func flagged(text string, i int) (Span, bool) {
 	if !strings.HasPrefix(text[i:], "--") || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '-') {
 		return Span{}, false
@@ -42,8 +42,8 @@ func flagged(text string, i int) (Span, bool) {
 	return valueAt(text, at+1, class, true)
 }
 
-// nameBefore is the name at the end of a text, and whether it is in quotation
-// marks. Of a name in words, as in "API key: …", the last two words are taken.
+// nameBefore returns the name at the end of a text, and whether it is quoted. Of a name with
+// spaces, as in "API key: …", it returns the last two words.
 func nameBefore(text string) (name string, quoted bool) {
 	end := len(text)
 	for end > 0 && len(text)-end < 4 && isBlank(text[end-1]) {
@@ -72,8 +72,8 @@ func nameBefore(text string) (name string, quoted bool) {
 	return text[start:end], quoted
 }
 
-// valueAt takes the literal value that begins at from, if it is a secret. After a
-// loose sign, as in prose, only a value that looks like a token or a password counts.
+// valueAt returns the literal value that begins at from, if it is a secret. After a sign that
+// can also be punctuation, only a value that looks like a token or a password counts.
 func valueAt(text string, from int, class class, tight bool) (Span, bool) {
 	const judged = 96
 	open := from
@@ -105,7 +105,7 @@ func valueAt(text string, from int, class class, tight bool) (Span, bool) {
 	return Span{NamedValue, from, from + n}, true
 }
 
-// kindByName says what secret a whole value is under its name, or "".
+// kindByName returns the kind of secret of a complete value under its name, or "".
 func kindByName(name, value string) string {
 	const judged = 4096
 	value = strings.TrimSpace(value[:min(len(value), judged)])
@@ -130,7 +130,7 @@ func kindByName(name, value string) string {
 	return ""
 }
 
-// isLiteral says whether a value under a name of that class is written out.
+// isLiteral reports whether a value under a name of this class is a literal.
 func isLiteral(value string, class class) bool {
 	const shortest = 4
 	if len(value) < shortest || class < certain && !random(value, 10) || strings.ContainsAny(value, " \t\r\n") {
@@ -139,8 +139,8 @@ func isLiteral(value string, class class) bool {
 	return !Placeholder(value) && (class == certain || !isAddress(value))
 }
 
-// random says whether a value looks as if it was generated at random:
-// letters and digits of one piece, and no date, number or version.
+// random reports whether a value looks random: letters and digits without separators that are
+// not a date, a number or a version.
 func random(value string, least int) bool {
 	if len(value) < least {
 		return false
@@ -159,8 +159,8 @@ func random(value string, least int) bool {
 	return digits > 0 && letters > 1
 }
 
-// isAddress says whether a value may be a contract, an account or a hash. In
-// payments a "token" is an asset.
+// isAddress reports whether a value may be a contract, an account or a hash. In payments a
+// "token" is an asset.
 func isAddress(value string) bool {
 	hex := strings.TrimPrefix(strings.ToLower(value), "0x")
 	if (len(hex) == 40 || len(hex) == 64) && run(hex, len(hex), isLowerHex) == len(hex) {
@@ -170,8 +170,8 @@ func isAddress(value string) bool {
 	return len(value) >= 32 && len(value) <= 44 && run(value, len(value), base58) == len(value) && !isHexKey(hex)
 }
 
-// Placeholder says whether a value only stands for a secret: a variable, a word to be
-// replaced, a reference to a store, the name of a type.
+// Placeholder reports whether a value is only a placeholder for a secret: a variable, a word to
+// be replaced, a reference to a store, the name of a type.
 func Placeholder(value string) bool {
 	const judged = 256
 	value = strings.TrimSpace(value[:min(len(value), judged)])
@@ -193,13 +193,13 @@ func Placeholder(value string) bool {
 	if len(words) == 1 && typeWords()[lower] {
 		return true
 	}
-	// The name of a variable, or of a member of a program's settings.
+	// A name of a variable, or of a member of a program's settings, is a placeholder.
 	digits := strings.ContainsAny(value, "0123456789")
 	return !digits && len(words) > 1 && (Name(value) || value == strings.ToUpper(value) && strings.Contains(value, "_"))
 }
 
-// isSigned says whether a value that begins with a sign of a placeholder is a
-// password all the same, such as *Hx7-b2Qz.
+// isSigned reports whether a value that begins like a placeholder is a password after all, such
+// as *Hx7-b2Qz.
 func isSigned(value string) bool {
 	return len(value) > 7 && strings.IndexByte("*@%(", value[0]) >= 0 && random(value, 8) && !strings.HasSuffix(value, value[:1]) && !strings.HasSuffix(value, ")")
 }
@@ -213,8 +213,8 @@ var (
 	seedNames = setOf("seed", "mnemonic", "recovery", "phrase")
 )
 
-// schemeLength is how long the scheme of an Authorization header is that a value
-// begins with.
+// schemeLength returns the length of the scheme of an Authorization header at the start of a
+// value.
 func schemeLength(value string) int {
 	for _, scheme := range []string{"bearer ", "basic ", "token ", "apikey "} {
 		if len(value) > len(scheme) && strings.EqualFold(value[:len(scheme)], scheme) {
@@ -224,11 +224,11 @@ func schemeLength(value string) int {
 	return 0
 }
 
-// labels are before the words of a seed phrase, the longest first.
+// labels precede the words of a seed phrase, longest first.
 var labels = []string{"seed phrase", "seed words", "seed", "mnemonic phrase", "mnemonic words", "mnemonic", "recovery phrase", "recovery words", "secret phrase", "secret recovery phrase"}
 
-// labelled finds a seed phrase or a private key of 64 hexadecimal digits after its
-// label, where i is the first letter of the label.
+// labelled returns a seed phrase or a private key of 64 hexadecimal digits after its label,
+// where i is the position of the first letter of the label.
 func labelled(text string, i int) (Span, bool) {
 	rest := text[i:]
 	switch {
@@ -253,8 +253,8 @@ func labelled(text string, i int) (Span, bool) {
 	return Span{}, false
 }
 
-// startsLike says whether a text begins with a lower-case label, written in any case,
-// with dashes or underscores for its spaces.
+// startsLike reports whether a text begins with a label, in any case, with dashes or
+// underscores instead of spaces.
 func startsLike(text, label string) bool {
 	if len(text) < len(label) {
 		return false
@@ -274,8 +274,8 @@ func startsLike(text, label string) bool {
 	return true
 }
 
-// gapLength is how long a quotation mark, white space and one colon or equals sign
-// are, as they are between a name and its value.
+// gapLength returns the length of a quotation mark, white space and one colon or equals sign,
+// as they occur between a name and its value.
 func gapLength(rest string) int {
 	const longest = 64
 	n := run(rest, 1, isQuote)
@@ -285,7 +285,7 @@ func gapLength(rest string) int {
 	return n + run(rest[n:], 1, isQuote)
 }
 
-// hexKeyLength is how long the 64 hexadecimal digits are that a text begins with, or 0.
+// hexKeyLength returns 64 if a text begins with 64 hexadecimal digits, otherwise 0.
 func hexKeyLength(rest string) int {
 	const longest = len("0x") + 65
 	lower := strings.ToLower(rest[:min(len(rest), longest)])
@@ -295,7 +295,7 @@ func hexKeyLength(rest string) int {
 	return 64 + len(lower) - len(strings.TrimPrefix(lower, "0x"))
 }
 
-// seedLength is how long the words of a seed phrase are that a text begins with, or 0.
+// seedLength returns the length of the seed phrase at the start of a text, or 0.
 func seedLength(rest string) int {
 	const longest = 256
 	lower := strings.ToLower(rest[:min(len(rest), longest)])
@@ -305,8 +305,7 @@ func seedLength(rest string) int {
 	return run(lower, len(lower), func(c byte) bool { return isLower(c) || c == ' ' || c == ',' })
 }
 
-// ownedKey says whether "private", "secret", "signing" or "wallet" is before
-// "key".
+// ownedKey reports whether "private", "secret", "signing" or "wallet" precedes "key".
 func ownedKey(before string) bool {
 	const longest = 16
 	before = strings.ToLower(before[max(0, len(before)-longest):])
@@ -316,13 +315,13 @@ func ownedKey(before string) bool {
 	return slices.ContainsFunc([]string{"private", "secret", "signing", "wallet"}, func(owner string) bool { return strings.HasSuffix(before, owner) })
 }
 
-// isHexKey says whether a lower-case text begins with exactly 64 hexadecimal digits.
+// isHexKey reports whether a lower-case text begins with exactly 64 hexadecimal digits.
 func isHexKey(text string) bool {
 	return run(strings.TrimPrefix(text, "0x"), 65, isLowerHex) == 64
 }
 
-// isSeed says whether a lower-case text begins with twelve words of three to eight
-// letters, as in BIP 39, separated by spaces or commas.
+// isSeed reports whether a lower-case text begins with twelve words of three to eight letters,
+// as in BIP 39, separated by spaces or commas.
 func isSeed(text string) bool {
 	for words := 1; ; words++ {
 		n := run(text, 9, isLower)
@@ -345,7 +344,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 func isSpace(c byte) bool { return isBlank(c) || c == '\r' || c == '\n' }
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// isValueEnd: a value without quotation marks ends here.
+// isValueEnd reports whether a value without quotation marks ends at a byte.
 func isValueEnd(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`;,&|()[]{}<>\\", c) >= 0 }
 
 func hasAny(text string, parts ...string) bool {

@@ -2,17 +2,17 @@ package spendassurance
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what its own findings are about; those of the parts are declared by
-// paymentpolicy, walletscreen and evidence.
+// documented describes this package's own findings; paymentpolicy, walletscreen and evidence
+// declare those of the parts.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "wallet_not_screened", Example: `{"wallet":null}`,
 			Catches: "no wallet was given, so the recipient was not screened",
-			Why:     "the policy may want to know whom it pays",
-			Instead: "send wallet with what is known of the recipient"},
+			Why:     "the policy may require a screening of the recipient",
+			Instead: "send wallet with the known facts about the recipient"},
 		{ID: "evidence_not_verified", Example: `{"evidence":null}`,
 			Catches: "no evidence was given, so nothing was verified",
-			Why:     "the payment is judged by its terms alone",
+			Why:     "the payment was judged only by its terms",
 			Instead: "send evidence after the purchase"},
 	}
 }

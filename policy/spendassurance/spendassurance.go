@@ -1,12 +1,11 @@
-// Package spendassurance is one preflight for an x402 payment: payment policy,
-// wallet screen and evidence verification, whose decisions it merges (deny over
-// needs_review over allow). The wallet and the evidence may be left out; a check
-// that did not run is a finding and a review, so that allow always means that all
-// three were made.
+// Package spendassurance is one check before an x402 payment: payment policy, wallet screening
+// and evidence verification, whose decisions it merges (deny, then needs_review, then allow).
+// Wallet and evidence are optional. A check that did not run gives a finding and a review, so
+// that allow always means that all three checks passed.
 //
-// The binding hash is that of package attest for protocol x402, over the members
-// of the payment that the specification's intent has. The answer is signed by
-// whoever calls Evaluate; nothing here knows a key or a clock.
+// The binding hash is that of package attest for protocol x402, over the members of the payment
+// that the specification's intent has. The caller of Evaluate signs the answer; this package
+// has no key and no clock.
 package spendassurance
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/walletscreen"
 )
 
-// maxFindings of one answer, the most severe first.
+// maxFindings is the maximum per answer, the most severe first.
 const maxFindings = 500
 
 // Service is spend-assurance/run.
@@ -30,7 +29,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Group:      policy.GroupPayments,
 	Title:      "Spend assurance",
-	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review. A part that is left out is a review.",
+	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review. A part that is left out leads to a review.",
 	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",` +
 		`"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},` +
 		`"policy":{"policyId":"research","version":3,"requireWalletScreening":true},` +
@@ -47,35 +46,35 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is the payment and what is known about it.
+// Input is the payment and the known facts about it.
 type Input struct {
 	policy.Common
 	Payment     paymentpolicy.Payment      `json:"payment" jsonschema_description:"The payment to judge, as payment-policy/decide takes it."`
 	Expected    *paymentpolicy.Expected    `json:"expected,omitempty" jsonschema_description:"What the buyer expected."`
 	Policy      *Policy                    `json:"policy,omitempty" jsonschema_description:"The limits and lists of the buyer."`
-	Spend       *paymentpolicy.Spend       `json:"spend,omitempty" jsonschema_description:"What was spent before."`
-	Replay      *paymentpolicy.Replay      `json:"replay,omitempty" jsonschema_description:"What was used before."`
-	ServiceRisk *paymentpolicy.ServiceRisk `json:"serviceRisk,omitempty" jsonschema_description:"How risky the seller's service is."`
-	Wallet      *walletscreen.Subject      `json:"wallet,omitempty" jsonschema_description:"The recipient's wallet; its address must be payment.payTo where that is given. Without it the decision is at least needs_review."`
-	Evidence    *evidence.Body             `json:"evidence,omitempty" jsonschema_description:"What an earlier purchase of the same kind left behind. Without it the decision is at least needs_review."`
+	Spend       *paymentpolicy.Spend       `json:"spend,omitempty" jsonschema_description:"Amounts spent before this payment."`
+	Replay      *paymentpolicy.Replay      `json:"replay,omitempty" jsonschema_description:"Nonces and identifiers of earlier payments."`
+	ServiceRisk *paymentpolicy.ServiceRisk `json:"serviceRisk,omitempty" jsonschema_description:"Risk of the seller's service."`
+	Wallet      *walletscreen.Subject      `json:"wallet,omitempty" jsonschema_description:"The recipient's wallet; its address must be payment.payTo if that is given. Without it the decision is at least needs_review."`
+	Evidence    *evidence.Body             `json:"evidence,omitempty" jsonschema_description:"Evidence of an earlier purchase of the same kind. Without it the decision is at least needs_review."`
 }
 
-// Policy is the payment policy and one member of this service.
+// Policy is the payment policy with one member of this service.
 type Policy struct {
 	paymentpolicy.Policy
-	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"A wallet that is left out is a finding of high severity instead of medium."`
+	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"A missing wallet is a finding of high severity instead of medium."`
 }
 
-// Output is the merged decision and its parts.
+// Output is the merged decision with its parts.
 type Output struct {
 	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The worst of the parts: deny, needs_review, allow."`
-	Components        Components       `json:"components" jsonschema_description:"What each part answered."`
-	Findings          []policy.Finding `json:"findings" jsonschema_description:"Of all parts; paths begin with /payment, /wallet or /evidence."`
+	Components        Components       `json:"components" jsonschema_description:"Answers of the parts."`
+	Findings          []policy.Finding `json:"findings" jsonschema_description:"Findings of all parts; paths begin with /payment, /wallet or /evidence."`
 	FindingsTruncated bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 	BindingHash       string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
 }
 
-// ReceiptDecision is what the signed receipt repeats.
+// ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Decision }
 
 // Components are the answers of the parts.
@@ -88,8 +87,8 @@ type Components struct {
 // PaymentPart is the payment policy's answer.
 type PaymentPart struct {
 	Decision       string                       `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
-	Findings       []paymentpolicy.Finding      `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
-	RedactedRecord paymentpolicy.RedactedRecord `json:"redactedRecord" jsonschema_description:"What may be logged about the payment."`
+	Findings       []paymentpolicy.Finding      `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
+	RedactedRecord paymentpolicy.RedactedRecord `json:"redactedRecord" jsonschema_description:"Log entry about the payment."`
 }
 
 // WalletPart is the wallet screen's answer.
@@ -97,18 +96,17 @@ type WalletPart struct {
 	Decision  string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
 	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
 	RiskLevel string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"low below 25, medium below 50, high below 75, else critical."`
-	Findings  []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings  []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // EvidencePart is the evidence verification's answer.
 type EvidencePart struct {
-	Verdict  string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"What the evidence is worth."`
-	Findings []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Verdict  string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"Verdict on the evidence."`
+	Findings []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Evaluate runs the parts and merges them. Errors: those of the parts, with their
-// paths below the member that holds the part, and inconsistent_input where the
-// wallet is not the recipient.
+// Evaluate runs the parts and merges their answers. Errors: those of the parts, with paths
+// below the member of the part, and inconsistent_input if the wallet is not the recipient.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -138,7 +136,7 @@ func (o *Output) merge(decision string) {
 	}
 }
 
-// add takes over findings with their paths below prefix.
+// add adds findings with their paths below prefix.
 func (o *Output) add(prefix string, findings []policy.Finding) {
 	for _, f := range findings {
 		if f.Path != prefix && !strings.HasPrefix(f.Path, prefix+"/") {
@@ -148,7 +146,7 @@ func (o *Output) add(prefix string, findings []policy.Finding) {
 	}
 }
 
-// notRun says that a check was not made: nobody may read that as its success.
+// notRun adds a finding that a check was not made, which must not look like its success.
 func (o *Output) notRun(f policy.Finding) {
 	o.merge("needs_review")
 	o.add(f.Path, []policy.Finding{f})
@@ -209,7 +207,7 @@ func evidenced(in Input, out *Output) error {
 	return nil
 }
 
-// below moves a part's refusal to where the part stands.
+// below changes the path of a part's error to the position of the part.
 func below(prefix string, err error) error {
 	var refusal *policy.Error
 	if errors.As(err, &refusal) {

@@ -44,7 +44,7 @@ func (e *evidence) transfers(transfers []Transfer) error {
 	return nil
 }
 
-// structuring says whether three transfers of one direction of 9,000 to below
+// structuring reports whether three transfers of one direction of 9,000 to below
 // 10,000 USD fall into one day.
 func structuring(moves []movement, direction string) bool {
 	var times []time.Time
@@ -61,7 +61,7 @@ func structuring(moves []movement, direction string) bool {
 	return false
 }
 
-// passThrough says whether money passes through: whether there are two pairs of an
+// passThrough reports whether money passes through: whether there are two pairs of an
 // incoming transfer a and the earliest unused outgoing one b with 0.9a <= b <= a that
 // is no earlier and at most an hour later.
 //
@@ -110,7 +110,7 @@ func outgoing(moves []movement) (list []payment) {
 	return list
 }
 
-// fanIn says whether ten different senders pay in within one day.
+// fanIn reports whether ten different senders pay in within one day.
 func fanIn(moves []movement) bool {
 	var in []movement
 	for _, m := range moves {

@@ -105,8 +105,8 @@ type Output struct {
 	Signals         []Signal         `json:"signals" jsonschema_description:"Strongest first, then in the order of the request."`
 	CategorySummary []CategoryTotal  `json:"categorySummary" jsonschema_description:"Strongest first, then by name."`
 	Coverage        Coverage         `json:"coverage" jsonschema_description:"How much was sent of each kind."`
-	Limitations     []string         `json:"limitations" jsonschema_description:"What this answer does not know."`
-	Findings        []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Limitations     []string         `json:"limitations" jsonschema_description:"What was not checked."`
+	Findings        []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // ReceiptDecision is what a signed receipt repeats.

@@ -58,7 +58,7 @@ type Input struct {
 	CarryRate           *float64 `json:"carryRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0.2" jsonschema_description:"GP's share of the profit as a decimal."`
 	CatchUpRate         *float64 `json:"catchUpRate,omitempty" jsonschema:"minimum=0,maximum=1,default=1" jsonschema_description:"GP's share while catching up, above carryRate; 0 for no catch-up (hard hurdle)."`
 	Hurdles             []Hurdle `json:"hurdles,omitempty" jsonschema:"minItems=1,maxItems=6" jsonschema_description:"Several hurdles, rates strictly ascending, instead of preferredReturnRate, carryRate and catchUpRate."`
-	GPCommitmentRate    *float64 `json:"gpCommitmentRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0" jsonschema_description:"GP's share of the contributed capital; it stands beside the other investors and bears carry like theirs."`
+	GPCommitmentRate    *float64 `json:"gpCommitmentRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0" jsonschema_description:"GP's share of the contributed capital; the GP invests like the other investors and bears carry like theirs."`
 }
 
 // Event is one dated payment.
@@ -121,7 +121,7 @@ type Output struct {
 	FullyCaughtUp         bool             `json:"fullyCaughtUp" jsonschema_description:"Capital and preferred return are paid, the catch-up is complete and the GP has carryRate of preferred return and catch-up, within a cent."`
 	Clawback              *Clawback        `json:"clawback" jsonschema:"nullable" jsonschema_description:"What the GP owes back if the fund ends at the last event; null without events, since one distribution pays no carry too much."`
 	Deals                 *[]Deal          `json:"deals" jsonschema:"nullable" jsonschema_description:"american only, in order of appearance."`
-	Findings              []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Findings              []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Evaluate runs a waterfall. It refuses with missing_field, mutually_exclusive,

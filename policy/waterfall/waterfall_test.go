@@ -50,7 +50,7 @@ func ExampleEvaluate() {
 	// effective carry 20 %
 }
 
-// Each request of testdata/splits.txtar has the answer computed beside it. Money
+// Each request of testdata/splits.txtar has its computed answer next to it. Money
 // must agree exactly, rates to 10 digits.
 func TestSplitsAgainstAnotherComputation(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/splits.txtar")

@@ -38,7 +38,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is the records and the wallets the owner declares.
 type Input struct {
 	policy.Common
-	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000" jsonschema_description:"The payments to look at."`
+	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000" jsonschema_description:"The payments to analyze."`
 	OwnerWallets  []string       `json:"ownerWallets,omitempty" jsonschema:"maxItems=500,minLength=1,maxLength=128" jsonschema_description:"Wallets of the seller: payments from them are the seller's own."`
 	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Decimals of each asset, 0 to 36; default 6. Amounts are compared in units, so they change no figure."`
 	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone; the time the caller speaks for."`
@@ -77,8 +77,8 @@ type Output struct {
 	LastTimestamp           *string          `json:"lastTimestamp" jsonschema:"nullable" jsonschema_description:"The latest time, RFC 3339."`
 	ActiveDays              int              `json:"activeDays" jsonschema_description:"Days of UTC with a kept record."`
 	Verdict                 string           `json:"verdict" jsonschema:"enum=external_demand_supported,enum=concentrated,enum=self_dealing_suspected,enum=insufficient_evidence" jsonschema_description:"What the records say about demand."`
-	Limitations             []string         `json:"limitations" jsonschema_description:"What this answer does not know."`
-	Findings                []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	Limitations             []string         `json:"limitations" jsonschema_description:"What was not checked."`
+	Findings                []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	FindingsTruncated       bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 }
 
@@ -253,7 +253,7 @@ func read(r Record, i int) (kept, error) {
 
 var solanaHash = normal.Pattern(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
 
-// evmHash says whether a hash is 0x and 64 hexadecimal digits.
+// evmHash reports whether a hash is 0x and 64 hexadecimal digits.
 func evmHash(hash string) bool {
 	if len(hash) != 66 || hash[0] != '0' || hash[1] != 'x' && hash[1] != 'X' {
 		return false
@@ -267,7 +267,7 @@ func evmHash(hash string) bool {
 	return true
 }
 
-// wellFormed says whether a hash looks like one of its network.
+// wellFormed reports whether a hash looks like one of its network.
 func wellFormed(r Record) bool {
 	if normal.IsSolana(r.Network) {
 		return solanaHash(r.TxHash)
@@ -475,7 +475,7 @@ func (a *analysis) topShareHigh() bool {
 	return c != nil && c.TopPayerShare != nil && *c.TopPayerShare > topShare
 }
 
-// burst says whether more than half of ten or more external records fall into
+// burst reports whether more than half of ten or more external records fall into
 // some minute, its ends included.
 func (a *analysis) burst() bool {
 	if len(a.externals) < burstRecords {
@@ -523,7 +523,7 @@ func (a *analysis) roundTrips() {
 	}
 }
 
-// later says whether x happened after y.
+// later reports whether x happened after y.
 func later(x, y *kept) bool {
 	if x.Timestamp != "" && y.Timestamp != "" && !x.at.Equal(y.at) {
 		return x.at.After(y.at)

@@ -2,7 +2,7 @@ package v1
 
 import "slices"
 
-// Rule is one line of the decision table. An id is for ever.
+// Rule is one row of the decision table. Its id never changes.
 type Rule struct {
 	ID        string   `json:"id"`
 	Protocols []string `json:"protocols"`
@@ -10,7 +10,7 @@ type Rule struct {
 	Condition string   `json:"condition"`
 }
 
-// catalogue is the decision table, in the order people read it.
+// catalogue is the decision table, in reading order.
 var catalogue = []Rule{
 	{"policy.no_applicable_rule", []string{X402, MCP}, []string{NeedsReview}, "no rule of the active policy concerns the protocol"},
 
@@ -53,13 +53,13 @@ var catalogue = []Rule{
 	{"mcp.risk.missing", []string{MCP}, []string{NeedsReview}, "reviewMcpRiskAtOrAbove is set and declaredRisk absent"},
 }
 
-// Catalogue is a copy of the decision table.
+// Catalogue returns a copy of the decision table.
 func Catalogue() []Rule { return slices.Clone(catalogue) }
 
-// RuleIDs lists the rules of a protocol, sorted.
+// RuleIDs returns the ids of the rules of a protocol, sorted.
 func RuleIDs(protocol string) []string { return slices.Clone(ruleIDs[protocol]) }
 
-// ruleIDs is made once: every decision names its rules.
+// ruleIDs is computed once, because every decision names its rules.
 var ruleIDs = map[string][]string{X402: idsOf(X402), MCP: idsOf(MCP)}
 
 func idsOf(protocol string) []string {

@@ -1,16 +1,15 @@
-// Package v1 is version 1 of the engine that judges a purchase intent under an
-// organization's policy. It is frozen once released: a better engine is a v2
-// beside it, so that each old decision can be evaluated again to the same bytes.
+// Package v1 is version 1 of the engine that judges a purchase or call under an organization's
+// policy. After its release it does not change: a better engine is added as v2, so that each
+// old decision can be evaluated again to the same bytes.
 //
-// It sees three things, all in normal form, and nothing else: the active policy,
-// the caller's assertion if there is one, and the intent. Every rule is
-// evaluated; the decision is the worst effect among the findings:
+// Its input is, in normal form, the active policy, the caller's assertion if there is one, and
+// the intent. It evaluates every rule; the decision is the worst effect of the findings:
 //
 //	allow < needs_review < deny
 //
-// deny is evidence of a violation, or something a require… flag asks for and
-// that is not there. needs_review is a rule that applies and whose evidence is
-// missing or unknown. Nothing unknown becomes allow.
+// deny means evidence of a violation, or the absence of something that a require… flag demands.
+// needs_review means that a rule applies and its evidence is missing or unknown. Nothing
+// unknown becomes allow.
 package v1
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Version is how records name this engine.
+// Version is the name of this engine in records.
 const Version = "svc-assurance-engine-v1"
 
 // Protocols of an intent.
@@ -29,8 +28,7 @@ const (
 	MCP  = "mcp"
 )
 
-// Effects of a finding; the first three are also the decisions, with allow in
-// the place of info.
+// Effects of a finding. The first three are also the decisions, with allow instead of info.
 const (
 	Info        = "info"
 	Allow       = "allow"
@@ -38,18 +36,18 @@ const (
 	Deny        = "deny"
 )
 
-// Sources of a finding: the rule stands in the active policy, in the caller's
-// assertion, or holds whatever the policy says.
+// Sources of a finding: a rule of the active policy, a rule of the caller's assertion, or a
+// rule that always applies.
 const (
 	FromPolicy    = "policy"
 	FromAssertion = "assertion"
 	Always        = "always"
 )
 
-// Finding is what one rule has to say about the intent. Expected and Actual are
-// short texts for people; the values are those of the intent and the policy.
+// Finding is the result of one rule. Expected and Actual are short texts for people; the values
+// themselves are in the intent and the policy.
 type Finding struct {
-	RuleID   string `json:"ruleId" jsonschema_description:"Its page is /rules/ID, below the address of the service."`
+	RuleID   string `json:"ruleId" jsonschema_description:"Id of the rule; its page on this service is /rules/ID."`
 	Effect   string `json:"effect" jsonschema:"enum=info,enum=needs_review,enum=deny"`
 	Field    string `json:"field"` // member of the intent
 	Message  string `json:"message"`
@@ -58,9 +56,9 @@ type Finding struct {
 	Source   string `json:"source" jsonschema:"enum=policy,enum=assertion,enum=always"`
 }
 
-// Intent is an intent in normal form, as the decision record's member normalized
-// has it. What is wrong with a value is said beside it: the value then stands as
-// it was written. Members of the other protocol are absent.
+// Intent is an intent in normal form, as in the decision record's member normalized. A faulty
+// value is stored as it was written, with a flag that says what is wrong. Members of the other
+// protocol are absent.
 type Intent struct {
 	// x402
 	Method                 string `json:"method,omitempty"`      // upper case
@@ -68,7 +66,7 @@ type Intent struct {
 	ResourceHasUserinfo    bool   `json:"resourceHasUserinfo,omitzero"`
 	ResourceHasFragment    bool   `json:"resourceHasFragment,omitzero"`
 	Scheme                 string `json:"scheme,omitempty"`
-	Network                string `json:"network,omitempty"` // CAIP-2 where known
+	Network                string `json:"network,omitempty"` // CAIP-2 if known
 	Asset                  string `json:"asset,omitempty"`
 	PayTo                  string `json:"payTo,omitempty"`
 	PayToInvalid           bool   `json:"payToInvalid,omitzero"`
@@ -76,13 +74,13 @@ type Intent struct {
 	AmountUnitsInvalid     bool   `json:"amountUnitsInvalid,omitzero"`
 	AmountUnitsInUSD       string `json:"amountUnitsInUsd,omitempty"` // exact decimal; absent unless the asset is known
 	AmountUSD              string `json:"amountUsd,omitempty"`        // exact decimal
-	AmountUSDInvalid       bool   `json:"amountUsdInvalid,omitzero"`  // negative, or not a decimal of bearable size
+	AmountUSDInvalid       bool   `json:"amountUsdInvalid,omitzero"`  // negative, or not a decimal within the limits
 	FacilitatorURL         string `json:"facilitatorUrl,omitempty"`
 	FacilitatorHasUserinfo bool   `json:"facilitatorHasUserinfo,omitzero"`
 	PaymentIdentifier      string `json:"paymentIdentifier,omitempty"`
 	PaymentIdentifierBad   bool   `json:"paymentIdentifierInvalid,omitzero"`
 	PaymentPayloadResource string `json:"paymentPayloadResource,omitempty"`
-	PaymentPayloadBad      bool   `json:"paymentPayloadResourceInvalid,omitzero"` // no URL, or with userinfo
+	PaymentPayloadBad      bool   `json:"paymentPayloadResourceInvalid,omitzero"` // not a URL, or with userinfo
 	PaymentPayloadMethod   string `json:"paymentPayloadMethod,omitempty"`
 
 	// MCP
@@ -91,23 +89,23 @@ type Intent struct {
 	ServerHasUserinfo       bool   `json:"serverHasUserinfo,omitzero"`
 	ServerHasFragment       bool   `json:"serverHasFragment,omitzero"`
 	ToolName                string `json:"toolName,omitempty"`
-	ToolArgumentsHash       string `json:"toolArgumentsHash,omitempty"`       // of the arguments, else the given one if it is a hash
+	ToolArgumentsHash       string `json:"toolArgumentsHash,omitempty"`       // of the arguments; otherwise the given one if it is a hash
 	ToolArgumentsGivenHash  string `json:"toolArgumentsGivenHash,omitempty"`  // as written
-	ToolArgumentsGiven      bool   `json:"toolArgumentsGiven,omitzero"`       // the arguments themselves were there
+	ToolArgumentsGiven      bool   `json:"toolArgumentsGiven,omitzero"`       // the arguments themselves were sent
 	ToolArgumentsHashBroken bool   `json:"toolArgumentsHashInvalid,omitzero"` // not 64 lower-case hex digits
 	DeclaredRisk            string `json:"declaredRisk,omitempty"`
 }
 
-// Evaluation is the engine's whole answer.
+// Evaluation is the engine's result.
 type Evaluation struct {
 	Decision       string
 	Findings       []Finding // worst first, then by rule and field
 	RulesEvaluated []string  // ids, sorted
 }
 
-// Evaluate judges an intent of a protocol under the active rules, and under
-// those of the assertion too if there is one (else nil). The assertion can only
-// add findings: what is in force is the stricter of both, rule by rule.
+// Evaluate judges an intent of a protocol under the active rules and, unless it is nil, under
+// the assertion. The assertion can only add findings: the stricter of both applies, rule by
+// rule.
 func Evaluate(protocol string, active Rules, asserted *Rules, in Intent) Evaluation {
 	e := &evaluator{}
 	e.protocol(protocol, active, in, true)
@@ -117,7 +115,7 @@ func Evaluate(protocol string, active Rules, asserted *Rules, in Intent) Evaluat
 	return Evaluation{Decision: Decide(e.findings), Findings: Sort(e.findings), RulesEvaluated: RuleIDs(protocol)}
 }
 
-// Decide is the worst effect among findings.
+// Decide returns the worst effect among findings.
 func Decide(findings []Finding) string {
 	decision := Allow
 	for _, f := range findings {
@@ -128,13 +126,13 @@ func Decide(findings []Finding) string {
 	return decision
 }
 
-// weight orders effects; an info weighs what an allow does: nothing.
+// weight orders effects; info has no weight, like allow.
 func weight(effect string) int {
 	return max(0, slices.Index([]string{Allow, NeedsReview, Deny}, effect))
 }
 
-// Sort orders findings: effect, worst first, then rule, then field. It returns
-// an empty list rather than none.
+// Sort sorts findings by effect, worst first, then rule, then field. It returns an empty list
+// rather than nil.
 func Sort(findings []Finding) []Finding {
 	sorted := append([]Finding{}, findings...)
 	slices.SortStableFunc(sorted, func(a, b Finding) int {
@@ -144,7 +142,7 @@ func Sort(findings []Finding) []Finding {
 	return sorted
 }
 
-// RulesetHash is the SHA-256 of the canonical rule catalogue.
+// RulesetHash returns the SHA-256 of the canonical catalogue of rules.
 func RulesetHash() string {
 	text, err := canon.Marshal(Catalogue())
 	if err != nil {
@@ -153,11 +151,11 @@ func RulesetHash() string {
 	return canon.Hash(text)
 }
 
-// evaluator collects findings. A rule speaks once about a field: the active
-// policy before the assertion, unless the assertion's effect is worse.
+// evaluator collects findings. A rule makes one finding per field: that of the active policy,
+// unless the effect under the assertion is worse.
 type evaluator struct {
 	findings []Finding
-	active   bool // the pass of the active policy, not of the assertion
+	active   bool // evaluating the active policy, not the assertion
 }
 
 func (e *evaluator) protocol(protocol string, r Rules, in Intent, active bool) {
@@ -173,12 +171,12 @@ func (e *evaluator) protocol(protocol string, r Rules, in Intent, active bool) {
 	}
 }
 
-// say adds a finding of a rule that stands in a policy.
+// say adds a finding of a rule in a policy.
 func (e *evaluator) say(effect, ruleID, field, message, expected, actual string) {
 	e.add(FromPolicy, Finding{RuleID: ruleID, Effect: effect, Field: field, Message: message, Expected: expected, Actual: actual})
 }
 
-// always adds a finding that no policy has to ask for.
+// always adds a finding of a rule that always applies.
 func (e *evaluator) always(effect, ruleID, field, message, expected, actual string) {
 	e.add(Always, Finding{RuleID: ruleID, Effect: effect, Field: field, Message: message, Expected: expected, Actual: actual})
 }
@@ -200,7 +198,7 @@ func (e *evaluator) add(source string, f Finding) {
 	e.findings = append(e.findings, f)
 }
 
-// clip keeps what findings repeat short; the whole value stands in the record.
+// clip shortens a text for a finding; the record contains the complete value.
 func clip(text string) string {
 	const most = 200
 	if runes := []rune(text); len(runes) > most {

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// methods are those whose meaning is known.
+// methods are the known methods.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 func (e *evaluator) x402(r Rules, in Intent) {
@@ -19,8 +19,8 @@ func (e *evaluator) x402(r Rules, in Intent) {
 	e.facilitator(r, in)
 }
 
-// parse reads a URL that is in normal form already. Were it not, the zero URL
-// has no scheme and is denied.
+// parse reads a URL in normal form. For other text it returns the zero URL, which has no scheme
+// and is denied.
 func parse(text string) normal.URL {
 	u, err := normal.ParseURL(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *evaluator) resource(r Rules, in Intent) {
 	}
 }
 
-// hostAndPort shows a host as an entry of a list would have to name it.
+// hostAndPort returns a host in the form of a list entry.
 func hostAndPort(u normal.URL) string {
 	shown := normal.URL{Scheme: u.Scheme, Host: u.Host, Port: u.Port}.String()
 	return shown[min(len(u.Scheme)+len("://"), len(shown)):]
@@ -140,7 +140,7 @@ func (e *evaluator) amount(r Rules, in Intent) {
 	}
 }
 
-// larger of two amounts, of which each may be nil.
+// larger returns the larger of two amounts, each of which may be nil.
 func larger(a, b *big.Rat) *big.Rat {
 	if a == nil || b != nil && b.Cmp(a) > 0 {
 		return b
@@ -184,8 +184,8 @@ func (e *evaluator) facilitator(r Rules, in Intent) {
 	}
 }
 
-// other judges a URL beside the resource: no credentials, no blocked host, https
-// where the policy requires it.
+// other judges a further URL: no credentials, no blocked host, and https if the policy requires
+// it.
 func (e *evaluator) other(r Rules, ruleID, field, text string, userinfo bool) {
 	u := parse(text)
 	switch {

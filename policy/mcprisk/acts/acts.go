@@ -35,12 +35,12 @@ type Act struct {
 	points int     // how much its words sound like an attack
 }
 
-// Sentence is the clauses of one sentence. Its memory is used again for the next one.
+// Sentence has the clauses of one sentence. Its memory is reused for the next one.
 type Sentence struct {
 	Acts   []Act
 	words  concept // of all its words
 	tone   tone    // of all its words
-	orders bool    // somebody is told to do something
+	orders bool    // a clause is an order
 	model  bool    // the model does something
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Asks says whether the model is asked for what is private: what it must hand over,
+// Asks reports whether the model is asked for what is private: what it must hand over,
 // or a parameter that is described as that.
 func (a *Act) Asks(parameter, summary bool) bool {
 	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Model
@@ -28,7 +28,7 @@ func (a *Act) Asks(parameter, summary bool) bool {
 	return a.verb&opening != 0 && a.Command && (!summary || a.object&secret != 0) && a.next != nil && a.next.verb&handing != 0
 }
 
-// Wants says whether the text of a parameter asks for what is private, and the tool does
+// Wants reports whether the text of a parameter asks for what is private, and the tool does
 // not deal with it by its own name and summary: those concepts are given.
 func (s *Sentence) Wants(i int, about func() Subject) bool {
 	a := &s.Acts[i]

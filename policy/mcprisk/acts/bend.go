@@ -21,10 +21,10 @@ func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
 	return rules
 }
 
-// Bends says whether the signs in a sentence add up to one that bends the model: to keep
-// something from people, to obey somebody else, to pass over the user or other tools. Each
-// sign is of a kind that an ordinary description has too; a sentence that has this many
-// is none. It says which rule speaks, "" if none does.
+// Bends reports whether the signs in a sentence add up to one that bends the model: to keep
+// something from people, to obey another party, to ignore the user or other tools. An
+// ordinary description has such signs, too, but not so many in one sentence. Bends returns
+// the id of the rule that matches, or "".
 func (s *Sentence) Bends(summary, first bool) (id string) {
 	const enough = 5
 	if s.tone&(offstage|hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
@@ -105,7 +105,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 	return ""
 }
 
-// follows says whether one of the words stands right behind another.
+// follows reports whether one of the words stands right behind another.
 func (a *Act) follows(before string, words ...string) bool {
 	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range part {

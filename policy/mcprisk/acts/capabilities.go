@@ -29,40 +29,39 @@ var (
 	changes     = []claim{{verb: changing}}
 )
 
-// RunsByName says whether the words of a name end in what runs commands: "exec", "open_shell".
+// RunsByName reports whether the words of a name end in what runs commands: "exec", "open_shell".
 func RunsByName(parts []string) bool {
 	return len(parts) > 0 && lexicon()[parts[len(parts)-1]]&shells != 0 || len(parts) == 1 && deeds()[parts[0]]&executing != 0
 }
 
-// Changes says whether the clause says that something is changed. To remove something
+// Changes reports whether the clause says that something is changed. To remove something
 // from a text changes no data.
 func (a *Act) Changes() bool { return a.place&reply == 0 && a.matches(changes) }
 
-// Permits says whether what follows "to" is done too: "grants permission to move tokens".
+// Permits reports whether what follows "to" is done too: "grants permission to move tokens".
 func (a *Act) Permits() bool { return a.verb&permitting != 0 }
 
-// Informs says whether the object only tells about something: "transfer_ownership_info".
+// Informs reports whether the object only tells about something: "transfer_ownership_info".
 func (a *Act) Informs() bool { return a.object&info != 0 }
 
-// Takes says whether somebody reads something or hands it over; Guards, whether the clause
-// only tells about its object or protects it.
+// Takes reports whether something is read or handed over.
 func (a *Act) Takes() bool { return a.verb&(opening|handing) != 0 && !a.Negated && !a.Reported }
 
-// Guards is the opposite of Takes.
+// Guards reports whether the clause only tells about its object or protects it.
 func (a *Act) Guards() bool { return a.verb&guarding != 0 || a.Negated || a.Reported }
 
-// Mentions says whether the text of a parameter names a file as an example and asks for
+// Mentions reports whether the text of a parameter names a file as an example and asks for
 // something else: "octal mode, as recommended for ~/.ssh/id_rsa".
 func (a *Act) Mentions(parameter bool) bool {
 	return parameter && a.Verb == "" && a.object != 0 && a.object&(rooted|secret|holds) == 0 || parameter && a.Verb == "" && a.first&(rooted|secret|holds) == 0 && a.object&(rooted|secret|holds) == 0 && !a.names("contents", "content")
 }
 
-// Does says whether the tool itself does what the clause says.
+// Does reports whether the tool itself does what the clause says.
 func (a *Act) Does() bool {
 	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
 }
 
-// AsksByName says whether a name of several words asks for what is private:
+// AsksByName reports whether a name of several words asks for what is private:
 // "contents_of_env_file", "all_previous_messages".
 func AsksByName(parts []string) bool {
 	if len(parts) < 2 {

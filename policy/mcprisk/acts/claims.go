@@ -19,7 +19,7 @@ func (a *Act) matches(claims []claim) bool {
 	})
 }
 
-// done says whether the tool, or the model for it, does what the clause says.
+// done reports whether the tool, or the model for it, does what the clause says.
 func (a *Act) done() bool {
 	return a.Verb != "" && !a.Negated && !a.Reported && (a.Subject != meaning.Person || a.Passive)
 }
@@ -85,7 +85,7 @@ var leaks = []claim{
 	{verb: moving | replacing, object: copies, place: outside},
 }
 
-// Leaks says whether the clause, or the one behind it, sends something private away.
+// Leaks reports whether the clause, or the one behind it, sends something private away.
 func (a *Act) Leaks() bool {
 	n := a.next
 	return a.done() && (a.matches(leaks) ||
@@ -98,7 +98,7 @@ var unseen = []claim{
 	{verb: making, object: malware},
 }
 
-// asserts says whether the clause says that something is done, and does not only tell
+// asserts reports whether the clause says that something is done, and does not only tell
 // about it or guard against it.
 func (a *Act) asserts() bool {
 	if !a.done() || a.conditional() || a.Tells() {
@@ -110,15 +110,15 @@ func (a *Act) asserts() bool {
 	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|a.rest)&guards == 0
 }
 
-// by says whether the clause says by what something is done: "by turning it on".
+// by reports whether the clause says by what something is done: "by turning it on".
 func (a *Act) by() bool { return len(a.Before) > 0 && a.Before[len(a.Before)-1].Text == "by" }
 
-// conditional says whether the clause only says when something else happens.
+// conditional reports whether the clause only says when something else happens.
 func (a *Act) conditional() bool {
 	return (a.Subject == meaning.Other || a.Subject == meaning.Person) && slices.Contains([]string{"until", "unless", "if", "when", "whenever", "before", "after", "while", "once"}, a.Opening)
 }
 
-// Sounds says whether the clauses of the sentence that assert something speak of an
+// Sounds reports whether the clauses of the sentence that assert something speak of an
 // attack: by one dire word, or by two signs that are weaker.
 func (s *Sentence) Sounds(summary bool) bool {
 	points, told := 0, false
@@ -138,7 +138,7 @@ func (s *Sentence) Sounds(summary bool) bool {
 	return points >= 2
 }
 
-// Attacks says whether the clause says that the tool attacks. In the summary of a tool a
+// Attacks reports whether the clause says that the tool attacks. In the summary of a tool a
 // phrase without a verb says so too: "theft of credentials".
 func (a *Act) Attacks(summary bool) bool {
 	if a.Verb == "" {
@@ -176,7 +176,7 @@ func (a *Act) Attacks(summary bool) bool {
 	return n != nil && n.done() && a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0
 }
 
-// harms says whether a clause that asserts something does harm in a way that its verb and
+// harms reports whether a clause that asserts something does harm in a way that its verb and
 // its object do not show alone.
 func (a *Act) harms() bool {
 	switch {
@@ -192,7 +192,7 @@ func (a *Act) harms() bool {
 	return false
 }
 
-// falseThing says whether a false word stands right before something that people trust:
+// falseThing reports whether a false word stands right before something that people trust:
 // "fake reviews".
 func (a *Act) falseThing() bool {
 	for _, words := range [][]meaning.Word{a.Topic, a.Rest} {
@@ -240,7 +240,7 @@ func (a *Act) idiom() bool {
 	return len(a.Rest) > 0 && slices.Contains([]string{"time", "attention", "tribute", "heed", "respect"}, a.Rest[0].Text)
 }
 
-// coverts says whether a word of the clause says that nobody may see it.
+// coverts reports whether a word of the clause says that nobody may see it.
 func (a *Act) coverts() bool {
 	if (a.before|a.rest)&covert == 0 {
 		return false
@@ -262,12 +262,12 @@ func (a *Act) coverts() bool {
 	return false
 }
 
-// directed says whether a denied clause is said to the model, or leaves a person out.
+// directed reports whether a denied clause is said to the model, or leaves a person out.
 func (a *Act) directed() bool {
 	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || a.Gerund)
 }
 
-// opens says whether a clause begins with one of the words; there may be no clause.
+// opens reports whether a clause begins with one of the words; there may be no clause.
 func (a *Act) opens(words ...string) bool { return a != nil && slices.Contains(words, a.Opening) }
 
 // Shown is what stands behind the verb, as evidence.

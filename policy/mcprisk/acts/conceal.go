@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Conceals says whether something is to be kept from the user.
+// Conceals reports whether something is to be kept from the user.
 func (a *Act) Conceals() bool {
 	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
 	thing := a.object&this != 0 && !a.other || a.about&this != 0 || a.around&step != 0 && a.says("this")
@@ -45,7 +45,7 @@ func (a *Act) Conceals() bool {
 	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
 }
 
-// Keeps says whether the clause keeps something from people in another way than by a
+// Keeps reports whether the clause keeps something from people in another way than by a
 // verb of saying: what they are not to see, what an answer is to look like, what they need
 // not know.
 func (s *Sentence) Keeps(i int) bool {
@@ -88,7 +88,7 @@ func (a *Act) neighbour() *Act {
 	return a.next
 }
 
-// tracked says whether the clause names where one sees what was done: the summary, the
+// tracked reports whether the clause names where one sees what was done: the summary, the
 // list of changed files.
 func (s *Sentence) tracked(a *Act) bool {
 	if a.place&reply != 0 || a.around&reply != 0 && a.object&this == 0 {
@@ -97,7 +97,7 @@ func (s *Sentence) tracked(a *Act) bool {
 	return a.tone&tracks != 0 && (a.names("from", "among", "in", "out", "of"))
 }
 
-// unseenable says whether an adjective of what is not to be seen is said of something, and
+// unseenable reports whether an adjective of what is not to be seen is said of something, and
 // does not stand before its noun: "remains confidential", not "confidential files".
 func (a *Act) unseenable() bool {
 	words := a.Rest
@@ -109,7 +109,7 @@ func (a *Act) unseenable() bool {
 	return false
 }
 
-// names says whether one of the words belongs to the clause.
+// names reports whether one of the words belongs to the clause.
 func (a *Act) names(words ...string) bool {
 	for _, part := range [][]meaning.Word{a.Topic, a.Rest, a.Before[max(0, len(a.Before)-4):]} {
 		for _, w := range part {
@@ -123,7 +123,7 @@ func (a *Act) names(words ...string) bool {
 	return false
 }
 
-// modal says whether a word before the verb, or in a clause without one, says must.
+// modal reports whether a word before the verb, or in a clause without one, says must.
 func (a *Act) modal() bool {
 	return a.names("must", "should", "shall", "ought", "has", "have", "needs", "need", "may", "never", "cannot", "can")
 }

@@ -93,7 +93,7 @@ const (
 	demanding
 	disabling
 	erasing
-	telling  // somebody
+	telling  // a person
 	uttering // something
 	knowing
 	hiding

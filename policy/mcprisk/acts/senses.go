@@ -19,10 +19,10 @@ const (
 	capable                    // what a tool can do
 )
 
-// Judged says whether a text may say something of its own.
+// Judged reports whether a text may say something of its own.
 func (s Sense) Judged() bool { return s&(sinister|denial) != 0 || s&choice != 0 && s&claimed != 0 }
 
-// Capable says whether a text may say what a tool can do.
+// Capable reports whether a text may say what a tool can do.
 func (s Sense) Capable() bool { return s&capable != 0 }
 
 // Senses are the words that can matter, with what they can matter to.

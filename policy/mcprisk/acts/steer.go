@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// rival says whether words name the tools of others.
+// rival reports whether words name the tools of others.
 func rival(head, around concept) bool {
 	return head&tooling != 0 && (around|head)&others != 0
 }
@@ -47,7 +47,7 @@ func (s *Sentence) Steers(i int) (severity string) {
 	return ""
 }
 
-// Diverts says whether the clause turns the model away from what its user, its developer or
+// Diverts reports whether the clause turns the model away from what its user, its developer or
 // other tools said, in another way than Steers and Overrides know, and by which rule.
 func (s *Sentence) Diverts(i int) (id string) {
 	a := &s.Acts[i]
@@ -60,7 +60,7 @@ func (s *Sentence) Diverts(i int) (id string) {
 	return ""
 }
 
-// Pulls says whether the sentence steers the model by at least three of these: it speaks
+// Pulls reports whether the sentence steers the model by at least three of these: it speaks
 // to or of the model, it commands, it speaks of what the model was told, of the tools of
 // others, of being first, of handing over what the user said, of passing over the user.
 func (s *Sentence) Pulls(summary, first bool) bool {
@@ -105,10 +105,10 @@ func (s *Sentence) Pulls(summary, first bool) bool {
 	return signs >= 3
 }
 
-// TellsOnly says whether the clause tells about something and is no command.
+// TellsOnly reports whether the clause tells about something and is no command.
 func TellsOnly(a *Act) bool { return a.Tells() && !a.Command && a.verb&(stating|skipping|voiding) == 0 }
 
-// told says whether the model is told to do what the clause says.
+// told reports whether the model is told to do what the clause says.
 func (a *Act) told() bool {
 	return !a.Reported && !a.Negated && (a.Command || a.Subject == meaning.Model && (a.modal() || a.Opening == "") || a.Opening == "to" && a.names("authorised", "authorized", "allowed", "permitted", "okay", "ok", "fine", "free", "entitled", "safe", "acceptable", "mandatory", "required", "expected"))
 }
@@ -131,14 +131,14 @@ func (s *Sentence) falsifies(a *Act) bool {
 		a.verb&telling != 0 && a.next != nil && a.next.names("competitor", "rival", "competitors")
 }
 
-// untruth says whether a word for what is not true stands before a noun.
+// untruth reports whether a word for what is not true stands before a noun.
 func (a *Act) untruth() bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
 		return w.Is("false", "wrong", "invented", "made-up", "fabricated", "fake", "inflated", "exaggerated", "misleading", "untrue", "fictitious", "bogus", "doctored", "rosy")
 	}) && !a.names("to")
 }
 
-// onlyAlways says whether "always" or "even" are the only words that say that nothing else counts.
+// onlyAlways reports whether "always" or "even" are the only words that say that nothing else counts.
 func (a *Act) onlyAlways() bool {
 	return !a.names("whatever", "regardless", "irrespective", "whichever", "notwithstanding", "despite") && !(a.names("even") && (a.names("if", "when", "though", "where") || a.next.opens("if", "when", "though", "where"))) && !(a.names("no") && a.names("matter"))
 }
@@ -162,14 +162,14 @@ func (s *Sentence) replaces(a *Act) bool {
 	return a.verb&(replacing|handing) != 0 && a.addresses()
 }
 
-// addresses says whether the clause names a receiver by address who is no help desk.
+// addresses reports whether the clause names a receiver by address who is no help desk.
 func (a *Act) addresses() bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
 		return strings.IndexByte(w.Text, '@') > 0 && strings.IndexByte(w.Text, '.') > 0 && !strings.HasPrefix(w.Text, "support@") && !strings.HasPrefix(w.Text, "help@")
 	}) && (a.verb&replacing != 0 || a.names("recipient", "bcc", "cc", "owner", "copy", "reviewer", "collaborator", "member"))
 }
 
-// rivalIn says whether some words name the tools of others: "any other tool", "every
+// rivalIn reports whether some words name the tools of others: "any other tool", "every
 // competing server".
 func rivalIn(words []meaning.Word) bool {
 	for i, w := range words {
@@ -185,7 +185,7 @@ func rivalIn(words []meaning.Word) bool {
 	return false
 }
 
-// speaksOfModel says whether the clause speaks of the model that reads it.
+// speaksOfModel reports whether the clause speaks of the model that reads it.
 func (a *Act) speaksOfModel() bool {
 	for _, words := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range words {

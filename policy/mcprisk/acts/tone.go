@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// tone is what a word says wherever it stands in a clause, as a set of bits. Where concept
+// tone is what a word says at any position in a clause, as a set of bits. Where concept
 // and deed need a grammar of who does what to what, tone needs only a clause that is
 // asserted: text that says what a tool does speaks of forged passports or of a botnet
 // only if it makes or uses them. What tells about them or guards against them is not
@@ -199,7 +199,7 @@ func (a *Act) weight() (points int) {
 	return points
 }
 
-// serves says whether what is done is done for the people behind the tool: "to a server
+// serves reports whether what is done is done for the people behind the tool: "to a server
 // we run", "runs our class".
 func (a *Act) serves() bool {
 	if a.verb&(taking|moving|making|replacing|executing|handing|using|changing|extracting) == 0 {

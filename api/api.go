@@ -51,7 +51,7 @@ import (
 // does not exist.
 const NoContact = "operator@countersign.invalid"
 
-// Config is what a server is told.
+// Config has the settings of a server.
 type Config struct {
 	App            *commands.App
 	Projections    *projections.Projections
@@ -62,13 +62,13 @@ type Config struct {
 	Mail           mail.Sender          // nil: sign-in answers 503
 	Outbox         *mail.Outbox         // shown as a page, if there is one
 	Durability     string               // "provider": the database service keeps commits durable, not fsync; /readyz says so
-	NoCheckpoints  bool                 // there is no key for them: a database that is put back is not noticed
-	Loopback       bool                 // the listener is: every loopback name of it is good at /mcp
-	MCPOrigins     []string             // web origins that may use /mcp, beside the own one
-	Terms          x402.Terms           // on which payments are taken, if App has a Settler
+	NoCheckpoints  bool                 // there is no key for them, so nobody notices a database that is put back
+	Loopback       bool                 // the listener is on a loopback address: /mcp takes every loopback name
+	MCPOrigins     []string             // web origins that may use /mcp, besides the own one
+	Terms          x402.Terms           // of payments, if App has a Settler
 	Checkout       checkout.Provider    // nil: card checkout answers 503
 	Proofs         []string             // of ownership, for indexers of paid services
-	Traces         trace.TracerProvider // nil: nobody collects traces
+	Traces         trace.TracerProvider // nil: no traces
 }
 
 // Server answers HTTP requests. It puts the rooms together: each has the few things that it
@@ -110,11 +110,11 @@ type Server struct {
 
 	durability string      // as in Config
 	noHeads    bool        // as NoCheckpoints in Config
-	draining   atomic.Bool // owned by whoever stops the server: readiness fails first
+	draining   atomic.Bool // set by Drain: readiness fails before the server stops
 }
 
-// New builds a server and everything that follows from the operations table. It
-// fails if a declaration does not hold together.
+// New builds a server and everything that follows from the table of operations. It fails if a
+// declaration is not consistent.
 func New(c Config) (*Server, error) {
 	app := c.App
 	s := &Server{app: app, projections: c.Projections, durability: c.Durability, noHeads: c.NoCheckpoints,
@@ -129,7 +129,7 @@ func New(c Config) (*Server, error) {
 	contact := cmp.Or(c.Contact, NoContact)
 	c.Terms.FreeKey = &x402.FreeKey{Issue: app.BaseURL + accounts.IssueFreeKey.Path, Header: "X-API-Key", Credit: services.IntroductoryText}
 
-	// What every call passes.
+	// The path that every call takes.
 	callers := &request.Callers{Rates: op.NewRates(c.RateLimit, app.Clock), Proxies: c.TrustedProxies}
 	answers := &request.Answers{Log: c.Log, Commands: app.Services, Page: func(w http.ResponseWriter, r *http.Request, err error) { s.web.ShowError(w, r, err) }}
 	paying := &payments.Payments{Commands: app.Payments, Terms: c.Terms}
@@ -140,7 +140,7 @@ func New(c Config) (*Server, error) {
 	s.proofs = &evidence.Proofs{Ledger: app.Ledger, Answers: answers}
 	s.entry = request.NewEntry(s.path, s.proofs.Mark, c.Loopback)
 
-	// What pages ask of.
+	// Rooms whose functions the pages call, and the pages.
 	s.shop = &store.Shop{Store: app.Store, Payments: paying, Provider: c.Checkout, Rates: callers.Rates, Log: c.Log}
 	s.prices = services.NewPrices(s.shop)
 	s.mail = &accounts.Mail{Accounts: app.Accounts, Mailer: c.Mail, Callers: callers, Log: c.Log}
@@ -154,7 +154,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 
-	// What answers operations.
+	// The other rooms.
 	s.services = &services.Services{Commands: app.Services, Shop: s.shop, Telemetry: telemetry, Projections: c.Projections}
 	s.refunds = &store.Refunds{Store: app.Store, Callers: callers, Table: &s.table}
 	s.keys = &accounts.Keys{Commands: app.Services, Shop: s.shop, Callers: callers}
@@ -190,11 +190,11 @@ func New(c Config) (*Server, error) {
 	return s, err
 }
 
-// Handler is the public listener's.
+// Handler routes the requests of the public listener.
 func (s *Server) Handler() http.Handler {
 	router := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	allowed := map[string][]string{}
-	var order []string // of the paths: the first that matches counts
+	var order []string // the paths in their order: the first that matches counts
 	add := func(path string, handler http.Handler, methods ...string) {
 		if slices.Contains(methods, http.MethodGet) {
 			methods = append(methods, http.MethodHead)
@@ -230,10 +230,10 @@ func (s *Server) Handler() http.Handler {
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	for at, door := range s.doors {
-		router.Handle(at, request.Routed(at, door)) // every method: it says itself which it takes
+		router.Handle(at, request.Routed(at, door)) // every method: the door refuses those that it does not take
 	}
 	router.NotFoundHandler = s.path.AsPage(s.content)
-	paths := sync.OnceValue(func() *mux.Router { // few ask by a wrong method, and its patterns cost a start as much as the others
+	paths := sync.OnceValue(func() *mux.Router { // made late: few requests have a wrong method, and compiling the patterns slows the start
 		paths := mux.NewRouter().UseEncodedPath()
 		for _, path := range order {
 			paths.Path(path).Name(path)
@@ -245,7 +245,7 @@ func (s *Server) Handler() http.Handler {
 		if paths().Match(r, &match) {
 			at := match.Route.GetName()
 			w.Header().Set("Allow", strings.Join(allowed[at], ", "))
-			if preflights[at] != nil { // else a page could not read the answer that its preflight promised
+			if preflights[at] != nil { // so that a page can read the answer, as its preflight allowed
 				op.Expose(w.Header())
 			}
 		}
@@ -254,7 +254,7 @@ func (s *Server) Handler() http.Handler {
 	return s.entry.Around(router)
 }
 
-// preflight answers a browser that asks before such a call.
+// preflight answers the request that a browser sends before a page calls an operation.
 func preflight(methods []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
@@ -266,7 +266,8 @@ func preflight(methods []string) http.HandlerFunc {
 	}
 }
 
-// Internal is the second listener's: metrics and profiles, for operators only.
+// Internal handles the requests of the second listener: metrics and profiles, for operators
+// only.
 func (s *Server) Internal() http.Handler { return s.path.Telemetry.Internal() }
 
 // Settled counts an attempt to settle a payment by the state afterwards.
@@ -282,7 +283,7 @@ func (s *Server) Deliver(ctx context.Context) { s.deliveries.Run(ctx) }
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Service is what an operation sells, if it is one that sells a service.
+// Service returns the service that an operation sells, and false if it sells none.
 func (s *Server) Service(id string) (policy.Service, bool) {
 	if o := s.table.Find(id); o != nil && o.Service != nil {
 		return *o.Service, true
@@ -290,7 +291,6 @@ func (s *Server) Service(id string) (policy.Service, bool) {
 	return policy.Service{}, false
 }
 
-// Close ends what goes on behind the answers: the pauses between letters to
-// reviewers. It waits, until ctx ends, for those on their way. It may be called
-// twice.
+// Close stops the e-mails to reviewers. It waits, until ctx ends, for those that are on their
+// way. It may be called twice.
 func (s *Server) Close(ctx context.Context) { s.reviews.Close(ctx) }

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// forPages is what the pages ask of the service: the same that programs are
-// answered with, so that a page and an answer never differ.
+// forPages returns the functions that pages call. They are those that answer programs, so that
+// a page and an answer never differ.
 func (s *Server) forPages(pages *discovery.Pages) web.Service {
 	return web.Service{
 		Site: pages.Site, Groups: services.PricedGroups(), Prices: s.prices.Page,
@@ -50,7 +50,7 @@ func (s *Server) forPages(pages *discovery.Pages) web.Service {
 	}
 }
 
-// mayTry counts a verdict on a page, which is free and asks for no credential.
+// mayTry limits the verdicts on the first page, which are free and need no credential.
 func (s *Server) mayTry(r *http.Request) error {
 	if s.path.Callers.Allow(op.ToTry, r) {
 		return nil
@@ -58,7 +58,7 @@ func (s *Server) mayTry(r *http.Request) error {
 	return policy.Refuse(op.CodeRateLimited, "", "too many commands were tried, try again in a minute")
 }
 
-// maySend counts a form like a call of whoever is signed in.
+// maySend counts a form like a call of the customer who is signed in.
 func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 	if s.path.Callers.MayWork(r, credential.Caller{Session: session}, 1) {
 		return nil
@@ -66,7 +66,7 @@ func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 	return policy.Refuse(op.CodeRateLimited, "", "too many forms were sent, try again in a minute")
 }
 
-// examineForPage checks a record that somebody was handed.
+// examineForPage checks a record that a visitor pasted.
 func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination, error) {
 	if err := s.path.Callers.MayAsk(op.ToVerify, &op.Call{Request: r, Text: text}); err != nil {
 		return seal.Examination{}, err
@@ -75,7 +75,7 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 	return s.verifier.Examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
 }
 
-// formOf is the form that calls a service; nil: there is no such service.
+// formOf returns the form that calls a service, and nil if there is no such service.
 func (s *Server) formOf(operation string) *web.Form {
 	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
@@ -84,7 +84,7 @@ func (s *Server) formOf(operation string) *web.Form {
 	return &web.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: op.USD(o.Service.PriceCents)}
 }
 
-// figuresOf are the pictures of a service's page, drawn when somebody asks first.
+// figuresOf returns the figures of a service's page. They are drawn at the first request.
 func (s *Server) figuresOf(operation string) []plot.Figure {
 	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
@@ -101,8 +101,7 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 	return figures
 }
 
-// callForPage takes what was written into a form along the path of every call, paid
-// with the key that was given.
+// callForPage calls a service with the body of a form, on the path of every call. The key pays.
 func (s *Server) callForPage(r *http.Request, operation, key, body string) web.Answer {
 	o := s.table.Find(operation)
 	call := r.Clone(r.Context())

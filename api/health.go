@@ -36,17 +36,17 @@ func (s *Server) health(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", payments.Mode(s.app.Settler)}}, nil
 }
 
-// healthz says that the process runs.
+// healthz answers that the process runs.
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	s.path.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]string{"status": "ok"}})
 }
 
-// Readiness is what keeps a node from serving, and what is wrong without that,
-// each sorted. Another node would be no better off with what is degraded, so it is
-// no reason to send it no requests.
+// Readiness lists what keeps a node from serving (Failed) and what is wrong on every node alike
+// (Degraded), each sorted. A degraded node still gets requests, since another node would be no
+// better.
 type Readiness struct{ Failed, Degraded []string }
 
-// readyz says whether the node should get requests, and if not, what failed.
+// readyz answers whether the node should get requests, and what failed if not.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	ready := s.Ready(r.Context())
 	status := http.StatusOK
@@ -57,7 +57,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if says := s.app.Ledger.Condition().Sentence; says != "" {
 		said["ledger"] = says
 	}
-	if open := s.openPayments(r.Context()); open > 0 { // they need somebody's attention, and no other node
+	if open := s.openPayments(r.Context()); open > 0 { // an operator must look at them; another node would not help
 		said["openPayments"] = open
 	}
 	if problem := s.facilitatorProblem(); problem != "" {
@@ -77,15 +77,17 @@ const (
 	maxLag       = 10_000          // events a read model may be behind
 	maxClockSkew = 2 * time.Second // between this node and the database
 
-	maxCheckpointLag = 10 * time.Second // that events wait for a signed head, which takes one
+	maxCheckpointLag = 10 * time.Second // for which events may wait for a signed head; 1 s is usual
 )
 
-// Ready names what keeps the node from serving: draining, signer, database,
-// migrations, ledger (it cannot append); and what is degraded: clock (it differs
-// from the database's), checkpoints (heads are not signed yet, not any more, or never: there is no key), verification
-// (the ledger is not what was appended, or could not be read: countersign verify
-// tells), facilitator (it does not support our network, or does not say so), projections (a read model is behind, is being rebuilt, or
-// has parked events; its own queries answer 503).
+// Ready names what keeps the node from serving: draining, signer, database, migrations, ledger
+// (it cannot append). It also names what is degraded:
+//
+//	clock         differs from the database's
+//	checkpoints   heads are not signed yet, not any more, or never: there is no key
+//	verification  the ledger was altered or could not be read: countersign verify tells
+//	facilitator   does not support the configured network, or does not answer
+//	projections   a read model is behind, is being rebuilt, or has parked events; its queries answer 503
 func (s *Server) Ready(ctx context.Context) Readiness {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -114,7 +116,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 		r.Failed = append(r.Failed, "database")
 		return
 	}
-	// Its answer is of some moment in between, however long either of the two was stopped.
+	// The database's time is between asked and answered, however long either machine was stopped.
 	if answered := s.app.Clock(); now.Before(asked.Add(-maxClockSkew)) || now.After(answered.Add(maxClockSkew)) {
 		r.Degraded = append(r.Degraded, "clock")
 	}
@@ -141,8 +143,8 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	}
 }
 
-// facilitatorProblem says why the facilitator was not found to settle our payments;
-// empty if it was, or nobody is asked.
+// facilitatorProblem returns why the facilitator cannot settle payments, and "" if it can or if
+// there is none.
 func (s *Server) facilitatorProblem() string {
 	if f, asks := s.app.Settler.(interface{ Problem() string }); asks {
 		return f.Problem()
@@ -150,7 +152,7 @@ func (s *Server) facilitatorProblem() string {
 	return ""
 }
 
-// openPayments counts the payments whose end is not known.
+// openPayments counts the payments whose outcome is not known.
 func (s *Server) openPayments(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

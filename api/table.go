@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// operations is every endpoint of the service, in the order of the documents, each bound to
-// the method that answers it.
+// operations lists every operation of the service in the order of the documents, each with the
+// method that answers it.
 func (s *Server) operations() []*op.Operation {
 	table := slices.Concat(
 		s.services.Operations(),

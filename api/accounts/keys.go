@@ -22,7 +22,7 @@ type freeKeyRequest struct {
 	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the key's owner can be reached. It is stored sealed and not verified."`
 }
 
-// freeKey is a key just issued. The secret in it is shown this once.
+// freeKey is a new key. Its secret is shown only here.
 type freeKey struct {
 	APIKey        string `json:"apiKey"`
 	KeyID         string `json:"keyId"`
@@ -46,7 +46,7 @@ var IssueFreeKey = &op.Operation{
 // Keys issues API keys and says what is left of them.
 type Keys struct {
 	Commands *services.Services // with the accounts and what pays for a call
-	Shop     *store.Shop        // learns of a pass that was paid for again
+	Shop     *store.Shop        // asks the provider whether a pass was renewed
 	Callers  *request.Callers
 }
 
@@ -78,7 +78,8 @@ func (s *Keys) issueFreeKey(c *op.Call) (op.Reply, error) {
 	}}, nil
 }
 
-// keyStatus is what a key has used of its month, or an agent of its credit.
+// keyStatus shows how many calls of its month a key has used, or how much of its credit an
+// agent has.
 type keyStatus struct {
 	Plan           string   `json:"plan" jsonschema:"enum=free,enum=agent"`
 	CallsPerMonth  int      `json:"callsPerMonth"`
@@ -90,7 +91,7 @@ type keyStatus struct {
 	Upgrade        upgrade  `json:"upgrade"`
 }
 
-// pass is a subscription that is live; with several, the one that ends first.
+// pass is a live subscription. If the customer has several, it is the one that ends first.
 type pass struct {
 	Product string `json:"product"`
 	Name    string `json:"name"`
@@ -105,8 +106,8 @@ func (s *Keys) passOf(b *services.Balance) *pass {
 	return &pass{b.Product, product.Name, ground.Stamp(b.EndsAt)}
 }
 
-// credits are what is left of a pass, or of an agent's credit, which has no end;
-// keys issued to a bare address have neither.
+// credits show how much is left of a pass, or of an agent's credit, which does not end. A key
+// that was issued without an account has neither.
 type credits struct {
 	TotalCents     int     `json:"totalCents"`
 	UsedCents      int     `json:"usedCents"`
@@ -160,8 +161,7 @@ func (s *Keys) freeKeyStatus(c *op.Call) (op.Reply, error) {
 	}}, nil
 }
 
-// upgrade names the pass of the catalogue; without one, only paying per call is
-// left.
+// upgrade returns the pass of the catalogue. Without a pass the caller can only pay per call.
 func (s *Keys) upgrade() upgrade {
 	u := upgrade{URL: request.UpgradeURL(s.Commands)}
 	if pass, sold := s.Commands.PassProduct(); sold {
@@ -170,8 +170,8 @@ func (s *Keys) upgrade() upgrade {
 	return u
 }
 
-// agentStatus is an agent's: it has no free calls but may have credit, and then
-// the pass of who claimed it.
+// agentStatus answers an agent. It has no free calls, but may have credit, and after that the
+// pass of the customer who claimed it.
 func (s *Keys) agentStatus(c *op.Call) (op.Reply, error) {
 	balance, err := s.Commands.Credit(c.Request.Context(), c.Agent)
 	if err != nil {

@@ -37,8 +37,8 @@ func (s *Mail) SendLink(r *http.Request, email, next string) error {
 			"\n\nIf you did not ask for it, do nothing.\n"})
 }
 
-// mayMail says whether a link may be mailed to an address, of whatever kind:
-// nobody fills another's mailbox with our letters.
+// mayMail limits links, of every kind, by network and by mailbox: nobody can fill another
+// person's mailbox with e-mails of the service.
 func (s *Mail) mayMail(r *http.Request, email string) error {
 	if s.Mailer == nil {
 		return policy.Refuse(op.CodeNoMail, "", "mail is not configured")
@@ -49,7 +49,7 @@ func (s *Mail) mayMail(r *http.Request, email string) error {
 	return nil
 }
 
-// post sends a letter.
+// post sends an e-mail.
 func (s *Mail) post(r *http.Request, l mail.Message) error {
 	if err := s.Mailer.Send(r.Context(), l); err != nil {
 		s.Log.Warn("mail was not sent", "requestId", request.RequestID(r.Context()))
@@ -58,8 +58,8 @@ func (s *Mail) post(r *http.Request, l mail.Message) error {
 	return nil
 }
 
-// sendAgentLink mails the link that verifies an agent. It says nothing that the
-// agent said: anybody may register one with anybody's address.
+// sendAgentLink mails the link that verifies an agent. The e-mail repeats nothing that the
+// agent said, since anybody can register an agent with another person's address.
 func (s *Mail) sendAgentLink(r *http.Request, made accounts.RegisteredAgent) error {
 	link, err := s.Accounts.RequestAgentLink(r.Context(), made.Address, made.ClientID)
 	if err != nil {

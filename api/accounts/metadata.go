@@ -10,8 +10,7 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// authorizationServer is the metadata of RFC 8414, with what agents look for
-// beside it.
+// authorizationServer is the metadata of RFC 8414, with members that agents look for.
 type authorizationServer struct {
 	Issuer               string    `json:"issuer" jsonschema:"format=uri"`
 	Authorization        string    `json:"authorization_endpoint" jsonschema:"format=uri" jsonschema_description:"There is no such flow here; clients refuse metadata without it."`
@@ -78,8 +77,8 @@ func (s *OAuth) protectedResource(path string, scopes []string) protectedResourc
 		JWKS: base + op.JWKSPath, Name: "Countersign", Documentation: base + op.AuthPath, Policy: base + "/privacy", Terms: base + "/terms"}
 }
 
-// The metadata documents. The second of the protected resources is where RFC 9728
-// puts that of {base}/mcp, for whose tools the scopes of a customer are no use.
+// The metadata documents. RFC 9728 says where the document of {base}/mcp is. It does not name
+// the scopes of a customer, since no tool needs them.
 var (
 	oauthServer = &op.Operation{
 		ID: "get_oauth_authorization_server", Method: http.MethodGet, Path: "/.well-known/oauth-authorization-server",
@@ -103,14 +102,14 @@ var (
 	}
 )
 
-// Documents lists the metadata, for the whole and for each address of MCP.
+// Documents lists the metadata of the service and of its MCP endpoint.
 func (s *OAuth) Documents() []*op.Operation {
 	return []*op.Operation{oauthServer.Does(s.oauthServer), openIDDocument.Does(s.openIDDocument), resourceDocument.Does(s.resourceDocument),
 		mcpResourceDocument.Does(s.mcpResourceDocument)}
 }
 
-// MCPDocuments lists the metadata of the MCP endpoints besides the whole one, each where RFC
-// 9728 puts it: a client takes none whose resource is another address than the one it uses.
+// MCPDocuments lists the metadata of the other MCP endpoints, each where RFC 9728 puts it: a
+// client refuses a document whose resource is not the address it uses.
 func (s *OAuth) MCPDocuments() (list []*op.Operation) {
 	for _, path := range op.MCPPaths {
 		if path == op.MCPPath {

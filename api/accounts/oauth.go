@@ -19,9 +19,8 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// The OAuth endpoints speak RFC 6749, 7009, 7591 and 7662: errors are
-// {error, error_description}, a body may be a form, and members that nobody here
-// knows are ignored.
+// The OAuth endpoints follow RFC 6749, 7009, 7591 and 7662: errors are {error,
+// error_description}, a body may be a form, and unknown members are ignored.
 
 // Words of those documents.
 const (
@@ -33,10 +32,10 @@ const (
 	codeInvalidMetadata = "invalid_client_metadata"
 )
 
-// lenient is the part of a request whose other members are ignored.
+// lenient is embedded in a request whose unknown members are ignored.
 type lenient struct{}
 
-// JSONSchemaExtend lets other members pass.
+// JSONSchemaExtend allows unknown members.
 func (lenient) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
 
 // registration is client metadata (RFC 7591).
@@ -52,9 +51,9 @@ type registration struct {
 	metadata
 }
 
-// metadata is what a client may say of itself that the service neither needs nor keeps.
-// The answer repeats it, since clients read the answer as all that they registered (RFC
-// 7591, section 3.2.1).
+// metadata are members about a client that the service neither needs nor stores. The answer
+// repeats them, since clients read the answer as all that they registered (RFC 7591, section
+// 3.2.1).
 type metadata struct {
 	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema_description:"Returned, and not used: no grant here redirects."`
 	Contacts     []string `json:"contacts,omitempty"`
@@ -67,7 +66,7 @@ type metadata struct {
 	Version      string   `json:"software_version,omitempty"`
 }
 
-// registered is a client just made. The secret in it is shown this once.
+// registered is a new client. Its secret is shown only here.
 type registered struct {
 	ClientID      string   `json:"client_id"`
 	Secret        string   `json:"client_secret"`
@@ -91,7 +90,7 @@ var registerAgent = &op.Operation{
 	Refuses: []string{codeInvalidMetadata}, Conditions: []any{shape.When(shape.Given("email"), shape.Is("identity_type", "verified_email"))},
 }
 
-// OAuth registers agents, gives them tokens, and says where that is done.
+// OAuth registers agents and gives them tokens. It also publishes where that is done.
 type OAuth struct {
 	Accounts *accounts.Accounts
 	Mail     *Mail
@@ -137,8 +136,8 @@ func (s *OAuth) registerAgent(c *op.Call) (op.Reply, error) {
 	})
 }
 
-// shownAgain is an answer that repeats what a caller said, with <, > and &
-// escaped for whoever takes it for a page.
+// shownAgain answers with text that the caller sent. It escapes <, > and & for readers that
+// take the answer for a page.
 func shownAgain(value any) (op.Reply, error) {
 	body, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(true))
 	return op.Reply{Body: body}, err
@@ -189,9 +188,9 @@ func (s *OAuth) requestAccessToken(c *op.Call) (op.Reply, error) {
 		Header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
 }
 
-// tokenResource is what a token may be asked for (RFC 8707): the service, one of its MCP
-// endpoints, or none. It is returned as it is in our documents, however the client
-// writes scheme, host and a slash at the end.
+// tokenResource checks the resource that a token is requested for (RFC 8707): the service, one
+// of its MCP endpoints, or none. It returns the address as the documents have it, however the
+// client writes scheme, host and a slash at the end.
 func (s *OAuth) tokenResource(text string) (resource string, ours bool) {
 	if text == "" {
 		return "", true
@@ -205,7 +204,7 @@ func (s *OAuth) tokenResource(text string) (resource string, ours bool) {
 	return s.Accounts.BaseURL + path, ours && (path == "" || slices.Contains(op.MCPPaths, path))
 }
 
-// tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).
+// tokenQuery names a token to revoke or to describe (RFC 7009, RFC 7662).
 type tokenQuery struct {
 	lenient
 	Token string `json:"token" jsonschema:"minLength=1"`
@@ -213,7 +212,7 @@ type tokenQuery struct {
 	credential.ClientSecret
 }
 
-// namedToken is the token that a call names, to end it or to ask about it.
+// namedToken returns the token that a call names.
 func namedToken(c *op.Call) (string, error) {
 	var in tokenQuery
 	err := json.Unmarshal(c.Body, &in)
@@ -235,14 +234,14 @@ func (s *OAuth) revokeAccessToken(c *op.Call) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
 	}
-	// A token costs nothing to get, and its end is recorded for ever.
+	// A token costs nothing, and its revocation is stored for ever.
 	if !s.Callers.Rates.Allow(op.ToRevoke, c.Client.ID()) {
 		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked, try again later")
 	}
 	return op.Reply{Value: struct{}{}}, s.Accounts.RevokeAccessToken(c.Request.Context(), c.Client, token)
 }
 
-// introspection tells about a token; of one that is not live only that.
+// introspection describes a token. Of one that is not live it says only that.
 type introspection struct {
 	Active    bool   `json:"active"`
 	Scope     string `json:"scope,omitempty"`
@@ -278,11 +277,11 @@ func (s *OAuth) introspectAccessToken(c *op.Call) (op.Reply, error) {
 		IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
 }
 
-// AuthorizePath is in the metadata because clients refuse metadata without it.
+// AuthorizePath is in the metadata, since clients refuse metadata without it.
 const AuthorizePath = "/api/auth/authorize"
 
-// Authorize refuses the flow that is not spoken here. Who opens it in a browser was sent
-// by a connector, and reads what to do instead.
+// Authorize refuses the authorization flow, which the service does not have. A person who
+// opens it in a browser was sent by a connector, and reads what to do instead.
 func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(request.CodeResponseType, "", "only the client credentials grant is supported")
 	if op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
@@ -293,7 +292,7 @@ func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
 	s.Answers.Fail(w, r, false, request.OAuthRefusal(err, codeInvalidRequest))
 }
 
-// claimed is what became of an agent.
+// claimed is the answer to a claim.
 type claimed struct {
 	Status   string   `json:"status" jsonschema:"enum=claimed"`
 	ClientID string   `json:"clientId"`
@@ -301,7 +300,7 @@ type claimed struct {
 	Next     string   `json:"next"`
 }
 
-// claimAgent takes no body: the bearer token shows that the request is meant.
+// claimAgent takes no body: the bearer token shows that the request is intended.
 var claimAgent = &op.Operation{
 	ID: "claim_agent", Method: http.MethodPost, Path: "/api/auth/claim",
 	Summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",

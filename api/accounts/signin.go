@@ -19,7 +19,7 @@ type signInAnswer struct {
 	Message string `json:"message"`
 }
 
-// linkSent is the one answer, whether anybody knows the address or not.
+// linkSent is the answer in every case, so that it does not tell whether the address is known.
 const linkSent = "if the address can receive mail, a sign-in link is on its way; it works once, for 10 minutes"
 
 var requestSignIn = &op.Operation{
@@ -62,7 +62,7 @@ func (s *SignIn) getSession(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: as}, err
 }
 
-// signOutRequest says how far signing out goes.
+// signOutRequest chooses the sessions that end.
 type signOutRequest struct {
 	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"Every session of the customer ends, on whatever device: for a lost one."`
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// answered are answers of a running service to the examples of operations, by
-// operation: TestExamplesAreWhatTheServiceAnswers asks for all of them again, fails
-// where one has another shape now, and writes them with UPDATE_EXAMPLES=1. The
-// answers of services without a signature are not among them: they are computed.
+// answered are answers of a running service to the examples of operations, by operation.
+// TestExamplesAreWhatTheServiceAnswers asks for all of them again, fails if one has another
+// shape now, and writes them with UPDATE_EXAMPLES=1. The answers of services without a
+// signature are computed instead.
 //
 //go:embed examples.json
 var answered []byte
 
-// ExampleBase stands in the file where the address of the service does.
+// ExampleBase is the address of the service in that file.
 const ExampleBase = "https://countersign.example"
 
-// Examples reads them, with the address of this service.
+// Examples returns these answers with the address of this service.
 func Examples(base string) (byOperation map[string]jsontext.Value, err error) {
 	err = json.Unmarshal(bytes.ReplaceAll(answered, []byte(ExampleBase), []byte(base)), &byOperation)
 	return byOperation, err

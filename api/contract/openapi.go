@@ -1,8 +1,8 @@
 // Package contract describes the operations to programs. From the table of operations it
 // writes the OpenAPI documents: for agents what they call, and for all others everything.
 // Beside them are the examples of answers, and the table of error codes with the status and
-// the page of each. What is said about an operation belongs into its declaration; what is
-// said about all of them alike belongs here.
+// the page of each. What describes one operation belongs into its declaration; what describes
+// all of them alike belongs here.
 package contract
 
 import (
@@ -37,11 +37,11 @@ type Contract struct {
 	Table   *op.Table
 	BaseURL string
 	Contact string   // an e-mail address
-	Cookie  string   // the name of the session's
+	Cookie  string   // name of the session's cookie
 	Proofs  []string // of ownership, for indexers of paid services
 	X402    bool     // payments are described
 
-	ForAgents, ForAll func() (op.Document, error) // made when they are first asked for; set by NewContract
+	ForAgents, ForAll func() (op.Document, error) // set by New; each is made at the first request
 }
 
 // New makes the contract of the operations in a table.
@@ -59,15 +59,15 @@ func (s *Contract) Operations() []*op.Operation {
 	}
 }
 
-// OpenAPI is the contract that is read first, by agents and indexers that have only
-// the address: openAPIFull without what they do not call.
+// OpenAPI is the contract that agents and indexers read first. It has the operations that they
+// call.
 var OpenAPI = &op.Operation{
 	ID: "get_openapi", Method: http.MethodGet, Path: "/openapi.json",
 	Summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
 	Output:  reflect.TypeFor[map[string]any](),
 }
 
-// OpenAPIFull is the contract of everything.
+// OpenAPIFull is the contract of every operation.
 var OpenAPIFull = &op.Operation{
 	ID: "get_openapi_full", Method: http.MethodGet, Path: "/openapi-full.json",
 	Summary: "The contract of every operation, also of organizations, accounts and documents.",
@@ -82,10 +82,9 @@ func answerContract(contract func() (op.Document, error), c *op.Call) (op.Reply,
 	return d.Answer(c), nil
 }
 
-// AgentOperations are those of /openapi.json beside the services: what the
-// specification names, and the verification of what was signed. An agent reads that
-// document whole, and indexers take a contract of more than forty operations for too
-// many to read.
+// AgentOperations are those of /openapi.json besides the services: the ones that the
+// specification names, and the verification of records. An agent reads that document as a
+// whole, and indexers do not read contracts of more than forty operations.
 var AgentOperations = []string{
 	"get_action_safety_workflow_status", "verify_record",
 	"assurance_decide", "assurance_bind_receipt", "assurance_history",
@@ -101,9 +100,8 @@ func forAgents(o *op.Operation) bool {
 
 func forAll(*op.Operation) bool { return true }
 
-// write writes the OpenAPI 3.1 document of the operations that are in it. It is
-// a pure function of table and configuration: the same bytes until one changes. What
-// is off is absent.
+// write writes the OpenAPI 3.1 document of the operations that in chooses. The same table and
+// configuration give the same bytes. What is not configured is left out.
 func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	answers, err := Examples(s.BaseURL)
 	if err != nil {
@@ -113,7 +111,7 @@ func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	paths := op.Object{}
 	shown := map[string]bool{} // tags
 	for _, o := range *s.Table {
-		described, err := d.operation(o) // also where it is left out: schemas have the same names in every document
+		described, err := d.operation(o) // also if it is left out, so that schemas have the same names in every document
 		if err != nil {
 			return op.Document{}, fmt.Errorf("describe %s: %w", o.ID, err)
 		}
@@ -176,7 +174,7 @@ func (s *Contract) guidance() string {
 		"Any answer but 200 means stop."
 }
 
-// ownershipProofs show indexers that whoever is paid runs the service.
+// ownershipProofs returns the proofs that show indexers that the payee runs the service.
 func (s *Contract) ownershipProofs() []string {
 	if s.Proofs == nil {
 		return []string{}
@@ -220,7 +218,7 @@ func describedTags(shown map[string]bool) (list []any) {
 	return list
 }
 
-// tagOf is the group an operation is shown in.
+// tagOf returns the tag of an operation.
 func tagOf(o *op.Operation) string {
 	starts := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(o.Path, p) })
@@ -270,7 +268,7 @@ func (d describing) operation(endpoint *op.Operation) (op.Object, error) {
 	return o, nil
 }
 
-// titleOf is a few words about an operation.
+// titleOf returns the title of an operation.
 func titleOf(o *op.Operation) string {
 	if o.Service != nil {
 		return o.Service.Title + "."
@@ -303,7 +301,7 @@ func (d describing) requestBody(o *op.Operation) op.Object {
 	return op.Object{"required": !o.Optional, "content": content}
 }
 
-// parameters are those of path, query and headers.
+// parameters lists the parameters in path, query and headers.
 func (d describing) parameters(o *op.Operation) (list []any) {
 	for _, name := range o.PathParameters() {
 		schema := op.Object{"type": "string", "minLength": 1}
@@ -334,8 +332,8 @@ func (d describing) parameters(o *op.Operation) (list []any) {
 // pathPatterns are the forms of what stands in paths.
 var pathPatterns = map[string]string{"workflowId": "^asw_[0-9a-f-]{36}$"}
 
-// responses are the success, every refusal that is named, and the shape of all
-// others.
+// responses describes the success, every refusal that the operation names, and the shape of
+// all other refusals.
 func (d describing) responses(o *op.Operation) (op.Object, error) {
 	responses := op.Object{"default": problemResponse(o, "Any other refusal.")}
 	for _, status := range o.Errors {
@@ -377,8 +375,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	return responses, nil
 }
 
-// answer is the response of a success, for services with the answer to the
-// request's example.
+// answer describes the success. That of a service has the answer to the request's example.
 func (d describing) answer(o *op.Operation) (op.Object, error) {
 	shape, err := AnswerSchema(o)
 	if err != nil {
@@ -398,7 +395,7 @@ func (d describing) answer(o *op.Operation) (op.Object, error) {
 		}
 		media["schema"] = d.components.Add(schema.TypeName(o.ID)+"Answer", shape)
 	}
-	if o.Service != nil && !o.Service.Signed { // a signature would be another one each time
+	if o.Service != nil && !o.Service.Signed { // a signature differs each time
 		if media["example"], err = o.ExampleAnswer(); err != nil {
 			return nil, err
 		}
@@ -413,8 +410,9 @@ func (d describing) answer(o *op.Operation) (op.Object, error) {
 	return op.Object{"description": description, "content": op.Object{o.Media: media}}, nil
 }
 
-// security says who may call: nobody in particular is an empty list, and so is a client
-// of the token endpoints, who shows itself in the request itself (RFC 6749, 2.3.1).
+// security describes the credentials of an operation. The list is empty if every caller may
+// call, and for the token endpoints, where a client shows itself in the request (RFC 6749,
+// 2.3.1).
 func (d describing) security(o *op.Operation) []any {
 	byKey := []any{op.Object{"apiKey": []any{}}, op.Object{"bearer": []any{}}}
 	session, anybody := op.Object{"session": []any{}}, op.Object{}
@@ -454,8 +452,8 @@ func requiredHeader(description string) op.Object {
 	return op.Object{"description": description, "required": true, "schema": op.Object{"type": "string"}}
 }
 
-// describePayment is the 402 of every call that costs something: its price stands
-// in the answer, also where it depends on what is bought.
+// describePayment adds the 402 to an operation that costs something. The price is in the
+// answer, since it may depend on what is bought.
 func describePayment(o *op.Operation, responses op.Object) {
 	responses["402"] = op.Object{
 		"description": "Payment required: what to sign, or why a payment was refused. freeKey says how to call without one.",
@@ -466,7 +464,7 @@ func describePayment(o *op.Operation, responses op.Object) {
 		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": op.Object{"type": "string"}}}
 }
 
-// problemResponse is a refusal in the shape that the operation has for it.
+// problemResponse describes a refusal, in the shape of the operation's errors.
 func problemResponse(o *op.Operation, description string) op.Object {
 	name := "Error"
 	switch {
@@ -479,8 +477,8 @@ func problemResponse(o *op.Operation, description string) op.Object {
 		"schema": op.Object{"$ref": "#/components/schemas/" + name}}}}
 }
 
-// AnswerSchema is the schema of a 200: the output, for an enveloped service with
-// the members that every answer carries.
+// AnswerSchema returns the schema of a success. That of a service with an envelope has the
+// members that every answer of a service has.
 func AnswerSchema(o *op.Operation) (op.Object, error) {
 	if o.Output == nil {
 		return op.Object{"type": "object"}, nil
@@ -550,9 +548,8 @@ func statusShapes(all op.Object) op.Object {
 	return op.Object{"oneOf": []any{shape(bound, unbound...), shape(unbound, bound...)}}
 }
 
-// recordedMembers are what some answers carry beside the service's own part and
-// the receipt, once they are recorded. They depend on time and place, and so stand
-// outside outputHash.
+// recordedMembers are further members of the answers of some services. They depend on when and
+// where the call was recorded, so outputHash does not cover them.
 var recordedMembers = map[string]reflect.Type{
 	actionsafety.Run.Operation: reflect.TypeFor[struct {
 		WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"Id of the workflow, for its status."`
@@ -567,7 +564,7 @@ var recordedMembers = map[string]reflect.Type{
 	}](),
 }
 
-// envelope is what every enveloped answer carries beside the service's own part.
+// envelope has the members of every answer of a service besides the service's own.
 type envelope struct {
 	Status     string `json:"status" jsonschema_description:"Always ok for an answer."`
 	Service    string `json:"service" jsonschema_description:"Name of the service with dashes, for example bond-analyze."`

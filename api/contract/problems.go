@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// explained is what the page of a code says. Nothing is charged for any answer but
-// 200, and so charged is said only where something else is true.
+// explained is the content of the page of a code. Only answers with 200 are charged, so nearly
+// every charged says no.
 type explained struct {
 	code                        string
 	status                      int
@@ -30,9 +30,9 @@ const (
 	sameAgain = "yes, the same body with the same Idempotency-Key or PAYMENT-SIGNATURE; never a new payment"
 )
 
-// problems is every code of an error, in the order of the page: what the caller
-// sent, who the caller is, what the service lacks. It is the one table from codes to
-// statuses, too: a code that is not in it is about the body.
+// problems lists every code of an error, in the order of the page: about the request, about
+// the caller, about the service. It is also the one table from codes to statuses: a code that
+// is not in it is about the body.
 var problems = []explained{
 	{"invalid_request", http.StatusBadRequest, "The body or a header does not have the documented shape: not JSON, of another content type, or unreadable.", uncharged, never, "JSON as the operation's schema has it, with Content-Type: application/json."},
 	{"invalid_json", http.StatusBadRequest, "The body is no strict JSON: a text is not UTF-8, a number is too large, or something follows the end.", uncharged, never, "One JSON object, as your library writes it."},

@@ -1,6 +1,6 @@
 // Package decisions is Agent Commerce Assurance over HTTP: decisions, approvals and receipts
-// with their history, and the policies under which is decided. What a decision says is in
-// policy/assurance, how it is recorded in commands/decisions.
+// with their history, and the policies that decisions follow. The rules are in
+// policy/assurance; how a decision is recorded is in commands/decisions.
 package decisions
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Decisions decides, and shows what was decided. Requests are read by policy/assurance
-// itself: its amounts must be seen as they were written, and its texts are those of the
-// contract.
+// Decisions decides, and shows decisions, approvals and receipts. Package policy/assurance
+// reads the requests itself: it needs amounts as they were written, and its errors have the
+// texts of the contract.
 type Decisions struct {
 	Commands    *decisions.Decisions
 	Projections *projections.Projections
@@ -92,8 +92,7 @@ func (s *Decisions) decide(c *op.Call) (op.Reply, error) {
 	return signed(request.Recorded(s.Telemetry.Decisions, "decision", decided, err))
 }
 
-// signed answers 201 for a new record and 200 for a stored one, with the same
-// octets.
+// signed answers 201 for a new record and 200 for a stored one, with the same bytes.
 func signed(r decisions.Recorded, err error) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
@@ -106,7 +105,7 @@ func signed(r decisions.Recorded, err error) (op.Reply, error) {
 	return answer, err
 }
 
-// enveloped is an envelope as it is answered.
+// enveloped answers with a signed record.
 func enveloped(e seal.Envelope) (op.Reply, error) {
 	text, err := e.Canonical()
 	return op.Reply{Body: text, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
@@ -176,7 +175,8 @@ func recordOperation(id, path, summary string, output reflect.Type) *op.Operatio
 	}
 }
 
-// showRecord answers with the record of a decision that an event of the type holds.
+// showRecord returns a function that answers with the record in the decision's event of a
+// type.
 func (s *Decisions) showRecord(eventType string) func(*op.Call) (op.Reply, error) {
 	return func(c *op.Call) (op.Reply, error) { return s.record(c, c.Vars["decisionId"], eventType) }
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// policyDraft is a policy that was frozen and may be activated, once.
+// policyDraft is a policy as it was drafted. It can be activated once.
 type policyDraft struct {
 	DraftID    string              `json:"draftId"`
 	PolicyID   string              `json:"policyId"`
@@ -31,7 +31,7 @@ func showDraft(d decisions.Draft) policyDraft {
 	return policyDraft{d.DraftID, d.PolicyID, d.Canonical, d.Hash, d.Author, d.DraftedAt, d.Activated, d.Lint}
 }
 
-// policyActivation is one version that is, or was, in force.
+// policyActivation is one version that is, or was, active.
 type policyActivation struct {
 	PolicyID          string         `json:"policyId"`
 	Version           int            `json:"version"`
@@ -59,7 +59,7 @@ type policyList struct {
 	op.Paged
 }
 
-// policyStep is a draft or an activation: both lists are paged as one.
+// policyStep is a draft or an activation, since both lists share their pages.
 type policyStep struct {
 	id         string
 	draft      *policyDraft

@@ -27,9 +27,9 @@ func (s *Policies) policySchema(c *op.Call) (op.Reply, error) {
 	return op.NewDocument(text, c.Op.Media).Answer(c), nil
 }
 
-// PolicySchema is the JSON Schema 2020-12 of a policy as its author writes it: without
-// a version, which activation gives, and with the $schema that editors look for. base
-// is the address of the service that publishes it.
+// PolicySchema returns the JSON Schema 2020-12 of a policy as its author writes it: without a
+// version, which the activation sets, and with the $schema that editors look for. base is the
+// address of the service that publishes it.
 func PolicySchema(base string) ([]byte, error) {
 	document, err := schema.Of(reflect.TypeFor[assurance.Policy]())
 	if err != nil {

@@ -19,8 +19,8 @@ type Content struct {
 	Answers *request.Answers
 }
 
-// ServeHTTP answers with a page made of Markdown: as HTML, or as Markdown under
-// its own address or for who asks for it. Other paths are not found.
+// ServeHTTP answers with a page made of Markdown: as HTML, or as Markdown if the path ends in
+// .md or the request prefers it. Other paths are not found.
 func (s *Content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, err := s.Pages.Site()
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Content) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.P
 	s.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, answer)
 }
 
-// Twin answers with the Markdown twin of a page that is made otherwise, if it has
-// one and the request would rather have it.
+// Twin answers with the Markdown of a page that is not made of Markdown, if there is one and
+// the request prefers it.
 func (s *Content) Twin(w http.ResponseWriter, r *http.Request) bool {
 	from, err := s.Pages.Site()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Content) Twin(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// linkHome tells on the first page where the documents are.
+// linkHome sets links to the documents on the first page.
 func linkHome(h http.Header, path string) {
 	if path != "/" {
 		return

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Addresses of the documents, beside those in documents.go.
+// Addresses and media types of documents.
 const (
 	serverCardPath = "/.well-known/mcp/server-card.json"
 	skillsPath     = "/.well-known/agent-skills/"
@@ -38,7 +38,7 @@ const (
 // everything else.
 type Discovery struct{ Pages *Pages }
 
-// madeOf is an operation that answers with a document made of the pages.
+// madeOf returns an operation that answers with a document made of the pages.
 func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[string](),
@@ -52,7 +52,7 @@ func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site
 	}
 }
 
-// declaring is an operation that answers with a document made of the declarations.
+// declaring returns an operation that answers with a document made of the declarations.
 func declaring[T any](s *Discovery, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[T](),
@@ -79,7 +79,7 @@ func textOf(name string) func(*site.Site) ([]byte, error) {
 	}
 }
 
-// feedOf is an operation that answers with a feed, a page of it at a time.
+// feedOf returns an operation that answers with one page of a feed.
 func (s *Discovery) feedOf(id, path, summary string) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: feedMedia, Output: reflect.TypeFor[map[string]any](),
@@ -193,7 +193,7 @@ func (s *Discovery) apiCatalog(*site.Site) (linkset, error) {
 	}}, nil
 }
 
-// apiIndex makes the anchor of the catalogue an address that answers.
+// apiIndex is the answer at the address that the catalogue is anchored at.
 type apiIndex struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version"`
@@ -285,8 +285,8 @@ func (s *Discovery) serverCard(*site.Site) (ServerCard, error) {
 		Capabilities:   map[string]any{"tools": op.Object{}, "resources": op.Object{}, "prompts": op.Object{}},
 		Authentication: cardAuth{false, []string{"apiKey", "bearer"}}}
 	c.ServerInfo = cardServer{c.Name, c.Title, c.Version}
-	for _, d := range tools.Doors {
-		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + d.Path, versions,
+	for _, path := range op.MCPPaths {
+		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + path, versions,
 			[]cardHeader{{"X-API-Key", "A free key: POST " + base + accounts.IssueFreeKey.Path + ".", true, false}}})
 	}
 	for _, t := range s.Pages.Tools.All() {
@@ -317,8 +317,8 @@ func (s *Discovery) aiCatalog(*site.Site) (aiCatalog, error) {
 	return aiCatalog{"1.0", []aiEntries{{"urn:air:" + op.HostOf(s.Pages.base()) + ":mcp:countersign", op.Name, op.ShortDescription, serverCardMedia, s.Pages.base() + "/mcp/server-card"}}}, nil
 }
 
-// AgentCard is a card as A2A has it. What it leads to is the MCP endpoint: no
-// protocol is claimed that is not spoken.
+// AgentCard is a card in the form of A2A. It leads to the MCP endpoint and claims no other
+// protocol.
 type AgentCard struct {
 	Name               string            `json:"name"`
 	Description        string            `json:"description"`

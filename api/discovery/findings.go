@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Findings is a page for each id that findings of decisions and component
-// services have, their examples computed now.
+// Findings returns the data of a page for each id of a finding, of decisions and of component
+// services. The examples are computed now.
 var Findings = sync.OnceValues(func() (list []site.Finding, err error) {
 	add := func(id string, of site.FindingOf) {
 		if i := slices.IndexFunc(list, func(f site.Finding) bool { return f.ID == id }); i >= 0 {
@@ -87,7 +87,7 @@ func severityOf(finding jsontext.Value) string {
 	var said struct {
 		Severity string `json:"severity"`
 	}
-	if json.Unmarshal(finding, &said) != nil { // it has been made by this program
+	if json.Unmarshal(finding, &said) != nil { // this program has written it
 		return ""
 	}
 	return said.Severity
@@ -96,7 +96,7 @@ func severityOf(finding jsontext.Value) string {
 // shownText is how much of a text an example shows: some are long on purpose.
 const shownText = 400
 
-// clipped is JSON whose long texts are cut to what a reader looks at.
+// clipped returns JSON whose long texts are cut.
 func clipped(text jsontext.Value) jsontext.Value {
 	switch text.Kind() {
 	case '"':

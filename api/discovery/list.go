@@ -80,8 +80,8 @@ func (s *Discovery) contentList(from *site.Site, query url.Values) (ContentList,
 	return list, nil
 }
 
-// bounded reads a number of a query: malformed it is the default, out of range the
-// nearest that is in it.
+// bounded reads a number of a query. A malformed number becomes the default, one out of range
+// the nearest bound.
 func bounded(values []string, otherwise, least, most int) int {
 	if len(values) != 1 {
 		return otherwise

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// kept holds what is made of the declarations when somebody asks first. x402 may
-// come and go while the service runs, and so everything is there twice at most.
+// kept has what was made of the declarations at the first request. A facilitator may come and
+// go while the service runs, so it has everything at most twice: with x402 and without.
 type kept struct {
 	mu        sync.Mutex
 	sites     map[bool]*site.Site
@@ -54,7 +54,7 @@ func (s *Pages) Rule(id string) (markdown string, known bool, err error) {
 	return p.Markdown, true, nil
 }
 
-// Site is every page in the present state of the service.
+// Site returns every page in the present state of the service.
 func (s *Pages) Site() (*site.Site, error) {
 	configured := payments.Taken(s.Prices.Shop.Store.Settler)
 	s.kept.mu.Lock()
@@ -77,7 +77,7 @@ func (s *Pages) Site() (*site.Site, error) {
 	return made, nil
 }
 
-// made is a document that is made once for each state of the service.
+// made returns a document that is made once for each state of the service.
 func (s *Pages) made(name, media string, make func(*site.Site) ([]byte, error)) (op.Document, error) {
 	from, err := s.Site()
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Pages) made(name, media string, make func(*site.Site) ([]byte, error)) 
 	return d, nil
 }
 
-// facts is what pages are told.
+// facts returns the facts that pages show.
 func (s *Pages) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.base(), Contact: s.Contact, Version: policy.Version, X402: configured, Checkout: s.Prices.Shop.Provider != nil,
@@ -148,7 +148,7 @@ func serviceShown(o *op.Operation) (site.Service, error) {
 	return shown, nil
 }
 
-// membersShown are the members at the top of a request, the required ones first.
+// membersShown lists the top members of a request, the required ones first.
 func membersShown(schema map[string]any) (list []site.Member) {
 	properties, _ := schema["properties"].(op.Object)
 	required, _ := schema["required"].([]any)
@@ -227,8 +227,8 @@ func typeShown(s op.Object) string {
 	return strings.Join(words, " or ")
 }
 
-// rulesShown is the pages of the rules that may still be raised, their examples
-// judged now.
+// rulesShown returns the data of the pages of the rules that are not retired. Their examples
+// are judged now.
 var rulesShown = sync.OnceValue(func() (list []site.Rule) {
 	for _, summary := range actionrisk.Summaries() {
 		if record, _ := actionrisk.RecordOf(summary.ID); !summary.Retired {

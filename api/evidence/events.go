@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// getEvent is where the messages of the fan-out refer to for data that were too large
-// for a broker.
+// getEvent answers with an event. A message of the fan-out whose data were too large for the
+// broker refers to it.
 var getEvent = &op.Operation{
 	ID: "get_event", Method: http.MethodGet, Path: projections.EventsPath + "{position}",
 	Summary: "One event of the organization, as the fan-out publishes it. Its SHA-256 is the datahash of a message that came without data.",

@@ -16,14 +16,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// maxExported events are in an export over HTTP: it must be made within the time of
-// a request. The command line has no such bound.
+// maxExported is how many events an export over HTTP can have, since it must be made within
+// the time of a request. The command line has no such bound.
 const maxExported = 20_000
 
 // ExportsPath is where exports are made and fetched.
 const ExportsPath = "/api/assurance/exports"
 
-// exportRequest says what an export shows whole; all of it is optional.
+// exportRequest chooses the decisions of an export. Every member is optional.
 type exportRequest struct {
 	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
 	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
@@ -34,8 +34,8 @@ type exportRequest struct {
 	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"Leave personal members out."`
 }
 
-// RefusesNull marks what limits an export: null would mean everybody's decisions, and
-// all personal members.
+// RefusesNull refuses null for a member, since null would export the decisions of every agent
+// and all personal members.
 func (exportRequest) RefusesNull() {}
 
 // CreatedExport is the signed manifest of an export and where its bundle is.
@@ -75,7 +75,7 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 		Header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 }
 
-// Export makes an export as an event; its bundle is made from that when it is fetched.
+// Export records an export. The bundle is made from its event when it is fetched.
 func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {

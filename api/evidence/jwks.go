@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// jwk is one public key (RFC 7517, RFC 8037), with the positions between which
-// events may carry its signatures if it signs what is in events.
+// jwk is one public key (RFC 7517, RFC 8037). A key that signs records has the positions
+// between which events may have its signatures.
 type jwk struct {
 	KTY string `json:"kty"`
 	CRV string `json:"crv"`

@@ -26,7 +26,7 @@ import (
 // proofWait bounds how long POST /api/verify?wait=proof waits for a checkpoint.
 const proofWait = 2 * time.Second
 
-// checkpointHeader tells every caller the newest head of the tree: who keeps it is
+// checkpointHeader has the newest head of the tree in every answer. A caller that stores it is
 // a witness.
 const checkpointHeader = "Ledger-Checkpoint"
 
@@ -36,8 +36,8 @@ type Proofs struct {
 	Answers *request.Answers
 }
 
-// Operations are the newest head of the ledger's tree and the proofs against
-// it. They are public and say nothing but hashes.
+// Operations lists what answers with the newest head of the ledger's tree and with proofs
+// against it. They are public, since they contain only hashes.
 func (s *Proofs) Operations() []*op.Operation {
 	number := func(name, description string) op.Parameter {
 		return op.Parameter{Name: name, Description: description, Schema: op.Object{"type": "integer", "minimum": 1}}
@@ -66,9 +66,9 @@ func (s *Proofs) Operations() []*op.Operation {
 	})
 }
 
-// Routes are the same head and the tiles under it, as C2SP tlog-tiles has them:
-// programs that read other transparency logs read this one. Their paths have as many
-// segments as the number needs, which no contract of ours can say.
+// Routes adds the same head and the tiles under it in the form of C2SP tlog-tiles, so that
+// programs that read other transparency logs can read this one. Their paths have as many
+// segments as the number needs, which the OpenAPI documents cannot describe.
 func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (op.Reply, error){
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":            s.showTile,
@@ -96,16 +96,16 @@ func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 
 var errNoCheckpoint = policy.Refuse(op.CodeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
-// errCheckpointBegins is while the tree of a long ledger is made for the first time.
+// errCheckpointBegins is the answer while the tree of a long ledger is made for the first time.
 var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
 
-// lasting are the headers of what never changes.
+// lasting returns the headers of an answer that never changes.
 func lasting() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
 }
 
-// partitionOf is the partition that a path names; a path without one means the first,
-// which every ledger has.
+// partitionOf returns the partition that a path names. A path without one means the first
+// partition, which every ledger has.
 func (s *Proofs) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	text, named := mux.Vars(r)["p"]
 	if !named {
@@ -119,7 +119,8 @@ func (s *Proofs) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	return found, nil
 }
 
-// newestProofs are those of the newest checkpoint of the partition that is asked about.
+// newestProofs returns the newest checkpoint of the partition that a request is about, and the
+// proofs against it.
 func (s *Proofs) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Published, error) {
 	p, err := s.partitionOf(r)
 	if err != nil {
@@ -162,8 +163,7 @@ func hexes(hashes []tree.Hash) []string {
 	return texts
 }
 
-// positive reads a positive number of the query; where it is absent and there is
-// a default, that.
+// positive reads a positive number of the query. otherwise is the default; 0 is no default.
 func positive(r *http.Request, name string, otherwise int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" && otherwise > 0 {
@@ -190,8 +190,8 @@ func (s *Proofs) showConsistency(r *http.Request) (op.Reply, error) {
 	})
 }
 
-// prove answers with a proof of two numbers of the query, of which the second may
-// be absent: the newest size. wanted is what the first of them asks about, in words.
+// prove answers with a proof about two numbers of the query. The second may be absent: then it
+// is the newest size. wanted names in words what the first number is about.
 func (s *Proofs) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (ProofOf, []tree.Hash, error)) (op.Reply, error) {
 	proofs, newest, err := s.newestProofs(r)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 	return op.Reply{Body: data, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
-// showEntries is a bundle of leaves: of each its length, 32, in two octets, and the
+// showEntries answers with a bundle of leaves: of each its length, 32, in two octets, and the
 // hash of the event.
 func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])
@@ -272,8 +272,8 @@ func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	return op.Reply{Body: body, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
-// include proves that the newest checkpoint holds an event; with wait it waits a
-// moment for one that does. It is nil where there is none.
+// include proves that the newest checkpoint covers an event. With wait it waits a moment for
+// such a checkpoint. It returns nil if there is none.
 func (s *Proofs) include(ctx context.Context, at seal.Place, wait bool) (*Inclusion, error) {
 	p, position := s.Ledger.Partition(at.Partition), at.Position
 	if wait {
@@ -292,8 +292,8 @@ func (s *Proofs) include(ctx context.Context, at seal.Place, wait bool) (*Inclus
 	return &Inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }
 
-// Mark names the newest head in an answer: of several partitions that of each
-// that has one, "partition size root".
+// Mark sets the header with the newest head. If there are several partitions, it has the head
+// of each as "partition size root".
 func (s *Proofs) Mark(h http.Header) {
 	all := s.Ledger.Partitions()
 	for _, p := range all {

@@ -45,16 +45,17 @@ type signedDocument struct {
 	Receipt   *seal.Envelope  `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
 }
 
-// JSONSchemaExtend allows what else an answer holds.
+// JSONSchemaExtend allows the other members of an answer.
 func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
 	s.AdditionalProperties = invopop.TrueSchema
 	s.Description = "Whatever was handed to you: a signed record, the whole answer of a service, a status record, or a list of them. It must hold a record with its integrity somewhere."
 }
 
-// maxVerified records can be in one document: each costs a look into the ledger.
+// maxVerified is how many records one document can have: each is looked up in the ledger.
 const maxVerified = 200
 
-// maxUnsigned members are looked at beside the records: each is a line of the answer.
+// maxUnsigned is how many members besides the records are reported: each is a line of the
+// answer.
 const maxUnsigned = 10_000
 
 // VerifyRecord checks what a caller was handed.
@@ -85,7 +86,7 @@ func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	ctx := c.Request.Context()
-	var place *seal.Place // of the first record that stands in the ledger
+	var place *seal.Place // of the first record that is in the ledger
 	found, err := s.Examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
 		check := audit.Locate(ctx, s.Ground.Ledger, e)
 		if check.Result == seal.Pass && place == nil {
@@ -106,7 +107,7 @@ func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
 		Header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 }
 
-// Examine checks a document that somebody was handed, with the ledger's own keys.
+// Examine checks a document with the ledger's own keys.
 func (s *Verifier) Examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
 	keys, err := s.Ground.Ledger.Keyrings(ctx)
 	if err != nil {

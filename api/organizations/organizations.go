@@ -63,7 +63,7 @@ func (s *Organizations) chooseOrganization(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, query.Error(err)
 	}
 	i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
-	if i < 0 { // unknown or somebody else's: one answer
+	if i < 0 { // one answer for an unknown organization and for another one's
 		return op.Reply{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 	}
 	c.Session.Choose(in.OrgID)
@@ -175,7 +175,8 @@ type tokenOrder struct {
 	Rotates       string   `json:"rotates,omitempty" jsonschema:"minLength=12,maxLength=12" jsonschema_description:"Id of the token this one follows; that one lives 24 hours longer."`
 }
 
-// RefusesNull marks what grants rights: null would mean the usual scopes, or any network.
+// RefusesNull refuses null for a member, since null would grant the usual scopes, or allow any
+// network.
 func (tokenOrder) RefusesNull() {}
 
 var issueToken = &op.Operation{

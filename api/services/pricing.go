@@ -26,7 +26,7 @@ type Pricing struct {
 	Pass              *pricedPass     `json:"pass" jsonschema:"nullable"`
 }
 
-// Introductory is what is free for whoever comes first.
+// Introductory is the credit of the first verified agents.
 type Introductory struct {
 	CreditCents int    `json:"creditCents"`
 	Agents      int    `json:"agents" jsonschema_description:"Number of verified agents that get it, at most one for each mailbox."`
@@ -34,12 +34,12 @@ type Introductory struct {
 	How         string `json:"how" jsonschema:"format=uri"`
 }
 
-// IntroductoryText says it in one sentence, here, in every 402 and on the pages.
+// IntroductoryText describes that credit in one sentence, here, in every 402 and on the pages.
 var IntroductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents: "+
 	"an agent is verified by a mailbox or by its owner's claim, and one mailbox verifies at most one of the hundred.",
 	accounts.AgentCreditCents/100, accounts.CreditedCustomers)
 
-// NewIntroductory says it with the address where an agent begins.
+// NewIntroductory returns that credit with the address where an agent begins.
 func NewIntroductory(base string) Introductory {
 	return Introductory{accounts.AgentCreditCents, accounts.CreditedCustomers, IntroductoryText, base + op.AuthPath}
 }
@@ -70,7 +70,7 @@ var ShowPricing = &op.Operation{
 	Output:  reflect.TypeFor[Pricing](),
 }
 
-// Prices says what everything costs, to programs and on the page of prices.
+// Prices shows what everything costs, to programs and on the page of prices.
 type Prices struct {
 	Shop *apistore.Shop
 
@@ -115,10 +115,8 @@ func (s *Prices) pricing() Pricing {
 	return p
 }
 
-// The pages that a price list, a 429 and a checkout point to. What they say comes
-// from the same declarations as the documents for programs.
-
-// pricingPage is what everything costs.
+// pricingPage is the data of the page of prices. It comes from the same declarations as the
+// answer to programs.
 type pricingPage struct {
 	Pricing
 	Products []pricedProduct

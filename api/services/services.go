@@ -70,7 +70,7 @@ func List() []policy.Service { return slices.Clone(Declared) }
 // Services calls the priced services and shows their workflows.
 type Services struct {
 	Commands    *services.Services
-	Shop        *store.Shop // learns of a pass that was paid for again
+	Shop        *store.Shop // asks the provider whether a pass was renewed
 	Telemetry   *request.Telemetry
 	Projections *projections.Projections
 }
@@ -129,8 +129,8 @@ func (s *Services) runService(c *op.Call) (op.Reply, error) {
 	return r, nil
 }
 
-// passRenewed says whether a call was refused for a pass that was paid for again
-// meanwhile, and nobody had told.
+// passRenewed reports whether a call was refused although its pass was renewed: the notice of
+// the renewal had not arrived.
 func (s *Services) passRenewed(ctx context.Context, order services.Call, err error) bool {
 	var quota *services.QuotaExhausted
 	return errors.As(err, &quota) && s.Shop.Resync(ctx, order.Caller.CustomerID)

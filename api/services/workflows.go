@@ -31,10 +31,10 @@ func (s *Services) workflowStatus(c *op.Call) (op.Reply, error) {
 	return op.Reply{Body: record, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
-// ErrWorkflowID is the specification's, over HTTP and over MCP.
+// ErrWorkflowID is the specification's error for a malformed id, over HTTP and over MCP.
 var ErrWorkflowID = policy.Refuse("invalid_workflow_id", "", "invalid workflow id")
 
-// isWorkflowID is the specification's pattern ^asw_[0-9a-f-]{36}$.
+// isWorkflowID reports whether an id has the specification's pattern ^asw_[0-9a-f-]{36}$.
 func isWorkflowID(id string) bool {
 	if len(id) != len("asw_")+36 || id[:4] != "asw_" {
 		return false

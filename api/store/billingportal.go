@@ -45,7 +45,7 @@ func (s *Shop) openBillingPortal(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: address{url}}, err
 }
 
-// BillingPortal is where a customer of ours manages subscriptions.
+// BillingPortal returns the address where a customer manages subscriptions.
 func (s *Shop) BillingPortal(ctx context.Context, customer string) (string, error) {
 	if s.Provider == nil {
 		return "", errNoCheckout
@@ -59,9 +59,9 @@ func (s *Shop) BillingPortal(ctx context.Context, customer string) (string, erro
 	return url, s.providerError(ctx, err)
 }
 
-// Resync asks the provider about subscriptions whose paid period is over without
-// any news of it: a notice may have been lost. What cannot be learnt stays as it
-// is, and is asked again a little later. It says whether anything was learnt.
+// Resync asks the provider about a customer's subscriptions whose paid period ended without a
+// notice, since a notice may have been lost. It reports whether it learnt anything. If the
+// provider does not answer, nothing changes, and a later call asks again.
 func (s *Shop) Resync(ctx context.Context, customer string) (learnt bool) {
 	if s.Provider == nil || customer == "" {
 		return false

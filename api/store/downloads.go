@@ -34,7 +34,7 @@ func (s *Shop) DownloadLink(l store.DownloadLink) downloadLink {
 var createDownload = &op.Operation{
 	ID: "create_download", Method: http.MethodPost, Path: "/api/entitlements/{slug}/downloads",
 	Summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
-	// Not for agents: their scope is to inspect, and every download uses up one of few.
+	// Not for agents: their scope allows to look, and a download uses up one of few.
 	Access: credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[downloadLink](),
 	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
 }
@@ -53,12 +53,11 @@ type Downloads struct {
 	Callers  *request.Callers
 }
 
-// ServeHTTP is what a link leads to. A browser is shown a button, since programs
-// that look at links before people do must not use them up; its POST, and a GET
-// of anything that is no browser, gets the file. HEAD uses nothing up. It is no
-// operation: the token in its path is all its credential, and it answers people with
-// a page and programs with a file of any type, which a contract for programs does
-// not promise.
+// ServeHTTP answers a request for a link. A browser gets a page with a button, since programs
+// that look at links before people do must not use them up. The button's POST, and a GET of a
+// program, get the file; a HEAD uses nothing up. This is not an operation: the token in the
+// path is the only credential, and the answer is a page or a file of any type, which the
+// contract cannot describe.
 func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := mux.Vars(r)["token"]
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -89,7 +88,7 @@ func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func sendFile(w http.ResponseWriter, r *http.Request, p store.Product) {
 	media := mime.TypeByExtension(path.Ext(p.FileName))
-	if media == "" || path.Ext(p.FileName) == ".zip" { // the machine's table may know it by another name
+	if media == "" || path.Ext(p.FileName) == ".zip" { // the machine's table may have another type for it
 		media = map[bool]string{true: "application/zip", false: "application/octet-stream"}[path.Ext(p.FileName) == ".zip"]
 	}
 	h := w.Header()

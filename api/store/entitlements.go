@@ -24,7 +24,7 @@ func (s *Shop) getEntitlement(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: e}, err
 }
 
-// supportedCustomer is everything a customer has and had access to.
+// supportedCustomer lists everything that a customer has or had access to.
 type supportedCustomer struct {
 	CustomerID   string              `json:"customerId"`
 	Entitlements []store.Entitlement `json:"entitlements"`

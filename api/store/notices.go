@@ -14,17 +14,16 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Notices takes what the checkout provider says.
+// Notices takes the notices of the checkout provider.
 type Notices struct {
 	Shop    *Shop
 	Answers *request.Answers
 }
 
-// ServeHTTP takes the checkout provider's notices. It is no operation: its caller is
-// known by a signature over the octets of the body, in the provider's own form, and
-// nobody else is to call it. Answers: 400 for what is not a good notice of theirs,
-// 503 for one that could not be recorded, so that it is sent again, and 200 for all
-// others.
+// ServeHTTP takes a notice. This is not an operation: only the provider calls it, and shows
+// itself by a signature over the bytes of the body, in its own form. The answer is 400 if the
+// notice is malformed or not the provider's, 503 if it could not be recorded, so that the
+// provider sends it again, and else 200.
 func (s *Notices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := s.read(w, r)
 	if err != nil {
@@ -53,10 +52,9 @@ func (s *Notices) read(w http.ResponseWriter, r *http.Request) error {
 	return s.record(r, notice)
 }
 
-// record tells the ledger what a notice says. What says nothing to us is taken
-// and forgotten.
+// record appends what a notice says. A notice about anything else is accepted and ignored.
 func (s *Notices) record(r *http.Request, n checkout.Notice) error {
-	// What is begun is finished, whatever becomes of the connection.
+	// An append that has begun is finished even if the provider hangs up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.HandlerTimeout)
 	defer cancel()
 	switch {
@@ -77,7 +75,7 @@ func (s *Notices) record(r *http.Request, n checkout.Notice) error {
 	return nil
 }
 
-// pays says whether a checkout paid what its product costs. Tax may come on top.
+// pays reports whether a checkout paid at least the price of its product. Tax may be added.
 func pays(done store.CompletedCheckout, cents int64) bool {
 	return done.AmountCents >= cents && (done.Currency == "" || done.Currency == "usd")
 }

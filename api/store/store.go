@@ -61,7 +61,7 @@ type productX402 struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// aboveCap is said of a price that x402 clients do not pay unless told to.
+// aboveCap is the note at a price that x402 clients pay only if they are configured to.
 const (
 	defaultCapCents = 100
 	aboveCap        = "above $1, the most that default clients pay at once: raise the limit of yours"
@@ -82,7 +82,7 @@ func (s *Shop) listProducts(c *op.Call) (op.Reply, error) {
 	return d.Answer(c), nil
 }
 
-// Summaries are the products as everybody is told of them.
+// Summaries lists the products as the catalogue shows them.
 func (s *Shop) Summaries() []ProductSummary {
 	list := []ProductSummary{}
 	for _, p := range s.Store.Products {
@@ -104,7 +104,7 @@ func (s *Shop) Summaries() []ProductSummary {
 	return list
 }
 
-// catalogue is the document everybody is given.
+// catalogue returns the document that lists the products.
 func (s *Shop) catalogue() (op.Document, error) {
 	body, err := canon.Marshal(ProductList{s.Summaries()})
 	return op.NewDocument(body, "application/json"), err

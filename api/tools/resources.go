@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// resources are what a model may read: the documents everybody may, a workflow,
-// and with an organization's token its records. What is not there and what is
-// somebody else's are one answer.
+// resources lists what a model may read: public documents, workflows, and with an
+// organization's token its records. A record that does not exist and one of another
+// organization get the same answer.
 func (s *Tools) resources() ([]mcp.Resource, error) {
 	const media = "application/json"
 	var list []mcp.Resource
@@ -55,7 +55,7 @@ func (s *Tools) resources() ([]mcp.Resource, error) {
 	), nil
 }
 
-// readRule is the page of a rule, as models read it.
+// readRule returns the page of a rule as Markdown.
 func (s *Tools) readRule(_ context.Context, _ *http.Request, id string) (string, error) {
 	page, known, err := s.Rule(id)
 	if err == nil && !known {
@@ -64,8 +64,8 @@ func (s *Tools) readRule(_ context.Context, _ *http.Request, id string) (string,
 	return page, err
 }
 
-// reads is a resource that an operation answers, the variable of its URI being
-// one of the operation's path.
+// reads returns the function of a resource that an operation answers. The variable of the
+// resource's URI is one of the operation's path.
 func (s *Tools) reads(o *op.Operation, variable string) func(context.Context, *http.Request, string) (string, error) {
 	return func(_ context.Context, r *http.Request, value string) (string, error) {
 		body, err := s.read(r, o, map[string]string{variable: value})
@@ -86,7 +86,7 @@ func (s *Tools) read(r *http.Request, o *op.Operation, vars map[string]string) (
 	return canon.Marshal(answer.Value)
 }
 
-// readActivePolicy is the policy out of the list of all there ever were.
+// readActivePolicy returns the active policy, from the list of all policies.
 func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (string, error) {
 	body, err := s.read(r, s.Table.Find(decisions.ListPolicies.ID), nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (
 	return string(list.Active), nil
 }
 
-// prompts are texts for a person to start with.
+// prompts lists texts that a person can start with.
 func prompts() []mcp.Prompt {
 	return []mcp.Prompt{
 		{Name: "preflight_command", Title: "Check a command before it runs",

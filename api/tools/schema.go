@@ -13,19 +13,19 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// What a model reads before it has done anything is the list of tools with all
-// their schemas: it must be short. A tool's input is the operation's schema without
-// the null that stands for an absent member, with the short form of its
-// descriptions, and without bounds that a model keeps to anyway. It has no $ref: some
-// clients pass a schema on without resolving them. Its output says little: the model
-// reads the answer itself, and who generates code reads openapi.json.
+// A model reads the list of tools with all schemas before it does anything, so the list must
+// be short. The input of a tool is the schema of the operation without the null that means an
+// absent member, with short descriptions, and without bounds that a model does not reach
+// anyway. It has no $ref, since some clients pass a schema on without resolving them. The
+// output schema is short, too: a model reads the answer itself, and code generators read
+// openapi.json.
 
 const (
-	describedDepth = 1   // levels of members that are described; below it names must do
-	onlyFormat     = 25  // octets of a description that says no more than the format
-	longClause     = 64  // octets of a description
-	hugeBound      = 1e9 // what is larger, a model does not come near
-	longText       = 200 // characters; nor does it come near a text of this length
+	describedDepth = 1   // levels of members that are described; members below have only names
+	onlyFormat     = 25  // bytes of a description that says no more than the format
+	longClause     = 64  // bytes of a description
+	hugeBound      = 1e9 // a maximum above it is left out
+	longText       = 200 // characters; a maximum length above it is left out
 )
 
 // toolInput is the schema of an operation's input as its tool shows it.
@@ -37,7 +37,7 @@ var toolInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
 	return shortInput(s.Document)
 })
 
-// keyedInput is toolInput with an idempotency key beside the members.
+// keyedInput is toolInput with an idempotency key as a further member.
 var keyedInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
 	s, err := schema.New(t)
 	if err != nil {
@@ -90,7 +90,7 @@ func shorten(v any, depth int) any {
 				if bound, is := member.(float64); !is || bound < hugeBound {
 					m[name] = member
 				}
-			case "additionalProperties": // said once, for the whole
+			case "additionalProperties": // only at the top
 				if depth == 0 || member != false {
 					m[name] = shorten(member, depth)
 				}
@@ -116,7 +116,7 @@ func shorten(v any, depth int) any {
 	return v
 }
 
-// firstClause is the beginning of a description that can stand alone.
+// firstClause returns the first clause of a description.
 func firstClause(text string) string {
 	for _, end := range []string{". ", "; ", " ("} {
 		text, _, _ = strings.Cut(text, end)
@@ -129,8 +129,8 @@ func firstClause(text string) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// toolOutput tells an answer from the demand for a payment: a client may hold
-// structured content to this even where it says that payment is required.
+// toolOutput is a schema that both an answer and a demand for a payment pass, since a client
+// may check the structured content of either.
 func toolOutput(answer map[string]any, priced bool) map[string]any {
 	if !priced {
 		return map[string]any{"type": "object"}

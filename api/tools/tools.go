@@ -39,9 +39,9 @@ type Tool struct {
 	op                       *op.Operation
 	Name, Title, Description string
 	readOnly                 bool
-	arguments                reflect.Type // what over HTTP stands in path and query; nil: the body
+	arguments                reflect.Type // what is in path and query over HTTP; nil: the body
 	split                    func(canonical []byte) (op.ToolCall, error)
-	malformed                error // what the operation says over HTTP of a value of another form; nil: what the schema says
+	malformed                error // the operation's error over HTTP for a malformed value; nil: the schema's
 }
 
 // workflowArguments are those of get_action_safety_workflow_status.
@@ -55,8 +55,8 @@ type historyArguments struct {
 	Cursor string    `json:"cursor,omitempty" jsonschema_description:"nextCursor of the page before."`
 }
 
-// pageLimit is a whole number as it was written: what it may be is for the
-// operation to say, and over HTTP it clamps.
+// pageLimit is a whole number as it was written. The operation checks it: it clamps, as over
+// HTTP.
 type pageLimit string
 
 // JSONSchema bounds nothing, since nothing is refused.
@@ -121,20 +121,20 @@ const (
 	toolHistory   = "list_assurance_history"
 )
 
-// oneKey is what whoever calls with a key must know.
+// oneKey tells a model how to use the idempotency key.
 const oneKey = "One key per purchase you intend; on a retry send the same key; never invent a new one after a time-out."
 
-// serviceTool is a service as a tool. What leaves no signed receipt changes
-// nothing but the count of calls.
+// serviceTool returns a service as a tool. A service without a signed receipt is read-only: it
+// changes nothing but the count of calls.
 func serviceTool(o *op.Operation) Tool {
 	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, op.USD(o.Service.PriceCents))
-	if !o.KeyBeside() { // else the instructions say it once for all
+	if !o.KeyBeside() { // else the instructions of the server say it
 		description += " " + oneKey
 	}
 	return Tool{op: o, Name: o.ID, Title: o.Service.Title, Description: description, readOnly: !o.Service.Signed}
 }
 
-// meansOfPayment is what a call may be paid with here.
+// meansOfPayment names what a call can be paid with.
 func (s *Tools) meansOfPayment() string {
 	if s.Path.Commands.Settler == nil {
 		return "an API key in X-API-Key"
@@ -150,7 +150,7 @@ func (t Tool) Check() (*schema.Schema, error) {
 	return schema.New(t.arguments)
 }
 
-// declare is the tool as the door shows and calls it.
+// declare returns the tool as the door shows and calls it.
 func (s *Tools) declare(t Tool) (mcp.Tool, error) {
 	output, err := contract.AnswerSchema(t.op)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Tools) declare(t Tool) (mcp.Tool, error) {
 	return declared, nil
 }
 
-// split reads arguments that over HTTP would stand in path and query.
+// split reads arguments that are in path and query over HTTP.
 func split(t Tool, check *schema.Schema, arguments []byte) (op.ToolCall, error) {
 	canonical, err := canon.Canonical(arguments)
 	if err != nil {
@@ -229,9 +229,9 @@ func historyCall(canonical []byte) (op.ToolCall, error) {
 	return op.ToolCall{Query: query}, err
 }
 
-// toolResult is the answer over HTTP as a tool's result: the body of success as
-// text and structured, that of an error as text alone. Only the demand for a
-// payment is structured too, since a client reads it to pay.
+// toolResult turns an answer over HTTP into the result of a tool. The body of a success is
+// text and structured content. The body of an error is text alone, except for the demand for a
+// payment, which a client reads to pay.
 func (s *Tools) toolResult(r *http.Request, t Tool, answer op.Reply, err error) mcp.Result {
 	if err == nil && answer.Body == nil {
 		answer.Body, err = canon.Marshal(answer.Value)
@@ -252,13 +252,13 @@ func (s *Tools) toolResult(r *http.Request, t Tool, answer op.Reply, err error) 
 
 // mcpDoor is one address of the Model Context Protocol.
 type mcpDoor struct {
-	Path  string
+	path  string
 	tools []string // nil: all
 }
 
-// Doors are the addresses of the Model Context Protocol: the whole, and what suits
-// one purpose, so that a model reads no more tools than it needs.
-var Doors = []mcpDoor{
+// doors are the addresses of the Model Context Protocol: one with every tool, and one for each
+// purpose, so that a model reads no more tools than it needs.
+var doors = []mcpDoor{
 	{op.MCPPath, nil},
 	{op.MCPSafetyPath, []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, services.WorkflowStatus.ID, evidence.VerifyRecord.ID}},
 	{op.MCPAssurancePath, []string{toolAuthorize, toolRecord, toolHistory, evidence.VerifyRecord.ID}},
@@ -295,7 +295,7 @@ func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, 
 		config.Tools = append(config.Tools, declared[t.Name])
 	}
 	opened := map[string]http.Handler{}
-	for _, d := range Doors {
+	for _, d := range doors {
 		own := config
 		if d.tools != nil {
 			own.Tools = nil
@@ -307,19 +307,19 @@ func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, 
 		if err != nil {
 			return nil, err
 		}
-		opened[d.Path] = s.asResource(d.Path, door)
+		opened[d.path] = s.asResource(d.path, door)
 	}
 	return opened, nil
 }
 
-// asResource takes access tokens that were made for the address of a door.
+// asResource accepts access tokens that were issued for the address of a door.
 func (s *Tools) asResource(path string, door http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.Path.Commands.BaseURL+path)))
 	})
 }
 
-// unreadMessage is the answer to a message that could not be read.
+// unreadMessage returns the answer to a message that could not be read.
 func unreadMessage(h http.Header, err error) (status int, text string) {
 	refused := request.UnreadBecause(err)
 	if status = contract.StatusOf(refused.Code); status == http.StatusBadRequest {
@@ -329,8 +329,8 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 	return status, refused.Message
 }
 
-// admitMessage refuses a message whose credential is bad, whatever it asks for:
-// so a client learns that it must get another one. None is fine.
+// admitMessage refuses a message with a bad credential, whatever it asks for, so that the
+// client gets another one. A message without a credential passes.
 func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	caller, err := s.checkCredential(r)
 	if !s.Path.Callers.MayWork(r, caller, 1+int(max(0, r.ContentLength))/op.BodyCountsAs) {
@@ -361,7 +361,7 @@ func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// checkCredential looks at a credential as a priced call does.
+// checkCredential checks a credential as a priced call does.
 func (s *Tools) checkCredential(r *http.Request) (credential.Caller, error) {
 	text, present, err := credential.Key(r.Header)
 	if err != nil || !present {
@@ -374,8 +374,7 @@ func (s *Tools) checkCredential(r *http.Request) (credential.Caller, error) {
 // host of the base URL from its end, and ours.
 func ServerName(base string) string { return reverseName(op.HostOf(base)) }
 
-// reverseName is the name of the MCP server: the host of the base URL from its end,
-// and ours. An address of numbers has no such name.
+// reverseName returns that name for a host. A numeric address becomes localhost.
 func reverseName(host string) string {
 	labels := strings.Split(host, ".")
 	if strings.Contains(host, ":") || strings.Trim(labels[len(labels)-1], "0123456789") == "" {

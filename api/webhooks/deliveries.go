@@ -19,9 +19,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// deliveryPauses are the pauses before the second and each further attempt at a
-// message; behind the last it is dead, after three days. Each is made longer by up
-// to a fifth, so that many messages do not come back at once.
+// deliveryPauses are the pauses before the second and each further attempt to send a message.
+// After the last attempt, three days after the first, the message is dead. Each pause is
+// longer by up to a fifth, so that many messages are not tried again at the same time.
 var deliveryPauses = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
@@ -40,11 +40,11 @@ type Deliveries struct {
 
 	mu    sync.Mutex           // guards what follows
 	now   map[string]int       // messages on their way, by webhook
-	until map[string]time.Time // webhooks that failed a moment ago are left alone until then
+	until map[string]time.Time // when a webhook that failed is tried again
 	pause map[string]time.Duration
 }
 
-// NewDeliveries makes what sends the messages of an organization's webhooks.
+// NewDeliveries makes a sender of the messages that are queued for webhooks.
 func NewDeliveries(w *webhooks.Webhooks, p *projections.Projections, t *request.Telemetry, log *slog.Logger) *Deliveries {
 	return &Deliveries{webhooks: w, projections: p, log: log, telemetry: t,
 		sender: webhook.NewSender(w.WebhookNetworks, w.Clock), slots: make(chan struct{}, op.DeliveriesAtOnce),
@@ -68,7 +68,7 @@ func (d *Deliveries) Run(ctx context.Context) {
 	}
 }
 
-// round takes what is due and says whether there may be more at once.
+// round sends messages that are due, and reports whether there may be more.
 func (d *Deliveries) round(ctx context.Context) bool {
 	free := cap(d.slots) - len(d.slots)
 	if free == 0 || ctx.Err() != nil {
@@ -92,8 +92,8 @@ func (d *Deliveries) round(ctx context.Context) bool {
 	return len(taken) > 0
 }
 
-// busy lists the webhooks that get nothing more now: a slow receiver must not keep
-// the slots that the others need.
+// busy lists the webhooks that get no further message now: a slow receiver must not take the
+// slots that others need.
 func (d *Deliveries) busy() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,8 +120,8 @@ func (d *Deliveries) begin(webhookID string) {
 	d.now[webhookID]++
 }
 
-// end takes note of how an attempt went: a receiver that fails is left alone for a
-// while that doubles, and messages to it stay due.
+// end notes the result of an attempt. A receiver that fails gets no message for a pause that
+// doubles, and messages to it stay due.
 func (d *Deliveries) end(webhookID string, reached bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,8 +137,8 @@ func (d *Deliveries) end(webhookID string, reached bool) {
 	d.pause[webhookID], d.until[webhookID] = pause, time.Now().Add(pause)
 }
 
-// one makes one attempt and writes down what became of it. If even that fails, the
-// lease ends and the message is sent again: at least once.
+// one makes one attempt and records its result. If that fails, the lease ends and the message
+// is sent again: a message arrives at least once.
 func (d *Deliveries) one(ctx context.Context, m projections.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, op.DeliveryTimeout)
 	defer cancel()
@@ -185,7 +185,8 @@ func (d *Deliveries) body(ctx context.Context, m projections.Delivery) ([]byte, 
 	return canon.Marshal(event)
 }
 
-// later is the result of an attempt that failed: the next one, or none.
+// later returns the result of an attempt that failed: when the next one is, or that the
+// message is dead.
 func later(m projections.Delivery, answer webhook.Answer, err error) projections.Result {
 	result := projections.Result{State: "dead", Status: answer.Status, Error: err.Error()}
 	if answer.Status == http.StatusGone || m.Attempts > len(deliveryPauses) {

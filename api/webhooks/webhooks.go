@@ -1,6 +1,6 @@
-// Package webhooks is what the service and an organization's machines tell each other: the
-// addresses that messages go to, the sending itself with its attempts, and the logs that
-// guards of coding agents report.
+// Package webhooks exchanges messages with the machines of an organization: it manages the
+// addresses that get messages and sends the messages, and it takes the logs that guards of
+// coding agents report.
 package webhooks
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Webhooks are the addresses that an organization is told at, and the guard logs that it
-// sends. What is sent to the addresses is in Deliveries.
+// Webhooks manages the addresses of an organization that get messages, and takes guard logs.
+// Deliveries sends the messages.
 type Webhooks struct {
 	Commands    *webhooks.Webhooks
 	Projections *projections.Projections
 }
 
-// queries are about the messages to webhooks; pages ask them, too.
+// queries returns the queries about messages, which the pages use, too.
 func (s *Webhooks) queries() query.Deliveries {
 	return query.Deliveries{Commands: s.Commands, Projections: s.Projections}
 }
@@ -55,7 +55,7 @@ type webhookOrder struct {
 	Name   string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200"`
 }
 
-// RefusesNull marks what chooses what is told to whom: null would mean the usual topics.
+// RefusesNull refuses null for a member, since null would mean the usual topics.
 func (webhookOrder) RefusesNull() {}
 
 var createWebhook = &op.Operation{
@@ -118,7 +118,7 @@ type sendAgainOrder struct {
 	MessageID string `json:"messageId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One message, sent or dead; without it every dead one."`
 }
 
-// RefusesNull marks what chooses messages: null would mean every one.
+// RefusesNull refuses null for a member, since null would mean every message.
 func (sendAgainOrder) RefusesNull() {}
 
 type sentAgain struct {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/countersign/countersign/policy"
 )
 
 // An axis of counts ends at or above the highest column and names whole numbers, few
@@ -12,10 +14,30 @@ import (
 func TestTheAxisOfCountsNamesWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := float64(rapid.IntRange(0, 10_000_000).Draw(t, "most"))
-		lowest, highest, labels := wholeAxis(most)
-		step := (*highest - *lowest) / float64(labels-1)
-		if *lowest != 0 || *highest < most || labels < 2 || labels > 6 || step != math.Trunc(step) {
-			t.Fatalf("%g to %g with %d labels", *lowest, *highest, labels)
+		ticks := chart{counts: true, Chart: policy.Chart{Shape: policy.Stacked, Labels: []string{"a"}, Values: [][]float64{{most}}}}.ticks()
+		if ticks[0] != 0 || ticks[len(ticks)-1] < most || len(ticks) < 2 || len(ticks) > 6 || ticks[1] != math.Trunc(ticks[1]) {
+			t.Fatalf("%v for %g", ticks, most)
+		}
+	})
+}
+
+// Every value is between the ends of its axis, which ascends in few steps.
+func TestTheAxisHoldsEveryValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(-1e9, 1e9), 1, 20).Draw(t, "values")
+		shape := policy.Shape(rapid.IntRange(0, 2).Draw(t, "shape"))
+		ticks := chart{Chart: policy.Chart{Shape: shape, Labels: make([]string, len(values)), Values: [][]float64{values}}}.ticks()
+		lowest, highest := ticks[0], ticks[len(ticks)-1]
+		near := (highest - lowest) * 1e-6
+		for i, value := range values {
+			if value < lowest-near || value > highest+near {
+				t.Fatalf("%g is outside of %v", values[i], ticks)
+			}
+		}
+		for i := 1; i < len(ticks); i++ {
+			if ticks[i] <= ticks[i-1] || len(ticks) > 8 {
+				t.Fatalf("%v", ticks)
+			}
 		}
 	})
 }

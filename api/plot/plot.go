@@ -1,8 +1,8 @@
 // Package plot draws what people would rather look at than read: the cash flows of a
 // bond and the balance of a loan, the present value of cash flows by discount rate,
 // the payoff of an option, the drawdown of a portfolio, the tiers of a waterfall. A
-// figure is SVG that stands in a page; a chart library makes it. The decisions of an
-// organization by day are drawn with it, too.
+// figure is SVG that stands in a page. The decisions of an organization by day are drawn with
+// it, too.
 //
 // Every number of a service's figure comes from a service's own answers: where one answer is
 // no curve, the service is asked again with other inputs.
@@ -10,13 +10,13 @@ package plot
 
 import (
 	"fmt"
+	"html"
 	"math"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy"
-	"github.com/go-analyze/charts"
 )
 
 // Figure is one picture.
@@ -41,113 +41,143 @@ type chart struct {
 	counts  bool     // values are numbers of things, so the axis names whole ones
 }
 
+// Where the columns and lines of a figure are.
+const left, right, top, bottom = 62.0, 620.0, 52.0, 262.0
+
+// draw writes the chart as SVG that stands in a page. The policy of pages lets no style of an
+// element count, so everything is an attribute; what is no series has the colour of the text,
+// on light ground and on dark.
 func (c chart) draw() (Figure, error) {
-	p := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height})
-	var err error
+	for i, series := range c.Values {
+		if len(series) != len(c.Labels) || i >= len(c.Names) {
+			return Figure{}, fmt.Errorf("draw %s: a series has %d values for %d labels", c.Title, len(series), len(c.Labels))
+		}
+	}
+	used := c.colours
+	if used == nil {
+		used = colours
+	}
+	s := svg{}
+	s.add(`<svg class="plot" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" fill="currentColor" font-size="15">`, html.EscapeString(c.Title), width, height)
+	at := left
+	for i := range c.Values {
+		s.add(`<rect x="%s" y="16" width="18" height="12" fill="%s"/><text x="%s" y="27">%s</text>`, n(at), used[i], n(at+24), html.EscapeString(c.Names[i]))
+		at += 24 + 8*float64(utf8.RuneCountInString(c.Names[i])) + 28
+	}
+	ticks := c.ticks()
+	lowest, highest := ticks[0], ticks[len(ticks)-1]
+	y := func(value float64) float64 { return bottom - (value-lowest)/(highest-lowest)*(bottom-top) }
+	for _, tick := range ticks {
+		s.add(`<path d="M%s %sH%s" stroke="currentColor" stroke-opacity="0.25"/><text x="%s" y="%s" text-anchor="end">%s</text>`, n(left), n(y(tick)), n(right), n(left-8), n(y(tick)+5), short(tick))
+	}
+	slot := (right - left) / float64(max(len(c.Labels), 1))
+	for i := range c.labelled() {
+		label := 0
+		if c.labelled() > 1 {
+			label = i * (len(c.Labels) - 1) / (c.labelled() - 1)
+		}
+		s.add(`<text x="%s" y="%s" text-anchor="middle">%s</text>`, n(left+slot*(float64(label)+0.5)), n(bottom+22), html.EscapeString(c.Labels[label]))
+	}
 	if c.Shape == policy.Lines {
-		o := charts.NewLineChartOptionWithData(c.Values)
-		o.Theme = c.theme()
-		o.Symbol.Shape = charts.SymbolNone
-		o.Legend.SeriesNames, o.XAxis.Labels, o.XAxis.LabelCount = c.Names, c.Labels, c.labelled()
-		err = p.LineChart(o)
+		for i, series := range c.Values {
+			var points strings.Builder
+			for j, value := range series {
+				fmt.Fprintf(&points, "%s,%s ", n(left+slot*(float64(j)+0.5)), n(y(value)))
+			}
+			s.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`, strings.TrimSpace(points.String()), used[i])
+		}
 	} else {
-		o := charts.NewBarChartOptionWithData(c.Values)
-		o.Theme = c.theme()
-		o.StackSeries = charts.Ptr(c.Shape == policy.Stacked)
-		o.Legend.SeriesNames, o.CategoryAxis.Labels, o.CategoryAxis.LabelCount = c.Names, c.Labels, c.labelled()
-		if c.counts {
-			o.ValueAxis[0].Min, o.ValueAxis[0].Max, o.ValueAxis[0].LabelCount = wholeAxis(c.highest())
-		}
-		err = p.BarChart(o)
+		c.columns(&s, used, slot, y)
 	}
-	if err != nil {
-		return Figure{}, fmt.Errorf("draw %s: %w", c.Title, err)
-	}
-	text, err := p.Bytes()
-	if err != nil {
-		return Figure{}, fmt.Errorf("draw %s: %w", c.Title, err)
-	}
-	return Figure{SVG: inPage(string(text), c.Title), Caption: c.Caption}, nil
+	s.add(`</svg>`)
+	return Figure{SVG: s.String(), Caption: c.Caption}, nil
 }
 
-// highest is the highest column.
-func (c chart) highest() (most float64) {
-	for i := range c.Labels {
-		sum := 0.0
-		for _, series := range c.Values {
-			sum += series[i]
-		}
-		most = max(most, sum)
+// columns draws a column for each value: side by side, or stacked on those below.
+func (c chart) columns(s *svg, used []string, slot float64, y func(float64) float64) {
+	wide := slot * 0.7
+	if c.Shape == policy.Bars {
+		wide /= float64(len(c.Values))
 	}
-	return most
+	for label := range c.Labels {
+		below := 0.0
+		for i, series := range c.Values {
+			value, at := series[label], left+slot*(float64(label)+0.15)
+			if c.Shape == policy.Bars {
+				at += wide * float64(i)
+			}
+			from, to := y(below), y(below+value)
+			if value != 0 {
+				s.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"/>`, n(at), n(min(from, to)), n(wide), n(math.Abs(from-to)), used[i])
+			}
+			if c.Shape == policy.Stacked {
+				below += value
+			}
+		}
+	}
 }
 
-// wholeAxis is an axis from 0 to a number at or above most, with at most six labels
-// that are whole numbers: 1, 2 or 5 times a power of ten apart.
-func wholeAxis(most float64) (lowest, highest *float64, labels int) {
+// svg is a picture that is being written.
+type svg struct{ strings.Builder }
+
+func (s *svg) add(format string, values ...any) { fmt.Fprintf(s, format, values...) }
+
+// n is a coordinate, to a tenth.
+func n(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
+
+// short is a number of the axis: 4.5M, 500k, 0.25.
+func short(x float64) string {
+	unit := ""
+	switch most := math.Abs(x); {
+	case most >= 1e6:
+		x, unit = x/1e6, "M"
+	case most >= 1e4:
+		x, unit = x/1e3, "k"
+	}
+	return strconv.FormatFloat(policy.Sig12(x), 'f', -1, 64) + unit
+}
+
+// ticks are the numbers of the axis, from at or below the lowest value to at or above the
+// highest: 1, 2 or 5 times a power of ten apart, at most seven of them. Columns stand on zero.
+// Numbers of things have whole ticks.
+func (c chart) ticks() (list []float64) {
+	lowest, highest := c.extent()
 	step := 1.0
-	for factors := []float64{2, 2.5, 2}; most > 5*step; factors = append(factors[1:], factors[0]) {
+	if !c.counts && highest > lowest {
+		step = math.Pow(10, math.Floor(math.Log10((highest-lowest)/5)))
+	}
+	for factors := []float64{2, 2.5, 2}; highest-lowest > 5*step; factors = append(factors[1:], factors[0]) {
 		step *= factors[0]
 	}
-	steps := max(1, math.Ceil(most/step))
-	return charts.Ptr(0.0), charts.Ptr(steps * step), int(steps) + 1
+	first := math.Floor(lowest/step + 1e-9)
+	for i := first; len(list) < 2 || list[len(list)-1] < highest-step*1e-9; i++ {
+		list = append(list, policy.Sig12(i*step))
+	}
+	return list
 }
 
-// labelled is how many labels stand along the x axis: long ones need more room.
+// extent is the lowest and the highest point of what is drawn.
+func (c chart) extent() (lowest, highest float64) {
+	if c.Shape == policy.Lines && len(c.Values) > 0 && len(c.Labels) > 0 {
+		lowest, highest = math.Inf(1), math.Inf(-1)
+	}
+	for label := range c.Labels {
+		sum := 0.0
+		for _, series := range c.Values {
+			if c.Shape != policy.Stacked {
+				sum = 0
+			}
+			sum += series[label]
+			lowest, highest = min(lowest, sum), max(highest, sum)
+		}
+	}
+	return lowest, highest
+}
+
+// labelled is how many labels are written along the x axis: long ones need more room.
 func (c chart) labelled() int {
 	if len(c.Labels) > 0 && len(c.Labels[0]) > 5 {
 		return min(len(c.Labels), 5)
 	}
 	return min(len(c.Labels), 7)
-}
-
-func (c chart) theme() charts.ColorPalette {
-	used := colours
-	if c.colours != nil {
-		used = c.colours
-	}
-	series := make([]charts.Color, len(used))
-	for i, hex := range used {
-		series[i] = charts.ColorFromHex(hex)
-	}
-	return charts.GetTheme(charts.ThemeLight).WithBackgroundColor(charts.ColorTransparent).WithSeriesColors(series)
-}
-
-var styled = regexp.MustCompile(` style="([^"]*)"`)
-
-// inPage makes of the library's picture one that stands in a page: a page's policy
-// lets no style of an element count, so each becomes an attribute, and whatever is
-// no series has the colour of the text, on light ground and on dark.
-func inPage(svg, title string) string {
-	svg = styled.ReplaceAllStringFunc(svg, func(m string) string {
-		var out strings.Builder
-		if !strings.Contains(m, "fill:") {
-			out.WriteString(` fill="none"`) // else it would be black
-		}
-		for declaration := range strings.SplitSeq(styled.FindStringSubmatch(m)[1], ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(declaration), ":")
-			if value = strings.TrimSpace(value); value == "" || name == "font-family" {
-				continue
-			}
-			if value == "white" || value == "transparent" || strings.HasSuffix(value, ",0)") && strings.HasPrefix(value, "rgba") {
-				value = "none" // the ground
-			}
-			if (name == "fill" || name == "stroke") && value != "none" && !isSeries(value) {
-				value = "currentColor"
-				if name == "stroke" {
-					out.WriteString(` stroke-opacity="0.25"`)
-				}
-			}
-			out.WriteString(" " + name + `="` + strings.ReplaceAll(value, `'`, "") + `"`)
-		}
-		return out.String()
-	})
-	return strings.Replace(svg, "<svg ", `<svg class="plot" role="img" aria-label="`+title+`" `, 1)
-}
-
-func isSeries(value string) bool {
-	return slices.ContainsFunc(slices.Concat(colours, verdictColours), func(hex string) bool {
-		c := charts.ColorFromHex(hex)
-		return strings.HasPrefix(value, fmt.Sprintf("rgb(%d,%d,%d)", c.R, c.G, c.B)) || strings.HasPrefix(value, fmt.Sprintf("rgba(%d,%d,%d,", c.R, c.G, c.B))
-	})
 }

@@ -43,7 +43,7 @@ func TestDecisionsByDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	stands(t, "decisions", f)
-	for _, colour := range []string{"rgb(46,158,108)", "rgb(217,147,13)", "rgb(208,69,63)"} {
+	for _, colour := range []string{"#2e9e6c", "#d9930d", "#d0453f"} {
 		if !strings.Contains(f.SVG, colour) {
 			t.Errorf("no column is %s", colour)
 		}

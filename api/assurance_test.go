@@ -485,7 +485,7 @@ func TestHistory(t *testing.T) {
 		"?limit=1&limit=2": "limit is given more than once: the first counts",
 		"?limit=ten":       "limit is not a whole number: 25 is used",
 		"?limit=%zz":       "a part of the query could not be read",
-		"?cursor=nope":     "cursor is not one that a page gave, so there is nothing after it: leave it out for the first page",
+		"?cursor=nope":     "cursor was not returned by a page, so nothing follows it: leave it out to get the first page",
 		"?from=1&to=2":     "from is not a parameter of this list and filters nothing; to is not a parameter of this list and filters nothing",
 	} {
 		p := get(query)

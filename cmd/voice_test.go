@@ -49,7 +49,7 @@ var exempt = map[string]string{
 }
 
 // unread are folders whose texts were not yet read by this list. It only gets shorter.
-var unread = []string{"api/", "cmd/countersign/proof/", "commands/", "ledger/", "migrations/", "policy/actionrisk/", "projections/", ".deploy/", ".github/", "CHANGELOG.md", "README.md"}
+var unread = []string{"api/", "cmd/countersign/proof/", "ledger/", "policy/actionrisk/"}
 
 // TestWords fails where a text has a word that the list replaces.
 func TestWords(t *testing.T) {

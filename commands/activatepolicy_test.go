@@ -30,8 +30,8 @@ func draft(t *testing.T, a *commands.App, p organizations.Principal, text string
 	return d
 }
 
-// TestSeparationOfDuties: who wrote a draft does not put it in force, but for a
-// Team's only admin; the event says so.
+// TestSeparationOfDuties: the author of a draft cannot activate it, except the only admin of
+// a team; the event records that.
 func TestSeparationOfDuties(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -55,7 +55,7 @@ func TestSeparationOfDuties(t *testing.T) {
 	_, err = a.ActivatePolicy(ctx, dev, written.DraftID, "mine")
 	wantRefusal(t, err, "forbidden", "missing role owner or admin")
 
-	// A draft by a token is also that of who issued it, whoever's the token is.
+	// The member who issued a token is also an author of its drafts, even if another member owns it.
 	issued, err := a.IssueToken(ctx, session(t, a, orgID, bob.Member), organizations.TokenOrder{Scopes: []string{"policy:draft"}, Member: dev.Member})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func addressAt(t *testing.T, a *commands.App, name string, together bool) string
 	return ""
 }
 
-// streamsOf is how often each type of event stands in each stream of a noun.
+// streamsOf counts the events of each type in each stream of a noun.
 func streamsOf(t *testing.T, a *commands.App, nouns ...string) map[string]int {
 	t.Helper()
 	count := map[string]int{}
@@ -75,9 +75,8 @@ type pair struct {
 	want  map[string]int // events, by noun of their stream and type
 }
 
-// What stands in two partitions is appended in steps. Whoever dies in front of any of
-// them leaves nothing that the same command again, on another node, does not make
-// whole; once whole, nothing is added by another repetition.
+// Events in two partitions are appended in steps. After a crash before any of them, repeating
+// the command on another node completes the rest; after that, repeating it adds nothing.
 func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 	t.Parallel()
 	const partitions = 16

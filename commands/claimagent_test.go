@@ -54,7 +54,7 @@ func TestClaim(t *testing.T) {
 		}
 	}
 	_, err = b.ClaimAgent(t.Context(), agent, eve)
-	wantRefusal(t, err, "already_claimed", "the agent was claimed by somebody else")
+	wantRefusal(t, err, "already_claimed", "the agent was claimed by another customer")
 	var types []string
 	for _, e := range since(t, a, from) {
 		types = append(types, e.Stream+" "+e.Type)
@@ -278,8 +278,8 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 	wantRefusal(t, err, "gone", "the link was used or is too old, ask for a new one")
 }
 
-// The two kinds of link do not stand in for each other, and asking for one does
-// not end the other.
+// The two kinds of link do not replace each other, and requesting one does not end the
+// other.
 func TestAgentLinkSignsNobodyIn(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())

@@ -115,8 +115,8 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 	}
 }
 
-// One mailbox verifies one of the hundred, however it is spelled and whoever stands for
-// the agent; its customers are as many as its addresses.
+// One mailbox gets one of the hundred credits, however it is spelled and whichever customer
+// vouches for the agent. Each spelling is a customer of its own.
 func TestOneMailboxHasOneCredit(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())

@@ -74,7 +74,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// Whole calls only: three of 25 cents fit beside the one of a cent, four do not.
+	// Complete calls only: three of 25 cents fit together with the one of a cent, four do not.
 	for i := range 4 {
 		call := agentCall(t, agent, "", "ls")
 		call.Service = runCall(t, accounts.Caller{}, "", "ls").Service

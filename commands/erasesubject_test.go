@@ -57,7 +57,7 @@ func TestAnErasureKeepsItsReasonSealed(t *testing.T) {
 	clean(t, a)
 }
 
-// A data key that somebody puts back from a backup opens nothing: the event
+// A data key that is restored from a backup decrypts nothing, because the event
 // subject.erased counts, not only the row.
 func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	t.Parallel()

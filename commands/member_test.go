@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// memberOf signs somebody in who was given a role.
+// memberOf gives a person a role and signs the person in.
 func memberOf(t *testing.T, a *commands.App, orgID, email, role string) organizations.Principal {
 	t.Helper()
 	m, err := a.AddMember(t.Context(), operatorOf(t, a, orgID), email, role)

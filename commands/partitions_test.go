@@ -26,9 +26,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// world is one ledger with a history in the making. Every step begins with the same
-// random octets and an app that remembers nothing, so that two worlds that are told the
-// same make the same.
+// world is one ledger whose history a test writes. Every step begins with the same random
+// bytes and an app without memory, so that two worlds with the same steps write the same.
 type world struct {
 	t     *testing.T
 	app   *commands.App
@@ -135,8 +134,8 @@ func (w *world) say(answer any, err error) {
 	w.said = append(w.said, fmt.Sprintf("%+v %v", answer, err))
 }
 
-// chain is a tenant's events as they would stand in partition 0: what a partition gives
-// an event are its position, and the origin in the genesis that every hash goes back to.
+// chain returns a tenant's events as they would be in partition 0: a partition determines
+// the position of an event, and the origin in the genesis hash of the chain.
 func (w *world) chain(tenant string) []ledger.Event {
 	list, err := w.app.Ledger.Tenant(context.WithoutCancel(w.t.Context()), tenant, 1, 10_000)
 	if err != nil {

@@ -215,7 +215,7 @@ func TestReplayRulesOfAPayment(t *testing.T) {
 	}
 }
 
-// A payment identifier is good once, and cannot spoil somebody else's payment.
+// A payment identifier is valid once, and cannot affect another payer's payment.
 func TestPaymentIdentifier(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -539,8 +539,8 @@ func TestResolvePayment(t *testing.T) {
 	wantRefusal(t, err, ground.CodeNotFound, "payment not found")
 }
 
-// Whatever the attempts say and whoever asks: at most one transfer; an answer only
-// when the money has moved; an end that stays.
+// For any results of the attempts and any callers: at most one transfer, an answer only when
+// the money has moved, and a final state that does not change.
 func TestPaymentsUnderAnyFaults(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// stored is every octet of every column of the events, as text.
+// stored returns every byte of every column of the events, as text.
 func stored(t *testing.T, a *commands.App) string {
 	t.Helper()
 	var rows string
@@ -123,8 +123,8 @@ func TestAPayerIsErased(t *testing.T) {
 			t.Errorf("%s: an erased payment was settled: %s, %v", name, state, err)
 		}
 	}
-	// An operator can end what is open: what he finds out is sealed for this payment
-	// alone. Who pays again is somebody new.
+	// An operator can resolve an open payment. The result is encrypted for this payment alone,
+	// so the same payer is unknown at the next payment.
 	if info, err := other.ResolvePayment(t.Context(), open.ID, transaction); err != nil || info.State != "settled" || info.Payer != "" || info.Transaction != transaction {
 		t.Errorf("%+v, %v", info, err)
 	}

@@ -238,9 +238,9 @@ func (s settlement) recorded(t *testing.T, node *commands.App, id, ended string)
 }
 
 // TestSimulatedSettlements plays settlements of the model, drawn by a seed that is
-// printed; SETTLEMENTS=all plays every one, SEED repeats a draw. Whatever the order
-// and whoever dies: an end is never changed, the ledger says settled if and only if
-// the money has moved, and each payment comes to an end.
+// printed; SETTLEMENTS=all plays every one, SEED repeats a draw. For any
+// order and any crashes: a final state never changes, the ledger says settled if and only if
+// the money has moved, and each payment reaches a final state.
 func TestSimulatedSettlements(t *testing.T) {
 	seed := rand.Uint64()
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {

@@ -25,7 +25,7 @@ var cells = map[organizations.Right]string{
 	organizations.RightErase:    "owner operator",
 }
 
-// principals are every kind of somebody, by the word of the table.
+// principals are all kinds of principals, by their names in the table.
 func principals() map[string]organizations.Principal {
 	all := map[string]organizations.Principal{}
 	for _, role := range append([]string{organizations.RoleOperator}, organizations.Roles...) {

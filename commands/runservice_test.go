@@ -278,7 +278,7 @@ func retire(t testing.TB, a *commands.App) {
 }
 
 // Backends are killed under load; a caller repeats with the same key until it has
-// an answer. Every acknowledged answer is there once, octet for octet, and
+// an answer. Every acknowledged answer is stored once, byte for byte, and
 // nothing else is.
 func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	t.Parallel()

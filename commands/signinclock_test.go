@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A node whose clock is a day ahead ends nobody's session and no link that others
-// have made: what it takes for over is not, by the database's clock.
+// A node whose clock is a day ahead ends no session and no link of other nodes, because the
+// database's clock decides about their end.
 func TestClockAheadSignsNobodyOut(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

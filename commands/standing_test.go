@@ -36,8 +36,8 @@ func (w *stopWorld) as(member string) organizations.Principal {
 	return session(w.t, w.one, w.orgID, member)
 }
 
-// activate puts a policy in force on the other node, of which the first has not heard;
-// without a text it is the emergency stop.
+// activate activates a policy on the other node, which the first node does not know yet.
+// Without a text it is the emergency stop.
 func (w *stopWorld) activate(text string) {
 	w.t.Helper()
 	operator, err := w.two.Operator(w.t.Context(), w.orgID)
@@ -84,8 +84,8 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 			if got := w.standing(first); got != "the decision needs an approval" {
 				t.Error(got)
 			}
-			// The node that approves knows the policy of before: its append is refused, and
-			// it evaluates again.
+			// The approving node knows only the previous policy: its append is refused, and it
+			// evaluates again.
 			w.activate(text)
 			wantRefusal(t, w.approve(first, "approved"), "conflict", denied)
 			if got := w.standing(first); got != denied {
@@ -181,7 +181,7 @@ func TestStandingIsForTheOrganization(t *testing.T) {
 	_, err := w.one.Standing(t.Context(), w.as(w.agent), "asd_unknown")
 	wantRefusal(t, err, "not_found", "not found")
 	w.clock.Add(16 * time.Minute)
-	if got := w.standing(d); got != "it has expired" {
+	if got := w.standing(d); got != "the decision or approval has expired" {
 		t.Error(got)
 	}
 }

@@ -30,8 +30,8 @@ func newWebhook(t *testing.T, a *commands.App, p organizations.Principal) webhoo
 	return created
 }
 
-// octets are what a shown secret stands for.
-func octets(t *testing.T, secret string) []byte {
+// secretBytes returns the bytes that a shown secret encodes.
+func secretBytes(t *testing.T, secret string) []byte {
 	t.Helper()
 	text, ok := strings.CutPrefix(secret, "whsec_")
 	raw, err := base64.StdEncoding.DecodeString(text)
@@ -47,7 +47,7 @@ func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), c)
 	orgID, p := newOrganization(t, a, "team")
 	created := newWebhook(t, a, p)
-	secrets := [][]byte{octets(t, created.Secret)}
+	secrets := [][]byte{secretBytes(t, created.Secret)}
 	wantSecrets := func(when string, want ...[]byte) {
 		t.Helper()
 		endpoint, err := a.WebhookEndpoint(t.Context(), orgID, created.WebhookID)
@@ -67,7 +67,7 @@ func TestWebhookSecretRotatesWithOverlap(t *testing.T) {
 		if rotated.RotatesUntil != canon.Stamp(c.Now().Add(24*time.Hour)) || rotated.Origin != "https://siem.example.com" {
 			t.Errorf("rotated: %+v", rotated.WebhookInfo)
 		}
-		secrets = append(secrets, octets(t, rotated.Secret))
+		secrets = append(secrets, secretBytes(t, rotated.Secret))
 	}
 	wantSecrets("while it rotates", secrets[2], secrets[1])
 	c.Add(24 * time.Hour)

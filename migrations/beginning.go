@@ -15,15 +15,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firstMigration is where every database begins. It holds placeholder, which is
+// firstMigration is the first migration of every database. It contains placeholder, which is
 // replaced by Beginning when the file is applied.
 const (
 	firstMigration = "0001_ledger.up.sql"
 	placeholder    = "{beginning}"
 )
 
-// ErrAnotherBeginning is returned for a database whose first migration is not the one
-// of this program. Nothing can be migrated from there.
+// ErrAnotherBeginning is returned for a database whose first migration is not the one of this
+// program. Such a database cannot be migrated.
 var ErrAnotherBeginning = errors.New("the database was made by another program, before the first release, and cannot be migrated: " +
 	"start with an empty database or data folder, or use the program that made this one")
 
@@ -35,8 +35,8 @@ func Beginning() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Check returns ErrAnotherBeginning for a database that this program cannot use. An empty
-// database is no error.
+// Check returns ErrAnotherBeginning for a database that this program cannot use. It accepts an
+// empty database.
 func Check(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -55,9 +55,9 @@ func CheckCurrent(ctx context.Context, databaseURL string) error {
 	case dirty:
 		return fmt.Errorf("migration %d failed half-way: repair it, then countersign migrate force %d", current, current)
 	case current < latest:
-		return fmt.Errorf("the schema is at %d and this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
+		return fmt.Errorf("the schema has version %d and this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
 	case current > latest:
-		return fmt.Errorf("the schema is at %d and this program knows %d: start a newer program", current, latest)
+		return fmt.Errorf("the schema has version %d and this program knows %d: start a newer program", current, latest)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
 	err := conn.QueryRow(ctx, `select to_regclass('public.ledger_head') is not null
 		and obj_description(to_regclass('public.ledger_head'), 'pg_class') is distinct from $1`, Beginning()).Scan(&another)
 	if err != nil {
-		return fmt.Errorf("read which first migration made the database: %w", err)
+		return fmt.Errorf("read the first migration of the database: %w", err)
 	}
 	if another {
 		return ErrAnotherBeginning
@@ -77,7 +77,7 @@ func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// numbered are the migrations in a folder, of which the first says which it is.
+// numbered reads the migrations of a folder and inserts Beginning into the first.
 type numbered struct{ source.Driver }
 
 func readNumbered(folder fs.FS) (numbered, error) {

@@ -9,32 +9,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// distributed are the tables that Citus spreads by partition: the ledger itself, in
-// the order in which they are made so. Rows of one partition of all of them lie on
-// one server. Everything else stays on the coordinator: a read model and its
-// checkpoint must change in one transaction of one server, or a lost reply of the
-// second could move the checkpoint without the rows.
+// distributed are the tables that Citus distributes by partition: the tables of the ledger, in
+// the order in which they are distributed. The rows of one partition in all of these tables are
+// on one server. All other tables stay on the coordinator: a read model and its checkpoint must
+// change in one transaction on one server, because a lost reply of a second server could
+// advance the checkpoint without the rows.
 var distributed = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys"}
 
-// Distributed names the tables that Distribute spreads, in no particular order.
+// Distributed returns the names of the tables that Distribute distributes.
 func Distributed() []string { return append([]string(nil), distributed...) }
 
-// Errors of Distribute, each of which says what to do.
+// Errors of Distribute. Each says what to do.
 var (
 	ErrNoCitus = errors.New("the database has no extension citus: create it here and on the workers, add them with citus_add_node, then try again")
-	ErrBegun   = errors.New("the ledger has begun: only an empty one can be distributed, since the rows of another would stay behind on the coordinator, unseen")
+	ErrBegun   = errors.New("the ledger has events: only an empty ledger can be distributed, because existing rows would stay on the coordinator, where queries do not see them")
 )
 
-// ErrDistributed is why Down leaves a distributed ledger alone: what Distribute has made
-// of the tables is in no file that could be taken back.
+// ErrDistributed is returned by Down for a distributed ledger: no migration file can undo the
+// changes of Distribute.
 var ErrDistributed = errors.New("the ledger is distributed: no migration of it is taken back; if it is empty, drop the database on every server and make another")
 
-// Distribute spreads the tables of a migrated ledger over the workers of a Citus
-// cluster, by partition. It is for a ledger without events, takes effect as a whole,
-// and may be repeated: what is done already is left as it is.
+// Distribute distributes the tables of a migrated ledger by partition over the workers of a
+// Citus cluster. The ledger must have no events. It takes effect completely or not at all, and
+// may be repeated.
 //
-// Citus takes no table that has triggers, so those that refuse changes of events go.
-// The service's role still has no right to change one.
+// Citus does not distribute tables with triggers, so the triggers that refuse changes of events
+// are removed. The service's role still has no right to change an event.
 func Distribute(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -54,15 +54,15 @@ func Distribute(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("distribute: %w", err)
 	}
 	if err := balance(ctx, conn); err != nil {
-		return fmt.Errorf("distribute: give each worker its share (safe to repeat): %w", err)
+		return fmt.Errorf("distribute: balance the partitions over the workers (safe to repeat): %w", err)
 	}
 	if err := teachPlanner(ctx, conn); err != nil {
-		return fmt.Errorf("distribute: prepare the planner's numbers on the workers (safe to repeat): %w", err)
+		return fmt.Errorf("distribute: set the planner's statistics on the workers (safe to repeat): %w", err)
 	}
 	return nil
 }
 
-// isDistributed says whether the events lie on the workers of a cluster.
+// isDistributed reports whether the events are on the workers of a cluster.
 func isDistributed(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
 	if err := conn.QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus')`).Scan(&is); err != nil || !is {
 		return false, err
@@ -81,7 +81,7 @@ func checkCluster(ctx context.Context, conn *pgx.Conn) error {
 	case !installed:
 		return ErrNoCitus
 	case !migrated:
-		return errors.New("the database holds no ledger yet: countersign migrate up comes first")
+		return errors.New("the database has no ledger yet: run countersign migrate up first")
 	}
 	var workers int
 	if err := conn.QueryRow(ctx, `select count(*) from citus_get_active_worker_nodes()`).Scan(&workers); err != nil {
@@ -93,8 +93,8 @@ func checkCluster(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// spread makes the tables distributed. The rows that an empty ledger has, its heads,
-// are copied to their workers; what is left of them here is taken away.
+// spread distributes the tables. The rows of an empty ledger, its heads, are copied to their
+// workers; the local copies are removed.
 func spread(ctx context.Context, tx pgx.Tx) error {
 	var done int
 	if err := tx.QueryRow(ctx, `select count(*) from pg_dist_partition where logicalrelid = any($1::regclass[])`, distributed).Scan(&done); err != nil {
@@ -131,8 +131,8 @@ func spread(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// balance moves the pieces of an empty ledger so that every worker holds its share of
-// the partitions: Citus counts pieces, and most of them hold none.
+// balance moves the shards of an empty ledger so that every worker has its share of the
+// partitions. Citus balances the number of shards, most of which contain no partition.
 func balance(ctx context.Context, conn *pgx.Conn) error {
 	var begun bool
 	if err := conn.QueryRow(ctx, `select exists (select 1 from ledger_head where pos > 0)`).Scan(&begun); err != nil || begun {
@@ -176,7 +176,7 @@ type worker struct {
 	Port int
 }
 
-// piece is a shard of the head, and with it those of the other tables.
+// piece is a shard of the head's table, with those of the other tables.
 type piece struct {
 	Shard      int64
 	Host       string
@@ -189,8 +189,8 @@ type move struct {
 	to    worker
 }
 
-// moves gives each piece, those with the most partitions first, to the worker that has
-// the fewest by then.
+// moves assigns each piece, those with the most partitions first, to the worker that has the
+// fewest partitions by then.
 func moves(workers []worker, pieces []piece) (list []move) {
 	held := make([]int, len(workers))
 	for _, p := range pieces {
@@ -208,9 +208,9 @@ func moves(workers []worker, pieces []piece) (list []move) {
 	return list
 }
 
-// shards is into how many pieces the tables are cut, for ever. Citus puts partitions
-// into pieces by a hash of their number, so some share one unless there are more
-// pieces than partitions; each costs six tables on a worker.
+// shards returns the number of shards of the tables, which cannot change later. Citus assigns
+// partitions to shards by a hash of their number, so some share a shard unless there are more
+// shards than partitions. Each shard costs six tables on a worker.
 func shards(partitions int) int {
 	if partitions == 1 {
 		return 1
@@ -218,8 +218,8 @@ func shards(partitions int) int {
 	return 2 * partitions
 }
 
-// eraseSubject is the function of the first migration in steps that Citus can plan: with
-// the values it is called with, and without a join that reads a payload.
+// eraseSubject is the function of the first migration in a form that Citus can plan: with
+// parameters as values, and without a join that reads a payload.
 const eraseSubject = `
 create or replace function erase_subject(of_p smallint, of_pos bigint) returns void
     language plpgsql security definer set search_path = public, pg_temp as $$
@@ -246,9 +246,9 @@ func checkEmpty(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// teachPlanner gives the workers' planner what the first migration gave the
-// coordinator's: how many distinct values there are, and the statistics of rows as
-// they will be. Neither reaches the shards by itself.
+// teachPlanner gives the workers' planner the settings that the first migration gave the
+// coordinator's: the number of distinct values, and statistics of typical rows. Citus does not
+// propagate either to the shards.
 func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
 	var failed []string
 	rows, err := conn.Query(ctx, `select distinct result from run_command_on_shards('events', $$
@@ -265,7 +265,7 @@ func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if err := checkEmpty(ctx, tx); err != nil {
-			if errors.Is(err, ErrBegun) { // the statistics are those of its own events by now
+			if errors.Is(err, ErrBegun) { // the statistics are by now those of its own events
 				return nil
 			}
 			return err
@@ -288,7 +288,7 @@ func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// sample puts rows as they will be into a partition.
+// sample inserts typical rows into a partition.
 const sample = `insert into events (p, pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
 		actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash)
 	select %d, n, 't' || n %% 10, n / 10 + 1, 's' || n, 1, '', '', 0, 0, 1, '', '', h, h, '{}', h, h, h

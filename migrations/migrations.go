@@ -1,23 +1,22 @@
-// Package migrations holds the ledger's schema as numbered SQL, up and down, and
-// brings a database to it.
+// Package migrations holds the ledger's schema as numbered SQL, up and down, and migrates
+// databases to it.
 //
-// NNNN_name.up.sql and NNNN_name.down.sql are applied by golang-migrate, which
-// keeps the number it reached in public.schema_migrations. Every file is one
-// transaction. A file later than the first changes the tables that Distribute spreads
-// in a do block: Citus sends the text a statement came in to its workers, which take
-// one statement at a time. The tables are in schema public and belong to the role
-// countersign_owner, as which Up works; the service works as countersign_app,
-// which may append events and change nothing about them.
+// NNNN_name.up.sql and NNNN_name.down.sql are applied by golang-migrate, which stores the
+// version of the schema in public.schema_migrations. Every file is one transaction. A later
+// file than the first must change the tables that Distribute distributes in a do block, because
+// Citus sends the text in which a statement arrived to its workers, and these accept one
+// statement at a time. The tables are in schema public and belong to the role
+// countersign_owner, which Up uses. The service uses countersign_app, which may append events
+// and cannot change them.
 //
 // Until version 1.0.0 is released the first file is edited in place, and a database
 // that another text of it made is refused (ErrAnotherBeginning).
 //
-// readmodels/NAME.sql is another matter: the tables of one projection, made and
-// remade by the service itself in schema readmodels. Read models are rebuilt,
-// never migrated.
+// readmodels/NAME.sql are the tables of one projection, which the service itself creates and
+// rebuilds in schema readmodels. Read models are rebuilt, never migrated.
 //
-// A database is ready after Up: it has its two roles (see Prepare), the newest
-// schema, and the head of each partition with the ledger's origin.
+// After Up a database is ready: it has its two roles (see Prepare), the latest schema, and the
+// head of each partition with the ledger's origin.
 package migrations
 
 import (
@@ -45,11 +44,11 @@ var files embed.FS
 //go:embed all:readmodels
 var readModels embed.FS
 
-// ErrHoldsEvents is why Down leaves a ledger alone.
+// ErrHoldsEvents is returned by Down for a ledger with events.
 var ErrHoldsEvents = errors.New("the ledger holds events; a down migration would delete them")
 
-// ReadModel returns the statements that make the tables of one projection. They
-// name no schema: the caller sets search_path, to readmodels or to a scratch one.
+// ReadModel returns the statements that create the tables of one projection. They name no
+// schema: the caller sets search_path to readmodels or to a scratch schema.
 func ReadModel(name string) (string, error) {
 	b, err := readModels.ReadFile("readmodels/" + name + ".sql")
 	if err != nil {
@@ -68,7 +67,7 @@ func ReadModels() []string {
 	return names
 }
 
-// Latest is the number of the newest migration in this program.
+// Latest returns the version of the newest migration in this program.
 func Latest() uint {
 	paths, _ := fs.Glob(files, "*.up.sql") // the pattern is well-formed
 	var latest uint
@@ -81,8 +80,8 @@ func Latest() uint {
 	return latest
 }
 
-// Hash is the SHA-256, in 64 hex digits, of everything Up and Distribute do to an
-// empty database: two programs with the same hash make the same schema.
+// Hash returns the SHA-256, in 64 hex digits, of everything that Up and Distribute do to an
+// empty database: two programs with the same hash create the same schema.
 func Hash() string {
 	h := sha256.New()
 	paths, _ := fs.Glob(files, "*.sql") // sorted
@@ -97,18 +96,18 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Up prepares the roles, applies what is missing and, the first time, writes the
-// head of each partition with the ledger's origin: origin + "/0" and so on. An empty
-// origin means the one that is there, or else countersign.local/ and a new ULID. It is
-// an error when the database has another origin, which is for ever, was migrated by a
-// newer program, or has another first migration (ErrAnotherBeginning). The login needs
-// to be, or be able to become, countersign_owner. Nothing to do takes a few milliseconds.
+// Up prepares the roles, applies missing migrations and, the first time, writes the head of
+// each partition with the ledger's origin: origin + "/0" and so on. An empty origin means the
+// existing one, or countersign.local/ with a new ULID. It is an error if the database has
+// another origin, which cannot change, was migrated by a newer program, or has another first
+// migration (ErrAnotherBeginning). The login must be, or be able to become, countersign_owner.
+// If there is nothing to do, Up takes a few milliseconds.
 func Up(ctx context.Context, databaseURL, origin string) error {
 	return UpPartitioned(ctx, databaseURL, origin, 0)
 }
 
-// UpPartitioned is Up for a ledger of so many partitions; 0 is as many as there are,
-// or else one. Another number than that of a ledger with events is an error.
+// UpPartitioned is Up for a ledger with a number of partitions; 0 means the existing number, or
+// one. A number other than that of a ledger with events is an error.
 func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions int) error {
 	if err := checkOrigin(origin); err != nil {
 		return err
@@ -133,8 +132,8 @@ func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions i
 	return initialise(ctx, conn, origin, partitions)
 }
 
-// Down takes the last migration back. It returns ErrHoldsEvents while there is
-// an event, and ErrDistributed on a Citus cluster.
+// Down undoes the last migration. It returns ErrHoldsEvents if there is an event, and
+// ErrDistributed on a Citus cluster.
 func Down(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -165,10 +164,10 @@ func Down(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// Status reports the migration the database is at (0 for none), the newest of
-// this program, and whether the last one stopped half-way. It changes nothing
-// and needs no right but to read, so countersign_app may ask. A database with another
-// first migration is ErrAnotherBeginning.
+// Status reports the version of the database (0 for none), the latest version of this program,
+// and whether the last migration stopped half-way. It changes nothing and needs only the right
+// to read, so countersign_app may call it. For a database with another first migration it
+// returns ErrAnotherBeginning.
 func Status(ctx context.Context, databaseURL string) (current, latest uint, dirty bool, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -177,7 +176,7 @@ func Status(ctx context.Context, databaseURL string) (current, latest uint, dirt
 	defer conn.Close(context.WithoutCancel(ctx))
 	var exists bool
 	if err := conn.QueryRow(ctx, `select to_regclass('public.schema_migrations') is not null`).Scan(&exists); err != nil {
-		return 0, 0, false, fmt.Errorf("look for the schema's version: %w", err)
+		return 0, 0, false, fmt.Errorf("find the schema's version: %w", err)
 	}
 	if !exists {
 		return 0, Latest(), false, nil
@@ -190,11 +189,11 @@ func Status(ctx context.Context, databaseURL string) (current, latest uint, dirt
 	return uint(max(version, 0)), Latest(), dirty, nil
 }
 
-// Force records that the database is at version, clean, and runs nothing: the
-// way on after a failed migration was repaired by hand. Version 0 means none.
+// Force records a version without running anything, after a failed migration was repaired by
+// hand. Version 0 means none.
 func Force(ctx context.Context, databaseURL string, version uint) error {
 	if version > Latest() {
-		return fmt.Errorf("force %d: the newest migration is %d", version, Latest())
+		return fmt.Errorf("force %d: the latest version is %d", version, Latest())
 	}
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -206,7 +205,7 @@ func Force(ctx context.Context, databaseURL string, version uint) error {
 	}
 	number := int(version)
 	if number == 0 {
-		number = -1 // golang-migrate's word for no version
+		number = -1 // golang-migrate's value for no version
 	}
 	err = run(ctx, conn.Config(), files, func(m *migrate.Migrate) error { return m.Force(number) })
 	if err != nil {
@@ -221,7 +220,7 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The files name no schema, and a login may have a search_path of its own.
+	// The files name no schema, and a login may have its own search_path.
 	config.RuntimeParams["search_path"] = "public"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -233,8 +232,8 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// run gives action a migrator of the files, which works as countersign_owner on a
-// connection of its own to the same database.
+// run calls action with a migrator of the files, which works as countersign_owner on its own
+// connection to the database.
 func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*migrate.Migrate) error) (err error) {
 	source, err := readNumbered(files)
 	if err != nil {
@@ -256,7 +255,7 @@ func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*
 	}
 	var failed database.Error
 	if errors.As(err, &failed) {
-		return failed.OrigErr // without the file, which failed repeats in full
+		return failed.OrigErr // without the file, which failed would repeat in full
 	}
 	return err
 }
@@ -270,14 +269,14 @@ func holdsEvents(ctx context.Context, conn *pgx.Conn) (held bool, err error) {
 	return held, err
 }
 
-// checkOrigin holds an origin to what a checkpoint's first line and a key name
-// can carry: no white space, no plus, no scheme.
+// checkOrigin requires an origin that fits the first line of a checkpoint and a key name: no
+// white space, no plus, no scheme.
 func checkOrigin(origin string) error {
 	switch {
 	case origin == "":
 		return nil
 	case len(origin) > maxOrigin:
-		return fmt.Errorf("ledger origin: longer than %d octets", maxOrigin)
+		return fmt.Errorf("ledger origin: longer than %d bytes", maxOrigin)
 	case strings.Contains(origin, "://"), strings.HasPrefix(origin, "/"), strings.HasSuffix(origin, "/"):
 		return errors.New("ledger origin: must be like ledger.example.com/name, without scheme and without a slash at the ends")
 	case slices.ContainsFunc([]byte(origin), func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '+' }):

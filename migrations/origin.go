@@ -13,13 +13,13 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Genesis is what the first event of a tenant has as its previous hash, and what
-// a head at position 0 has as its last one (for the empty tenant name):
+// Genesis returns the previous hash of a tenant's first event, and the last hash of a head at
+// position 0 (for the empty tenant name):
 //
 //	SHA-256( "svc-ledger-genesis-v1\0" ‖ S(origin) ‖ S(tenant) )
 //
-// where S(x) is the length of x in octets as 4 octets big-endian, then x. The
-// origin here is that of the partition: it ends in "/" and its number.
+// where S(x) is the length of x in bytes as 4 bytes big-endian, then x. origin is that of the
+// partition: it ends in "/" and the partition's number.
 func Genesis(origin, tenant string) [sha256.Size]byte {
 	b := []byte("svc-ledger-genesis-v1\x00")
 	for _, s := range []string{origin, tenant} {
@@ -29,16 +29,16 @@ func Genesis(origin, tenant string) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// initialise writes, for each partition, the head and the head of its empty tree,
-// unless they are there, and checks that origin and number of partitions are those
-// asked for. Both are for ever; the number may be another as long as nothing was
-// appended. partitions 0 is what is there, or else one.
+// initialise writes the head and the head of the empty tree of each partition if they do not
+// exist, and checks that origin and number of partitions are the requested ones. Neither can
+// change later; the number can change while nothing is appended. partitions 0 means the
+// existing number, or one.
 func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions int) error {
 	wanted := origin
 	if origin == "" {
 		id, err := ulid.New(ulid.Now(), rand.Reader)
 		if err != nil {
-			return fmt.Errorf("make an origin: %w", err)
+			return fmt.Errorf("create an origin: %w", err)
 		}
 		origin = "countersign.local/" + id.String()
 	}
@@ -54,7 +54,7 @@ func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions i
 			if err := addHeads(ctx, tx, origin, stored.n, max(partitions, 1)); err != nil {
 				return err
 			}
-			if stored, err = readHeads(ctx, tx); err == nil { // another program may have been first
+			if stored, err = readHeads(ctx, tx); err == nil { // another program may have been faster
 				origin = strings.TrimSuffix(stored.origin, "/0")
 			}
 		}
@@ -64,18 +64,18 @@ func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions i
 	case err != nil:
 		return fmt.Errorf("write the ledger's head: %w", err)
 	case wanted != "" && origin != wanted:
-		return fmt.Errorf("this ledger has another origin, for ever: %s", stored.origin)
+		return fmt.Errorf("this ledger has another origin, which cannot change: %s", stored.origin)
 	case partitions != 0 && partitions != stored.n:
-		return fmt.Errorf("this ledger has %d partitions, for ever, and %d are asked for: set LEDGER_PARTITIONS to %d or unset it; another number needs a new, empty database",
+		return fmt.Errorf("this ledger has %d partitions, which cannot change, and %d are requested: set LEDGER_PARTITIONS to %d or unset it; another number needs a new, empty database",
 			stored.n, partitions, stored.n)
 	}
 	return nil
 }
 
-// ledgerHeads is what the head rows say together.
+// ledgerHeads is the combined content of the head rows.
 type ledgerHeads struct {
 	n      int
-	origin string // of partition 0
+	origin string // origin of partition 0
 	events int64
 }
 
@@ -85,7 +85,7 @@ func readHeads(ctx context.Context, tx pgx.Tx) (h ledgerHeads, err error) {
 	return h, err
 }
 
-// addHeads makes the partitions from one number up to, but not with, another.
+// addHeads creates the partitions from number from to number to-1.
 func addHeads(ctx context.Context, tx pgx.Tx, origin string, from, to int) error {
 	emptyRoot := sha256.Sum256(nil)
 	for p := from; p < to; p++ {

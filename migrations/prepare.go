@@ -10,17 +10,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// OwnerRole owns every table and runs migrations; AppRole is what the service
-// works as.
+// OwnerRole owns every table and runs migrations. AppRole is the role of the service.
 const (
 	OwnerRole = "countersign_owner"
 	AppRole   = "countersign_app"
 )
 
-// A want is something the roles need, as a condition and as the statement that
-// brings it about. A role that does not exist makes the condition null, which
-// counts as missing. {db} and {login} are the quoted names of the database and
-// of who is connected.
+// want is a requirement of the roles: a condition, and the statement that satisfies it. If a
+// role does not exist the condition is null, which counts as not satisfied. {db} and {login}
+// are the quoted names of the database and of the login.
 type want struct{ condition, statement string }
 
 var wants = []want{
@@ -28,7 +26,7 @@ var wants = []want{
 		`create role countersign_owner nologin`},
 	{`to_regrole('countersign_app') is not null`,
 		`create role countersign_app nologin`},
-	// The owner makes and drops the service's schema of read models.
+	// The owner creates and drops the service's schema of read models.
 	{`pg_has_role(to_regrole('countersign_owner'), to_regrole('countersign_app'), 'member')`,
 		`grant countersign_app to countersign_owner`},
 	{`pg_has_role(session_user, to_regrole('countersign_owner'), 'member')`,
@@ -36,40 +34,40 @@ var wants = []want{
 	{`has_database_privilege(to_regrole('countersign_owner'), current_database(), 'create')
 	  and has_database_privilege(to_regrole('countersign_owner'), current_database(), 'connect')`,
 		`grant connect, create on database {db} to countersign_owner`},
-	// A projection is rebuilt in a scratch schema, which the service makes.
+	// A projection is rebuilt in a scratch schema, which the service creates.
 	{`has_database_privilege(to_regrole('countersign_app'), current_database(), 'create')
 	  and has_database_privilege(to_regrole('countersign_app'), current_database(), 'connect')`,
 		`grant connect, create on database {db} to countersign_app`},
 	{`has_schema_privilege(to_regrole('countersign_owner'), 'public', 'create')`,
 		`grant usage, create on schema public to countersign_owner`},
-	// Databases made before PostgreSQL 15 let everybody create in public.
+	// In databases created before PostgreSQL 15 every role can create tables in public.
 	{`not exists (select from pg_namespace n, aclexplode(n.nspacl) a
 	   where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`,
 		`revoke create on schema public from public`},
-	// Citus reaches its workers as the role that asks, so both need a login there.
+	// Citus connects to its workers as the role that runs the query, so both roles need a login
+	// there.
 	{onCitus + `(select rolcanlogin from pg_roles where rolname = 'countersign_owner')`,
 		`alter role countersign_owner login`},
 	{onCitus + `(select rolcanlogin from pg_roles where rolname = 'countersign_app')`,
 		`alter role countersign_app login`},
 	// The settings of the service's sessions (package ledger) do not reach the workers;
-	// those of the role do.
+	// settings of the role do.
 	{onCitus + `(select rolconfig @> '{enable_seqscan=off,enable_bitmapscan=off}' from pg_roles where rolname = 'countersign_app')`,
 		`alter role countersign_app set enable_seqscan = off; alter role countersign_app set enable_bitmapscan = off`},
 }
 
-// onCitus begins a condition of databases that are spread over a cluster.
+// onCitus begins a condition that applies only to databases with Citus.
 const onCitus = `not exists (select from pg_extension where extname = 'citus') or `
 
-// Prepare makes the two roles and gives them what they need in the database that
-// conn is connected to. What is there already is left as it is, so it may be
-// called at every start. When the login may not do what is missing, nothing is
-// done and the error lists the statements for somebody who may.
+// Prepare creates the two roles and gives them the necessary rights in the database of conn. It
+// leaves existing ones as they are, so it may be called at every start. If the login lacks the
+// rights for that, it changes nothing, and the error lists the statements for an administrator.
 func Prepare(ctx context.Context, conn *pgx.Conn) error {
 	var err error
 	for range prepareTries {
 		var missing []string
 		if missing, err = missingStatements(ctx, conn); err != nil {
-			return fmt.Errorf("look at the database's roles: %w", err)
+			return fmt.Errorf("read the database's roles: %w", err)
 		}
 		if len(missing) == 0 {
 			return nil
@@ -94,7 +92,7 @@ func missingStatements(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 		return nil, err
 	}
 	if names.login == AppRole {
-		return nil, fmt.Errorf("%s is the service's role and may not migrate; log in as %s or as one who may become it", AppRole, OwnerRole)
+		return nil, fmt.Errorf("%s is the service's role and may not migrate; log in as %s or as a login that can become it", AppRole, OwnerRole)
 	}
 	conditions := make([]string, len(wants))
 	for i, w := range wants {
@@ -114,8 +112,8 @@ func missingStatements(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return missing, nil
 }
 
-// supply runs the statements in one transaction and returns errNotGranted if they
-// changed nothing: a grant by one who may not only draws a warning.
+// supply runs the statements in one transaction and returns errNotGranted if they had no
+// effect: a grant by a login without the right to it only causes a warning.
 func supply(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		for _, statement := range statements {
@@ -133,7 +131,7 @@ func supply(ctx context.Context, conn *pgx.Conn, statements []string) error {
 var errNotGranted = errors.New("the statements had no effect")
 
 func forbidden(conn *pgx.Conn, statements []string) error {
-	return fmt.Errorf("the login %s may not prepare the database; let an administrator run this in it, then try again:\n  %s;",
+	return fmt.Errorf("the login %s may not prepare the database; have an administrator run this in the database, then try again:\n  %s;",
 		conn.Config().User, strings.Join(statements, ";\n  "))
 }
 
@@ -142,13 +140,13 @@ func isForbidden(err error) bool {
 	return errors.Is(err, errNotGranted) || errors.As(err, &pg) && pg.Code == "42501"
 }
 
-// isRace tells that another session made or changed the same role meanwhile.
+// isRace reports whether another session created or changed the same role at the same time.
 func isRace(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "23505" || pg.Code == "XX000")
 }
 
-// becomeOwner makes everything that follows on conn the owner's work.
+// becomeOwner makes conn work as the owner from then on.
 func becomeOwner(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `set role countersign_owner`); err != nil {
 		return fmt.Errorf("become %s: %w", OwnerRole, err)

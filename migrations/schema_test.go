@@ -544,7 +544,7 @@ func TestUpMakesMissingRoles(t *testing.T) {
 		exec(t, super, statement)
 	}
 	err = migrations.Up(t.Context(), s.DatabaseURL("plain", "plain"), "")
-	want := "the login plain may not prepare the database; let an administrator run this in it, then try again:\n" +
+	want := "the login plain may not prepare the database; have an administrator run this in the database, then try again:\n" +
 		"  create role countersign_owner nologin;\n" +
 		"  create role countersign_app nologin;\n" +
 		"  grant countersign_app to countersign_owner;\n" +

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// errURL says less than the library, whose text repeats the connection string, which
-// may hold a password.
-var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: want postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+// errURL replaces the library's error, whose text repeats the connection string, which may
+// contain a password.
+var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: it must be such as postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 
-// errUnescaped is a password that ends too early: what is behind its first @ or / would
-// be looked up as a host, or asked for as a database, and stand in errors and logs.
+// errUnescaped is returned for a password that ends too early: the part after its first @ or /
+// would be resolved as a host or used as a database name, and appear in errors and logs.
 var errUnescaped = errors.New("DATABASE_URL has an @ or a / too many: in a user or password write @ as %40 and / as %2F")
 
-// ParseURL reads the connection string of a database. Its errors repeat nothing of it.
+// ParseURL reads the connection string of a database. Its errors repeat no part of it.
 func ParseURL(databaseURL string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {

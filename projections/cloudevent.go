@@ -10,24 +10,24 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CloudEvent is a message to another system, in the structured JSON form of
-// CloudEvents 1.0. It may arrive more than once and out of order: ID tells the
-// repeats of one message, Position the order.
+// CloudEvent is a message to another system, in the structured JSON form of CloudEvents 1.0. It
+// may arrive more than once and out of order: repeats of a message have the same ID, and
+// Position gives the order.
 type CloudEvent struct {
 	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`     // p:position, behind another colon the webhook's topic or the event's hash
-	Source          string `json:"source"` // the ledger's origin, which ends in the partition
-	Type            string `json:"type"`   // "countersign." and the type of the event or of the message
+	ID              string `json:"id"`     // p:position, then a colon and the webhook's topic or the event's hash
+	Source          string `json:"source"` // the ledger's origin, whose last part is the partition
+	Type            string `json:"type"`   // "countersign." with the type of the event or of the message
 	Subject         string `json:"subject,omitempty"`
 	Time            string `json:"time"`
 	DataContentType string `json:"datacontenttype"`
-	// Extensions. Numbers are text: an integer of CloudEvents has 32 bits.
+	// Extensions. Numbers are strings, because an integer of CloudEvents has 32 bits.
 	PartitionKey string `json:"partitionkey"` // the tenant
-	Position     string `json:"position"`     // in the ledger; of a checkpoint its size
+	Position     string `json:"position"`     // position in the ledger; for a checkpoint its size
 	Data         any    `json:"data,omitzero"`
-	// In place of data that are too large for a broker: their SHA-256, hex, as they would
-	// stand here, and where those octets are ("Dataref" of CloudEvents). They need a
-	// credential of the organization with the right to export.
+	// Instead of data that are too large for a broker: their SHA-256 in hex, and where to get
+	// these bytes ("Dataref" of CloudEvents). That needs a credential of the organization with
+	// the right to export.
 	DataHash string `json:"datahash,omitempty"`
 	DataRef  string `json:"dataref,omitempty"`
 }
@@ -37,16 +37,16 @@ const CloudEventType = "application/cloudevents+json; charset=utf-8"
 
 func messageID(p int16, position int64) string { return fmt.Sprintf("%d:%d", p, position) }
 
-// cloudEvent is the envelope of a message about an event.
+// cloudEvent returns the envelope of a message about an event.
 func cloudEvent(origin string, e ledger.Event, kind, subject string, data any) CloudEvent {
 	return CloudEvent{SpecVersion: "1.0", ID: messageID(e.Partition, e.Position), Source: origin, Type: "countersign." + kind, Subject: subject,
 		Time: canon.Stamp(e.Occurred()), DataContentType: "application/json", PartitionKey: e.Tenant,
 		Position: strconv.FormatInt(e.Position, 10), Data: data}
 }
 
-// EventData is an event as a sink gets it: every column that its hash covers, so
-// that a reader can follow the chain. Hashes are hex; personal members of the
-// payload are commitments, as they are in the ledger.
+// EventData is an event as a sink receives it: every column that its hash covers, so that a
+// reader can follow the chain. Hashes are hex. Personal members of the payload are commitments,
+// as in the ledger.
 type EventData struct {
 	Position      int64          `json:"position"`
 	Tenant        string         `json:"tenant"`
@@ -65,16 +65,16 @@ type EventData struct {
 	PayloadHash   string         `json:"payloadHash"`
 	Prev          string         `json:"prev"`
 	Hash          string         `json:"hash"`
-	Series        string         `json:"series,omitempty"` // this and the next five only where the event has them
+	Series        string         `json:"series,omitempty"` // this member and the next five only if the event has them
 	SeriesN       int64          `json:"seriesN,omitzero"`
 	SeriesPrev    string         `json:"seriesPrev,omitempty"`
 	Agent         string         `json:"agent,omitempty"`
 	AgentN        int64          `json:"agentN,omitzero"`
 	AgentPrev     string         `json:"agentPrev,omitempty"`
-	Payload       jsontext.Value `json:"payload"` // canonical, octet for octet what payloadHash is of
+	Payload       jsontext.Value `json:"payload"` // canonical, byte for byte the input of payloadHash
 }
 
-// DataOf is an event as EventData.
+// DataOf converts an event to EventData.
 func DataOf(e ledger.Event) EventData {
 	return EventData{
 		Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, Stream: e.Stream, Version: e.Version, EventID: e.ID,

@@ -8,31 +8,31 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The list of decisions is a query over the history. What is personal, or not a
-// column, is compared by whoever opens the records: an agent's name stands
-// nowhere in the clear.
+// The list of decisions is a query on the history. Personal values and values without a column
+// are compared by the caller after it opened the records, because an agent's name is stored
+// only encrypted.
 
-// DecisionRow is what the history knows of a decision beside its record.
+// DecisionRow is a row of the history about a decision, in addition to its record.
 type DecisionRow struct {
 	Sequence    int64
 	DecisionID  string
-	Verdict     *string // of a person
+	Verdict     *string // the verdict of a person
 	ReceiptID   *string
 	Outcome     *string
 	Conformance *string
 	Alerts      []string
 }
 
-// DecisionFilter chooses decisions; what is empty chooses all.
+// DecisionFilter selects decisions; an empty member selects all.
 type DecisionFilter struct {
-	Actors      []string // nil: of everybody
+	Actors      []string // nil: of every actor
 	Decision    string
-	Conformance string // of the receipt; "none": there is no receipt
-	Below       int64  // sequence, as SequenceOf reads it from a cursor
+	Conformance string // of the receipt; "none": decisions without a receipt
+	Below       int64  // a sequence, as SequenceOf reads it from a cursor
 }
 
-// Decisions lists decisions of a tenant, the newest first. It waits until
-// everything appended before the call is visible: ErrBehind.
+// Decisions lists decisions of a tenant, newest first. It waits until everything appended
+// before the call is visible, or returns ErrBehind.
 func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFilter, limit int) ([]DecisionRow, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 	return list, nil
 }
 
-// Cursor is the text with which a list goes on below a sequence.
+// Cursor returns the cursor with which a list continues below a sequence.
 func Cursor(sequence int64) string { return cursorOf(sequence) }
 
-// SequenceOf is below which sequence a list begins by its cursor, without one at the
-// newest. It is not ok for what no page gave.
+// SequenceOf returns the sequence below which a list continues for a cursor. Without a cursor
+// it begins with the newest. ok is false for a cursor that no page returned.
 func SequenceOf(cursor string) (before int64, ok bool) { return sequenceOf(cursor) }
 
-// WrongCursor is the warning about a cursor that no page gave.
+// WrongCursor is the warning about a cursor that no page returned.
 const WrongCursor = wrongCursor

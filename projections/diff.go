@@ -14,29 +14,28 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Difference is a row that the live read model and the replayed one do not share.
+// Difference is a row that differs between the live read model and the replayed one.
 type Difference struct {
 	Table string `json:"table"`
-	Key   string `json:"key"`  // of the row, as columns and values
+	Key   string `json:"key"`  // the primary key, as columns and values
 	What  string `json:"what"` // "only live", "only replayed" or "different"
 }
 
-// Compared is what a comparison found.
+// Compared is the result of a comparison.
 type Compared struct {
 	Name        string       `json:"name"`
-	Position    int64        `json:"position"` // up to which both have read; of several partitions: the sum
-	Rows        int64        `json:"rows"`     // live
+	Position    int64        `json:"position"` // position up to which both have read; the sum if there are several partitions
+	Rows        int64        `json:"rows"`     // rows of the live read model
 	Differences []Difference `json:"differences"`
-	More        bool         `json:"more"` // than are listed
+	More        bool         `json:"more"` // there are more differences than listed
 }
 
-// maxDifferences are listed; one wrong event can change every row.
+// maxDifferences is the number of listed differences; one wrong event can change every row.
 const maxDifferences = 100
 
-// Diff replays a read model from the first event on in a schema beside the live one
-// and compares the two row by row. While they are compared nobody moves the live
-// one; queries go on. Rows that have expired are left out: the live one has swept
-// some of them.
+// Diff replays a read model from the first event in a scratch schema and compares it with the
+// live one, row by row. During the comparison the live one does not advance; queries continue.
+// Expired rows are left out, because the live one has already deleted some of them.
 func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) (c Compared, err error) {
 	at := slices.IndexFunc(all, func(p projection) bool { return p.name == name && len(p.tables) > 0 })
 	if at < 0 {
@@ -49,7 +48,7 @@ func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) 
 	}
 	defer func() { err = errors.Join(err, scratch.remove(context.WithoutCancel(ctx))) }()
 	c = Compared{Name: name, Differences: []Difference{}}
-	// Most of the way without the lock.
+	// Replay most events before taking the lock.
 	for i, r := range live.runs {
 		position, err := r.checkpoint(ctx)
 		if err == nil {
@@ -83,7 +82,7 @@ func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) 
 	return c, err
 }
 
-// exactly applies events up to a position and none behind it.
+// exactly applies events up to a position and none after it.
 func (r *run) exactly(ctx context.Context, to int64) error {
 	for {
 		at, err := r.checkpoint(ctx)
@@ -103,7 +102,7 @@ func (r *run) exactly(ctx context.Context, to int64) error {
 	}
 }
 
-// remove drops a scratch schema and its bookkeeping.
+// remove drops a scratch schema and its checkpoints.
 func (m *model) remove(ctx context.Context) error {
 	_, err := m.ledger.Pool().Exec(ctx, `drop schema if exists `+m.schema+` cascade`)
 	_, err2 := m.ledger.Pool().Exec(ctx, `delete from projection_checkpoint where name = $1`, m.key)
@@ -163,17 +162,17 @@ func (c *Compared) table(ctx context.Context, tx pgx.Tx, live, scratch, table st
 	return err
 }
 
-// At builds every read model as it was behind a position of each partition, in the
-// schema replay_<position>, which stays until somebody drops it.
+// At builds every read model as of a position of each partition, in the schema
+// replay_<position>. The caller must drop the schema.
 func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, positions []int64) (schema string, err error) {
 	if len(positions) != len(l.Partitions()) {
-		return "", fmt.Errorf("want a position of each of the %d partitions", len(l.Partitions()))
+		return "", fmt.Errorf("give a position for each of the %d partitions", len(l.Partitions()))
 	}
 	schema = "replay"
 	for _, position := range positions {
 		schema += fmt.Sprintf("_%d", position)
 	}
-	if len(positions) > 1 { // a name has at most 63 octets
+	if len(positions) > 1 { // a name has at most 63 bytes
 		sum := sha256.Sum256([]byte(schema))
 		schema = fmt.Sprintf("replay_%x", sum[:8])
 	}

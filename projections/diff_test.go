@@ -20,7 +20,7 @@ import (
 )
 
 // derivedApp is a small ledger with rows in every read model, whose projections have
-// ended: nothing mends what a test changes.
+// ended: nothing repairs what a test changes.
 func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	a, db := newApp(t)
 	l, ctx := a.Ledger, t.Context()

@@ -85,7 +85,7 @@ func appendMixed(t *testing.T, l *ledger.Ledger, kinds string) {
 }
 
 // Two nodes read the ledger while something puts the read model back: a newer
-// program that begins it anew (a rolling upgrade), the same program (a rebuild),
+// program that rebuilds it (a rolling upgrade), the same program (a rebuild),
 // or a crash of the database that undoes its last steps. In every order of their
 // steps nothing is skipped and nothing is applied twice.
 func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
@@ -149,7 +149,7 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 	}
 }
 
-// A node whose read model was made anew by a program of another version neither
+// A node whose read model was rebuilt by a program of another version neither
 // writes it nor shows it; one of the same version waits until it is whole again.
 func TestQueriesAfterTheReadModelWasPutBack(t *testing.T) {
 	t.Parallel()

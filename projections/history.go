@@ -29,7 +29,7 @@ var history = projection{
 	applyRun: applyRecorded,
 }
 
-// alertReused is a settlement that receipts of two decisions claim.
+// alertReused marks a settlement that receipts of two decisions claim.
 const alertReused = "settlement_reused"
 
 // HistoryItem is one decision or receipt.
@@ -52,7 +52,7 @@ type HistoryItem struct {
 	Ledger        seal.Place     `json:"ledger"`
 }
 
-// applyHistory applies what applyRecorded leaves.
+// applyHistory applies the events that applyRecorded does not.
 func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	stored, err := events.As[events.ApprovalRecorded](e)
 	if err != nil {
@@ -72,9 +72,9 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: e.Place()}
 }
 
-// applyRecorded inserts the decisions and receipts that a list begins with. What is
-// shown of a decision is read from its event by whoever lists it: far more are
-// written.
+// applyRecorded inserts the decisions and receipts at the beginning of a list. The members of a
+// decision that are shown are read from its event when it is listed, because far more decisions
+// are written than listed.
 func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	for n < len(list) && list[n].Type != events.TypeApprovalRecorded {
 		n++
@@ -97,13 +97,13 @@ func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledg
 	return n, rows.insert(ctx, tx)
 }
 
-// decisionKey names the decision in whose stream an event stands.
+// decisionKey returns the name of the decision whose stream contains an event.
 func decisionKey(e ledger.Event) [2]string {
 	return [2]string{e.Tenant, strings.TrimPrefix(e.Stream, "decision/")}
 }
 
-// decisionsOf are the decisions to which the receipts of a list are bound. Each stands
-// before its receipt in the chain: in the list, or in what was applied before.
+// decisionsOf returns the decisions of the receipts in a list. Each precedes its receipt in the
+// chain: it is in the list, or was applied before.
 func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
 	decisions := map[[2]string]ledger.Event{}
 	var tenants, ids []string
@@ -145,7 +145,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	return decisions, err
 }
 
-// memberOf reads one text of the record in an event.
+// memberOf returns a string member of the record in an event.
 func memberOf(e ledger.Event, name string) (text string, err error) {
 	record := events.RecordIn(e.Payload)
 	start, end, _ := canon.Find(record, name)
@@ -155,7 +155,7 @@ func memberOf(e ledger.Event, name string) (text string, err error) {
 	return text, err
 }
 
-// decisionItem lists a decision.
+// decisionItem returns the list entry of a decision.
 func decisionItem(e ledger.Event) (HistoryItem, error) {
 	stored, _, err := e.Signed()
 	if err != nil {
@@ -171,13 +171,13 @@ func decisionItem(e ledger.Event) (HistoryItem, error) {
 	return item, nil
 }
 
-// historyRows are rows of the table, as one array per column.
+// historyRows are rows of the table, with one array per column.
 type historyRows struct {
 	tenants, kinds, decisionIDs, actors, decisions []string
 	sequences                                      []int64
 	receiptIDs, settlements, items                 []*string
 
-	settled [][2]string // tenant and settlement of the receipts that name one
+	settled [][2]string // tenant and settlement of the receipts that have one
 }
 
 func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, receiptID, settlement, item *string) {
@@ -220,8 +220,8 @@ func (h *historyRows) addReceipt(e, decision ledger.Event) error {
 	return nil
 }
 
-// insert inserts the rows, and then marks those whose settlement somebody else has
-// claimed: both decisions and both receipts show it, whichever came first.
+// insert inserts the rows, and then marks rows whose settlement another row also claims: both
+// decisions and both receipts are marked, whichever came first.
 func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	if len(h.tenants) == 0 {
 		return nil
@@ -244,7 +244,7 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// receiptItem lists a receipt by its own event and that of its decision.
+// receiptItem returns the list entry of a receipt, from its own event and that of its decision.
 func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item HistoryItem, err error) {
 	stored, err := events.As[events.ReceiptRecorded](e)
 	if err != nil {
@@ -266,18 +266,18 @@ func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item Hist
 	return r, item, nil
 }
 
-// HistoryPage is what the history answers.
+// HistoryPage is one page of the history.
 type HistoryPage struct {
 	Items      []HistoryItem `json:"items"`
 	Limit      int           `json:"limit"`
 	NextCursor *string       `json:"nextCursor" jsonschema:"nullable"`
-	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
+	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"Parameters of the query that were not understood, and so ignored."`
 }
 
-// History lists the decisions and receipts of an organization, the newest first:
-// with actors only what those have caused. A cursor that no page gave is an empty last
-// page with a warning: whoever follows cursors must come to an end. It waits until
-// everything appended before the call is visible: ErrBehind.
+// History lists the decisions and receipts of an organization, newest first. With actors it
+// lists only those that they caused. For a cursor that no page returned it answers with an
+// empty last page and a warning, so that a client which follows cursors comes to an end. It
+// waits until everything appended before the call is visible, or returns ErrBehind.
 func (p *Projections) History(ctx context.Context, tenant string, actors []string, limit int, cursor string) (HistoryPage, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
@@ -306,10 +306,10 @@ func cursorOf(sequence int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.FormatInt(sequence, 10)))
 }
 
-const wrongCursor = "cursor is not one that a page gave, so there is nothing after it: leave it out for the first page"
+const wrongCursor = "cursor was not returned by a page, so nothing follows it: leave it out to get the first page"
 
-// sequenceOf is below which sequence a page begins: without a cursor at the newest.
-// It is not ok for what no page gave.
+// sequenceOf returns the sequence below which a page begins; without a cursor it begins with
+// the newest. ok is false for a cursor that no page returned.
 func sequenceOf(cursor string) (before int64, ok bool) {
 	const newest = 1 << 62
 	if cursor == "" {
@@ -324,8 +324,9 @@ func sequenceOf(cursor string) (before int64, ok bool) {
 	return n, cursor == cursorOf(n)
 }
 
-// DecisionOfReceipt finds the decision a receipt of the organization is bound to,
-// whose stream holds both. Unknown and foreign ids are ErrNotFound.
+// DecisionOfReceipt returns the decision of a receipt of the organization; the decision's
+// stream contains both. For an unknown id, or one of another organization, it returns
+// ErrNotFound.
 func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID string) (decisionID string, err error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return "", err
@@ -341,15 +342,14 @@ func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID s
 	return decisionID, nil
 }
 
-// ReviewFilter chooses among the decisions that wait for a person's verdict. The zero
-// value chooses all.
+// ReviewFilter selects decisions that wait for a person's verdict. The zero value selects all.
 type ReviewFilter struct {
-	Actors []string // that caused it; nil: anybody
-	Except []string // that did not
-	After  int64    // sequence behind which the list goes on
+	Actors []string // actors that caused it; nil: every actor
+	Except []string // actors that did not cause it
+	After  int64    // sequence after which the list continues
 }
 
-// OpenReviews lists decisions that wait for a person's verdict, the oldest first.
+// OpenReviews lists decisions that wait for a person's verdict, oldest first.
 func (p *Projections) OpenReviews(ctx context.Context, tenant string, f ReviewFilter, limit int) ([]DecisionRow, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
@@ -369,20 +369,21 @@ func (p *Projections) OpenReviews(ctx context.Context, tenant string, f ReviewFi
 	return list, nil
 }
 
-// openReview finds, in history h, what waits for a verdict of tenant $1.
+// openReview is the condition, on table history h, of the decisions of tenant $1 that wait for
+// a verdict.
 const openReview = `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
 	and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')`
 
-// CountOpenReviews counts the decisions that wait for a person's verdict, up to
-// limit. It does not wait for the newest events: a page's header shows it.
+// CountOpenReviews counts the decisions that wait for a person's verdict, up to limit. It does
+// not wait for the newest events, because the header of every page shows the count.
 func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit int) (n int, err error) {
 	err = p.ledger.Pool().QueryRow(ctx, `select count(*) from (select from readmodels.history h where `+openReview+` limit $2) waiting`,
 		tenant, limit).Scan(&n)
 	return n, err
 }
 
-// items lists rows of a tenant's history: of receipts what was made of them, of
-// decisions what their events say.
+// items lists rows of a tenant's history: receipts from their columns, decisions with members
+// read from their events.
 func (p *Projections) items(ctx context.Context, tenant, where string, args ...any) ([]HistoryItem, error) {
 	rows, err := p.ledger.Pool().Query(ctx, `select sequence, item, alerts from readmodels.history h where `+where, args...)
 	if err != nil {

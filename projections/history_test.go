@@ -16,7 +16,7 @@ import (
 )
 
 // TestHistory follows decisions, receipts and a review, and once more after the
-// read model was built anew.
+// read model was rebuilt.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	a, db := newApp(t)
@@ -89,7 +89,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 
-	// Built anew, it says the same.
+	// After a rebuild it is the same.
 	p.Close()
 	owner, err := pgx.Connect(ctx, db.OwnerURL)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestHistory(t *testing.T) {
 	p = start(t, l)
 	again, err := p.History(ctx, one.OrgID, nil, 100, "")
 	if diff := cmp.Diff(page, again); err != nil || diff != "" {
-		t.Errorf("built anew: %v %s", err, diff)
+		t.Errorf("rebuilt: %v %s", err, diff)
 	}
 
 	// An event that cannot be applied stops its organization's history, no other.
@@ -127,7 +127,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// asToken is a token of a new organization with a policy in force.
+// asToken is a token of a new organization with an active policy.
 func asToken(t *testing.T, a *commands.App, owner string) organizations.Principal {
 	t.Helper()
 	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", "team", owner)

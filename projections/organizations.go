@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// organizations knows the organizations of each member.
+// organizations is the read model of each member's organizations.
 var organizations = projection{
 	name:    "organizations",
 	tables:  []string{"organizations", "organization_members"},
@@ -20,7 +20,7 @@ var organizations = projection{
 }
 
 func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	stored, err := e.Stored() // the members' addresses are sealed, and not needed
+	stored, err := e.Stored() // the members' addresses are encrypted, and not needed
 	switch fact := stored.(type) {
 	case events.OrganizationCreated:
 		_, err = tx.Exec(ctx, `insert into organizations (org_id, name, plan) values ($1, $2, $3)`, e.Tenant, fact.Name, fact.Plan)
@@ -36,7 +36,7 @@ func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	return err
 }
 
-// Membership is an organization somebody belongs to.
+// Membership is one organization of a member.
 type Membership struct {
 	OrgID string `json:"orgId"`
 	Name  string `json:"name"`
@@ -44,8 +44,8 @@ type Membership struct {
 	Role  string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
 }
 
-// Memberships lists the organizations of a member by id. It waits until
-// everything appended before the call is visible: ErrBehind.
+// Memberships lists the organizations of a member by id. It waits until everything appended
+// before the call is visible, or returns ErrBehind.
 func (p *Projections) Memberships(ctx context.Context, member string) ([]Membership, error) {
 	if err := p.waitAll(ctx, organizations.name, "organization"); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 )
 
 // TestMemberships follows a member through organizations, and once more after
-// the read model was built anew.
+// the read model was rebuilt.
 func TestMemberships(t *testing.T) {
 	t.Parallel()
 	a, _ := newApp(t)

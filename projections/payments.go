@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// payments knows which payments are open, for whoever settles them, and what the
-// others have come to. Only the stream of a payment decides about it.
+// payments is the read model of payments: which are open and must be settled, and the results
+// of the others. Decisions about a payment use its stream, never this read model.
 var payments = projection{
 	name:    "payments",
 	tables:  []string{"payments"},
@@ -46,7 +46,7 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.RefundSent:
 		id, refund = fact.PaymentID, "sent"
 	}
-	// A settled payment forgets why it was unknown.
+	// A settled payment drops the reason why its state was unknown.
 	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
 		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
 		id, state, transaction, reason, refund)
@@ -59,11 +59,11 @@ type Payment struct {
 	State       string    `json:"state"`
 	Mode        string    `json:"mode"`
 	Operation   string    `json:"operation"`
-	Payer       string    `json:"payer"` // data key of who paid, sub_…
+	Payer       string    `json:"payer"` // data key of the payer, sub_…
 	Network     string    `json:"network"`
 	Amount      string    `json:"amount"`
 	PriceCents  int       `json:"priceCents"`
-	Transaction string    `json:"transaction,omitempty"` // empty here: it is sealed
+	Transaction string    `json:"transaction,omitempty"` // empty here, because it is encrypted
 	Reason      string    `json:"reason,omitempty"`
 	Refund      string    `json:"refund,omitempty"`
 	ClaimedAt   time.Time `json:"claimedAt"`
@@ -84,26 +84,26 @@ func (p *Projections) payments(ctx context.Context, where string, args ...any) (
 	return append([]Payment{}, list...), nil
 }
 
-// OpenPayments lists up to limit payments whose end is not known, the oldest
-// first, as far as the read model has come: whoever settles them looks again.
+// OpenPayments lists up to limit payments whose result is not known, oldest first. It does not
+// wait for the newest events; the code that settles them checks the stream.
 func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, error) {
 	return p.payments(ctx, `state in ('claimed', 'unknown') order by claimed_at, claimed_pos limit $1`, limit)
 }
 
-// Payments lists up to limit payments, the newest first: of one state, or of all
-// if it is empty; "open" are those whose end is not known. It waits until
-// everything appended before the call is visible: ErrBehind.
+// Payments lists up to limit payments, newest first: of one state, or of all states if it is
+// empty; "open" are those whose result is not known. It waits until everything appended before
+// the call is visible, or returns ErrBehind.
 func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
 	return p.paymentsNow(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
 }
 
-// Refunds lists up to limit payments with a refund, the oldest first: of one
-// state, or of all if it is empty. It waits as Payments does.
+// Refunds lists up to limit payments with a refund, oldest first: of one state, or of all
+// states if it is empty. It waits as Payments does.
 func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
 	return p.paymentsNow(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
 }
 
-// paymentsNow is payments once everything appended before the call is visible.
+// paymentsNow lists payments after everything appended before the call has become visible.
 func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any) ([]Payment, error) {
 	if err := p.waitAll(ctx, payments.name, ""); err != nil {
 		return nil, err
@@ -111,14 +111,14 @@ func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any
 	return p.payments(ctx, where, args...)
 }
 
-// PaymentSummary counts the payments whose end is not known.
+// PaymentSummary counts the payments whose result is not known.
 type PaymentSummary struct {
 	Claimed, Unknown int64
-	Oldest           time.Time // claim of one; zero: there is none
+	Oldest           time.Time // time of the oldest claim; zero if there is none
 }
 
-// PaymentSummary counts the payments whose end is not known, as far as the read
-// model has come.
+// PaymentSummary counts the payments whose result is not known. It does not wait for the newest
+// events.
 func (p *Projections) PaymentSummary(ctx context.Context) (PaymentSummary, error) {
 	var s PaymentSummary
 	var oldest *time.Time

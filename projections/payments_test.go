@@ -15,7 +15,7 @@ import (
 )
 
 // TestPayments follows payments through their states, and once more after the read
-// model was built anew.
+// model was rebuilt.
 func TestPayments(t *testing.T) {
 	t.Parallel()
 	db, ctx := ledgertest.New(t), t.Context()

@@ -1,11 +1,10 @@
-// Package projections holds the read models: what queries show, built from the
-// ledger's events, thrown away and built again at will. Each file is one read
-// model: how an event changes it, and its queries, side by side. Its tables are
-// in migrations/readmodels.
+// Package projections holds the read models: tables for queries, built from the ledger's
+// events, which can be dropped and rebuilt at any time. Each file has one read model, with the
+// effect of events on it and its queries. Its tables are in migrations/readmodels.
 //
-// The rows of a read model and its checkpoint (how far it has read) move in one
-// transaction, so a batch delivered twice, two nodes or a crash at any point can
-// neither apply an event twice nor skip one.
+// The rows of a read model and its checkpoint (the position up to which it has read) change in
+// one transaction. So a repeated batch, two nodes, or a crash at any point can neither apply an
+// event twice nor skip one.
 package projections
 
 import (
@@ -25,24 +24,23 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// projection is one read model. Its name is that of its file in
-// migrations/readmodels; a higher version than the stored one rebuilds it.
+// projection is one read model. Its name is that of its file in migrations/readmodels. A higher
+// version than the stored one causes a rebuild.
 type projection struct {
 	name    string
-	tables  []string // none: it builds no rows, it hands events on (handOn)
+	tables  []string // none if it builds no rows but hands events on (handOn)
 	version int
-	handles []string // types of events that change it, as package events says; no others reach it
-	signed  []string // of these the types of which only events with a signed record change it
+	handles []string // types of events that change it; it receives no others
+	signed  []string // those of handles whose events change it only if they have a signed record
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
-	// applyRun, if there is one, applies the first events of a list in one
-	// statement, as many as can go together, and says how many. From the ledger it may
-	// read earlier events.
+	// applyRun, if set, applies the first events of a list in one statement, as many as
+	// possible, and returns their number. It may read earlier events from the ledger.
 	applyRun func(context.Context, *ledger.Ledger, pgx.Tx, []ledger.Event) (int, error)
-	sweep    string // deletes rows nobody is shown any more; empty for none
+	sweep    string // deletes rows that are not shown any more; may be empty
 }
 
-// takes says whether an event may change the read model. It is asked of every event, so
-// it looks at no payload.
+// takes reports whether an event may change the read model. It is called for every event, so it
+// does not read the payload.
 func (p projection) takes(e ledger.Event) bool {
 	return slices.Contains(p.handles, e.Type) && (e.KeyID != "" || !slices.Contains(p.signed, e.Type))
 }
@@ -60,17 +58,17 @@ const (
 	sweepEvery     = time.Hour
 )
 
-// ErrBehind is a read model that has not caught up in time, or that has parked
-// an event of what was asked for: 503.
+// ErrBehind is returned by a query whose read model has not caught up in time, or has parked an
+// event that the query concerns: 503.
 var ErrBehind = errors.New("the read model is behind the ledger")
 
-// ErrNotFound is a row that is not there, or not shown any more.
+// ErrNotFound is returned for a row that does not exist, or is not shown any more.
 var ErrNotFound = errors.New("not found")
 
 // Projections runs every read model of this node.
 type Projections struct {
-	// Patience is how long a query waits for its projection. Start sets the 2 s of
-	// production; a test whose verdict is about something else sets more.
+	// Patience is how long a query waits for its projection. Start sets the 2 s of production;
+	// a test that is not about the waiting sets more.
 	Patience time.Duration
 
 	ledger *ledger.Ledger
@@ -80,11 +78,11 @@ type Projections struct {
 	done   sync.WaitGroup
 	models map[string]*model
 
-	withoutData *atomic.Int64 // events that the sink got without their data; nil without a sink
+	withoutData *atomic.Int64 // events that the sink received without their data; nil without a sink
 }
 
-// Start creates missing read models, begins to rebuild the unsound ones while they go on
-// being shown, and begins to follow the ledger. It waits for none of them.
+// Start creates missing read models, starts to rebuild unsound ones while they are still shown,
+// and starts to follow the ledger. It does not wait for any of this.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
 	return follow(ctx, l, log, followers(l))
 }
@@ -94,7 +92,7 @@ func followers(l *ledger.Ledger) []projection {
 	return append(slices.Clone(all), queueing(len(l.Partitions())))
 }
 
-// Publish begins to publish every event of the ledger to a sink. It has no read models.
+// Publish starts to publish every event of the ledger to a sink. It has no read models.
 func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sink Sink) (*Projections, error) {
 	withoutData := new(atomic.Int64)
 	p, err := follow(ctx, l, log, []projection{feed{sink, l, log, withoutData}.projection()})
@@ -105,7 +103,7 @@ func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sink Sink)
 	return p, nil
 }
 
-// follow is Start with a list of projections: tests have them in other versions.
+// follow is Start with a list of projections, which tests replace.
 func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []projection) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(newWarnings(log.Handler()))))
 	if err != nil {
@@ -143,22 +141,21 @@ func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []proj
 	return p, nil
 }
 
-// Close ends every projection after the batch it works on. It may be called
-// twice.
+// Close stops every projection after its current batch. It may be called twice.
 func (p *Projections) Close() {
 	p.stop()
 	_ = p.router.Close()
 	p.done.Wait()
 }
 
-// Lag is how many events each projection has still to read, how many it has
-// parked, and whether this node shows nothing of it because it is rebuilt.
+// Lag is the number of events that a projection has not read yet, the number it has parked, and
+// whether this node shows nothing of it because it is being rebuilt.
 type Lag struct {
 	Behind, Parked int64
 	Rebuilding     bool
 }
 
-// Lags of all projections of this node, by name.
+// Lags returns the lags of all projections of this node, by name.
 func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
 	heads, err := p.ledger.Heads(ctx)
 	if err != nil {
@@ -207,8 +204,8 @@ func (p *Projections) sweep(ctx context.Context) {
 	}
 }
 
-// warnings lets only what is worth a line through: the router reports each of
-// its steps.
+// warnings passes only records that an operator needs, because the router logs each of its
+// steps.
 type warnings struct {
 	slog.Handler
 	told *told
@@ -216,10 +213,10 @@ type warnings struct {
 
 func newWarnings(h slog.Handler) warnings { return warnings{h, &told{}} }
 
-// told is the error that was logged last: a batch that cannot be applied is sent again
-// twice a second, and what goes on for hours is a line now and then.
+// told is the error that was logged last. A batch that cannot be applied is repeated twice a
+// second; an error that lasts for hours is logged only from time to time.
 type told struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the members below
 	what string
 	at   time.Time
 }
@@ -227,7 +224,7 @@ type told struct {
 // tellEvery is the time between two lines about the same error.
 const tellEvery = 5 * time.Second
 
-// again says whether an error was logged just now.
+// again reports whether an error was logged just now.
 func (t *told) again(what string, at time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -243,8 +240,8 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler. That another node was faster with a batch is how
-// two nodes share the work, and no line for an operator.
+// Handle implements slog.Handler. It drops the message that another node was faster with a
+// batch, because that is how two nodes share the work.
 func (w warnings) Handle(ctx context.Context, r slog.Record) error {
 	quiet := false
 	r.Attrs(func(a slog.Attr) bool {

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	rebuildBatch = 1000                   // events read and applied at once
-	rebuildTries = 20                     // in a row that fail before a rebuild is given up
+	rebuildBatch = 1000                   // events per batch
+	rebuildTries = 20                     // consecutive failures before a rebuild is given up
 	rebuildPause = 100 * time.Millisecond // between them
 	swapTries    = 5
-	repairAgain  = 5 * time.Second // after a rebuild that failed
-	rebuildLock  = 7_024_118       // class of the advisory locks, one per read model: two nodes do not build the same
+	repairAgain  = 5 * time.Second // pause after a failed rebuild
+	rebuildLock  = 7_024_118       // class of the advisory locks, one per read model, so that two nodes do not rebuild the same one
 )
 
 // Names lists the read models.
@@ -32,10 +32,9 @@ func Names() []string {
 	return names
 }
 
-// Rebuild builds a read model anew from the first event on, in a schema beside the
-// one in use, and puts it in the place of that one when it has come as far. Until
-// then queries see the old one, and every node goes on with it; afterwards they
-// go on with the new one. It returns how many events the new one has read.
+// Rebuild rebuilds a read model from the first event in a scratch schema, and swaps it with the
+// one in use when it has caught up. Until then queries and all nodes use the old one;
+// afterwards they use the new one. It returns the number of events that the new one has read.
 func Rebuild(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) (read int64, err error) {
 	for _, p := range all {
 		if p.name == name {
@@ -52,9 +51,9 @@ func Rebuild(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name strin
 	return 0, fmt.Errorf("no such read model: choose one of %s", strings.Join(Names(), ", "))
 }
 
-// prepare makes a read model that was never made, and says of another whether it
-// can be gone on with: of this program's version, with the tables as they were
-// made, behind an event of this ledger.
+// prepare creates a read model that does not exist. For an existing one it reports whether it
+// is sound: it has this program's version, its tables are unchanged, and its checkpoint names
+// an event of this ledger.
 func (m *model) prepare(ctx context.Context) (sound bool, err error) {
 	if len(m.tables) == 0 {
 		return true, m.handOn(ctx)
@@ -82,20 +81,20 @@ func (m *model) prepare(ctx context.Context) (sound bool, err error) {
 	case err != nil:
 		return false, err
 	case version > m.version:
-		return false, fmt.Errorf("the database has version %d of it and this program %d: start the newer program", version, m.version)
+		return false, fmt.Errorf("the database has version %d of the read model and this program %d: start the newer program", version, m.version)
 	case version < m.version:
-		m.log.Info("read model is of an older version: it is rebuilt", "projection", m.name)
+		m.log.Info("the read model has an older version and is rebuilt", "projection", m.name)
 	case !ours:
-		m.log.Warn("read model is not of this ledger: it is rebuilt", "projection", m.name)
+		m.log.Warn("the read model belongs to another ledger and is rebuilt", "projection", m.name)
 	case state != shape:
-		m.log.Warn("tables of a read model are not as they were made: it is rebuilt", "projection", m.name)
+		m.log.Warn("the tables of the read model were changed, so it is rebuilt", "projection", m.name)
 	default:
 		return true, nil
 	}
 	return false, nil
 }
 
-// ours says whether every checkpoint stands behind an event of this ledger.
+// ours reports whether every checkpoint names an event of this ledger.
 func (m *model) ours(ctx context.Context) (bool, error) {
 	for _, r := range m.runs {
 		var ours bool
@@ -106,14 +105,14 @@ func (m *model) ours(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// behindOurs says whether the checkpoint of one partition stands behind an event of
-// this ledger. It is not a join: events may lie on another server than checkpoints.
+// behindOurs reports whether the checkpoint of one partition names an event of this ledger. It
+// is not a join, because events may be on another server than checkpoints.
 const behindOurs = `select c.pos = 0 or coalesce(c.hash = (select e.hash from public.events e where e.p = $2 and e.pos =
 		(select i.pos from public.projection_checkpoint i where i.name = $1 and i.p = $2)), false)
 	from public.projection_checkpoint c where c.name = $1 and c.p = $2`
 
-// create makes a read model for the first time: empty, behind no event. errElsewhere
-// means that another node just has.
+// create creates an empty read model before the first event. errElsewhere means that another
+// node has just created it.
 func (m *model) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state)
@@ -137,8 +136,7 @@ func (m *model) create(ctx context.Context) error {
 	})
 }
 
-// makeTables makes the tables in the run's schema, and its checkpoint that of
-// nothing read.
+// makeTables creates the tables in the run's schema, and its checkpoint before the first event.
 func (m *model) makeTables(ctx context.Context, tx pgx.Tx) error {
 	ddl, err := migrations.ReadModel(m.name)
 	if err != nil {
@@ -165,9 +163,8 @@ func (m *model) makeTables(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// shape describes the tables as the catalogue has them: owner, columns,
-// constraints and indexes. A table that was dropped, changed or put in the place
-// of ours has another one.
+// shape describes the tables as the catalogue has them: owner, columns, constraints and
+// indexes. A table that was dropped, changed or replaced has a different description.
 func (m *model) shape(ctx context.Context, q interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }) (shape string, err error) {
@@ -182,13 +179,12 @@ func (m *model) shape(ctx context.Context, q interface {
 				union all select concat_ws(' ', t.relname, pg_get_indexdef(i.indexrelid)) from t join pg_index i on i.indrelid = t.oid)
 		select md5(coalesce(string_agg(part, e'\n' order by part collate "C"), '')) from parts`, m.schema, m.tables).Scan(&shape)
 	if err != nil {
-		return "", fmt.Errorf("look at the tables of a read model: %w", err)
+		return "", fmt.Errorf("read the tables of a read model: %w", err)
 	}
 	return shape, nil
 }
 
-// repair rebuilds until it has succeeded or the context ends. The run goes on
-// from there.
+// repair rebuilds until it succeeds or the context ends. The run then continues from there.
 func (m *model) repair(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.rebuild(ctx, false)
@@ -197,7 +193,7 @@ func (m *model) repair(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			m.log.Error("read model is not rebuilt; trying again", "projection", m.name, "error", err)
+			m.log.Error("the read model could not be rebuilt; trying again", "projection", m.name, "error", err)
 		}
 		select {
 		case <-time.After(repairAgain):
@@ -206,8 +202,8 @@ func (m *model) repair(ctx context.Context) {
 	}
 }
 
-// rebuild builds the read model anew, one node at a time. Unless it is forced, it
-// is content with what another node has built while this one waited.
+// rebuild rebuilds the read model, on one node at a time. Unless it is forced, it accepts the
+// result of another node that rebuilt it meanwhile.
 func (m *model) rebuild(ctx context.Context, forced bool) error {
 	lock, err := m.ledger.Pool().Acquire(ctx)
 	if err != nil {
@@ -242,7 +238,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	if err := scratch.begun(ctx); err != nil {
 		return err
 	}
-	for n := 1; ; n++ { // a long query may hold the old tables, or much have come in between
+	for n := 1; ; n++ { // a long query may hold the old tables, or many events may have been appended
 		if err := scratch.catchUp(ctx); err != nil {
 			return err
 		}
@@ -252,7 +248,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	}
 }
 
-// begun makes an empty scratch schema, whatever an interrupted rebuild has left.
+// begun creates an empty scratch schema and removes the remains of an interrupted rebuild.
 func (m *model) begun(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `drop schema if exists `+m.schema+` cascade; create schema `+m.schema); err != nil {
@@ -262,13 +258,13 @@ func (m *model) begun(ctx context.Context) error {
 	})
 }
 
-// checkpoints is how far a model has come in each partition, under a lock.
+// checkpoints are the positions of a model in each partition, locked.
 type checkpoints struct {
 	version   int // the lowest
 	positions []int64
 }
 
-// lock locks the checkpoints of all partitions, so that nobody moves them.
+// lock locks the checkpoints of all partitions, so that no node advances them.
 func (m *model) lock(ctx context.Context, tx pgx.Tx) (at checkpoints, err error) {
 	rows, err := tx.Query(ctx, `select version, pos from projection_checkpoint where name = $1 order by p for update`, m.key)
 	if err != nil {
@@ -289,7 +285,7 @@ func (m *model) lock(ctx context.Context, tx pgx.Tx) (at checkpoints, err error)
 	return at, err
 }
 
-// read is how many events the model has read, in all partitions.
+// read returns the number of events that the model has read, in all partitions.
 func (m *model) read(ctx context.Context) (events int64, err error) {
 	for _, r := range m.runs {
 		at, err := r.checkpoint(ctx)
@@ -301,8 +297,7 @@ func (m *model) read(ctx context.Context) (events int64, err error) {
 	return events, nil
 }
 
-// catchUp brings every partition to the end of the ledger, as far as that is still a
-// batch away.
+// catchUp brings every partition to within a batch of the end of the ledger.
 func (m *model) catchUp(ctx context.Context) error {
 	for _, r := range m.runs {
 		if err := r.catchUp(ctx, 0); err != nil {
@@ -312,8 +307,8 @@ func (m *model) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// catchUp applies events up to a position at least; 0 means to the end, as far as
-// that is still a batch away. While a batch is applied, the next one is read.
+// catchUp applies events up to at least a position; 0 means to within a batch of the end. It
+// reads the next batch while it applies one.
 func (r *run) catchUp(ctx context.Context, to int64) error {
 	var next <-chan readBatch
 	for failed := 0; ; {
@@ -348,15 +343,15 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 	}
 }
 
-// readBatch is what was read behind a position.
+// readBatch is the result of reading after a position.
 type readBatch struct {
 	after  int64
 	events []ledger.Event
 	err    error
 }
 
-// read takes the batch behind a position, and begins to read the one after it: the
-// goroutine that does ends with its one read, whether or not somebody waits for it.
+// read returns the batch after a position, and starts to read the next one. Its goroutine ends
+// after one read, even if no one receives the result.
 func (r *run) read(ctx context.Context, at int64, next *<-chan readBatch) ([]ledger.Event, error) {
 	var b readBatch
 	if *next != nil {
@@ -378,9 +373,8 @@ func (r *run) read(ctx context.Context, at int64, next *<-chan readBatch) ([]led
 	return b.events, b.err
 }
 
-// swap puts the scratch tables in the place of those in use. Under the lock of the
-// checkpoint nobody moves it, so the rest is small, and what was parked counts
-// anew.
+// swap replaces the tables in use by the scratch tables. It holds the lock of the checkpoint,
+// so that only a small rest must be applied, and the count of parked events starts again.
 func (m *model) swap(ctx context.Context, scratch *model) error {
 	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
 		at, err := m.lock(ctx, tx)
@@ -415,7 +409,7 @@ func (m *model) swap(ctx context.Context, scratch *model) error {
 	})
 }
 
-// replace makes the scratch run's bookkeeping that of the run.
+// replace makes the scratch run's checkpoints those of the run.
 func (m *model) replace(ctx context.Context, tx pgx.Tx, scratch *model) error {
 	shape, err := m.shape(ctx, tx)
 	if err != nil {

@@ -34,7 +34,7 @@ func noScratch(t *testing.T, l *ledger.Ledger) {
 	}
 }
 
-// Tables that are gone, that somebody else has made, or that lack something are
+// Tables that are gone, that another program has made, or that lack something are
 // noticed at the start and built again, and so is the read model of another
 // ledger or of an older program.
 func TestUnsoundReadModelIsRebuiltAtTheStart(t *testing.T) {
@@ -84,7 +84,7 @@ func TestUnsoundReadModelIsRebuiltAtTheStart(t *testing.T) {
 	}
 }
 
-// Rows that somebody has changed, and events that were parked, are healed by a
+// Rows that were changed by hand, and events that were parked, are healed by a
 // rebuild while the service goes on: appends, queries and two nodes that follow.
 func TestRebuildWhileTheServiceGoesOn(t *testing.T) {
 	t.Parallel()

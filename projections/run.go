@@ -16,31 +16,31 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// model is one projection at work: its tables, which all partitions share, and a run
-// for each of them.
+// model is one running projection: its tables, which all partitions share, and one run per
+// partition.
 type model struct {
 	projection
-	schema string // of its tables: a rebuild has one of its own
-	key    string // of its checkpoints
+	schema string // of its tables; a rebuild has its own
+	key    string // name of its checkpoints
 	ledger *ledger.Ledger
 	log    *slog.Logger
-	made   chan struct{} // closed once the tables are sound
+	made   chan struct{} // closed when the tables are sound
 	runs   []*run        // by partition
 }
 
-// run is what a model applies of one partition; its goroutine is the router's handler.
-// No two partitions have events of one tenant, so no two runs change one row.
+// run applies the events of one partition; its goroutine is the router's handler. No two
+// partitions have events of the same tenant, so no two runs change the same row.
 type run struct {
 	*model
 	partition *ledger.Partition
 
 	mu       sync.Mutex    // guards position, stored and moved
 	position int64         // everything up to here has been applied
-	stored   int64         // checkpoint as this node has last read or written it
+	stored   int64         // the checkpoint when this node last read or wrote it
 	moved    chan struct{} // closed when position grows
 
-	// Owned by the handler. No event above from and up to passed changes the read
-	// model, so a batch that begins behind passed follows a checkpoint in between.
+	// Owned by the handler. No event after from and up to passed changes the read model, so a
+	// batch that begins after passed follows a checkpoint between the two.
 	from, passed int64
 	savedAt      time.Time
 }
@@ -55,7 +55,7 @@ func newModel(p projection, l *ledger.Ledger, log *slog.Logger) *model {
 	return m
 }
 
-// sound says whether the tables are.
+// sound reports whether the tables are sound.
 func (m *model) sound() bool {
 	select {
 	case <-m.made:
@@ -65,10 +65,9 @@ func (m *model) sound() bool {
 	}
 }
 
-// start is the checkpoint once there is something to go on from. It is asked for between
-// two batches, so what belongs to the handler may be set here, the first time: a
-// checkpoint just read is as good as one just saved, and events that change nothing
-// pass it without a transaction.
+// start returns the checkpoint when the tables are sound. It is called between two batches, so
+// it may set members that belong to the handler, the first time: a checkpoint just read is as
+// good as one just saved, and events that change nothing pass it without a transaction.
 func (r *run) start(ctx context.Context) (int64, error) {
 	select {
 	case <-r.made:
@@ -82,7 +81,7 @@ func (r *run) start(ctx context.Context) (int64, error) {
 	return position, err
 }
 
-// checkpoint reads how far the read model has come.
+// checkpoint reads the checkpoint of the read model.
 func (r *run) checkpoint(ctx context.Context) (int64, error) {
 	before := r.seen()
 	var version int
@@ -106,9 +105,9 @@ func (r *run) seen() int64 {
 	return r.stored
 }
 
-// saw takes note of a checkpoint that was read after before had been. A lower one
-// means that the read model begins anew, or that a crash has undone its last
-// steps: what this node remembers of its position is no longer true.
+// saw records a checkpoint that was read after the value before was known. A lower one means
+// that the read model starts again, or that a crash has undone its last steps: this node's
+// position is then no longer valid.
 func (r *run) saw(stored, before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,14 +118,14 @@ func (r *run) saw(stored, before int64) {
 	r.advance(stored)
 }
 
-// reached says that everything up to a position has been applied.
+// reached records that everything up to a position has been applied.
 func (r *run) reached(position int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(position)
 }
 
-// advance needs mu.
+// advance must be called with mu held.
 func (r *run) advance(position int64) {
 	if position > r.position {
 		r.position = position
@@ -135,12 +134,11 @@ func (r *run) advance(position int64) {
 	}
 }
 
-// Why a batch is sent again, from the checkpoint as it is then. Nothing has
-// changed.
+// Reasons why a batch is sent again, from the then valid checkpoint. Nothing has changed.
 var (
 	errElsewhere = errors.New("another node has this projection")
-	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has put back")
-	errVersion   = errors.New("the read model is of another version: only programs of that version go on with it")
+	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has moved back")
+	errVersion   = errors.New("the read model has another version: only programs of that version advance it")
 	errForeign   = errors.New("the checkpoint names an event that this ledger does not have: rebuild the read model with countersign replay rebuild")
 )
 
@@ -148,7 +146,7 @@ func (m *model) otherVersion(stored int) error {
 	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, m.name, stored, m.version)
 }
 
-// handle applies one batch. An error sends the batch again.
+// handle applies one batch. After an error the batch is sent again.
 func (r *run) handle(m *message.Message) error { return r.take(m.Context(), ledger.Batch(m)) }
 
 func (r *run) take(ctx context.Context, batch []ledger.Event) error {
@@ -158,13 +156,13 @@ func (r *run) take(ctx context.Context, batch []ledger.Event) error {
 	return r.through(ctx, batch)
 }
 
-// through applies a batch, event by event if need be, and moves the checkpoint.
+// through applies a batch, event by event if necessary, and advances the checkpoint.
 func (r *run) through(ctx context.Context, batch []ledger.Event) error {
 	err := r.step(ctx, batch)
 	if !errors.Is(err, errPoison) {
 		return err
 	}
-	// One event of the batch cannot be applied: the others go on without it.
+	// An event of the batch cannot be applied: apply the others without it.
 	for _, e := range batch {
 		if err := r.one(ctx, e); err != nil {
 			return err
@@ -173,12 +171,12 @@ func (r *run) through(ctx context.Context, batch []ledger.Event) error {
 	return nil
 }
 
-// errPoison is an event that cannot be applied, however good the database is.
+// errPoison means that an event cannot be applied, even with a working database.
 var errPoison = errors.New("the event cannot be applied")
 
-// one applies an event, or parks it after some tries here: sent again, each of
-// many would keep the others waiting for longer than the one before. A failure
-// of the database parks nothing.
+// one applies an event, or parks it after several attempts. The attempts are made here because
+// sending the batch again would delay all other events for each such event. A failure of the
+// database does not park an event.
 func (r *run) one(ctx context.Context, e ledger.Event) error {
 	pause := firstPause
 	for n := 1; ; n++ {
@@ -198,9 +196,8 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 	}
 }
 
-// passes lets a batch go by that changes nothing and follows what is applied, so
-// the read model is at its end; the checkpoint follows now and then, for whoever
-// begins anew.
+// passes handles a batch that changes nothing and follows the applied events. The read model is
+// then up to date; the checkpoint is saved from time to time, for nodes that start later.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
 		if r.takes(e) {
@@ -216,9 +213,8 @@ func (r *run) passes(batch []ledger.Event) bool {
 	return true
 }
 
-// step applies events and moves the checkpoint in one transaction. Events at or
-// below the checkpoint were applied before; a batch that does not follow it is
-// never applied.
+// step applies events and advances the checkpoint in one transaction. It skips events at or
+// below the checkpoint, and never applies a batch that does not follow it.
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
 	var at checkpoint
@@ -245,8 +241,7 @@ func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	return err
 }
 
-// ready is what of a batch is to be applied now. Events of parked streams are
-// parked, too.
+// ready returns the events of a batch to apply now. Events of parked streams are parked, too.
 func (r *run) ready(ctx context.Context, tx pgx.Tx, batch []ledger.Event, at checkpoint) ([]ledger.Event, error) {
 	var ready []ledger.Event
 	for _, e := range batch {
@@ -263,7 +258,7 @@ func (r *run) ready(ctx context.Context, tx pgx.Tx, batch []ledger.Event, at che
 	return ready, nil
 }
 
-// moveOn remembers the checkpoint that a committed step has left.
+// moveOn records the checkpoint of a committed step.
 func (r *run) moveOn(position int64) {
 	r.from, r.passed, r.savedAt = position, position, time.Now()
 	r.mu.Lock()
@@ -272,24 +267,23 @@ func (r *run) moveOn(position int64) {
 	r.advance(position)
 }
 
-// checkpoint is how far a read model has come, under the lock of a transaction.
+// checkpoint is the position of a read model, locked by a transaction.
 type checkpoint struct {
 	version  int
 	position int64
-	ours     bool               // the event it names is the ledger's
+	ours     bool               // the event it names is in the ledger
 	dead     map[[2]string]bool // streams (tenant, name) with parked events
 }
 
-// opening begins the transaction of a step. Rows and checkpoint are lost together,
-// if at all, and made again.
+// opening returns the options of a step's transaction. It need not be durable: rows and
+// checkpoint are lost together, if at all, and rebuilt.
 func (m *model) opening() pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + m.schema + `, public; set local synchronous_commit = off`}
 }
 
-// begin locks the checkpoint and reads it in one round trip, and refuses what must
-// not go on from it: a first event that does not follow, or another version's or
-// another ledger's read model. Each look is a statement of its own, so that its
-// snapshot is taken after the lock.
+// begin locks the checkpoint and reads it in one round trip. It refuses a first event that does
+// not follow, and a read model of another version or another ledger. Each check is a separate
+// statement, so that its snapshot is taken after the lock.
 func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = $2 for update skip locked`, r.key, r.partition.Number()).
@@ -319,7 +313,7 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	case !at.ours:
 		return at, fmt.Errorf("%w %s", errForeign, r.name)
 	}
-	r.saw(at.position, r.seen()) // nobody moves it while it is locked
+	r.saw(at.position, r.seen()) // no other node advances it while it is locked
 	if !r.follows(first, at.position) {
 		r.from, r.passed = at.position, at.position
 		return at, fmt.Errorf("%w: %s is at %d", errGap, r.name, at.position)
@@ -327,14 +321,14 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	return at, nil
 }
 
-// follows says whether everything between a checkpoint and a batch has been seen
-// to change nothing.
+// follows reports whether all events between a checkpoint and a batch are known to change
+// nothing.
 func (r *run) follows(first, position int64) bool {
 	return first <= position+1 || r.from <= position && first <= r.passed+1
 }
 
-// try applies the first events and says how many. Their own failures, a panic
-// among them, are errPoison.
+// try applies the first events and returns their number. Failures of the events themselves,
+// also panics, are errPoison.
 func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -353,12 +347,12 @@ func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, 
 	return 0, fmt.Errorf("%w: %w", errPoison, err)
 }
 
-// damaged tables refuse every event (no table, no column, no right): that is not
-// the fault of an event. A rebuild heals it.
+// damaged are errors that every event causes if the tables are damaged (no table, no column, no
+// right). That is not a fault of the event; a rebuild repairs it.
 var damaged = []string{"42P01", "42703", "42501", "3F000"}
 
-// databaseFailed says whether a failure passes by itself: the connection is gone,
-// or the server refuses for reasons of its own (classes of SQLSTATE).
+// databaseFailed reports whether a failure is temporary: the connection is lost, or the server
+// refuses for its own reasons (classes of SQLSTATE).
 func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -377,8 +371,8 @@ func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position i
 	return err
 }
 
-// bury parks an event in the transaction that moves the checkpoint past it,
-// unless another node has come past it in the meantime.
+// bury parks an event in the transaction that advances the checkpoint past it, unless another
+// node has passed it meanwhile.
 func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
 	var at checkpoint
 	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), r.opening(), func(tx pgx.Tx) (err error) {

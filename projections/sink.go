@@ -17,35 +17,35 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Sink is another system that is told of every event, from the first on, through
-// Watermill: message id p:position:hash, a CloudEvent as payload and its attributes
-// as metadata ce-NAME. It is never a source of truth; at least once, in order, and
-// by one node at a time. An event that its broker refuses as too large (ErrTooLarge)
-// is published without its data, with their hash and a reference to them.
+// Sink is another system that receives every event, from the first one, through Watermill: the
+// message id is p:position:hash, the payload a CloudEvent, and its attributes are also metadata
+// ce-NAME. It is never a source of truth. It receives events at least once, in order, from one
+// node at a time. An event that its broker refuses as too large (ErrTooLarge) is published
+// without its data, with their hash and a reference to them.
 type Sink struct {
-	Name      string // of its checkpoint; for ever
+	Name      string // name of its checkpoint; never changes
 	Publisher message.Publisher
 	BaseURL   string // of this service, for references to data
 }
 
 const (
-	sinkTopic  = "countersign"
-	sinkOctets = 512 << 10 // from which on no further event joins what is published together: within every broker's limits
+	sinkTopic = "countersign"
+	sinkBytes = 512 << 10 // limit in bytes of events published together, below the limits of every broker
 )
 
-// EventsPath is where an organization gets its events one by one, as the data of
-// messages: it and the position.
+// EventsPath, followed by a position, is where an organization gets a single event in the form
+// of message data.
 const EventsPath = "/api/assurance/events/"
 
-// ErrTooLarge is how a publisher says that its broker refuses messages for their size
-// and for nothing else. Some of them may have been published.
+// ErrTooLarge is returned by a publisher whose broker refuses messages only because of their
+// size. Some of the messages may have been published.
 var ErrTooLarge = errors.New("the broker refuses a message as too large")
 
-// errUnpublished is a sink that does not take an event now. The event is not at
-// fault, so it is never parked: the sink gets it again, before any other.
+// errUnpublished means that a sink does not accept an event now. The event is never parked for
+// that: the sink gets it again, before any other.
 var errUnpublished = errors.New("the event could not be published")
 
-// feed is a sink at work on this node.
+// feed is a running sink on this node.
 type feed struct {
 	Sink
 	ledger      *ledger.Ledger
@@ -53,8 +53,8 @@ type feed struct {
 	withoutData *atomic.Int64
 }
 
-// projection publishes a batch inside the step that moves the checkpoint, so the
-// checkpoint follows the acknowledgements and never leads them.
+// projection publishes a batch inside the step that advances the checkpoint, so that the
+// checkpoint follows the acknowledgements and never precedes them.
 func (f feed) projection() projection {
 	return projection{
 		name: "sink/" + f.Name, version: 1, handles: events.Types,
@@ -71,11 +71,11 @@ func (f feed) send(messages ...*message.Message) error {
 	return nil
 }
 
-// publish publishes the first events of a batch and says how many. What the broker
-// refuses together may be small one by one.
+// publish publishes the first events of a batch and returns their number. If the broker refuses
+// them together, it tries them one by one.
 func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
 	var messages []*message.Message
-	for octets := 0; len(messages) < len(batch) && octets < sinkOctets; octets += len(messages[len(messages)-1].Payload) {
+	for octets := 0; len(messages) < len(batch) && octets < sinkBytes; octets += len(messages[len(messages)-1].Payload) {
 		m, err := sinkMessage(ctx, f.event(batch[len(messages)]))
 		if err != nil {
 			return 0, err
@@ -100,9 +100,9 @@ func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
 	return len(messages), nil
 }
 
-// publishWithoutData checks an event in: what it says of itself, the hash of its data,
-// and where they are. An event of no organization can be read by operators alone, who
-// need no reference.
+// publishWithoutData publishes an event without its data: its attributes, the hash of the data,
+// and a reference to them. Only operators can read an event without organization, and they need
+// no reference.
 func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int) error {
 	event := f.event(e)
 	data, err := canon.Marshal(event.Data)
@@ -126,8 +126,9 @@ func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int
 	return nil
 }
 
-// event is an event as a sink publishes it. Brokers drop what has an id they know: that
-// of another ledger, or of an event that was lost with its disk, must not be this one's.
+// event converts an event to the form that a sink publishes. Brokers drop messages with a known
+// id, so the id must differ from those of another ledger, and of an event that was lost with
+// its disk.
 func (f feed) event(e ledger.Event) CloudEvent {
 	event := cloudEvent(f.ledger.Partition(e.Partition).Origin(), e, e.Type, e.Stream, DataOf(e))
 	event.ID += ":" + e.Hash.String()[:16]
@@ -160,10 +161,10 @@ func sinkMessage(ctx context.Context, event CloudEvent) (*message.Message, error
 }
 
 // WithoutData returns how many events this node has published without their data. Only
-// what Publish began has such a count.
+// Projections of Publish have this count.
 func (p *Projections) WithoutData() int64 { return p.withoutData.Load() }
 
-// Event is an event of a tenant as the data of its message.
+// Event returns an event of a tenant in the form of message data.
 func (p *Projections) Event(ctx context.Context, tenant string, position int64) (EventData, error) {
 	e, err := p.event(ctx, tenant, position)
 	if err != nil {
@@ -183,10 +184,10 @@ func (p *Projections) event(ctx context.Context, tenant string, position int64) 
 	return list[0], nil
 }
 
-// handOn writes the first checkpoint of what hands events on: a sink begins at the
-// first event, webhooks at the head, since none was there before. What stands
-// behind an event that this ledger does not have, because the database was put
-// back, begins anew: a sink's messages have ids.
+// handOn writes the first checkpoint of a projection that hands events on: a sink begins at the
+// first event, webhooks at the head, because no webhook existed before. A checkpoint that names
+// no event of this ledger, because the database was restored, is reset; a sink's messages have
+// ids, so it can drop repeats.
 func (m *model) handOn(ctx context.Context) error {
 	for _, r := range m.runs {
 		if err := r.handOn(ctx); err != nil {
@@ -198,7 +199,7 @@ func (m *model) handOn(ctx context.Context) error {
 }
 
 func (r *run) handOn(ctx context.Context) error {
-	// Without a lock first: another node may hold it for as long as it works on a batch.
+	// Read without a lock first, because another node may hold it while it works on a batch.
 	p, pool := r.partition.Number(), r.ledger.Pool()
 	var ours bool
 	var at int64

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// status keeps the record of each workflow for its 30 days.
+// status keeps the record of each workflow for 30 days.
 var status = projection{
 	name:    "status",
 	tables:  []string{"workflow_status"},
@@ -31,9 +31,9 @@ var status = projection{
 	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
 }
 
-// StatusRecord is what the status endpoint answers. A record with an action
-// binding (shape A) has ActionBindingVersion and ActionHash; a legacy one
-// (shape B, of workflow.completed) has Binding instead.
+// StatusRecord is the answer of the status endpoint. A record with an action binding (shape A)
+// has ActionBindingVersion and ActionHash; a legacy record (shape B, of workflow.completed) has
+// Binding instead.
 type StatusRecord struct {
 	WorkflowID           string                  `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$"`
 	Status               string                  `json:"status" jsonschema:"enum=completed,enum=review_required"`
@@ -50,13 +50,13 @@ type StatusRecord struct {
 	Boundaries           actionsafety.Boundaries `json:"boundaries"`
 }
 
-// StatusAudit names the component answers behind a workflow.
+// StatusAudit has the ids of the workflow's component answers.
 type StatusAudit struct {
 	CommandScoreRequestID *string `json:"commandScoreRequestId" jsonschema:"nullable"`
 	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable"`
 }
 
-// StatusBinding stands in the place of the action hash in a legacy record.
+// StatusBinding replaces the action hash in a legacy record.
 type StatusBinding struct {
 	Available bool   `json:"available" jsonschema:"enum=false" jsonschema_description:"Always false."`
 	Reason    string `json:"reason" jsonschema:"enum=legacy_status_record_without_versioned_action_binding" jsonschema_description:"Why there is no action hash."`
@@ -70,7 +70,7 @@ func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	return err
 }
 
-// applyStatuses inserts all of a list in one statement.
+// applyStatuses inserts all records of a list in one statement.
 func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	var ids, records []string
 	var expires []time.Time
@@ -100,8 +100,8 @@ func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledg
 	return len(list), err
 }
 
-// statusOf is pure: an event that keeps a workflow gives its record, any other nil. A
-// call keeps the workflow in its receipt's record.
+// statusOf is pure: it returns the record of an event that contains a workflow, otherwise nil.
+// A call contains its workflow in the receipt's record.
 func statusOf(e ledger.Event) (*StatusRecord, error) {
 	if e.Type == events.TypeWorkflowCompleted {
 		stored, err := events.As[events.WorkflowCompleted](e)
@@ -130,7 +130,7 @@ func statusOf(e ledger.Event) (*StatusRecord, error) {
 	return record, nil
 }
 
-// recordOf is what both shapes of a record have in common.
+// recordOf returns the members that both shapes of a record have.
 func recordOf(w events.Workflow) *StatusRecord {
 	return &StatusRecord{
 		WorkflowID: w.WorkflowID, Status: w.Status, Risk: w.Risk, Decision: w.Decision,
@@ -141,10 +141,10 @@ func recordOf(w events.Workflow) *StatusRecord {
 	}
 }
 
-// Status returns the record of a workflow as canonical JSON. It waits until
-// everything appended before the call is visible: ErrBehind. A workflow that is
-// unknown or past its 30 days, by the database's clock, is ErrNotFound, unless it may
-// be in a parked event: no stream of a call names its workflow.
+// Status returns the record of a workflow as canonical JSON. It waits until everything appended
+// before the call is visible, or returns ErrBehind. For a workflow that is unknown or older
+// than 30 days, by the database's clock, it returns ErrNotFound, unless the workflow may be in
+// a parked event: the stream of a call does not name its workflow.
 func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.Value, error) {
 	if err := p.wait(ctx, "status", p.ledger.Service(workflowID), "workflow/"+workflowID); err != nil {
 		return nil, err

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DayVerdicts are the decisions of one day (UTC).
+// DayVerdicts counts the decisions of one day (UTC).
 type DayVerdicts struct {
 	Day                       time.Time
 	Allowed, Denied, Reviewed int
 }
 
-// Verdicts counts an organization's decisions by day, the oldest day first, from a
-// sequence on; with actors only what those have caused. Days without decisions are
-// left out. It waits until everything appended before the call is visible: ErrBehind.
+// Verdicts counts an organization's decisions by day, oldest day first, from a sequence on.
+// With actors it counts only those that they caused. Days without decisions are left out. It
+// waits until everything appended before the call is visible, or returns ErrBehind.
 func (p *Projections) Verdicts(ctx context.Context, tenant string, actors []string, from int64) ([]DayVerdicts, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err

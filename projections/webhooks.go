@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// webhooks queues a message for every webhook that wants to know of an event. Its
-// rows are work to do: they are never built again. queueing says what applies it.
-// Whoever sends them takes them with Take and says with Tried what became of them.
+// webhooks queues a message for every webhook that subscribes to an event's topic. Its rows are
+// work to do and are never rebuilt. queueing builds its projection. The sender gets messages by
+// Take and reports the results by Tried.
 var webhooks = projection{
 	name:    "webhooks",
 	version: 1,
@@ -37,27 +37,26 @@ const (
 	topicCheckpoints = "checkpoints"
 )
 
-// maxListening is of how many tenants webhooks are remembered, before a batch.
+// maxListening is the number of tenants whose webhooks are cached.
 const maxListening = 10_000
 
-// listener is a webhook as far as it matters for queueing.
+// listener has the members of a webhook that queueing needs.
 type listener struct {
 	tenant, id    string
 	partition     int16
 	topics        []string
-	from, removed int64 // positions; removed is 0 for one that is there
+	from, removed int64 // positions; removed is 0 while the webhook exists
 }
 
-// listeners remembers the webhooks of tenants as of a version of the stream they
-// stand in, so that a batch asks only for versions. The goroutine that follows their
-// partition owns it.
+// listeners caches the webhooks of tenants with the version of their stream, so that a batch
+// reads only versions. The goroutine that follows their partition owns it.
 type listeners struct {
-	version map[string]int64 // of the stream, by tenant; no entry: there are none
+	version map[string]int64 // version of the stream, by tenant; no entry if there are none
 	known   map[string][]listener
 }
 
-// queueing is the projection webhooks on one node, of a ledger of so many partitions,
-// each of which has a memory of its own.
+// queueing returns the projection webhooks on one node, for a ledger with a number of
+// partitions, each with its own cache.
 func queueing(partitions int) projection {
 	p, remembered := webhooks, make([]listeners, partitions)
 	p.applyRun = func(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (int, error) {
@@ -66,7 +65,7 @@ func queueing(partitions int) projection {
 	return p
 }
 
-// queue queues the messages of the first events of a list: all of them.
+// queue queues the messages of all events of a list.
 func (w *listeners) queue(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
 	if err := w.learn(ctx, tx, list); err != nil {
 		return 0, err
@@ -99,8 +98,8 @@ func (w *listeners) queue(ctx context.Context, tx pgx.Tx, list []ledger.Event) (
 	return len(list), nil
 }
 
-// learn reads the webhooks of a batch's tenants anew where their stream has grown,
-// or where nothing is remembered.
+// learn reads the webhooks of a batch's tenants again if their stream has grown, or if they are
+// not cached.
 func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) error {
 	if w.known == nil || len(w.known) > maxListening {
 		w.version, w.known = map[string]int64{}, map[string][]listener{}
@@ -137,8 +136,8 @@ func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) e
 	return nil
 }
 
-// listenersOf reads the webhooks of tenants from their streams, removed ones among
-// them: a batch may hold what came before the removal.
+// listenersOf reads the webhooks of tenants from their streams, also removed ones, because a
+// batch may contain events before the removal.
 func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map[string][]listener, error) {
 	rows, err := tx.Query(ctx, `select tenant, pos, type, schema_version, payload from public.events
 		where p = $1 and tenant = any($2) and stream = 'webhooks' order by pos`, p, tenants)
@@ -165,7 +164,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	return found, err
 }
 
-// topicsOf lists what an event is news for, checkpoints apart: one covers it soon.
+// topicsOf returns the topics of an event, without checkpoints.
 func topicsOf(e ledger.Event) ([]string, error) {
 	switch e.Type {
 	case events.TypeDecisionRecorded:
@@ -200,7 +199,7 @@ func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, to
 	return err
 }
 
-// dropMessages forgets what waits for a webhook that was removed.
+// dropMessages deletes the queued messages of a removed webhook.
 func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	removed, err := events.As[events.WebhookRemoved](e)
 	if err != nil {
@@ -213,13 +212,13 @@ func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 // Delivery is one message to one webhook.
 type Delivery struct {
-	MessageID string `json:"messageId"` // the webhook-id of every attempt
+	MessageID string `json:"messageId"` // the webhook-id header of every attempt
 	Topic     string `json:"topic" jsonschema:"enum=decisions,enum=violations,enum=reviews,enum=checkpoints"`
-	Position  int64  `json:"position"` // of the event; of a checkpoint the one it must cover
+	Position  int64  `json:"position"` // position of the event; for a checkpoint the position that it must cover
 	State     string `json:"state" jsonschema:"enum=due,enum=sent,enum=dead"`
 	Attempts  int    `json:"attempts"`
-	DueAt     string `json:"dueAt" jsonschema:"format=date-time" jsonschema_description:"Of the next attempt; where there is none any more, when it ended."`
-	Status    int    `json:"status" jsonschema_description:"HTTP status of the last answer; 0 for none."`
+	DueAt     string `json:"dueAt" jsonschema:"format=date-time" jsonschema_description:"Time of the next attempt, or of the last one if there is no further attempt."`
+	Status    int    `json:"status" jsonschema_description:"HTTP status of the last answer; 0 if there was none."`
 	Error     string `json:"error"`
 
 	Tenant    string `json:"-"`
@@ -236,8 +235,8 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	return d, err
 }
 
-// Deliveries lists the newest messages to a webhook, with a state only those in
-// it. Removed webhooks have none that are due.
+// Deliveries lists the newest messages to a webhook, optionally only those in a state. Removed
+// webhooks have no due messages.
 func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state string, limit int) ([]Delivery, error) {
 	if err := p.wait(ctx, webhooks.name, tenant, ""); err != nil {
 		return nil, err
@@ -254,8 +253,8 @@ func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state s
 	return append([]Delivery{}, list...), nil
 }
 
-// SendAgain makes the dead messages of a webhook due, from their first attempt on,
-// or only one of them, sent or dead; it says how many.
+// SendAgain makes the dead messages of a webhook due, beginning with their first attempt, or
+// only one sent or dead message. It returns their number.
 func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message string) (int, error) {
 	done, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = 'due', attempts = 0, due_at = now()
 		where p = $4 and webhook_id = $1 and tenant = $2
@@ -266,9 +265,9 @@ func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message 
 	return int(done.RowsAffected()), nil
 }
 
-// Take takes messages that are due, by the clock of the database, and not to one of
-// the busy webhooks. Each is the caller's until the lease is over; then anybody may
-// try again, also after a crash.
+// Take returns messages that are due, by the clock of the database, and not for one of the busy
+// webhooks. Each belongs to the caller until the lease ends; then another sender may try, also
+// after a crash.
 func (p *Projections) Take(ctx context.Context, lease time.Duration, busy []string, most int) ([]Delivery, error) {
 	rows, err := p.ledger.Pool().Query(ctx, `update webhook_deliveries set attempts = attempts + 1, due_at = now() + $1::interval
 		where (p, webhook_id, pos, topic) in (select p, webhook_id, pos, topic from webhook_deliveries
@@ -280,16 +279,16 @@ func (p *Projections) Take(ctx context.Context, lease time.Duration, busy []stri
 	return pgx.CollectRows(rows, scanDelivery)
 }
 
-// Result is what became of an attempt.
+// Result is the result of an attempt.
 type Result struct {
 	State  string        // "sent", "dead", or "due" for another attempt
-	After  time.Duration // until that
-	Status int           // of the answer; 0 for none
-	Error  string        // one line, at most 200 characters; empty when it was sent
+	After  time.Duration // time until the next attempt
+	Status int           // status of the answer; 0 if there was none
+	Error  string        // one line, at most 200 characters; empty if it was sent
 }
 
-// Tried writes down the result of the attempt that d was taken for. A message that
-// somebody else has taken since, because the lease was over, is theirs.
+// Tried records the result of an attempt at d. It does nothing if another sender has taken the
+// message meanwhile, because the lease had ended.
 func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
 	_, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = $5, due_at = now() + $6::interval, status = $7, error = $8
 		where p = $9 and webhook_id = $1 and pos = $2 and topic = $3 and attempts = $4 and state = 'due'`,
@@ -297,15 +296,15 @@ func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
 	return err
 }
 
-// Forget drops a message to a webhook that is not there any more.
+// Forget drops a message to a webhook that does not exist any more.
 func (p *Projections) Forget(ctx context.Context, d Delivery) error {
 	_, err := p.ledger.Pool().Exec(ctx, `delete from webhook_deliveries where p = $4 and webhook_id = $1 and pos = $2 and topic = $3`,
 		d.WebhookID, d.Position, d.Topic, d.Partition)
 	return err
 }
 
-// Message is what a delivery says: of decisions and receipts what the history
-// lists, of a checkpoint its note.
+// Message returns the contents of a delivery: for decisions and receipts the entry of the
+// history, for a checkpoint its note.
 func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, error) {
 	home := p.ledger.Home(d.Tenant)
 	e, err := p.event(ctx, d.Tenant, d.Position)
@@ -343,11 +342,11 @@ func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, erro
 	return m, nil
 }
 
-// CheckpointData is what a message about a checkpoint holds.
+// CheckpointData is the data of a message about a checkpoint.
 type CheckpointData struct {
 	Size     int64  `json:"size"`     // of the tree: every event up to this position
 	RootHash string `json:"rootHash"` // hex
-	Note     string `json:"note"`     // C2SP signed note: keep it where the service cannot reach it
+	Note     string `json:"note"`     // C2SP signed note; store it where the service cannot change it
 }
 
 func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (CloudEvent, error) {
@@ -364,8 +363,8 @@ func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (Cl
 	return m, nil
 }
 
-// WaitingMessages counts what is due and what is dead, and says for how long the
-// oldest message that may be sent has been.
+// WaitingMessages counts due and dead messages, and returns since when the oldest due message
+// could have been sent.
 func (p *Projections) WaitingMessages(ctx context.Context) (due, dead int, oldest time.Duration, err error) {
 	var seconds float64
 	err = p.ledger.Pool().QueryRow(ctx, `select count(*) filter (where state = 'due'), count(*) filter (where state = 'dead'),

@@ -76,7 +76,7 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 	}
 }
 
-// The partitions are followed beside each other: what is remembered of webhooks in one
+// The partitions are followed at the same time: what is remembered of webhooks in one
 // is nothing that another one writes.
 func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func TestCheckBeforeExecution(t *testing.T) {
 		{"the whole call", []string{key, "--decision", good, "--", `{"protocol":"x402","intent":` + pendingIntent + `}`}, 0, "EXECUTE"},
 		{"another amount", []string{key, "--decision", good, "--", strings.Replace(pendingIntent, "0.5", "5", 1)}, 1, "not the one that was decided about"},
 		{"another protocol", []string{key, "--decision", good, "--", `{"protocol":"mcp","intent":{"serverId":"s","toolName":"t"}}`}, 1, "not the one that was decided about"},
-		{"expired", []string{key, "--decision", signedFile(t, signer, assurance.DecisionType, expired), "--", pendingIntent}, 1, "it has expired"},
+		{"expired", []string{key, "--decision", signedFile(t, signer, assurance.DecisionType, expired), "--", pendingIntent}, 1, "the decision or approval has expired"},
 		{"expiry changed", []string{key, "--decision", changed, "--", pendingIntent}, 1, "is not a good record"},
 		{"signed by a stranger", []string{key, "--decision", signedFile(t, stranger, assurance.DecisionType, allow), "--", pendingIntent}, 1, "is not a good record"},
 		{"signed as something else", []string{key, "--decision", signedFile(t, signer, seal.TypeReceipt, allow), "--", pendingIntent}, 1, "is not a good record"},
@@ -93,7 +93,7 @@ func TestCheckBeforeExecution(t *testing.T) {
 		{"an approval of another decision", []string{key, "--decision", signedFile(t, signer, assurance.DecisionType, assurance.DecisionRecord{
 			Schema: assurance.DecisionSchema, DecisionID: "asd_2", OrgID: "org_1", Protocol: "x402", Decision: "needs_review", AssuranceActionHash: call.ActionHash, Intent: []byte(`{}`)}),
 			"--approval", approvalFile, "--", pendingIntent}, 1, "the approval is for another decision"},
-		{"another organization's", []string{key, "--org", "org_2", "--decision", good, "--", pendingIntent}, 1, "DO NOT EXECUTE  the decision is of another organization\norganization    org_2\n"},
+		{"another organization's", []string{key, "--org", "org_2", "--decision", good, "--", pendingIntent}, 1, "DO NOT EXECUTE  the decision belongs to another organization\norganization    org_2\n"},
 		{"no organization", []string{key, "--org", "", "--decision", good, "--", pendingIntent}, 2, ""},
 		{"an organization's name", []string{key, "--org", "Acme", "--decision", good, "--", pendingIntent}, 2, ""},
 		{"a stop is not looked for", []string{key, "--decision", good, "--", pendingIntent}, 0, "\norganization    org_1\nSTOP NOT CHECKED, valid until " + *allow.ValidUntil + "\n"},

@@ -49,7 +49,7 @@ func TestCheckAsksTheService(t *testing.T) {
 	check(1, 0, "the decision was already used on this machine", append(ours, token)...)
 	check(1, 1, "the service knows no such decision of this organization", append(ours, strangerToken)...)
 	check(2, 1, "the service answered 401", append(ours, "svco_wrong")...)
-	check(1, 1, "the decision is of another organization", "--org", stranger, "--url", a.base, "--token", strangerToken)
+	check(1, 1, "the decision belongs to another organization", "--org", stranger, "--url", a.base, "--token", strangerToken)
 	elsewhere := httptest.NewServer(http.RedirectHandler(a.base+decisionsPath, http.StatusTemporaryRedirect))
 	t.Cleanup(elsewhere.Close)
 	check(2, 1, "the service answered 307", "--org", org, "--url", elsewhere.URL, "--token", token)

@@ -61,7 +61,7 @@ func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]Acco
 	return list, nil
 }
 
-// accountAgent reads one; it is not ours where somebody else has claimed it since.
+// accountAgent reads an agent. ours is false if another customer has claimed it since.
 func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
 	g, err := a.readAgent(ctx, id)
 	if err != nil || g.id == "" || g.customer != "" && g.customer != customerID {
@@ -89,7 +89,7 @@ func (a *Accounts) RevokeAccountAgent(ctx context.Context, customerID, clientID 
 	case err != nil:
 		return ground.Refusal(err)
 	case g.customer == "" || g.customer != customerID:
-		return policy.Refuse(ground.CodeNotFound, "", "agent not found") // unknown or somebody else's: one answer
+		return policy.Refuse(ground.CodeNotFound, "", "agent not found") // the same answer for an unknown agent and another customer's
 	}
 	return a.revokeAgent(ctx, clientID, customerID, "revoked in the account")
 }

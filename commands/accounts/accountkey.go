@@ -101,7 +101,7 @@ func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID strin
 		return err
 	}
 	i := slices.IndexFunc(list, func(k AccountKey) bool { return k.KeyID == keyID })
-	if i < 0 { // unknown or somebody else's: one answer
+	if i < 0 { // the same answer for an unknown key and another customer's
 		return errNoKey
 	}
 	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")

@@ -29,7 +29,7 @@ func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) (
 			}
 			g.customer = customer
 		case g.customer != customer:
-			return nil, policy.Refuse(ground.CodeClaimed, "", "the agent was claimed by somebody else")
+			return nil, policy.Refuse(ground.CodeClaimed, "", "the agent was claimed by another customer")
 		}
 		return a.scopesOf(g), a.creditApart(ctx, g.id, customer)
 	})
@@ -145,10 +145,10 @@ func (a *Accounts) mailboxOf(ctx context.Context, customer string) (string, erro
 	return a.MailboxRef(address), nil
 }
 
-// creditApart gives an agent the credit of the customer who stands for it where agent
-// and count are apart: two appends after the one that has decided whose it is, counted
-// first, so that never more is given than counted. Any of them may be missing; whoever
-// vouches for the agent again makes up for it.
+// creditApart gives an agent the credit of the customer who vouches for it if the agent and
+// the count of credits are in different partitions. It makes two appends after the one that
+// assigned the agent: the count first, so that never more credit is given than counted. A
+// crash may leave any of them out; vouching for the agent again completes them.
 func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
 	if a.ServiceOf(id) == ledger.ServiceTenant {
 		return nil

@@ -84,8 +84,8 @@ func (k *KeysExhausted) Error() string {
 	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + canon.Stamp(k.ResetsAt)
 }
 
-// CheckEmail accepts one bare address of at most 254 octets and returns it in
-// lower case, as it is counted.
+// CheckEmail accepts one bare address of at most 254 bytes and returns it in lower case,
+// the form in which addresses are counted.
 func CheckEmail(email string) (string, error) {
 	bad := policy.Refuse("invalid_email", "/email", "email must be one e-mail address of at most 254 characters")
 	if len(email) > 254 || strings.ContainsFunc(email, func(r rune) bool { return r < 0x21 || r == 0x7f || normal.Invisible(r) }) {

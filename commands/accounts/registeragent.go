@@ -39,7 +39,7 @@ const (
 type AgentOrder struct {
 	Name         string
 	IdentityType string // empty: anonymous
-	Email        string // with verified_email, of whoever stands for the agent
+	Email        string // with verified_email, of the customer who vouches for the agent
 }
 
 // RegisteredAgent is an agent just registered. Secret is shown once and kept
@@ -49,8 +49,8 @@ type RegisteredAgent struct {
 	RegisteredAt                            time.Time
 }
 
-// RegisterAgent makes an OAuth client. Anybody may: until somebody stands for the
-// agent it can read the catalogue and start a checkout.
+// RegisterAgent creates an OAuth client. Anyone may do so: until a customer vouches for the
+// agent it can only read the catalogue and start a checkout.
 func (a *Accounts) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAgent, error) {
 	if order.IdentityType == "" {
 		order.IdentityType = IdentityAnonymous
@@ -119,7 +119,7 @@ func agentSubject(registered events.AgentRegistered) string {
 	return "agent:" + registered.ClientID
 }
 
-// IsAgentID says whether a text has the form of an agent's client id.
+// IsAgentID reports whether a text has the form of an agent's client id.
 func IsAgentID(text string) bool {
 	id, ok := strings.CutPrefix(text, agentPrefix)
 	_, err := ulid.ParseStrict(id)
@@ -132,7 +132,7 @@ type AgentState struct {
 	hash         [32]byte     // of the secret
 	dataKey      string       // under which its calls are sealed
 	born         ledger.Event // agent.registered, which holds the address
-	verified     bool         // somebody stands for it
+	verified     bool         // a customer vouches for it
 	sponsor      string       // cus_… of who stands for it
 	Credit       int          // cents granted
 	customer     string       // cus_… of who claimed it
@@ -252,7 +252,7 @@ func (a *Accounts) revokeAgent(ctx context.Context, id, actor, reason string) er
 	return err
 }
 
-// fact is an event that is to stand in an agent's stream.
+// fact is an event to append to an agent's stream.
 type fact struct {
 	eventType string
 	stored    any
@@ -274,9 +274,9 @@ func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, 
 	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.precondition.Tenant, IdemKey: key, Events: append(pending, more...)})
 }
 
-// AgentDataKey is the data key under which an agent's calls are sealed in a tenant. In
-// another than the agent's own it is one of the same person, so that whoever is erased
-// is erased there too.
+// AgentDataKey returns the data key under which an agent's calls are encrypted in a tenant.
+// In another tenant than the agent's own it belongs to the same person, so that an erasure
+// of the person affects it, too.
 func (a *Accounts) AgentDataKey(ctx context.Context, tenant string, g AgentState) (string, error) {
 	if tenant == g.precondition.Tenant {
 		return g.dataKey, nil

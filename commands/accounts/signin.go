@@ -30,7 +30,7 @@ var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask 
 // nowhere.
 type SignInLink struct {
 	Address string
-	Token   string // 32 octets, base64url
+	Token   string // 32 bytes, base64url
 }
 
 // linked is what a link carries, encrypted under a key made from its secret. A
@@ -150,8 +150,8 @@ func (a *Accounts) sweepSignIn(ctx context.Context) error {
 	return nil
 }
 
-// LocalPath is a path of this service, with its query, or "/account": what a
-// browser would take for another site is nobody's next page.
+// LocalPath returns a path of this service, with its query, or "/account" for a text that a
+// browser would take for another site.
 func LocalPath(next string) string {
 	const fallback = "/account"
 	if len(next) < 2 || len(next) > maxNext || next[0] != '/' || next[1] == '/' ||
@@ -191,7 +191,7 @@ func openBox(secret, box []byte) (linked, error) {
 	}
 	text, err := aead.Open(nil, make([]byte, aead.NonceSize()), box, nil)
 	if err != nil {
-		return linked{}, errLink // a row that somebody changed
+		return linked{}, errLink // the row was changed by hand
 	}
 	var l linked
 	err = json.Unmarshal(text, &l)

@@ -47,7 +47,7 @@ func (a *Accounts) MonthEnds() time.Time { return NextMonth(a.Now()) }
 
 func month(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// NextMonth returns the beginning of the next month, UTC, when free calls are counted anew.
+// NextMonth returns the beginning of the next month, UTC, when the count of free calls starts again.
 func NextMonth(t time.Time) time.Time {
 	t = t.UTC()
 	return time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)

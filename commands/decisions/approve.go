@@ -30,7 +30,7 @@ func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, deci
 	if err != nil {
 		return Recorded{}, err
 	}
-	text, err := canon.Marshal([]any{p.Member, in}) // the same words of somebody else are another approval
+	text, err := canon.Marshal([]any{p.Member, in}) // the same input of another member is a different approval
 	if err != nil {
 		return Recorded{}, err
 	}
@@ -59,7 +59,7 @@ func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, deci
 	return recorded, inWords(err, "decision was already resolved")
 }
 
-// mayApprove says whether it would be a self-approval, or why it may not be.
+// mayApprove reports whether it would be a self-approval, or why it may not be.
 func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c decisionCase) (self bool, err error) {
 	switch {
 	case c.recordHash == "":
@@ -138,7 +138,7 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 		return seal.Envelope{}, errNoDecision
 	}
 	if p.OwnOnly() {
-		// An approval is shown to whoever asked for the decision.
+		// An approval is shown to the actor who requested the decision.
 		actor := history.Events[i].Actor
 		if eventType == events.TypeApprovalRecorded {
 			actor = history.Events[0].Actor

@@ -36,7 +36,7 @@ type Decisions struct {
 // ForgetPolicy takes the policy of an organization out of the cache.
 func (a *Decisions) ForgetPolicy(orgID string) { a.policies.Remove(orgID) }
 
-// Recorded is a signed record of an organization, as it stands in the ledger.
+// Recorded is a signed record of an organization, as it is stored in the ledger.
 type Recorded struct {
 	Envelope seal.Envelope
 	Replayed bool   // an equal request had been answered before
@@ -144,7 +144,7 @@ type attempt struct {
 type signedRecord struct {
 	envelope      seal.Envelope
 	pending       ledger.Pending
-	preconditions []ledger.Precondition // what it rests on, beside the principal
+	preconditions []ledger.Precondition // streams it depends on, in addition to the principal's
 	issued        time.Time
 	decision      string // of a decision
 }

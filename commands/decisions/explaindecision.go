@@ -29,7 +29,7 @@ type Explanation struct {
 	Policy        jsontext.Value `json:"policy"` // what it was compared with
 	Asserted      jsontext.Value `json:"asserted,omitempty"`
 	Rules         []Explained    `json:"rules"`
-	// Reproduced says whether the engine, asked again, gives the same decision
+	// Reproduced reports whether the engine, asked again, gives the same decision
 	// and findings.
 	Reproduced bool `json:"reproduced"`
 }
@@ -56,9 +56,9 @@ func (a *Decisions) ExplainDecision(ctx context.Context, p organizations.Princip
 	return a.explain(ctx, p, history.Events[0])
 }
 
-// readDecision reads a decision's stream for somebody who may see it. What is not
-// there, is another organization's, or is not a developer's own is not_found. The
-// principal that comes back is the one that Permit has confirmed.
+// readDecision reads a decision's stream for a principal who may see it. A decision that does
+// not exist, belongs to another organization, or is not the developer's own is not_found. It
+// returns the principal as Permit has confirmed it.
 func (a *Decisions) readDecision(ctx context.Context, p organizations.Principal, decisionID string) (organizations.Principal, ledger.History, error) {
 	p, err := a.Permit(ctx, p, organizations.RightRead)
 	if err != nil {

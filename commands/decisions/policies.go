@@ -22,8 +22,7 @@ import (
 // precondition of every decision.
 const policyStream = "policy"
 
-// ActivePolicy is the policy in force at a version of the stream: the last one
-// activated.
+// ActivePolicy is the active policy at a version of the stream: the one activated last.
 type ActivePolicy struct {
 	PolicyID          string
 	Version           int
@@ -130,8 +129,7 @@ func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolic
 	return p, nil
 }
 
-// PolicyVersion returns a version that was once in force, for replaying an old
-// decision.
+// PolicyVersion returns a version that was once active, for replaying an old decision.
 func (a *Decisions) PolicyVersion(ctx context.Context, orgID string, version int) (ActivePolicy, error) {
 	s, err := a.readPolicies(ctx, orgID)
 	if err != nil {
@@ -205,9 +203,9 @@ func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.Pol
 	return events.PolicyDrafted{PolicyID: f.policyID, Policy: f.canonical, PolicyHash: canon.Hash(f.canonical), Lint: f.lint, Author: p.Member}, nil
 }
 
-// ActivatePolicy puts a draft in force from its own sequence on, as the next
-// version. Separation of duties: not by its author, but for the operator and a
-// Team's only admin; the event says so.
+// ActivatePolicy activates a draft as the next version, from the sequence of its event on.
+// Separation of duties: the author of a draft must not activate it, except the operator and
+// the only admin of a team; the event records that exception.
 func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principal, draftID, reason string) (Activation, error) {
 	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		d, known := s.draft(draftID)
@@ -217,7 +215,7 @@ func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principa
 		case d.Activated:
 			return Activation{}, policy.Refuse(organizations.CodeConflict, "", "policy draft was already activated")
 		}
-		// A token's draft is also that of whoever issued the token and so knows it.
+		// The member who issued a token, and so knows it, is also an author of the token's draft.
 		own, err := a.IsOwn(ctx, p, d.actor)
 		if err != nil {
 			return Activation{}, err

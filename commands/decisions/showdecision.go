@@ -31,7 +31,7 @@ type DecisionCase struct {
 	// Arguments are the tool's, canonical, where they were kept. They were hashed
 	// again and match the signed hash.
 	Arguments jsontext.Value
-	Own       bool // the principal asked for it, so that somebody else resolves it
+	Own       bool // the principal requested it, so another member must resolve it
 	Standing  Standing
 }
 
@@ -94,8 +94,7 @@ func (c *DecisionCase) decided(ctx context.Context, a *Decisions, e ledger.Event
 	return nil
 }
 
-// readable reads a decision record. Of an erased one commitments stand in the place
-// of the members that are gone.
+// readable reads a decision record. In an erased one, commitments replace the erased members.
 func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, error) {
 	if erased {
 		record = canon.Put(record, []byte(`""`), "subject", "agentId")

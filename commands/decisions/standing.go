@@ -163,7 +163,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 		until = approved.ValidUntil
 	}
 	if now.After(until) {
-		return "it has expired"
+		return "the decision or approval has expired"
 	}
 	return ""
 }

@@ -91,8 +91,8 @@ func (a *Evidence) exporting(e Export) *exporting {
 		shown: nameSet{}, decisions: nameSet{}}
 }
 
-// nameSet is a set of names of which an export may see millions: it keeps 16 octets of
-// a hash of each, and no pointer.
+// nameSet is a set of names, of which an export may have millions: it keeps 16 bytes of a
+// hash of each name, and no pointers.
 type nameSet map[[16]byte]struct{}
 
 func (s nameSet) add(name string) { s[shortHash(name)] = struct{}{} }
@@ -128,10 +128,10 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 	return Exported{x.manifest, x.showing}, nil
 }
 
-var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files are no longer those of this export, because a person was erased since, or the program is another version; make a new export")
 
-// ExportAgain makes the bundle of an export.created once more, from that event: the
-// same files, octet for octet. Where a person was erased since, it refuses.
+// ExportAgain builds the bundle of an export.created event again: the same files, byte for
+// byte. If a person was erased since, it refuses.
 func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
 	history, err := a.Ledger.Read(ctx, tenant, "export/"+exportID)
 	if err != nil {
@@ -359,7 +359,7 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	return x.views.add(e, opened.record)
 }
 
-// handsOut says whether the bundle opens the personal members of an event: an export for
+// handsOut reports whether the bundle opens the personal members of an event: an export for
 // one agent opens nothing of anybody else.
 func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
@@ -413,7 +413,7 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 	return o, erased, err
 }
 
-// shows says whether the filters let an event through; what belongs to a decision
+// shows reports whether the filters let an event through; what belongs to a decision
 // goes with it, and what belongs to none is shown always. Outside of the period
 // nothing is.
 func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
@@ -435,7 +435,7 @@ func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
 	return x.shown.has(e.Stream)
 }
 
-// remember keeps what files beside the events need.
+// remember stores the data that the other files of the bundle need.
 func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent) error {
 	switch e.Type {
 	case events.TypePolicyActivated:
@@ -517,7 +517,7 @@ func writeLine(to *bundle.File, value any) error {
 	return err
 }
 
-// writeRest writes the files beside the events.
+// writeRest writes the files other than the events.
 func (x *exporting) writeRest(ctx context.Context) error {
 	_, keys, err := x.home().Keyring(ctx)
 	if err != nil {
@@ -603,9 +603,9 @@ func (x *exporting) record(ctx context.Context) error {
 	return err
 }
 
-// sealAgent puts the agent that an export is about under that agent's data key, as its
-// decisions have it: whoever gets the bundle reads the id in its manifest, and no later
-// export has it once the agent is erased.
+// sealAgent encrypts the id of the exported agent under that agent's data key, as in its
+// decisions: the reader of the bundle finds the id in its manifest, and after an erasure of
+// the agent no later export contains it.
 func (x *exporting) sealAgent(ctx context.Context, eventID, agent string, signer *seal.Signer, payload []byte) ([]byte, error) {
 	members, err := canon.Members(payload)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 type Replay struct {
 	Tenant   string  // empty: every organization
 	From, To []int64 // positions by partition, both included; none: from the first, to the last
-	Policy   []byte  // what it would have decided; nil: what was in force
+	Policy   []byte  // a policy to evaluate instead; nil: the one that was active
 
 	Services []policy.Service // of the gate, whose verdicts are computed again
 }
@@ -102,7 +102,7 @@ func of(bounds []int64, p *ledger.Partition) int64 {
 	return 0
 }
 
-// partition replays what stands in one of the ledger's partitions.
+// partition replays the decisions in one of the ledger's partitions.
 func (r *replayer) partition(ctx context.Context, p *ledger.Partition) error {
 	for position := max(of(r.request.From, p)-1, 0); ; {
 		page, err := p.After(ctx, position, exportPage)
@@ -193,7 +193,7 @@ func (r *replayer) decision(ctx context.Context, e ledger.Event) error {
 		return err
 	}
 	if !known {
-		r.different(e, j, "policyHash", j.Policy.PolicyHash, "no such policy was in force", nil)
+		r.different(e, j, "policyHash", j.Policy.PolicyHash, "no such policy was active", nil)
 		return nil
 	}
 	again, ok := j.Under(p.Rules)

@@ -109,7 +109,7 @@ const (
 const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 
 // NoVault refuses a request for which personal data would be sealed or opened, without a vault.
-// It says whether the signing key or the vault's key is missing.
+// It reports whether the signing key or the vault's key is missing.
 func (a *Ground) NoVault() error {
 	if a.Signer == nil {
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)

@@ -17,7 +17,7 @@ import (
 // key or a workflow.
 func (a *Ground) ServiceOf(id string) string { return a.Ledger.Service(id) }
 
-// Together says whether two names belong to the same partition.
+// Together reports whether two names belong to the same partition.
 func (a *Ground) Together(name, other string) bool {
 	n := max(len(a.Ledger.Partitions()), a.DrawFor)
 	return ledger.Home(name, n) == ledger.Home(other, n)

@@ -91,7 +91,7 @@ func (p *slots) take(ctx context.Context) (done func(), err error) {
 	return nil, errBusy
 }
 
-// IsBusy says whether Compute has refused a request.
+// IsBusy reports whether Compute has refused a request.
 func IsBusy(err error) bool { return errors.Is(err, errBusy) }
 
 // Evaluate waits for a slot and evaluates a request to a service.

@@ -73,8 +73,8 @@ func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *e
 	return e.Read(added)
 }
 
-// AddMember gives somebody a role, or a member another one. Only an owner makes
-// or changes an owner, and the last owner stays one.
+// AddMember adds a member with a role, or changes a member's role. Only an owner can add or
+// change an owner, and the last owner stays one.
 func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -137,8 +137,8 @@ func (o Organization) mayChange(p Principal, member, role string) error {
 	return nil
 }
 
-// RemoveMember ends a membership at once, and with it the tokens that are the
-// member's: whoever has left holds no secret that works.
+// RemoveMember removes a member and revokes the member's tokens at once, so that a former
+// member has no valid secret.
 func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {

@@ -28,13 +28,13 @@ type Principal struct {
 	tokenID   string
 	addresses []netip.Prefix // from which the token may come; none: from anywhere
 	suspended bool
-	lapsed    bool   // the plan is not in force
+	lapsed    bool   // the plan has lapsed
 	evidence  bool   // and the days in which evidence stays readable are not over
 	deciders  int    // how many members may activate and approve
 	arguments string // which decisions keep the arguments of tools
 }
 
-// OwnOnly says whether the principal sees only the records that the own member
+// OwnOnly reports whether the principal sees only the records that the own member
 // or one of the member's tokens caused: OwnActors names them.
 func (p Principal) OwnOnly() bool { return p.Role == RoleDeveloper }
 
@@ -54,7 +54,7 @@ func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, e
 	return actors, nil
 }
 
-// IsOwn says whether an actor is the principal's member or one of its tokens:
+// IsOwn reports whether an actor is the principal's member or one of its tokens:
 // who asked for a decision must not approve it.
 func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (bool, error) {
 	if actor == p.Member {
@@ -68,17 +68,17 @@ func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (b
 	return t.createdBy == p.Member || t.member == p.Member, ground.Refusal(err)
 }
 
-// MayActAlone says whether the principal may activate an own draft, or approve
+// MayActAlone reports whether the principal may activate an own draft, or approve
 // an own decision: on a Team with nobody else who could. Business never.
 func (p Principal) MayActAlone() bool { return p.Plan == PlanTeam && p.deciders == 1 }
 
-// KeepsArguments says whether a decision of this kind keeps the arguments of its
+// KeepsArguments reports whether a decision of this kind keeps the arguments of its
 // tool.
 func (p Principal) KeepsArguments(decision string) bool {
 	return p.arguments == ArgumentsAlways || p.arguments == ArgumentsReviews && decision == assurance.NeedsReview
 }
 
-// Allows says whether the token may be used from a network address.
+// Allows reports whether the token may be used from a network address.
 func (p Principal) Allows(address string) bool {
 	if len(p.addresses) == 0 {
 		return true

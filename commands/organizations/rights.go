@@ -87,7 +87,7 @@ func (g grant) scope() string {
 	return g.scopes[0]
 }
 
-// RoleMay says whether a role has a right, as far as the role alone decides.
+// RoleMay reports whether a role has a right, as far as the role alone decides.
 func RoleMay(role string, right Right) bool { return slices.Contains(Grants[right].Roles, role) }
 
 // Codes of refusals about credentials and organizations.

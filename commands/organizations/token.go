@@ -40,7 +40,7 @@ type organizationToken struct {
 	precondition ledger.Precondition
 }
 
-// live says whether the token is good at a time.
+// live reports whether the token is good at a time.
 func (t organizationToken) live(now time.Time) bool {
 	return t.id != "" && now.Before(t.expires) && (t.revoked.IsZero() || now.Before(t.revoked))
 }

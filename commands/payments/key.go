@@ -26,7 +26,7 @@ type paymentKey struct {
 	ours           bool // the payment of this request has the key already, by an earlier try
 }
 
-// held says whether a payment that was claimed, or is about to be, has the key. One
+// held reports whether a payment that was claimed, or is about to be, has the key. One
 // that was refused has moved no money and leaves it to the next.
 func (k paymentKey) held() bool { return k.holderID != "" && k.holder.State != PaymentIsRefused }
 
@@ -63,7 +63,7 @@ func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k payment
 	return k, err
 }
 
-// HasKey says whether a payment sent again brings the Idempotency-Key that it was made
+// HasKey reports whether a payment sent again brings the Idempotency-Key that it was made
 // with, which is not on the chain. A key that could be guessed proves nothing: it must
 // be as long as a payment identifier.
 func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {

@@ -39,10 +39,10 @@ type Payments struct {
 //	claim    the payment belongs to this request; answer and events are prepared
 //	settle   the money moves, or it is found out whether it has moved
 //	record   payment.settled and the prepared events, in one append
-//	answer   from the ledger, whoever asks
+//	answer   read from the ledger, on every request
 //
-// Between claim and record the outcome is open, and whoever serves takes it to its
-// end: nobody is charged without the answer being kept for the same payment.
+// Between claim and record the result is open, and the node that serves finds it out: nobody
+// is charged without an answer stored for the same payment.
 
 // Paid is what a payment is claimed for.
 type Paid struct {
@@ -98,7 +98,7 @@ var (
 // CodeNoFacilitator is a payment that nobody can verify now.
 const CodeNoFacilitator = "payment_facilitator_unavailable"
 
-// KnownPayment says whether a payment has been claimed, by whatever request. Then
+// KnownPayment reports whether a payment has been claimed, by whatever request. Then
 // neither its window nor our price matters any more, but its signature must be
 // the one that was claimed: else it is refused.
 func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
@@ -112,12 +112,12 @@ func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	return s.State != "", nil
 }
 
-// Pay spends a payment, whose signature was verified or is that of its claim, on
-// one request, and returns what was promised for it. A payment that was spent on
-// the same request before gives the same, for ever; one that was spent on another
-// is a conflict. So it is with the Idempotency-Key, which belongs to the payer: if a
-// payment of his was claimed with it, the new one is not touched. Errors beside
-// refusals: *PaymentRefused, *SettlementPending.
+// Pay uses a payment, whose signature was verified or is that of its claim, for one request,
+// and returns the receipt. A payment that was used for the same request before always returns
+// the same receipt; one that was used for another request is a conflict. The same holds for
+// the Idempotency-Key, which belongs to the payer: if a payment of the payer was claimed with
+// it, the new payment is not used. Errors other than refusals: *PaymentRefused,
+// *SettlementPending.
 func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
 	if a.Settler == nil {
 		return Receipt{}, errNotConfigured
@@ -159,15 +159,15 @@ func PendingOf(p Payment, err error) error {
 	return err
 }
 
-// claimed is a payment's state once somebody has claimed it.
+// claimed is the state of a claimed payment.
 type claimed struct {
 	Progress
 	ours  bool // by this request
 	byKey bool // it is another payment, which was claimed with the same Idempotency-Key
 }
 
-// claiming claims the payment, unless somebody has. What has moved under it is
-// claimed by now, or what was prepared rests on something old.
+// claiming claims the payment unless it is claimed. If a stream has moved meanwhile, the
+// payment is claimed by now, or the prepared events depend on an old state.
 func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed, error) {
 	verified := false
 	verify := func(ctx context.Context) error {
@@ -364,8 +364,8 @@ func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progre
 	defer poll.Stop()
 	var ended <-chan struct{}
 	for asked := false; ; {
-		// Whoever has not claimed it leaves a new claim to whoever has: an attempt
-		// beside the first one would make its refusal indefinite.
+		// Leave a new claim to the process that made it: a second attempt at the same time
+		// would make a refusal of the first one indefinite.
 		if !asked && (attempt == 1 || s.State == PaymentIsUnknown || a.Clock().Sub(s.claimedAt) >= claimIsTaken) {
 			ended, asked = a.Settling(id, attempt), true
 		}

@@ -51,12 +51,12 @@ const (
 	ModeFacilitator = "facilitator" // settled on the chain
 )
 
-// Settler moves the money of a payment. It keeps no state of ours: what a payment
-// has come to stands in the ledger.
+// Settler moves the money of a payment. It stores nothing: the state of a payment is in the
+// ledger.
 type Settler interface {
 	// Mode is "dev" or "facilitator".
 	Mode() string
-	// Configured says whether payments are accepted now.
+	// Configured reports whether payments are accepted now.
 	Configured() bool
 	// Head is the last block of the chain, 0 if it is not known: what is looked
 	// for later cannot have happened before.
@@ -143,14 +143,14 @@ type Progress struct {
 	History   ledger.History
 }
 
-// Open says whether the end of the payment is not known yet.
+// Open reports whether the end of the payment is not known yet.
 func (s Progress) Open() bool { return s.State == PaymentIsClaimed || s.State == PaymentIsUnknown }
 
 // Stream returns the name of the stream of a payment.
 func Stream(id string) string { return "payment/" + id }
 
-// apply folds one event, whose payload read decodes. What else stands in the
-// stream, the call that was paid for, changes nothing.
+// apply folds one event, whose payload read decodes. The other events of the stream, those of
+// the paid call, change nothing.
 func (s Progress) apply(e ledger.Event, read func(stored any) error) (Progress, error) {
 	var err error
 	switch e.Type {

@@ -15,12 +15,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Settle makes one attempt to bring a claimed payment to its end, records what it
-// shows and returns the state afterwards. The first attempt is 1, and only the
-// claiming process makes it. Whoever comes later cannot know that nothing was sent
-// before, and says so in the ledger: from then on no refusal is definite, not even
-// the first attempt's, unless the chain proves it. Two that settle one payment at
-// once are harmless: the nonce is good once, and the second append is refused.
+// Settle makes one attempt to settle a claimed payment, records its result and returns the
+// state afterwards. The first attempt is 1, and only the claiming process makes it. A later
+// attempt cannot know whether a request was sent before, and records that in the ledger:
+// from then on no refusal is definite, not even the first attempt's, unless the chain proves
+// it. Two attempts at once are harmless: the nonce is valid once, and the second append is
+// refused.
 func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
 	s, err := a.ReadPayment(ctx, id)
 	switch {
@@ -40,7 +40,7 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 		return s.State, err
 	}
 	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
-		attempt = max(attempt, 2) // somebody else may have taken it up by now
+		attempt = max(attempt, 2) // another node may have taken it up by now
 	}
 	if attempt > 1 && s.State == PaymentIsClaimed {
 		state, err := a.recordEnd(ctx, id, Settlement{State: Unknown, Reason: "settlement_pending"})
@@ -163,8 +163,8 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 			signedBy = append(signedBy, d.KeyID)
 		}
 	}
-	// What belongs to a customer at home elsewhere goes first, under the same key: until
-	// the payment has its end whoever settles it comes by here again.
+	// The events for a customer in another partition go first, under the same key: until the
+	// payment is settled, every attempt repeats this append.
 	if len(elsewhere) > 0 {
 		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IDOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Events: elsewhere}
 		if _, err := a.Ledger.Append(ctx, theirs); err != nil {
@@ -251,7 +251,7 @@ func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (
 func (s Progress) validBefore() int64 {
 	at, err := strconv.ParseInt(s.Claim.ValidBefore, 10, 64)
 	if err != nil {
-		return math.MaxInt64 // whoever cannot read it must not say that it is over
+		return math.MaxInt64 // unreadable: it must not count as expired
 	}
 	return at
 }

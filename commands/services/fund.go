@@ -95,7 +95,7 @@ func (a *Services) passFund(ctx context.Context, call Call) (fund, bool, error) 
 	return fund{}, false, nil
 }
 
-// customer is whose pass may pay for a call; empty for nobody's.
+// customer returns the customer whose pass may pay for a call, or "".
 func (c Call) customer() string {
 	if c.Agent != nil {
 		return c.Agent.CustomerID
@@ -157,7 +157,7 @@ func (a *Services) homesOf(c Call) []string {
 	return []string{c.Agent.ClientID, c.Agent.CustomerID}
 }
 
-// CanPay says whether an agent has anything to pay with: credit, or the pass of
+// CanPay reports whether an agent has anything to pay with: credit, or the pass of
 // who claimed it. How much is left is asked later, since a call it has paid for is
 // answered again, whatever is left.
 func (a *Services) CanPay(ctx context.Context, agent accounts.Agent) (bool, error) {

@@ -146,8 +146,8 @@ func (c Call) identity() (key, content ledger.Hash) {
 	return key, payments.RequestHash(c.Service.Operation, body)
 }
 
-// RunPaidService is RunService for a call that an x402 payment pays for. Errors
-// beside those: what Pay returns.
+// RunPaidService is RunService for a call paid by an x402 payment. It also returns the errors
+// of Pay.
 func (a *Services) RunPaidService(ctx context.Context, call Call, p payments.Payment) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.NoVault()
@@ -157,7 +157,7 @@ func (a *Services) RunPaidService(ctx context.Context, call Call, p payments.Pay
 	var answer *policy.Answer // computed once, however often the claim is tried
 	receipt, err := a.Pay(ctx, p, payments.Paid{Operation: call.Service.Operation, RequestHash: content, PriceCents: call.Service.PriceCents,
 		IdempotencyKey: call.IdempotencyKey, Content: content,
-		VerifyFirst: len(call.Body) >= ground.HeavyBody, // else whoever signs what he does not have is computed for
+		VerifyFirst: len(call.Body) >= ground.HeavyBody, // otherwise a payment without funds would cost a computation
 		Prepare: func(ctx context.Context) (payments.Promise, error) {
 			if answer == nil {
 				computed, err := a.Evaluate(ctx, call.Service, call.Body)

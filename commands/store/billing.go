@@ -166,7 +166,7 @@ func compareDisputes(a, b events.PurchaseRefunded) int {
 }
 
 // status of what the payment bought. A part refund keeps access. A full refund
-// that failed afterwards, in any part, is none; one made anew is one again.
+// of which a part failed afterwards does not count; a new full refund counts again.
 func (p payment) status() string {
 	refunded := p.full > 0 && p.full >= p.part
 	for _, at := range p.failed {

@@ -22,13 +22,13 @@ import (
 
 // DownloadLink is the secret of a link to a file, shown once and kept nowhere.
 type DownloadLink struct {
-	Token     string // 32 octets, base64url
+	Token     string // 32 bytes, base64url
 	ExpiresAt time.Time
 }
 
 func downloadStream(purchaseID string) string { return "download/" + purchaseID }
 
-// purchaseOf is the purchase of links, whoever has made them.
+// purchaseOf returns the purchase of download links, whichever command created them.
 func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
 
 var (

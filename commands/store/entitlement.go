@@ -90,7 +90,7 @@ func (acc account) entitlements() []Entitlement {
 // worse lists the states from the one that tells most about lost access.
 var worse = []string{StatusActive, StatusPastDue, StatusDisputed, StatusCanceled, StatusExpired, StatusRefunded}
 
-// better says whether x is what to show of two: the live one, the longer one.
+// better reports whether x is what to show of two: the live one, the longer one.
 func (x Access) better(than Access) bool {
 	if x.Status != than.Status {
 		return slices.Index(worse, x.Status) < slices.Index(worse, than.Status)

@@ -33,7 +33,7 @@ var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
 // FulfilCheckout records what a completed checkout bought, and whose it is: the
 // customer's who was signed in, else the one's that this provider customer is
 // bound to, else the one's who receives mail at the typed address. That is safe:
-// only whoever receives it can sign in. Of one checkout the first report counts.
+// only a person who receives that mail can sign in. Of one checkout the first report counts.
 func (a *Store) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
 	owner, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *Store) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (st
 	return a.EnsureCustomer(ctx, address)
 }
 
-// knowsProvider says whether a customer's stream names the provider's customer.
+// knowsProvider reports whether a customer's stream names the provider's customer.
 func knowsProvider(customer ledger.History, provider string) (bool, error) {
 	acc := account{Revoked: map[string]bool{}}
 	for _, e := range customer.Events {

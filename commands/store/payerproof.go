@@ -34,7 +34,7 @@ type UnboundPurchase struct {
 	payment payments.Progress
 }
 
-// isUnbound says whether a purchase over x402 was made with neither an e-mail address
+// isUnbound reports whether a purchase over x402 was made with neither an e-mail address
 // nor an identifier.
 func isUnbound(bought events.PurchaseFulfilled) bool {
 	return bought.PaymentID != "" && bought.CustomerID == "" && bought.IdentifierHash == ""
@@ -88,7 +88,7 @@ func (a *Store) unboundPurchase(ctx context.Context, purchaseID string) (u Unbou
 	return u, downloads, nil
 }
 
-// IsClaimSecret says whether a text is the claim secret of a purchase.
+// IsClaimSecret reports whether a text is the claim secret of a purchase.
 func (a *Store) IsClaimSecret(purchaseID, text string) bool {
 	secret := a.claimSecret(purchaseID)
 	return secret != "" && subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1

@@ -40,7 +40,7 @@ type Order struct {
 
 // PurchaseProduct sells a one-time product for a payment. With an e-mail address
 // the purchase belongs to its customer, who is made one if need be: that is safe,
-// since only whoever receives mail there can sign in. The claim secret is that of
+// since only a person who receives mail there can sign in. The claim secret is that of
 // the first answer, or empty. Errors: those of Pay, and
 // of a payment sent again by who may not be its buyer CodeNotTheBuyer.
 func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment) (Fulfilment, error) {
@@ -121,7 +121,7 @@ func (a *Store) buyerRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "buyer:"+address).String()
 }
 
-// isBuyer says whether a payment that was sent again comes from who sent it first.
+// isBuyer reports whether a payment that was sent again comes from who sent it first.
 // Once settled, its authorization and signature are on the chain for everybody to
 // copy; the claim secret and the payment identifier are not.
 func (a *Store) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p payments.Payment) bool {
@@ -173,7 +173,7 @@ func identifierHash(p payments.Payment) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// mayFetchAgain says whether a payment sent again by who has not shown to be its
+// mayFetchAgain reports whether a payment sent again by who has not shown to be its
 // buyer gets a link. Who sent a payment identifier must send it again, and an e-mail
 // address likewise: neither is on the chain. With the address a link is given until the
 // first download, since its answer may have been lost, and for 15 minutes from then.

@@ -104,7 +104,7 @@ func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...pr
 
 // organizationOfSubscriptions is the organization that a customer's Team and
 // Business subscriptions carry. There is one per customer, so its id is made from
-// the customer's, and a subscription bought anew continues it.
+// the customer's, and a new subscription continues it.
 func organizationOfSubscriptions(customerID string) string {
 	return "org_" + strings.TrimPrefix(customerID, "cus_")
 }
@@ -162,7 +162,7 @@ func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan 
 	}
 	address, err := a.AddressOf(ctx, acc.created)
 	if err != nil || address == "" {
-		return err // of somebody erased nothing is started
+		return err // nothing is started for an erased person
 	}
 	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
 	here, elsewhere := a.Apart(orgID, acc.Preconditions)
@@ -200,9 +200,9 @@ func (a *Store) changeOf(o organizations.Organization, plan string) events.Organ
 	return events.OrganizationUpdated{}
 }
 
-// StaleSubscriptions are a customer's subscriptions whose paid period is over
-// without any news, for whoever can ask the provider about them. What was asked
-// about just now is not among them.
+// StaleSubscriptions returns a customer's subscriptions whose paid period has ended without a
+// notice of the provider, so that the caller asks the provider about them. It leaves out
+// those that were asked about a moment ago.
 func (a *Store) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {

@@ -48,13 +48,13 @@ var Topics = []string{TopicCheckpoints, TopicDecisions, TopicReviews, TopicViola
 const webhooksStream = "webhooks"
 
 // secretPrefix begins a secret as Standard Webhooks writes it; standard base64
-// of the octets follows.
+// of the bytes follows.
 const secretPrefix = "whsec_"
 
 var errNoWebhook = policy.Refuse(ground.CodeNotFound, "", "webhook not found")
 
-// webhook is a webhook as its stream tells. The sealed members stay in the events
-// that hold them, until somebody needs them.
+// webhook is a webhook as its stream tells. The encrypted members stay in their
+// events until they are needed.
 type webhook struct {
 	id, name      string
 	topics        []string
@@ -174,7 +174,7 @@ func originOf(address string) string {
 }
 
 // checkWebhook is the order in normal form. Names that resolve to private
-// addresses are found out by whoever connects.
+// addresses are refused when the sender connects.
 func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	u, err := normal.ParseURL(o.URL)
 	if err != nil || u.UserInfo || u.Fragment || u.Scheme != "https" && u.Scheme != "http" {
@@ -203,7 +203,7 @@ func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	return o, nil
 }
 
-// mayReach says whether a private host may be one of the networks that are
+// mayReach reports whether a private host may be one of the networks that are
 // allowed; a name may always be, if there are any.
 func (a *Webhooks) mayReach(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
@@ -234,8 +234,8 @@ func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal,
 	return result.Events[0], nil
 }
 
-// RotateWebhook gives a webhook a new secret, shown this once. The one before
-// signs beside it for 24 hours.
+// RotateWebhook gives a webhook a new secret, shown this once. For 24 hours
+// messages are signed with both secrets.
 func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal, id string) (CreatedWebhook, error) {
 	if err := p.May(organizations.RightManage); err != nil {
 		return CreatedWebhook{}, err
@@ -330,7 +330,7 @@ func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, 
 	return info, nil
 }
 
-// HasWebhook says whether a webhook is one of the organization's, as RightMembers
+// HasWebhook reports whether a webhook is one of the organization's, as RightMembers
 // may know.
 func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id string) error {
 	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
@@ -341,7 +341,7 @@ func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id
 }
 
 // WebhookEndpoint is where messages of a webhook go, and the secrets that sign
-// them, the newest first. It is for whoever sends them, never for an answer.
+// them, the newest first. It is for the sender of messages, never for an answer.
 type WebhookEndpoint struct {
 	URL     string
 	Secrets [][]byte

@@ -1,4 +1,4 @@
--- Which organizations somebody is a member of: where a sign-in leads. What the
+-- The organizations of each member, for the page after sign-in. What the
 -- member may do there is read from the ledger.
 create table organizations (
     org_id text collate "C" primary key,

@@ -119,12 +119,12 @@ func Conform(d Decided, r ReceiptRequest, received time.Time) Conformance {
 	observed := r.Observed
 	if observed.IsZero() {
 		observed = received
-		c.say("info", "receipt.observed_at_missing", "observedAt", "the time of receipt stands for the time of execution")
+		c.say("info", "receipt.observed_at_missing", "observedAt", "the time when the receipt arrived is used as the time of execution")
 	} else if observed.After(received.Add(skew)) {
-		c.say(Inconclusive, "receipt.observed_in_future", "observedAt", "it is claimed to have happened after it was reported")
+		c.say(Inconclusive, "receipt.observed_in_future", "observedAt", "the time of execution is after the time of the report")
 	}
 	if observed.Before(d.IssuedAt.Add(-skew)) {
-		c.say(Inconclusive, "receipt.observed_before_decision", "observedAt", "it is claimed to have happened before the decision")
+		c.say(Inconclusive, "receipt.observed_before_decision", "observedAt", "the time of execution is before the decision")
 	}
 	if r.Outcome != Rejected {
 		c.executed(d, observed)
@@ -160,24 +160,24 @@ func (c *conformer) executed(d Decided, observed time.Time) {
 	switch {
 	case d.Decision == Deny || d.Stopped.IsZero():
 	case observed.Before(d.Stopped):
-		c.say("info", "receipt.reported_after_stop", "observedAt", "it is claimed to have happened before a policy that denies it was activated, and was reported after that")
+		c.say("info", "receipt.reported_after_stop", "observedAt", "the action was reported after the activation of a policy that denies it, and its claimed time of execution is before that")
 	default:
-		c.say(Violation, "receipt.executed_after_stop", "observedAt", "it was executed after a policy that denies it was activated")
+		c.say(Violation, "receipt.executed_after_stop", "observedAt", "the action was executed after the activation of a policy that denies it")
 	}
 	switch d.Decision {
 	case Deny:
-		c.say(Violation, "receipt.executed_after_deny", "outcome", "it was executed although the decision is deny")
+		c.say(Violation, "receipt.executed_after_deny", "outcome", "the action was executed although the decision is deny")
 		return
 	case NeedsReview:
 		a := d.Approval
 		if a == nil || a.Verdict != "approved" || observed.Before(a.IssuedAt.Add(-skew)) {
-			c.say(Violation, "receipt.executed_without_approval", "outcome", "it was executed without an approval in force")
+			c.say(Violation, "receipt.executed_without_approval", "outcome", "the action was executed without a valid approval")
 			return
 		}
 		until = a.ValidUntil
 	}
 	if observed.After(until) {
-		c.say(Violation, "receipt.after_expiry", "observedAt", "it was executed after the decision had expired")
+		c.say(Violation, "receipt.after_expiry", "observedAt", "the action was executed after the decision had expired")
 	}
 }
 
@@ -185,12 +185,12 @@ func (c *conformer) response(r ReceiptRequest) {
 	status := r.ResponseStatus
 	switch {
 	case r.Outcome == Fulfilled && status >= 400:
-		c.say(Inconclusive, "receipt.status_mismatch", "responseStatus", "fulfilled, with the status "+strconv.FormatInt(status, 10))
+		c.say(Inconclusive, "receipt.status_mismatch", "responseStatus", "the outcome is fulfilled, and the status is "+strconv.FormatInt(status, 10))
 	case r.Outcome == Failed && status >= 200 && status < 300:
-		c.say(Inconclusive, "receipt.status_mismatch", "responseStatus", "failed, with the status "+strconv.FormatInt(status, 10))
+		c.say(Inconclusive, "receipt.status_mismatch", "responseStatus", "the outcome is failed, and the status is "+strconv.FormatInt(status, 10))
 	}
 	if r.Outcome == Fulfilled && (status == 0 || r.ResponseBodyHash == "") {
-		c.say("info", "receipt.response_unbound", "responseBodyHash", "the response is not bound by status and hash")
+		c.say("info", "receipt.response_unbound", "responseBodyHash", "the receipt does not have both status and hash of the response")
 	}
 }
 

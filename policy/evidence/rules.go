@@ -347,7 +347,7 @@ func freshness(p *purchase) said {
 	case age > time.Duration(maxAge)*time.Second:
 		return fail(review, fmt.Sprintf("at most %d s", maxAge), seconds(age), "the settlement is too old")
 	case -age > futureSlack:
-		return fail(reject, "not in the future", seconds(-age)+" ahead", "the settlement lies in the future")
+		return fail(reject, "not in the future", seconds(-age)+" ahead", "the settlement is in the future")
 	}
 	return pass("the settlement is fresh")
 }

@@ -1,6 +1,6 @@
-// Package lag shows as metrics how far read models and sinks are behind the ledger. The
-// service and the program that feeds brokers use the same names, so that one alert rule
-// holds for both.
+// Package lag exports metrics of how far read models and sinks are behind the ledger. The
+// service and the program that feeds brokers use the same names, so that one alert rule covers
+// both.
 package lag
 
 import (
@@ -23,8 +23,8 @@ type Collector struct{ Projections *projections.Projections }
 // Describe implements prometheus.Collector.
 func (Collector) Describe(ch chan<- *prometheus.Desc) { ch <- behind; ch <- parked }
 
-// Collect implements prometheus.Collector. While the database cannot be reached there are
-// no values.
+// Collect implements prometheus.Collector. It collects nothing while the database cannot be
+// reached.
 func (c Collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -23,7 +23,7 @@ func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
 
 // Bends reports whether the signs in a sentence add up to one that bends the model: to keep
 // something from people, to obey another party, to ignore the user or other tools. An
-// ordinary description has such signs, too, but not so many in one sentence. Bends returns
+// ordinary description has such signs, too, but fewer in one sentence. Bends returns
 // the id of the rule that matches, or "".
 func (s *Sentence) Bends(summary, first bool) (id string) {
 	const enough = 5

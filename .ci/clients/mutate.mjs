@@ -47,7 +47,7 @@ const clients = {
 // run gives the exit code; a mutant that hangs has failed.
 function run(command, args, options) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { ...options, stdio: "ignore", timeout: 60_000, killSignal: "SIGKILL" });
+    const child = spawn(command, args, { ...options, stdio: "ignore", timeout: 180_000, killSignal: "SIGKILL" });
     child.on("error", reject);
     child.on("exit", (code) => resolve(code ?? 1));
   });

@@ -26,13 +26,14 @@ func ExampleClient_Gate() {
 			fmt.Println("running", a.Command)
 			return nil
 		})
-		if err != nil {
-			fmt.Println(err) // for the model
+		var stopped *client.Error
+		if errors.As(err, &stopped) {
+			fmt.Println(stopped.Code, verdict.RuleIDs) // its message is for the model
 		}
 	}
 	// Output:
 	// running git status
-	// Countersign stopped this action and nothing was run: its risk is critical (git.push.force-protected). Force push to a protected branch: it rewrites shared history, that is hard to undo, so a person decides, whatever the environment. Instead: push a new branch and open a pull request. Do not try to reach the same in another way; ask a person if it is needed.
+	// stopped [git.push.force-protected]
 }
 
 // A tool call that a person may have to approve, and that is reported whatever happens.

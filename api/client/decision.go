@@ -227,11 +227,23 @@ func (d *Decision) holds(ctx context.Context) error {
 
 // report sends the receipt.
 func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error {
-	body, err := canon.Marshal(assurance.ReceiptInput{
-		DecisionID: d.record.DecisionID, DecisionRecordHash: d.hash, BindingHash: d.record.BindingHash, Protocol: d.record.Protocol,
-		Outcome: outcome, SettlementID: e.SettlementID, ObservedAt: canon.Stamp(d.client.http.now()), EvidenceHashes: e.EvidenceHashes,
-		ResponseStatus: int64(e.ResponseStatus), ResponseBodyHash: e.ResponseBodyHash,
-	})
+	receipt := map[string]any{
+		"decisionId": d.record.DecisionID, "decisionRecordHash": d.hash, "bindingHash": d.record.BindingHash, "protocol": d.record.Protocol,
+		"outcome": outcome, "observedAt": canon.Stamp(d.client.http.now()),
+	}
+	if e.SettlementID != "" {
+		receipt["settlementId"] = e.SettlementID
+	}
+	if len(e.EvidenceHashes) > 0 {
+		receipt["evidenceHashes"] = e.EvidenceHashes
+	}
+	if e.ResponseStatus != 0 {
+		receipt["responseStatus"] = e.ResponseStatus
+	}
+	if e.ResponseBodyHash != "" {
+		receipt["responseBodyHash"] = e.ResponseBodyHash
+	}
+	body, err := canon.Marshal(receipt)
 	if err != nil {
 		return misused("the evidence has no JSON form")
 	}

@@ -166,11 +166,6 @@ func (m *maker) verdicts() {
 	m.put("risk: in capitals", 200, with("command", "risk", "LOW"))
 	m.put("risk: a list", 200, with("command", "risk", []string{"low"}))
 	m.put("risk: missing", 200, map[string]any{"status": "scored", "service": "action-safety-quick-gate", "actionHash": of("command")["actionHash"], "requiresApproval": false})
-	rule, ok := actionrisk.RecordOf("git.push.force-protected")
-	if !ok {
-		m.t.Fatal("no such rule")
-	}
-	m.put("rule", 200, rule)
 }
 
 func (m *maker) decisions() {

@@ -27,6 +27,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/assurance"
 )
 
 //go:embed cases.json
@@ -318,6 +321,9 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	case !ours && r.Header.Get("Authorization") != "":
 		p.problem("the token was sent to another host: %s", line)
 	}
+	if err := read(line, body); err != nil {
+		p.problem("%s: the service would refuse it: %v", line, err)
+	}
 	signature := r.Header.Get("PAYMENT-SIGNATURE")
 	same := line + "\n" + key + "\n" + signature + "\n" + string(body)
 	unsigned := line + "\n\n\n" // a seller is asked without a payment before it is asked with one
@@ -346,6 +352,20 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 			p.problem("%s: %s is %s, and must be %s", line, name, g, w)
 		}
 	}
+}
+
+// read reads a request as the service does.
+func read(line string, body []byte) error {
+	var err error
+	switch line {
+	case "POST /api/agent-services/action-safety/quick":
+		_, err = actionrisk.Quick.Evaluate(body)
+	case "POST /api/assurance/decisions":
+		_, err = assurance.ParseDecision(body)
+	case "POST /api/assurance/receipts":
+		_, err = assurance.ParseReceipt(body)
+	}
+	return err
 }
 
 // end judges what came of a case.
@@ -391,6 +411,9 @@ func (p *session) judge(got Outcome) {
 		p.problem("the client waits %v, and must wait %v", got.Waits, must.Waits)
 	}
 	for _, e := range p.exchange {
+		if e.Fault == "silence" || e.Fault == "stall" || e.Fault == "trickle" {
+			continue // on a busy machine an attempt may be over before it is sent
+		}
 		p.problem("this request never came: %s", e.Request)
 	}
 }

@@ -24,8 +24,8 @@ def _field(name):
 
 
 def _metadata():
-    return ("Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s\nLicense: %s\nRequires-Python: %s\n"
-            % (NAME, _field("version"), _field("description"), _field("license"), _field("requires-python"))).encode()
+    return ("Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s\nLicense: %s\nRequires-Python: %s\nDescription-Content-Type: text/markdown\n\n"
+            % (NAME, _field("version"), _field("description"), _field("license"), _field("requires-python"))).encode() + _read("README.md")
 
 
 def _sources():
@@ -50,6 +50,6 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 def build_sdist(sdist_directory, config_settings=None):
     base = "%s-%s" % (NAME, _field("version"))
     with tarfile.open(os.path.join(sdist_directory, base + ".tar.gz"), "w:gz") as archive:
-        for name in ["pyproject.toml", "build_package.py", *_sources()]:
+        for name in ["pyproject.toml", "README.md", "build_package.py", *_sources()]:
             archive.add(os.path.join(HERE, name), base + "/" + name)
     return base + ".tar.gz"

@@ -1,10 +1,10 @@
 """Receives webhooks of an organization: checks who has sent them, and what they say.
 
-    WEBHOOK_SECRET=whsec_... COUNTERSIGN_KEYS=jwks.json python3 receiver.py
+    WEBHOOK_SECRET=whsec_... COUNTERSIGN_URL=... COUNTERSIGN_TOKEN=svco_... COUNTERSIGN_KEYS=jwks.json python3 receiver.py
 
-It prints its address, and then a line for each message. A message counts only if its
-signature (Standard Webhooks) is of the secret, if it is not older than five minutes, and if
-the record in it is signed by a trusted key.
+It prints its address, and then a line for each decision. A message counts only if its
+signature (Standard Webhooks) is of the secret, and if it is not older than five minutes. It
+names the decision; the record is asked for, and counts only if a trusted key has signed it.
 """
 import base64
 import hashlib
@@ -13,6 +13,8 @@ import http.server
 import json
 import os
 import time
+import urllib.parse
+import urllib.request
 
 from countersign import CountersignError, Keys
 
@@ -30,6 +32,13 @@ def is_genuine(headers, body):
     return any(hmac.compare_digest(given, "v1," + base64.b64encode(expected).decode()) for given in headers.get("webhook-signature", "").split())
 
 
+def decision(decision_id):
+    request = urllib.request.Request(os.environ["COUNTERSIGN_URL"] + "/api/assurance/decisions/" + urllib.parse.quote(decision_id, safe=""),
+                                     headers={"Authorization": "Bearer " + os.environ["COUNTERSIGN_TOKEN"]})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), 1 << 20))
@@ -40,11 +49,13 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             return
         SEEN.add(self.headers["webhook-id"])
         event = json.loads(body)
+        if event["type"] != "countersign.decision.recorded":
+            return
         try:
-            record = KEYS.verify(event["data"], "application/vnd.svc.decision.v1+json").record
+            record = KEYS.verify(decision(event["subject"]), "application/vnd.svc.decision.v1+json").record
             print("decision", record["decisionId"], record["decision"], flush=True)
-        except (CountersignError, KeyError):
-            print("another", event.get("type"), flush=True)
+        except (CountersignError, OSError) as error:
+            print("not checked:", error, flush=True)
 
     def log_message(self, *_):
         pass

@@ -71,7 +71,8 @@ export class Countersign {
 
   constructor(options: Options) {
     const url = new URL(options.url);
-    if (url.protocol !== "https:" && !["localhost", "127.0.0.1", "[::1]"].includes(url.hostname)) { // check: https
+    const onThisMachine = url.protocol === "http:" && ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+    if (url.protocol !== "https:" && !onThisMachine) { // check: https
       throw new CountersignError("misused", "url must begin with https, or name this machine");
     }
     this.#options = { ...options, url: options.url.replace(/\/+$/, "") };

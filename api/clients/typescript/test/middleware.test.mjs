@@ -1,0 +1,65 @@
+// The wrappers, with a gate in this process that says what a test wants.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { it } from "node:test";
+
+const dist = process.env.COUNTERSIGN_DIST ?? new URL("../dist", import.meta.url).href;
+const { Countersign } = await import(`${dist}/index.js`);
+const { guarded, mcpClient, payingFetch } = await import(`${dist}/middleware.js`);
+
+const engine = (risk) => ({
+  verdict: (action) => JSON.stringify({
+    service: "action-safety-quick-gate", status: "scored", risk, requiresApproval: risk !== "low", matchedRuleIds: [],
+    actionHash: createHash("sha256").update("svc-action-v1\n" + action).digest("hex"),
+  }),
+});
+const client = (risk, fetch) => new Countersign({ url: "https://countersign.example", engine: engine(risk), fetch });
+const guard = { action: ({ command }) => ({ command }) };
+
+it("the inner function gets a frozen copy of what was asked about", async () => {
+  const input = { command: "ls", more: { list: [1] } };
+  const shell = guarded(client("low"), guard, (given) => {
+    assert.deepEqual(given, { command: "ls", more: { list: [1] } });
+    assert.throws(() => given.more.list.push(2));
+    return "done";
+  });
+  const running = shell(input);
+  input.command = "rm -rf /";
+  input.more.list.push(2);
+  assert.equal(await running, "done");
+});
+
+it("what stops is a text for the model, and nothing runs", async () => {
+  const shell = guarded(client("critical"), guard, () => assert.fail("it ran"));
+  assert.match(await shell({ command: "ls" }), /^Countersign stopped this action and nothing was run/);
+  const away = guarded(new Countersign({ url: "https://countersign.example", fetch: () => Promise.reject(new Error("away")), clock: { now: Date.now, sleep: async () => {} } }), guard, () => assert.fail("it ran"));
+  assert.match(await away({ command: "ls" }), /gave no answer/);
+});
+
+it("an error of the inner function is passed on", async () => {
+  const shell = guarded(client("low"), guard, () => { throw new Error("the function's own"); });
+  await assert.rejects(shell({ command: "ls" }), /the function's own/);
+});
+
+it("a client of MCP has no way around callTool", async () => {
+  const inner = { callTool: () => assert.fail("it was called"), request: () => assert.fail("it was called"), listTools: () => "the tools" };
+  const wrapped = mcpClient(client("low"), inner, { serverId: "files" });
+  assert.throws(() => wrapped.request({ method: "tools/call", params: { name: "delete" } }), /nothing was called/);
+  assert.equal(wrapped.listTools(), "the tools");
+  const said = wrapped.callTool({ name: "delete" }); // this client has no organization
+  assert.deepEqual(await said, { isError: true, content: [{ type: "text", text: "decisions need token, orgId and keys" }] });
+});
+
+it("a paying fetch does not pay what is free, and sends what it was given", async () => {
+  const sent = [];
+  const fetch = payingFetch(client("low", async (url, init) => (sent.push([url, init.method, Buffer.from(init.body ?? "").toString(), init.headers.x]), new Response("free"))), { createPaymentPayload: () => assert.fail("it was signed") });
+  const answer = await fetch("https://shop.example/list", { method: "POST", headers: { X: "1" }, body: "all" });
+  assert.equal(await answer.text(), "free");
+  assert.deepEqual(sent, [["https://shop.example/list", "POST", "all", "1"]]);
+});
+
+it("what has no JSON form is refused", async () => {
+  for (const action of [{ command: "ls", n: NaN }, { command: "ls", d: new Date() }, { command: "\ud800" }, { command: "ls", n: 2 ** 60 }, [], "ls", null]) {
+    await assert.rejects(client("low").gate(action), { code: "misused" });
+  }
+});

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -147,12 +148,20 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 		}
 		return manifest, whole, r
 	}
+	misspelled := evidence.Export{Tenant: o.OrgID, Actor: "operator", Folder: t.TempDir(), Filters: bundle.Filters{Agent: agent + "x"}}
+	var unknown *policy.Error
+	if _, err := n.app.ExportHistory(t.Context(), misspelled); !errors.As(err, &unknown) || unknown.Code != "not_found" {
+		t.Errorf("an agent that no decision names: %v", err)
+	}
+	if _, _, err := n.app.DataKeyOf(t.Context(), o.OrgID, "agent:"+agent); err != nil {
+		t.Fatal(err)
+	}
 	asked, _, _ := export(bundle.Filters{Agent: agent})
 	if asked.Filters.Agent != agent {
 		t.Errorf("the manifest is about %q", asked.Filters.Agent)
 	}
 	history, err := n.app.Ledger.Read(t.Context(), o.OrgID, "export/"+asked.ExportID)
-	if err != nil || len(history.Events) != 1 || strings.Contains(string(history.Events[0].Payload), agent) {
+	if err != nil || len(history.Events) != 2 || strings.Contains(string(history.Events[0].Payload)+string(history.Events[1].Payload), agent) {
 		t.Errorf("the ledger names the agent, or has no export: %v", err)
 	}
 	again := t.TempDir()
@@ -216,8 +225,13 @@ func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 		return m, folder
 	}
 	for _, agent := range []string{"agent-a", "agent-b"} {
+		if _, _, err := n.app.DataKeyOf(t.Context(), o.OrgID, "agent:"+agent); err != nil {
+			t.Fatal(err)
+		}
 		export(bundle.Filters{Agent: agent})
 	}
+	export(bundle.Filters{})
+	export(bundle.Filters{})
 	stored, err := n.app.Ledger.Tenant(t.Context(), o.OrgID, 1, 100)
 	if err != nil || len(stored) < 4 {
 		t.Fatalf("%d events, %v", len(stored), err)
@@ -247,5 +261,79 @@ func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 	openings, err := os.ReadFile(filepath.Join(folder, "openings.jsonl"))
 	if err != nil || bytes.Contains(openings, []byte("owner@")) || bytes.Contains(openings, []byte("agent-a")) || !bytes.Contains(openings, []byte("agent-b")) {
 		t.Errorf("the export of agent-b opens %s, %v", openings, err)
+	}
+}
+
+// A selection of a service has the decisions that its filters select, what followed them, and
+// the numbers before and after. It proves that none is missing, is made again from its event,
+// and both verifiers say the same of it.
+func TestASelectionProvesThatNothingIsMissing(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	keepCheckpoints(n)
+	token := n.tokenWithPolicy()
+	p, err := n.app.AuthenticateOrganization(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times []string
+	for i := range 12 {
+		n.clock.Add(time.Second)
+		times = append(times, n.clock.Now().UTC().Format(time.RFC3339))
+		tool := []string{"read", "delete"}[i%2]
+		n.wants(n.send("POST", decide.Path, fmt.Sprintf(`{"protocol":"mcp","idempotencyKey":"k%d","subject":{"runId":"run-%d","agentId":"agent-%d"},"intent":{"serverId":"files","toolName":%q}}`, i, i%3, i%4/2, tool),
+			"Authorization", "Bearer "+token, "Content-Type", "application/json"), 201)
+	}
+	selection := func(f bundle.Filters) (evidence.Exported, bundle.Result, string) {
+		t.Helper()
+		n.clock.Add(time.Second)
+		folder, again := t.TempDir(), t.TempDir()
+		m, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: p.OrgID, Actor: "operator", Folder: folder, Filters: f})
+		if err != nil {
+			t.Fatalf("%+v: %v", f, err)
+		}
+		files, err := bundle.Open(t.Context(), folder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n)}, nil)
+		if err != nil || !r.Valid {
+			t.Errorf("%+v: %+v, %v", f, r, err)
+		}
+		if _, err := n.app.ExportAgain(t.Context(), p.OrgID, m.ExportID, again); err != nil {
+			t.Errorf("%+v: made again: %v", f, err)
+		}
+		return m, r, folder
+	}
+	series := func(m evidence.Exported) (list []string) {
+		for _, r := range m.Selection.Series {
+			list = append(list, fmt.Sprintf("%s %d-%d of %d", r.Series, r.First, r.Last, r.Newest))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		filters   bundle.Filters
+		decisions int64
+		proven    int
+		stated    int
+	}{
+		{bundle.Filters{Agent: "agent-0"}, 6, 1, 3},
+		{bundle.Filters{Agent: "agent-0", From: times[3], To: times[9]}, 3, 1, 2},
+		{bundle.Filters{Agent: "agent-0", From: times[6], To: times[7]}, 0, 1, 2},
+		{bundle.Filters{Run: "run-1"}, 4, 1, 3},
+	} {
+		m, r, folder := selection(c.filters)
+		if m.Decisions != c.decisions || len(r.Proven) != c.proven || len(r.Stated) != c.stated {
+			t.Errorf("%+v: %d decisions, %v; proven %q, stated %q", c.filters, m.Decisions, series(m), r.Proven, r.Stated)
+		}
+		whole, err := os.ReadFile(filepath.Join(folder, "openings.jsonl"))
+		if err != nil || c.filters.Agent != "" && bytes.Contains(whole, []byte("agent-1")) {
+			t.Errorf("%+v opens %s, %v", c.filters, whole, err)
+		}
+	}
+	report, err := audit.Ledger(t.Context(), n.app.Ledger, nil)
+	if err != nil || len(report.Faults) > 0 {
+		t.Errorf("%v, %v", report.Faults, err)
 	}
 }

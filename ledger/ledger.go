@@ -103,6 +103,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/internal/pooler"
 	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
@@ -274,7 +275,7 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	var direct atomic.Bool // the first connection has shown that there is no pooler
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if !direct.Load() {
-			if err := refusePooler(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {
+			if err := pooler.Refuse(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {
 				return err
 			}
 			direct.Store(true)

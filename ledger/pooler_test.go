@@ -13,13 +13,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/countersign/countersign/ledger/internal/pooler"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// pooler stands between clients and PostgreSQL as PgBouncer does: it welcomes each
+// lender stands between clients and PostgreSQL as PgBouncer does: it welcomes each
 // client itself, with a process number of its own making, and lends it a session
 // for one transaction, or (session) for as long as it stays.
-type pooler struct {
+type lender struct {
 	server  *pgconn.Config
 	session bool // keeps a session for each client
 	oldest  bool // lends the session that was idle longest; else the one that was used last
@@ -30,7 +31,7 @@ type pooler struct {
 
 // startPooler listens in front of a database that has so many idle sessions already
 // and returns the URL that leads through it.
-func startPooler(t *testing.T, databaseURL string, p *pooler, idle int) string {
+func startPooler(t *testing.T, databaseURL string, p *lender, idle int) string {
 	t.Helper()
 	var err error
 	if p.server, err = pgconn.ParseConfig(databaseURL); err != nil {
@@ -71,7 +72,7 @@ func startPooler(t *testing.T, databaseURL string, p *pooler, idle int) string {
 	return u.String()
 }
 
-func (p *pooler) dial(t *testing.T) (*pgconn.HijackedConn, error) {
+func (p *lender) dial(t *testing.T) (*pgconn.HijackedConn, error) {
 	conn, err := pgconn.ConnectConfig(t.Context(), p.server.Copy())
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (p *pooler) dial(t *testing.T) (*pgconn.HijackedConn, error) {
 }
 
 // take lends a session.
-func (p *pooler) take(t *testing.T) (*pgconn.HijackedConn, error) {
+func (p *lender) take(t *testing.T) (*pgconn.HijackedConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) == 0 || p.session {
@@ -96,7 +97,7 @@ func (p *pooler) take(t *testing.T) (*pgconn.HijackedConn, error) {
 }
 
 // serve speaks with one client until it leaves.
-func (p *pooler) serve(t *testing.T, conn net.Conn) error {
+func (p *lender) serve(t *testing.T, conn net.Conn) error {
 	client := pgproto3.NewBackend(conn, conn)
 	if _, err := client.ReceiveStartupMessage(); err != nil {
 		return err
@@ -170,18 +171,18 @@ func TestATransactionPoolerIsRefused(t *testing.T) {
 	for _, oldest := range []bool{true, false} {
 		for idle := range 4 {
 			t.Run(fmt.Sprintf("transaction mode, %d idle, oldest first %v", idle, oldest), func(t *testing.T) {
-				l, err := Open(t.Context(), startPooler(t, db.URL, &pooler{oldest: oldest}, idle), Options{})
+				l, err := Open(t.Context(), startPooler(t, db.URL, &lender{oldest: oldest}, idle), Options{})
 				if err == nil {
 					l.Close()
 				}
-				if !errors.Is(err, errPooler) || !strings.Contains(err.Error(), "session mode") {
+				if !errors.Is(err, pooler.ErrMixes) || !strings.Contains(err.Error(), "session mode") {
 					t.Errorf("opened: %v", err)
 				}
 			})
 		}
 	}
 	t.Run("session mode", func(t *testing.T) {
-		l, err := Open(t.Context(), startPooler(t, db.URL, &pooler{session: true}, 0), Options{})
+		l, err := Open(t.Context(), startPooler(t, db.URL, &lender{session: true}, 0), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -238,6 +238,28 @@ func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int6
 	return found, err
 }
 
+// Series returns up to limit events of a series of a tenant, by their numbers, from a number on.
+// With an agent they are those of the series of that agent.
+func (l *Ledger) Series(ctx context.Context, tenant, agent, series string, from int64, limit int) ([]Event, error) {
+	if agent == "" {
+		return l.Home(tenant).query(ctx, `tenant = $2 and series = $3 and series_n >= $4 order by series_n limit $5`, tenant, series, from, limit)
+	}
+	return l.Home(tenant).query(ctx, `tenant = $2 and agent = $3 and series = $4 and agent_n >= $5 order by agent_n limit $6`, tenant, agent, series, from, limit)
+}
+
+// Newest returns the event with the newest number of a series up to a position, or none.
+func (l *Ledger) Newest(ctx context.Context, tenant, agent, series string, upTo int64) ([]Event, error) {
+	if agent == "" {
+		return l.Home(tenant).query(ctx, `tenant = $2 and series = $3 and pos <= $4 order by series_n desc limit 1`, tenant, series, upTo)
+	}
+	return l.Home(tenant).query(ctx, `tenant = $2 and agent = $3 and series = $4 and pos <= $5 order by agent_n desc limit 1`, tenant, agent, series, upTo)
+}
+
+// Followers returns the events after the first of streams, up to a position and in order.
+func (l *Ledger) Followers(ctx context.Context, tenant string, streams []string, upTo int64) ([]Event, error) {
+	return l.Home(tenant).query(ctx, `tenant = $2 and stream = any($3) and version > 1 and pos <= $4 order by pos`, tenant, streams, upTo)
+}
+
 // after is the condition of the events above position $2, at most $3 of them, in order.
 const after = `pos > $2 order by pos limit $3`
 

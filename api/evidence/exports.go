@@ -67,7 +67,8 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	manifest, err := s.Export(c.Request.Context(), c.Principal, bundle.Filters(in))
+	manifest, err := s.Export(c.Request.Context(), c.Principal, bundle.Filters{From: in.From, To: in.To, Protocol: in.Protocol, Decision: in.Decision,
+		Agent: in.Agent, Run: in.Run, NoPersonal: in.NoPersonal})
 	if err != nil {
 		return op.Reply{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ type Export struct {
 
 const (
 	exportPage       = 500
-	exportedHeads    = 1000 // earlier checkpoints that the newest one is shown to continue
+	exportedHeads    = 32 // earlier checkpoints that the newest one is shown to continue
 	exportCheckpoint = 3 * time.Second
 )
 
@@ -81,14 +82,14 @@ type exporting struct {
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *exportViews
 	policies, rules                        map[string][]byte // by SHA-256
-	shown                                  nameSet           // streams of decisions that the filters let through
+	requested                              ledger.History    // the claim of a selection
 	decisions                              nameSet           // in range
 	showing                                int64             // decisions whose payload is shown
 }
 
 func (a *Evidence) exporting(e Export) *exporting {
 	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{},
-		shown: nameSet{}, decisions: nameSet{}}
+		decisions: nameSet{}}
 }
 
 // nameSet is a set of names, of which an export may have millions: it keeps 16 bytes of a
@@ -114,6 +115,14 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 	x := a.exporting(e)
 	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
 		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
+	if e.Filters.Selects() {
+		for _, step := range []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record} {
+			if err := step(ctx); err != nil {
+				return Exported{}, ground.Refusal(err)
+			}
+		}
+		return Exported{x.manifest, x.showing}, nil
+	}
 	if err := x.rangeOf(ctx); err != nil {
 		return Exported{}, ground.Refusal(err)
 	}
@@ -137,12 +146,13 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	if err != nil {
 		return bundle.Manifest{}, ground.Refusal(err)
 	}
-	if len(history.Events) == 0 {
+	created := slices.IndexFunc(history.Events, func(e ledger.Event) bool { return e.Type == events.TypeExportCreated })
+	if created < 0 {
 		return bundle.Manifest{}, policy.Refuse(ground.CodeNotFound, "", "export not found")
 	}
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
-	if err := a.OpenInto(ctx, history.Events[0], &stored); errors.Is(err, vault.ErrErased) {
+	if err := a.OpenInto(ctx, history.Events[created], &stored); errors.Is(err, vault.ErrErased) {
 		return x.manifest, errErasedSince
 	} else if err != nil {
 		return x.manifest, err
@@ -152,7 +162,11 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	}
 	signed := x.manifest
 	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
-	for _, step := range []func(context.Context) error{x.sameHead, x.writeEvents, x.writeRest} {
+	write := x.writeEvents
+	if signed.Selection != nil {
+		write, x.manifest.Count = x.writeSelection, 0
+	}
+	for _, step := range []func(context.Context) error{x.sameHead, write, x.writeRest} {
 		if err := step(ctx); err != nil {
 			return signed, ground.Refusal(err)
 		}
@@ -233,21 +247,16 @@ func (x *exporting) before(ctx context.Context, name string, bound *string, othe
 	if *bound == "" {
 		return otherwise, nil
 	}
-	at, err := time.Parse(time.RFC3339, *bound)
-	if err != nil {
-		return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
+	at, err := instant(name, bound)
+	if err != nil || at == 0 { // before every event
+		return 0, err
 	}
-	if at.UnixMicro() <= 0 { // before every event
-		*bound = ""
-		return 0, nil
-	}
-	*bound = at.UTC().Format("2006-01-02T15:04:05.999999Z")
 	var failed error
 	n := sort.Search(int(last), func(i int) bool {
 		found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{int64(i) + 1})
 		failed = errors.Join(failed, err)
 		e, ok := found[int64(i)+1]
-		return ok && e.OccurredUS >= at.UnixMicro()
+		return ok && e.OccurredUS >= at
 	})
 	return int64(n), failed
 }
@@ -260,26 +269,13 @@ func (x *exporting) readHead(ctx context.Context) error {
 		return err
 	}
 	x.manifest.LastHash = found[last].Hash.String()
-	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
-	keeper.Covered(waiting, x.home(), found[last].Position)
-	cancel()
-	proofs, head, err := keeper.Proofs(ctx, x.home())
-	if err != nil || head == nil || head.Size < found[last].Position {
-		return err
-	}
-	x.proofs, x.head, x.manifest.CheckpointSize = proofs, head, head.Size
-	return nil
+	return x.cover(ctx, found[last].Position)
 }
 
-func (x *exporting) writeEvents(ctx context.Context) (err error) {
+// createFiles begins the files that events are written to.
+func (x *exporting) createFiles() (err error) {
 	if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
 		return err
-	}
-	x.from, x.to, _ = x.e.Filters.Period() // before has written them
-	if agent := x.e.Filters.Agent; agent != "" && x.app.Vault != nil {
-		if x.agentKey, err = x.app.Vault.Find(ctx, x.e.Tenant, "agent:"+agent); err != nil {
-			return err
-		}
 	}
 	for name, file := range map[string]**bundle.File{"events.jsonl": &x.lines, "openings.jsonl": &x.openings,
 		"redactions.jsonl": &x.redactions, "proofs/inclusion.jsonl": &x.inclusion} {
@@ -287,6 +283,19 @@ func (x *exporting) writeEvents(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	return nil
+}
+
+// closeFiles ends them.
+func (x *exporting) closeFiles() error {
+	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.close(x.manifest))
+}
+
+func (x *exporting) writeEvents(ctx context.Context) error {
+	if err := x.createFiles(); err != nil {
+		return err
+	}
+	x.from, x.to, _ = x.e.Filters.Period() // before has written them
 	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
 	pace := &ledger.Pace{}
 	if !x.e.FullSpeed {
@@ -313,16 +322,22 @@ func (x *exporting) writeEvents(ctx context.Context) (err error) {
 			x.e.Progress(next-x.manifest.FirstSequence, x.manifest.Count)
 		}
 	}
-	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.close(x.manifest))
+	return x.closeFiles()
 }
 
-// event writes one event with all that belongs to it.
+// event writes one event of a history. Outside of the period it has no payload.
 func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error {
 	opened, erased, err := x.open(ctx, e)
 	if err != nil {
 		return err
 	}
-	line, show := ledger.NewLine(e), x.shows(e, opened)
+	show := e.OccurredUS >= x.from && (x.to == 0 || e.OccurredUS < x.to)
+	return x.write(ctx, e, opened, erased, show, x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence)
+}
+
+// write writes one event with all that belongs to it.
+func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEvent, erased, show, prove bool) error {
+	line := ledger.NewLine(e)
 	if !show {
 		line.Payload = nil
 		x.manifest.Withheld++
@@ -330,7 +345,7 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	if err := writeLine(x.lines, line); err != nil {
 		return err
 	}
-	if x.proofs != nil && (x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence) {
+	if x.proofs != nil && prove {
 		hashes, err := x.proofs.Inclusion(x.head.Size, e.Position)
 		if err != nil {
 			return err
@@ -372,7 +387,6 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 type openedEvent struct {
 	openings []vault.Opening
 	record   exportedRecord
-	agent    string // the agent's id, by which the filter chooses, also where the views leave it out
 }
 
 // open reads the record of an event and puts its personal members back, if it may.
@@ -403,36 +417,11 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 		if err := canon.Decode(opening.Value, &text); err != nil {
 			return o, false, fmt.Errorf("%w: %s of %s", ledger.ErrTampered, opening.Pointer, e.ID)
 		}
-		if shown == &o.record.Subject.AgentID {
-			o.agent = text
-		}
 		if !x.e.Filters.NoPersonal {
 			*shown = text
 		}
 	}
 	return o, erased, err
-}
-
-// shows reports whether the filters let an event through; what belongs to a decision
-// goes with it, and what belongs to none is shown always. Outside of the period
-// nothing is.
-func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
-	f := x.e.Filters
-	if e.OccurredUS < x.from || x.to > 0 && e.OccurredUS >= x.to {
-		return false
-	}
-	every := f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
-	if every || !strings.HasPrefix(e.Stream, "decision/") {
-		return true
-	}
-	if e.Type == events.TypeDecisionRecorded {
-		r := o.record
-		if (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Decision == "" || f.Decision == r.Decision) &&
-			(f.Agent == "" || f.Agent == o.agent) && (f.Run == "" || f.Run == r.Subject.RunID) {
-			x.shown.add(e.Stream)
-		}
-	}
-	return x.shown.has(e.Stream)
 }
 
 // remember stores the data that the other files of the bundle need.
@@ -591,14 +580,14 @@ func (x *exporting) record(ctx context.Context) error {
 	}
 	eventID := x.app.NewID("evt_")
 	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
-	if agent := x.manifest.Filters.Agent; err == nil && agent != "" {
-		payload, err = x.sealAgent(ctx, eventID, agent, signer, payload)
+	if err == nil && x.agentKey != "" {
+		payload, err = x.sealAgent(ctx, eventID, signer, payload, events.TypeExportCreated)
 	}
 	if err != nil {
 		return err
 	}
 	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{{
-		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportCreated,
+		Stream: "export/" + x.manifest.ExportID, Expect: x.requested.At(), ID: eventID, Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
 	return err
 }
@@ -606,11 +595,10 @@ func (x *exporting) record(ctx context.Context) error {
 // sealAgent encrypts the id of the exported agent under that agent's data key, as in its
 // decisions: the reader of the bundle finds the id in its manifest, and after an erasure of
 // the agent no later export contains it.
-func (x *exporting) sealAgent(ctx context.Context, eventID, agent string, signer *seal.Signer, payload []byte) ([]byte, error) {
+func (x *exporting) sealAgent(ctx context.Context, eventID string, signer *seal.Signer, payload []byte, eventType string) ([]byte, error) {
 	members, err := canon.Members(payload)
 	if err != nil {
 		return nil, err
 	}
-	payload, _, err = x.app.SealRecord(ctx, x.e.Tenant, eventID, "agent:"+agent, signer, members, events.PersonalInRecord(events.TypeExportCreated)...)
-	return payload, err
+	return x.app.Vault.SealRecord(ctx, x.e.Tenant, eventID, x.agentKey, signer, members, events.PersonalInRecord(eventType)...)
 }

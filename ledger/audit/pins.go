@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,9 +22,10 @@ type pinned struct {
 	met bool
 }
 
-// seenEvent is the last event of a tenant that a pin has seen.
+// seenEvent is the last event of a tenant, or of one of its series, that a pin has seen.
 type seenEvent struct {
 	pin, tenant string
+	series      string // with the agent after a space; empty for the tenant itself
 	checkpoint.Seen
 }
 
@@ -77,9 +79,10 @@ func (r *run) readPins(ctx context.Context) error {
 			r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
 			continue
 		}
-		for tenant, seen := range kept.Tenants {
+		for name, seen := range kept.Tenants {
+			tenant, series, _ := strings.Cut(name, " ")
 			if ledger.Home(tenant, r.n) == r.p {
-				r.seen = append(r.seen, seenEvent{pin.Name, tenant, seen})
+				r.seen = append(r.seen, seenEvent{pin.Name, tenant, series, seen})
 			}
 		}
 		if err := r.readPin(ctx, pin, kept.Note); err != nil {
@@ -138,20 +141,29 @@ func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
 	}), nil
 }
 
-// seenEvents looks up the events that the pins have seen, by tenant and sequence.
+// seenEvents looks up the events that the pins have seen, by tenant and sequence or by their
+// number in a series.
 func (r *run) seenEvents(ctx context.Context) error {
 	for _, seen := range r.seen {
 		var hash ledger.Hash
 		var position int64
-		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and tseq = $3`, r.p, seen.tenant, seen.Sequence).Scan(&position, &hash)
-		row := fmt.Sprintf("tenant %s, tseq %d", seen.tenant, seen.Sequence)
+		series, agent, _ := strings.Cut(seen.series, " ")
+		where, column, arguments := "tseq = $3", "tseq", []any{r.p, seen.tenant, seen.Sequence}
+		switch {
+		case agent != "":
+			where, column, arguments = "agent_n = $3 and series = $4 and agent = $5", "agent_n", append(arguments, series, agent)
+		case series != "":
+			where, column, arguments = "series_n = $3 and series = $4", "series_n", append(arguments, series)
+		}
+		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and `+where, arguments...).Scan(&position, &hash)
+		row := fmt.Sprintf("tenant %s, %s %d", seen.tenant, strings.TrimLeft(seen.series+" "+column, " "), seen.Sequence)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			r.fault(Fault{"events", row, 0, "tseq", fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})
+			r.fault(Fault{"events", row, 0, column, fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})
 		case err != nil:
 			return fmt.Errorf("read events: %w", err)
 		case hash.String() != seen.Hash:
-			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: %s has seen another event with this sequence: %s", seen.pin, seen.Hash)})
+			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: %s has seen another event there: %s", seen.pin, seen.Hash)})
 		}
 	}
 	return nil

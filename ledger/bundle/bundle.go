@@ -45,8 +45,9 @@ type Manifest struct {
 	PriorDecisions  map[string]string `json:"priorDecisions"`     // recordHash by decisionId, of receipts whose decision is not in range
 	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version by SHA-256, of each rule set that a gate verdict in range names; rules/ has the tables of those the exporting program has
 	Filters         Filters           `json:"filters"`
-	Withheld        int64             `json:"withheld"` // events whose payload the filters left out
-	Files           map[string]string `json:"files"`    // SHA-256 by name, of all but manifest.json
+	Selection       *Selection        `json:"selection,omitempty"` // with the schema svc-selection-v1
+	Withheld        int64             `json:"withheld"`            // events whose payload the filters left out
+	Files           map[string]string `json:"files"`               // SHA-256 by name, of all but manifest.json
 	IssuedAt        string            `json:"issuedAt"`
 	Generator       string            `json:"generator"`
 }
@@ -62,6 +63,7 @@ type Filters struct {
 	Decision   string `json:"decision,omitempty"`
 	Agent      string `json:"agent,omitempty"`
 	Run        string `json:"run,omitempty"`
+	Receipts   bool   `json:"receipts,omitzero"` // also the approvals and receipts, by their numbers
 	NoPersonal bool   `json:"noPersonal,omitzero"`
 }
 

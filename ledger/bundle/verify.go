@@ -47,6 +47,8 @@ type Result struct {
 	Tenant string   `json:"tenant"`
 	Size   int64    `json:"checkpointSize"`
 
+	Proven  []string        `json:"proven,omitempty"` // what the numbers of a selection prove
+	Stated  []string        `json:"stated,omitempty"` // what the service has stated about them
 	Filters Filters         `json:"filters,omitzero"` // of the manifest
 	Views   string          `json:"views"`            // always "not checked"
 	Last    checkpoint.Seen `json:"-"`                // the last event
@@ -91,6 +93,7 @@ type verifier struct {
 	keys     map[string]Key // those of the manifest's partition, by id
 	pin      []byte
 	m        relied
+	filters  map[string]jsontext.Value
 	from, to int64 // the period of the filters, in microseconds since 1970; 0: not limited
 
 	seen     checkpoint.Seen // the event of this tenant that the pin knows; 0: none
@@ -99,8 +102,13 @@ type verifier struct {
 	signatures seal.Verifier
 	signer     Key // of the manifest
 
-	head   *checkpoint.Checkpoint       // nil: none covers the events
-	at     map[int64]ledger.Hash        // of the positions that proofs name
+	head      *checkpoint.Checkpoint // nil: none covers the events
+	at        map[int64]ledger.Hash  // of the positions that proofs name
+	selection *Selection             // nil: the bundle has a whole history
+	sequence  int64                  // of the last event of the selection
+	ranges    []*shown               // its series
+	ends      map[int64]bool         // positions of a selection that need a proof whatever its length
+
 	series map[[16]byte]numbered        // the last event of each series, by a hash of its name
 	void   struct{ count, first int64 } // records that a compromised key signed, and the position of the first
 	first  int64                        // position of the first event
@@ -112,6 +120,7 @@ type verifier struct {
 // says no more than that they were signed.
 type relied struct {
 	Schema          string            `json:"schema"`
+	ExportID        string            `json:"exportId"`
 	Origin          string            `json:"origin"`
 	Partition       int64             `json:"partition"`
 	Tenant          string            `json:"tenant"`
@@ -134,7 +143,7 @@ type Trust struct {
 
 // Verify checks a bundle. The error is of what could not be read, or Unchecked.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
-	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, result: Result{Gaps: []string{}, Views: "not checked"}}
+	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
 		return v.result, noRecordKey
 	}
@@ -221,11 +230,15 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: form", name) // what nobody signed would pass for signed
 	}
 	record, err := canon.Members(members["record"])
-	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema {
+	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema && v.m.Schema != SelectionSchema {
 		return falsef("%s: record", name)
 	}
 	if v.from, v.to, ok = v.m.Filters.Period(); !ok {
 		return falsef("%s: record", name)
+	}
+	v.filters, _ = canon.Members(record["filters"]) // an object, as manifestKinds has found
+	if of := record["selection"]; (of != nil) != (v.m.Schema == SelectionSchema) || of != nil && !v.selectionForm(of) {
+		return falsef("%s: selection", name)
 	}
 	for _, other := range slices.Sorted(maps.Keys(v.bundle.names)) {
 		switch _, named := v.m.Files[other]; {
@@ -267,6 +280,9 @@ func (v *verifier) manifest(ctx context.Context) error {
 	v.signer = v.keys[i.KeyID]
 	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned says what is wrong with it
 		v.seen = pin.Tenants[v.m.Tenant]
+		for _, r := range v.ranges {
+			r.seen = pin.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)]
+		}
 	}
 	v.result.Tenant, v.result.Events, v.result.Size, v.result.Filters = v.m.Tenant, v.m.Count, v.m.CheckpointSize, v.m.Filters
 	return nil
@@ -318,7 +334,7 @@ func isFilter(name string, value jsontext.Value) bool {
 	switch name {
 	case "from", "to", "protocol", "decision", "agent", "run":
 		return value[0] == '"'
-	case "noPersonal":
+	case "noPersonal", "receipts":
 		return value[0] == 't' || value[0] == 'f'
 	}
 	return false
@@ -410,6 +426,9 @@ type decisions map[[32]byte][32]byte
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
 
 func (v *verifier) events(ctx context.Context) error {
+	if v.selection != nil {
+		return v.selected(ctx)
+	}
 	const name = eventsFile
 	wanted, err := v.proven(ctx)
 	if err != nil {
@@ -663,6 +682,9 @@ func (v *verifier) inclusion(ctx context.Context) error {
 		return err
 	}
 	whole := seen[v.first] && seen[v.last]
+	for position := range v.ends {
+		whole = whole && seen[position]
+	}
 	if v.m.Count <= AllProofs {
 		whole = int64(len(seen)) == v.m.Count // each of them is an event's
 	}
@@ -695,6 +717,9 @@ func (v *verifier) policies(ctx context.Context) error {
 
 func (v *verifier) pinned(ctx context.Context) error {
 	last := v.m.FirstSequence + v.m.Count - 1
+	if v.selection != nil {
+		last = v.sequence
+	}
 	v.result.Last = checkpoint.Seen{Sequence: last, Hash: v.m.LastHash}
 	if v.pin == nil {
 		v.gap("that history was not replaced before you first saw it (no --pin given)")
@@ -709,6 +734,9 @@ func (v *verifier) pinned(ctx context.Context) error {
 		return pinUnread
 	}
 	if err := v.pinnedTenant(last); err != nil {
+		return err
+	}
+	if err := v.pinnedSeries(&kept); err != nil {
 		return err
 	}
 	if v.head == nil {
@@ -734,8 +762,11 @@ func (v *verifier) pinnedTenant(last int64) error {
 	switch {
 	case seen == 0:
 		v.gap("that this tenant had no more events when you last looked (the pin does not know this tenant)")
-	case v.seenHere != "" && v.seenHere != v.seen.Hash, seen == v.m.FirstSequence-1 && v.m.PrevBeforeFirst != v.seen.Hash:
+	case v.seenHere != "" && v.seenHere != v.seen.Hash, v.selection == nil && seen == v.m.FirstSequence-1 && v.m.PrevBeforeFirst != v.seen.Hash:
 		return falsef("pin: FORK: the event with sequence %d is not the one you have seen", seen)
+	case v.selection != nil && v.seenHere == "":
+		v.gap("that the event with sequence %d, which you have seen, is still the same (it is not in this export)", seen)
+	case v.selection != nil:
 	case seen > last && v.m.Filters.To == "":
 		return falsef("pin: ROLLBACK: it ends at sequence %d, and you have seen sequence %d", last, seen)
 	case v.seenHere == "" && seen != v.m.FirstSequence-1:

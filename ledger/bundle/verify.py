@@ -305,13 +305,13 @@ def open_note(text, origin, keys):
 
 
 def parse_pin(text):
-    """The note of a pin, and (sequence, hash) of the last event seen of each tenant."""
+    """The note of a pin, and (sequence, hash) of the last event seen of each tenant and series."""
     parts, tenants = text.split(b"\n\n", 2), {}
     if len(parts) < 3:
         return text, tenants
     lines = parts[2].decode("utf-8", "replace")
     for line in lines[:-1].split("\n"):
-        m = re.fullmatch(r"([^ \n]+) ([1-9][0-9]{0,15}) ([0-9a-f]{64})", line)
+        m = re.fullmatch(r"([^ \n]+(?: [^ \n]+){0,2}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})", line)
         if not m or not lines.endswith("\n") or m.group(1) in tenants:
             raise Unchecked(PIN_UNREAD)
         tenants[m.group(1)] = (int(m.group(2)), m.group(3))
@@ -430,7 +430,7 @@ def genesis(origin, tenant):
     return sha(b"svc-ledger-genesis-v1\0" + S(origin.encode()) + S(tenant.encode()))
 
 
-FILTERS = {"from": str, "to": str, "protocol": str, "decision": str, "agent": str, "run": str, "noPersonal": bool}
+FILTERS = {"from": str, "to": str, "protocol": str, "decision": str, "agent": str, "run": str, "noPersonal": bool, "receipts": bool}
 SELECTING = ("protocol", "decision", "agent", "run")
 
 
@@ -511,9 +511,49 @@ def series_names(kind):
     return [name + "/" + outcome for outcome in outcomes] if member else [name]
 
 
+def series_asked(filters):
+    """The series that filters ask for."""
+    names = ["decision/" + filters["decision"]] if filters.get("decision") else series_names("decision.recorded")
+    return names + (series_names("approval.recorded") + series_names("receipt.recorded") if filters.get("receipts") else [])
+
+
+def is_selection(r):
+    """Says whether the member selection of a manifest has its form."""
+    s, f = r["selection"], r["filters"]
+    if not isinstance(s, dict) or set(s) - {"agent"} != {"through", "claim", "series"} or not isinstance(s["series"], list):
+        return False
+    if type(s["through"]) is not int or type(s["claim"]) is not int or not 1 <= s["through"] < s["claim"] <= r["checkpointSize"]:
+        return False
+    if not re.fullmatch(r"[!-~]*", s.get("agent", "") if isinstance(s.get("agent", ""), str) else " ", re.ASCII):
+        return False
+    if bool(s.get("agent")) != bool(f.get("agent")) or s.get("agent") == "" or not any(f.get(n) for n in SELECTING):
+        return False
+    for a in s["series"]:
+        if not isinstance(a, dict) or set(a) - {"newestHash"} != {"series", "first", "last", "newest"} or not isinstance(a["series"], str):
+            return False
+        if any(type(a[n]) is not int for n in ("first", "last", "newest")) or not 1 <= a["first"] <= a["last"] + 1 or a["newest"] < a["last"]:
+            return False
+        if (a["newest"] > 0) != ("newestHash" in a) or a["newest"] > 0 and not (isinstance(a["newestHash"], str) and HEX.match(a["newestHash"])):
+            return False
+    return [a["series"] for a in s["series"]] == series_asked(f)
+
+
 def series_in(series, agent):
     """A series as it is printed."""
     return series + " of agent " + agent if agent else series
+
+
+class Range:
+    """What a selection has of a series."""
+
+    def __init__(self, a, agent, tenant, pinned):
+        self.series, self.first, self.last, self.newest, self.newest_hash = a["series"], a["first"], a["last"], a["newest"], a.get("newestHash", "")
+        self.name, self.shown = "agent" if agent else "series", series_in(a["series"], agent)
+        self.n, self.hash, self.fork = 0, "", False  # the last number that was met
+        self.seen = pinned.get(" ".join([tenant, a["series"]] + ([agent] if agent else [])), (0, ""))
+
+    def place(self, e):
+        return e[self.name + "_n"], e.get(self.name + "_prev")
 
 
 MAX_TEXT = 64 << 20  # octets of a file that is read whole
@@ -526,6 +566,7 @@ def refuse(error):
 class Bundle:
     def __init__(self, folder, keys, pin=None):
         self.folder, self.given, self.pin, self.gaps, self.void = folder, keys, pin, [], (0, 0)
+        self.proven_, self.stated, self.sequence = [], [], 0  # what the numbers of a selection prove, what is only stated; its last sequence
         self.names = set()
         for base, folders, names in os.walk(folder, onerror=refuse):
             for name in names + folders:
@@ -599,14 +640,16 @@ class Bundle:
         check(len(i) == 7, name + ": form")  # each of them is checked: what nobody signed would pass for signed
         kinds = {"schema": str, "origin": str, "tenant": str, "partition": int, "firstSequence": int, "count": int, "prevBeforeFirst": str,
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "filters": dict, "withheld": int, "files": dict}
-        ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
-        ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values()))
+        ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] in ("svc-export-v1", "svc-selection-v1")
+        ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values())) and isinstance(r.get("exportId", ""), str)
         ok = ok and all(type(v) is FILTERS.get(n) for n, v in r["filters"].items())
         check(ok, name + ": record")
         try:
             self.begin, self.end = moment(r["filters"].get("from")), moment(r["filters"].get("to"))
         except ValueError:
             raise False_(name + ": record")
+        selects = r["schema"] == "svc-selection-v1"
+        check(("selection" in r) == selects and (not selects or is_selection(r)), name + ": selection")
         for other in sorted(self.names - {name} - set(r["files"]), key=os.fsencode):
             check(of_system(other), "files: %s is not in the manifest" % shown(other))
             self.gaps.append("the file %s, which is not part of the export and was not read" % shown(other))
@@ -626,10 +669,13 @@ class Bundle:
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
         self.m, self.signer = r, i["keyId"]
         self.seen, self.seen_here = (0, ""), ""  # the event of this tenant that the pin knows
+        self.selection, self.ends, pinned = r.get("selection"), set(), {}
         try:
-            self.seen = parse_pin(self.pin or b"")[1].get(r["tenant"], self.seen)
+            pinned = parse_pin(self.pin or b"")[1]
         except Unchecked:
             pass  # pinned says so
+        self.seen = pinned.get(r["tenant"], self.seen)
+        self.ranges = [Range(a, self.selection.get("agent", ""), r["tenant"], pinned) for a in self.selection["series"]] if self.selection else []
 
     def note(self):
         self.checkpoint = None
@@ -643,6 +689,12 @@ class Bundle:
         check(self.checkpoint[0] == self.m["checkpointSize"], "checkpoint.txt: size")
 
     def events(self):
+        if self.selection:
+            self.selected()
+        else:
+            self.history()
+
+    def history(self):
         m, name = self.m, "events.jsonl"
         wanted, self.at, decisions, self.series = self.proven(), {}, Table(), Table()
         prev, more, occurred, withheld, count = m["prevBeforeFirst"], 0, 0, 0, 0
@@ -688,6 +740,141 @@ class Bundle:
             self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
         if withheld:
             self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
+
+    def selected(self):
+        """Checks the events of a selection."""
+        m, s, name = self.m, self.selection, "events.jsonl"
+        wanted, self.at, decisions = self.proven(), {}, Table()
+        sequence = occurred = withheld = hidden = count = self.first = self.last = 0
+        claimed, last = False, ""
+        for n, text in self.lines(name):
+            bad = "%s line %d: " % (name, n)
+            check(is_canonical(text), bad + "form")
+            e = parse(text)
+            check(is_line(e), bad + "form")
+            check(e["tenant"] == m["tenant"], bad + "tenant")
+            check(e["pos"] > self.last, bad + "pos")
+            check(e["tseq"] > sequence, bad + "tseq")
+            check(e["payload"] is None or sha(e["payload"].encode()) == e["payload_hash"], bad + "payload_hash")
+            check(event_hash(e) == e["hash"], bad + "hash")
+            check(e["occurred_us"] >= occurred, bad + "occurred_us")
+            check(e.get("series", "") in series_names(e["type"]), bad + "series")
+            check(not claimed and (e["pos"] <= s["through"] or e["pos"] == s["claim"]), bad + "pos")
+            count, sequence, occurred, last = n, e["tseq"], e["occurred_us"], e["hash"]
+            self.first, self.last = self.first or e["pos"], e["pos"]
+            if e["tseq"] == self.seen[0]:
+                self.seen_here = e["hash"]
+            if e["pos"] in wanted:
+                self.at[e["pos"]] = e["hash"]
+            neighbour, of = False, self.range_of(e)
+            if of:
+                neighbour = self.number_in(of, e)
+                n = of.place(e)[0]
+                if n in (max(of.first - 1, 1), min(of.last + 1, of.newest)):
+                    self.ends.add(e["pos"])
+            elif e["pos"] == s["claim"] and e["type"] == "export.requested" and e["payload"] is not None:
+                claimed = True
+                self.ends.add(e["pos"])
+            else:
+                check(e["payload"] is not None and e["type"] in ("approval.recorded", "receipt.recorded"), bad + "selection")
+            if e["payload"] is None:
+                withheld, hidden = withheld + 1, hidden + (not neighbour)
+                continue
+            self.record(e, bad, decisions)
+            check(not claimed or self.repeats(e["payload"]), bad + "claim")
+        self.sequence = sequence
+        for of in self.ranges:
+            needed = of.last + 1 if of.newest > of.last else max(of.last, of.first - 1)
+            check(of.n >= needed, "%s: %d is missing" % (of.shown, of.n + 1 if of.n else max(of.first - 1, 1)))
+            check(m["filters"].get("to") or of.newest == of.last, "%s: %d is missing" % (of.shown, of.last + 1))
+        check(claimed, name + ": claim")
+        check(count == m["count"], name + ": count")
+        check(last == m["lastHash"], name + ": lastHash")
+        check(withheld == m["withheld"], "manifest.json: withheld")
+        if self.void[0]:
+            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
+        if hidden:
+            self.gaps.append("the payloads of %d events, which the filters withheld" % hidden)
+        self.say_ranges()
+
+    def range_of(self, e):
+        if "series" not in e or self.selection.get("agent") and e.get("agent") != self.selection["agent"]:
+            return None
+        return next((of for of in self.ranges if of.series == e["series"]), None)
+
+    def number_in(self, of, e):
+        """Checks the number of an event in a series of the selection, and says whether it is
+        the number before or after the period."""
+        n, prev = of.place(e)
+        due = of.n + 1 if of.n else max(of.first - 1, 1)
+        say = lambda text: of.shown + ": " + text
+        if e["payload"] is not None and is_payload(e["payload"]):
+            record = loose(members(e["payload"]).get("record", "null"))
+            series = series_of(e["type"], record if isinstance(record, dict) else {})
+            kind, _, outcome = (series or "").partition("/")
+            check(series in (None, of.series), say('%d is a%s %s "%s"' % (n, "n" if kind == "approval" else "", kind, outcome)))
+        check(n <= due, say("%d is missing" % due))
+        check(n == due and (not of.n or prev == of.hash), say("%d does not follow %d" % (n, max(of.n, due - 1))))
+        check(n <= of.last + 1, say("%d is not in the period" % n))
+        check(n != of.newest or e["hash"] == of.newest_hash, say("%d is not the newest that was claimed" % n))
+        of.n, of.hash = n, e["hash"]
+        of.fork = of.fork or n == of.seen[0] and e["hash"] != of.seen[1]
+        neighbour = n < of.first or n > of.last
+        check(n >= of.first or 0 < self.begin and e["occurred_us"] < self.begin, say("%d is not earlier" % n))
+        check(n <= of.last or 0 < self.end <= e["occurred_us"], say("%d is not later" % n))
+        check(neighbour or not self.must_hide(e), say("%d is not in the period" % n))
+        check(not neighbour or e["payload"] is None, say("%d has a payload, and is outside of the period" % n))
+        narrowed = self.m["filters"].get("protocol") or self.m["filters"].get("run")
+        check(neighbour or e["payload"] is not None or narrowed, say("%d has no payload" % n))
+        return neighbour
+
+    def repeats(self, payload):
+        """Says whether a payload is the claim that the manifest repeats."""
+        m, s, found = self.m, self.selection, members(payload)
+        record, i = found.get("record", "").encode(), loose(found.get("integrity", "null"))
+        if not is_canonical(record) or not isinstance(i, dict) or i.get("payloadType") != "application/vnd.svc.export-request.v1+json":
+            return False
+        r = parse(record)
+        if not isinstance(r, dict):
+            return False
+        filters, asked = r.get("filters"), dict(m["filters"])
+        if not isinstance(filters, dict) or ("agent" in filters) != ("agent" in asked):
+            return False
+        filters.pop("agent", None)  # its name is a commitment in the claim
+        asked.pop("agent", None)
+        newest = [{n: a[n] for n in ("series", "newest", "newestHash") if n in a} for a in s["series"]]
+        mine = [text_of(r.get("schema")), text_of(r.get("exportId")), text_of(r.get("tenant")), text_of(r.get("agent")), r.get("through"), r.get("series"), filters]
+        return canonical(mine) == canonical(["svc-export-request-v1", m.get("exportId", ""), m["tenant"], s.get("agent", ""), s["through"], newest, asked])
+
+    def say_ranges(self):
+        """Says what a selection proves of each series, and what it does not."""
+        f, s, numbered = self.m["filters"], self.selection, 0
+        period = ", " + (f.get("from", "") + " to " + f.get("to", "")).strip() if f.get("from") or f.get("to") else ""
+        for of in self.ranges:
+            numbered += of.last - of.first + 1
+            before = "%d is earlier" % (of.first - 1) if of.first > 1 else "1 is the first"
+            if of.newest > of.last:
+                if of.last >= of.first:
+                    self.proven_.append("complete: %s: %d to %d%s (%s, %d is later)" % (of.shown, of.first, of.last, period, before, of.last + 1))
+                else:
+                    self.proven_.append("none: %s%s (%s, %d is later)" % (of.shown, period, before, of.last + 1))
+                continue
+            if of.last >= of.first:
+                self.proven_.append("without a gap: %s: %d to %d" % (of.shown, of.first, of.last))
+            newest = "%d is the newest up to" % of.newest if of.newest else "no number was ever given up to"
+            self.stated.append("at position %d: %s: %s %d" % (s["claim"], of.shown, newest, s["through"]))
+        self.gaps.append("that each event was numbered as its record says (checked for the %d shown; a whole export or verify checks all)" % numbered)
+        if f.get("agent"):
+            self.gaps.append("that the agent of the filters had no other data key (verify with DATA_KEK compares; erased ones cannot be told)")
+        if not f.get("receipts"):
+            self.gaps.append("that no approval or receipt of these decisions is left out (export with --receipts numbers those of an agent)")
+
+    def pinned_series(self):
+        """Holds the series of a selection against the numbers that the pin knows."""
+        for of in self.ranges:
+            same = not of.fork and (of.newest != of.seen[0] or of.newest == 0 or of.newest_hash == of.seen[1])
+            check(same, "pin: FORK: %s: %d is not the event you have seen" % (of.shown, of.seen[0]))
+            check(of.newest >= of.seen[0], "pin: ROLLBACK: %s: %d is the newest, and you have seen %d" % (of.shown, of.newest, of.seen[0]))
 
     def must_hide(self, e):
         """Says whether an event is outside of the period: then it has no payload here."""
@@ -795,7 +982,7 @@ class Bundle:
             leaf = hashlib.sha256(b"\0" + bytes.fromhex(self.at[position])).digest()
             check(root_of_inclusion(leaf, position - 1, size, proof) == root, bad + "proof")
             seen.add(position)
-        whole = len(seen) == self.m["count"] if self.m["count"] <= 10000 else {self.first, self.last} <= seen
+        whole = len(seen) == self.m["count"] if self.m["count"] <= 10000 else {self.first, self.last} | self.ends <= seen
         check(whole, name + ": missing")
 
     def openings(self):
@@ -854,6 +1041,7 @@ class Bundle:
         if pin is None:
             raise Unchecked(PIN_UNREAD)
         self.pinned_tenant()
+        self.pinned_series()
         if self.checkpoint is None:
             raise Unchecked(PIN_UNCOVERED)
         check(pin[0] <= self.checkpoint[0], "pin: ROLLBACK")
@@ -880,6 +1068,11 @@ class Bundle:
         if seen == 0:
             self.gaps.append("that this tenant had no more events when you last looked (the pin does not know this tenant)")
             return
+        if self.selection:
+            check(self.seen_here in ("", known), "pin: FORK: the event with sequence %d is not the one you have seen" % seen)
+            if self.seen_here == "":
+                self.gaps.append("that the event with sequence %d, which you have seen, is still the same (it is not in this export)" % seen)
+            return
         same = self.seen_here in ("", known) and (seen != before or m["prevBeforeFirst"] == known)
         check(same, "pin: FORK: the event with sequence %d is not the one you have seen" % seen)
         check(seen <= last or m["filters"].get("to"), "pin: ROLLBACK: it ends at sequence %d, and you have seen sequence %d" % (last, seen))
@@ -899,7 +1092,7 @@ def verdict(folder, keys, pin=None):
         bundle.verify()
     except False_ as reason:
         return "invalid", str(reason), bundle.gaps, None
-    return "valid", "", bundle.gaps, bundle.m
+    return "valid", "", bundle.gaps, bundle
 
 
 VIEWS = "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
@@ -921,14 +1114,16 @@ def main(arguments):
         if not os.path.isdir(given.folder):
             raise OSError(given.folder + " is no folder: unpack the export first (tar xzf)")
         keys, pin = read(given.keys), None if given.pin is None else read(given.pin)
-        result, reason, gaps, m = verdict(given.folder, read_keys(keys), pin)
+        result, reason, gaps, bundle = verdict(given.folder, read_keys(keys), pin)
     except (OSError, ValueError, Unchecked) as e:
         print("could not be checked: %s" % e, file=sys.stderr)
         return 2
     said = ["NOT VALID", "FALSE       " + reason]
     if result == "valid":
-        last = (m["tenant"], m["firstSequence"] + m["count"] - 1, m["lastHash"])
+        m = bundle.m
+        last = (m["tenant"], bundle.sequence or m["firstSequence"] + m["count"] - 1, m["lastHash"])
         said = ["VALID", "SEEN        %s %d %s" % last] + (["FILTERS     " + canonical(m["filters"])] if m["filters"] else [])
+        said += ["PROVEN      " + text for text in bundle.proven_] + ["STATED      " + text for text in bundle.stated]
     said += [VIEWS] + ["NOT PROVEN  " + gap for gap in gaps + ALWAYS]
     try:
         sys.stdout.reconfigure(errors="backslashreplace")  # a filter may have any characters

@@ -9,25 +9,34 @@ import (
 	"strings"
 )
 
-// Pin is what a verifier keeps of a ledger: the newest note it has seen, and of each
-// tenant whose events it has checked the last one. The note alone does not show where a
-// tenant's history ends.
+// Pin is what a verifier keeps of a ledger: the newest note it has seen, of each tenant whose
+// events it has checked the last one, and of each series the newest number that was claimed.
+// The note alone does not show where a tenant's history or a series ends.
 //
-// As a file it is the note; then, where tenants are known, an empty line and a line for
-// each: tenant, sequence and the event's hash in hex, separated by a space. A note
-// alone is a pin that knows no tenant.
+// As a file it is the note; then, where there is more, an empty line and a line for each
+// tenant and series: its name, the sequence or number, and the event's hash in hex, separated
+// by spaces. The name is the tenant, or the tenant and the series, or these and the agent. A
+// note alone is a pin that knows no tenant.
 type Pin struct {
 	Note    []byte
-	Tenants map[string]Seen
+	Tenants map[string]Seen // by name; SeriesName is that of a series
 }
 
-// Seen is an event of a tenant that a verifier has checked.
+// Seen is an event of a tenant or series that a verifier has checked.
 type Seen struct {
-	Sequence int64
+	Sequence int64  // or the number in the series
 	Hash     string // in hex
 }
 
-var pinLine = regexp.MustCompile(`^([^ ]+) ([1-9][0-9]{0,15}) ([0-9a-f]{64})$`)
+// SeriesName is the name of a series in a pin. agent is empty for the series of a tenant.
+func SeriesName(tenant, series, agent string) string {
+	if agent == "" {
+		return tenant + " " + series
+	}
+	return tenant + " " + series + " " + agent
+}
+
+var pinLine = regexp.MustCompile(`^([^ ]+(?: [^ ]+){0,2}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})$`)
 
 // ParsePin reads a pin. Who signed its note only Open says.
 func ParsePin(text []byte) (Pin, error) {

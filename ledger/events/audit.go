@@ -13,6 +13,7 @@ const (
 	TypeCheckpointsBegun = "ledger.checkpoints_begun"
 	TypeRollbackDeclared = "ledger.rollback_declared"
 	TypeSubjectErased    = "subject.erased"
+	TypeExportRequested  = "export.requested"
 	TypeExportCreated    = "export.created"
 )
 
@@ -25,6 +26,9 @@ var audit = []kind{
 	}},
 	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: nowhere, inSQL: true, series: numbered{name: "erasure"}, golden: []string{
 		`{"approvedBy":"cus_2","keyId":"sub_1","reason":"asked for","requestedBy":"cus_1"}`,
+	}},
+	{name: TypeExportRequested, stored: reflect.TypeFor[ExportRequested](), shown: nowhere, inRecord: []string{"/record/filters/agent"}, series: numbered{name: "export"}, golden: []string{
+		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"svc-export-request-v1"},"verifyUrl":"u"}`,
 	}},
 	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: nowhere, inRecord: []string{"/record/filters/agent"}, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"x"},"verifyUrl":"u"}`,
@@ -69,6 +73,16 @@ type SubjectErased struct {
 	Reason      Text   `json:"reason" personal:"true"`
 	RequestedBy Text   `json:"requestedBy" personal:"true"`
 	ApprovedBy  Text   `json:"approvedBy" personal:"true"`
+}
+
+// ExportRequested is export.requested, schema version 1, first in the stream export/<export
+// id> of a selection. Record is the claim (package ledger/bundle): which numbers were the
+// newest when the export was asked for. Its filters.agent is stored as a commitment, under the
+// agent's data key.
+type ExportRequested struct {
+	Record    jsontext.Value `json:"record"`
+	Integrity seal.Integrity `json:"integrity"`
+	VerifyURL string         `json:"verifyUrl"`
 }
 
 // ExportCreated is export.created, schema version 1, in the stream export/<export

@@ -98,6 +98,7 @@ var inTheClear = map[string]string{
 	"approval.recorded record":         "the signed statement of the reviewer, with the reason that auditors read",
 	"receipt.recorded record":          "ids, hashes and codes",
 	"export.created record":            "its personal member is sealed",
+	"export.requested record":          "its personal member is sealed",
 	"payment.claimed prepared.payload": "payloads whose personal members are sealed already",
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -27,7 +28,7 @@ type Proofs struct {
 
 // NewProofs makes proofs for a tree of this size and root, and smaller ones.
 func NewProofs(ctx context.Context, size int64, root Hash, source Source) *Proofs {
-	return &Proofs{size, tlog.TileHashReader(tlog.Tree{N: size, Hash: root}, &reader{ctx, source})}
+	return &Proofs{size, tlog.TileHashReader(tlog.Tree{N: size, Hash: root}, &reader{ctx: ctx, source: source, checked: map[tileAt][]byte{}})}
 }
 
 // Inclusion proves that a tree of a size holds the event at a position: the
@@ -159,30 +160,62 @@ func CheckConsistency(proof []Hash, size int64, root Hash, oldSize int64, old Ha
 type reader struct {
 	ctx    context.Context
 	source Source
+
+	mu      sync.Mutex        // guards checked
+	checked map[tileAt][]byte // data of tiles that belong to the tree
 }
+
+type tileAt struct {
+	level int
+	n     int64
+}
+
+// cachedTiles bounds the memory of a reader to 16 MiB. An export asks for its proofs in the
+// order of positions, so it rarely comes back to an older tile.
+const cachedTiles = 2048
 
 // Height implements tlog.TileReader.
 func (r *reader) Height() int { return Height }
 
-// SaveTiles implements tlog.TileReader; nothing is cached.
-func (r *reader) SaveTiles([]tlog.Tile, [][]byte) {}
+// SaveTiles implements tlog.TileReader. It is called with tiles that belong to the tree.
+func (r *reader) SaveTiles(tiles []tlog.Tile, data [][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, t := range tiles {
+		if len(r.checked) >= cachedTiles {
+			clear(r.checked)
+		}
+		r.checked[tileAt{t.L, t.N}] = data[i]
+	}
+}
 
 // ReadTiles implements tlog.TileReader.
 func (r *reader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
-	wanted := make([]Tile, len(tiles))
+	data := make([][]byte, len(tiles))
+	var wanted []Tile
+	var missing []int
+	r.mu.Lock()
 	for i, t := range tiles {
-		wanted[i] = Tile{Level: t.L, N: t.N}
+		if known := r.checked[tileAt{t.L, t.N}]; len(known) >= 32*t.W {
+			data[i] = known[:32*t.W]
+			continue
+		}
+		wanted, missing = append(wanted, Tile{Level: t.L, N: t.N}), append(missing, i)
+	}
+	r.mu.Unlock()
+	if len(wanted) == 0 {
+		return data, nil
 	}
 	found, err := r.source(r.ctx, wanted)
 	if err != nil {
 		return nil, err
 	}
-	data := make([][]byte, len(tiles))
-	for i, t := range tiles {
-		if len(found[i].Data) < 32*t.W {
+	for at, i := range missing {
+		t := tiles[i]
+		if len(found[at].Data) < 32*t.W {
 			return nil, fmt.Errorf("%w: level %d, number %d, width %d", ErrNoTile, t.L, t.N, t.W)
 		}
-		data[i] = found[i].Data[:32*t.W]
+		data[i] = found[at].Data[:32*t.W]
 	}
 	return data, nil
 }

@@ -201,3 +201,37 @@ func TestRangeOfATree(t *testing.T) {
 		}
 	})
 }
+
+// A tile is read once for all proofs that need it.
+func TestProofsReadATileOnce(t *testing.T) {
+	t.Parallel()
+	const size = 3 * tree.Width
+	var b tree.Builder
+	stored := map[[2]int64][]byte{}
+	keep := func(tile tree.Tile) { stored[[2]int64{int64(tile.Level), tile.N}] = tile.Data }
+	for i := range size {
+		b.Add(tree.Leaf([32]byte{byte(i), byte(i >> 8)}), keep)
+	}
+	for _, tile := range b.Tiles() {
+		keep(tile)
+	}
+	reads := map[[2]int64]int{}
+	proofs := tree.NewProofs(t.Context(), size, b.Root(), func(_ context.Context, wanted []tree.Tile) ([]tree.Tile, error) {
+		for i, w := range wanted {
+			reads[[2]int64{int64(w.Level), w.N}]++
+			wanted[i].Data = stored[[2]int64{int64(w.Level), w.N}]
+		}
+		return wanted, nil
+	})
+	for position := int64(1); position <= size; position++ {
+		proof, err := proofs.Inclusion(size, position)
+		if err != nil || tree.CheckInclusion(proof, size, b.Root(), position, tree.Leaf([32]byte{byte(position - 1), byte((position - 1) >> 8)})) != nil {
+			t.Fatalf("position %d: %v", position, err)
+		}
+	}
+	for tile, n := range reads {
+		if n != 1 {
+			t.Errorf("tile %+v was read %d times", tile, n)
+		}
+	}
+}

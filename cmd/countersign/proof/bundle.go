@@ -55,6 +55,12 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		}
 		text += fmt.Sprintf("FILTERS     %s\n", filters)
 	}
+	for _, proven := range result.Proven {
+		text += "PROVEN      " + proven + "\n"
+	}
+	for _, stated := range result.Stated {
+		text += "STATED      " + stated + "\n"
+	}
 	if !result.Valid {
 		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
 	}
@@ -92,7 +98,7 @@ func readPin(path string) ([]byte, error) {
 func inWords(reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "pin: ROLLBACK: "):
-		return "ROLLBACK    The export says that the history of this tenant ends before an event that you have seen.\n" +
+		return "ROLLBACK    The export says that the history of this tenant, or a series of it, ends before an event that you have seen.\n" +
 			"            If it is an old export, ask for a new one. If it is new, events were taken away: keep it and your pin, and show both to the operator of the service.\n"
 	case reason == "pin: ROLLBACK":
 		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
@@ -34,13 +35,17 @@ type Export struct {
 	Decision   string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
 	Agent      string `help:"Show only decisions of this agent." placeholder:"ID"`
 	RunID      string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
+	Receipts   bool   `help:"With --agent, --decision, --protocol or --run: also approvals and receipts by their own numbers, so that none of them can be missing."`
 	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
 	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
 }
 
 // Run exports.
 func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
-	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal}
+	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal, Receipts: c.Receipts}
+	if c.Receipts && !filters.Selects() {
+		return errors.New("--receipts: an export of the whole history has all of them; it goes with --agent, --decision, --protocol or --run")
+	}
 	if filters.From, filters.To, err = c.span(); err != nil {
 		return err
 	}
@@ -56,6 +61,10 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 	if err := file.Close(err); err != nil {
 		return err
 	}
+	if manifest.Selection != nil {
+		return o.Result(manifest, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%s\n%scheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+			c.Out, manifest.Count, manifest.Tenant, manifest.CheckpointSize, showing(manifest), numbers(manifest), c.Out))
+	}
 	end := ""
 	if filters.To != "" && manifest.Filters.To == "" {
 		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
@@ -64,12 +73,24 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.Out, end))
 }
 
+// numbers lists the series of a selection with their numbers in the period.
+func numbers(m evidence.Exported) string {
+	var text strings.Builder
+	for _, r := range m.Selection.Series {
+		if r.Last < r.First {
+			fmt.Fprintf(&text, "%s: none of %d\n", r.Series, r.Newest)
+		} else {
+			fmt.Fprintf(&text, "%s: numbers %d to %d of %d\n", r.Series, r.First, r.Last, r.Newest)
+		}
+	}
+	return text.String()
+}
+
 // showing says how many decisions an export shows, so that a filter that matches nothing
 // is noticed.
 func showing(m evidence.Exported) string {
-	filtered := m.Filters.Protocol != "" || m.Filters.Decision != "" || m.Filters.Agent != "" || m.Filters.Run != ""
 	switch {
-	case m.Decisions == 0 && filtered:
+	case m.Decisions == 0 && m.Filters.Selects():
 		return "shows NO decision: none in this period matches the filters. Agent and run ids must be exactly those that were sent"
 	case m.Decisions == 0:
 		return "shows no decision: there is none in this period"

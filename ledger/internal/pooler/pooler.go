@@ -1,4 +1,5 @@
-package ledger
+// Package pooler recognizes a connection pooler between the ledger and PostgreSQL.
+package pooler
 
 import (
 	"context"
@@ -10,15 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errPooler refuses a connection through a pooler that mixes sessions.
-var errPooler = errors.New("DATABASE_URL leads through a pooler in transaction mode, which mixes the sessions of its clients, " +
+// ErrMixes refuses a connection through a pooler that mixes sessions.
+var ErrMixes = errors.New("DATABASE_URL leads through a pooler in transaction mode, which mixes the sessions of its clients, " +
 	"and with them roles and settings: name PostgreSQL itself, or set the pooler to session mode")
 
 // poolerClients is how many other connections hold a session during the check. A pooler with
 // no more idle sessions than these must give the first connection another one.
 const poolerClients = 4
 
-// refusePooler returns an error if the connection leads through a pooler that lends a session
+// patience bounds the check.
+const patience = 5 * time.Second
+
+// Refuse returns an error if the connection leads through a pooler that lends a session
 // for one transaction only. Role, time-outs, LISTEN and durability are settings of the
 // session, and such a pooler would give them to other clients.
 //
@@ -29,8 +33,8 @@ const poolerClients = 4
 //
 // The check runs before any other statement, since the first statements set role and
 // time-outs, which such a pooler would leave in sessions of other clients.
-func refusePooler(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+func Refuse(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	process, err := ask(ctx, first, `select pg_backend_pid()`)
 	if err != nil || process == strconv.FormatUint(uint64(first.PID()), 10) {
@@ -46,11 +50,11 @@ func refusePooler(ctx context.Context, first *pgconn.PgConn, config *pgconn.Conf
 		if got, err := ask(ctx, other, `begin; select pg_backend_pid()`); err != nil {
 			return err
 		} else if got == process {
-			return errPooler
+			return ErrMixes
 		}
 	}
 	if again, err := ask(ctx, first, `select pg_backend_pid()`); err != nil || again != process {
-		return errors.Join(errPooler, err)
+		return errors.Join(ErrMixes, err)
 	}
 	return nil
 }

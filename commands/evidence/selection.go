@@ -1,0 +1,304 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// errNoAgent says that no decision names an agent. Looking for one never makes a data key:
+// an agent whose id was misspelled must not look like one that has done nothing.
+var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be one that decisions of the organization name, and that was not erased")
+
+// ask finds the numbers of a selection and appends the claim export.requested. All events up
+// to the position that it names are fixed by then.
+func (x *exporting) ask(ctx context.Context) error {
+	m, f := &x.manifest, &x.e.Filters
+	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
+	if err != nil {
+		return err
+	}
+	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
+		return organizations.ErrNoOrganization
+	}
+	if x.from, err = instant("from", &f.From); err != nil {
+		return err
+	}
+	if x.to, err = instant("to", &f.To); err != nil {
+		return err
+	}
+	m.Schema, m.Filters, m.Selection = bundle.SelectionSchema, *f, &bundle.Selection{}
+	if f.Agent != "" {
+		if x.app.Vault == nil {
+			return x.app.NoVault()
+		}
+		if x.agentKey, err = x.app.Vault.Find(ctx, x.e.Tenant, "agent:"+f.Agent); err != nil {
+			return err
+		}
+		if x.agentKey == "" {
+			return errNoAgent
+		}
+	}
+	m.Selection.Agent = x.agentKey
+	if m.Selection.Through, err = x.home().Head(ctx); err != nil {
+		return err
+	}
+	for _, series := range f.Series() {
+		r, err := x.numbersOf(ctx, series)
+		if err != nil {
+			return err
+		}
+		x.within += r.Last - r.First + 1
+		m.Selection.Series = append(m.Selection.Series, r)
+	}
+	if x.e.Most > 0 && x.within > x.e.Most {
+		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the filters select more than %d events; choose a shorter period, or let the operator run countersign export", x.e.Most))
+	}
+	return x.claim(ctx)
+}
+
+// instant reads a bound of the period and writes it in UTC, to the microsecond, as verifiers
+// read it. A bound before every event is dropped.
+func instant(name string, bound *string) (us int64, err error) {
+	if *bound == "" {
+		return 0, nil
+	}
+	at, err := time.Parse(time.RFC3339, *bound)
+	if err != nil {
+		return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
+	}
+	if at.UnixMicro() <= 0 {
+		*bound = ""
+		return 0, nil
+	}
+	*bound = at.UTC().Format("2006-01-02T15:04:05.999999Z")
+	return at.UnixMicro(), nil
+}
+
+// numbersOf finds the numbers of the period in a series. Times do not fall within a tenant, so
+// neither do they in a series.
+func (x *exporting) numbersOf(ctx context.Context, series string) (bundle.Range, error) {
+	r := bundle.Range{Series: series, First: 1}
+	found, err := x.app.Ledger.Newest(ctx, x.e.Tenant, x.agentKey, series, x.manifest.Selection.Through)
+	if err != nil || len(found) == 0 {
+		return r, err
+	}
+	r.Newest, r.NewestHash = numberIn(found[0], x.agentKey), found[0].Hash.String()
+	before := func(us int64) int64 {
+		return int64(sort.Search(int(r.Newest), func(i int) bool {
+			var list []ledger.Event
+			var failed error
+			if list, failed = x.app.Ledger.Series(ctx, x.e.Tenant, x.agentKey, series, int64(i)+1, 1); failed == nil && len(list) == 0 {
+				failed = fmt.Errorf("%w: number %d of %s is missing", ledger.ErrTampered, i+1, series)
+			}
+			err = errors.Join(err, failed)
+			return failed == nil && list[0].OccurredUS >= us
+		}))
+	}
+	r.Last = r.Newest
+	if x.from > 0 {
+		r.First = before(x.from) + 1
+	}
+	if x.to > 0 {
+		r.Last = max(before(x.to), r.First-1)
+	}
+	return r, err
+}
+
+// numberIn is the number of an event in the series of its agent, or else of the tenant.
+func numberIn(e ledger.Event, agent string) int64 {
+	if agent != "" {
+		return e.AgentN
+	}
+	return e.SeriesN
+}
+
+// claim appends export.requested.
+func (x *exporting) claim(ctx context.Context) error {
+	m := &x.manifest
+	signer, precondition, err := x.app.ActiveSigner(ctx, x.e.Tenant)
+	if err != nil {
+		return err
+	}
+	now := x.app.Now()
+	claim := bundle.Claim{Schema: bundle.ClaimSchema, ExportID: m.ExportID, Tenant: x.e.Tenant, Filters: m.Filters, Agent: x.agentKey,
+		Through: m.Selection.Through, IssuedAt: ground.Stamp(now)}
+	for _, r := range m.Selection.Series {
+		claim.Series = append(claim.Series, bundle.Newest{Series: r.Series, Newest: r.Newest, Hash: r.NewestHash})
+	}
+	envelope, err := signer.Sign(bundle.ClaimType, claim)
+	if err != nil {
+		return err
+	}
+	eventID := x.app.NewID("evt_")
+	payload, err := canon.Marshal(events.ExportRequested{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
+	if err == nil && x.agentKey != "" {
+		payload, err = x.sealAgent(ctx, eventID, signer, payload, events.TypeExportRequested)
+	}
+	if err != nil {
+		return err
+	}
+	result, err := x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{{
+		Stream: "export/" + m.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportRequested,
+		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
+	if err != nil {
+		return err
+	}
+	x.requested = ledger.History{Tenant: x.e.Tenant, Stream: result.Events[0].Stream, Events: result.Events}
+	m.Selection.Claim, m.LastHash = result.Events[0].Position, result.Events[0].Hash.String()
+	return x.cover(ctx, m.Selection.Claim)
+}
+
+// cover waits for a checkpoint that covers a position.
+func (x *exporting) cover(ctx context.Context, position int64) error {
+	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
+	keeper.Covered(waiting, x.home(), position)
+	cancel()
+	proofs, head, err := keeper.Proofs(ctx, x.home())
+	switch {
+	case err != nil:
+		return err
+	case head != nil && head.Size >= position:
+		x.proofs, x.head, x.manifest.CheckpointSize = proofs, head, head.Size
+	case x.manifest.Selection != nil:
+		return fmt.Errorf("%w: no checkpoint covers the request for this export yet", ledger.ErrUnavailable)
+	}
+	return nil
+}
+
+// writeSelection writes the events of a selection, in the order of their positions.
+func (x *exporting) writeSelection(ctx context.Context) error {
+	if err := x.createFiles(); err != nil {
+		return err
+	}
+	x.from, x.to, _ = x.e.Filters.Period() // instant has written them
+	s := x.manifest.Selection
+	x.agentKey, x.within = s.Agent, 0
+	var pages []*seriesPage
+	for _, r := range s.Series {
+		x.within += r.Last - r.First + 1
+		pages = append(pages, &seriesPage{Range: r, next: max(r.First-1, 1)})
+	}
+	claim, err := x.home().After(ctx, s.Claim-1, 1)
+	if err != nil || len(claim) == 0 {
+		return errors.Join(err, fmt.Errorf("%w: position %d is missing", ledger.ErrTampered, s.Claim))
+	}
+	waiting := claim // events that belong to no series of the selection, in the order of their positions
+	pace := &ledger.Pace{}
+	if !x.e.FullSpeed {
+		pace = x.app.Ledger.Pace()
+	}
+	for {
+		var first *seriesPage
+		for _, p := range pages {
+			if len(p.events) == 0 && p.next <= p.until() {
+				if err := pace.Rest(ctx); err != nil {
+					return err
+				}
+				followers, err := x.turn(ctx, p)
+				if err != nil {
+					return err
+				}
+				waiting = append(waiting, followers...)
+				slices.SortFunc(waiting, func(a, b ledger.Event) int { return int(a.Position - b.Position) })
+			}
+			if len(p.events) > 0 && (first == nil || p.events[0].Position < first.events[0].Position) {
+				first = p
+			}
+		}
+		switch {
+		case first != nil && first.events[0].Position < waiting[0].Position:
+			err = x.numberedEvent(ctx, first)
+		case len(waiting) == 1:
+			return errors.Join(x.line(ctx, waiting[0], true, true), x.closeFiles())
+		default:
+			err = x.line(ctx, waiting[0], true, x.within <= bundle.AllProofs)
+			waiting = waiting[1:]
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// seriesPage is the part of a series that is written next.
+type seriesPage struct {
+	bundle.Range
+	events []ledger.Event
+	next   int64 // number of the event after these
+}
+
+// until is the last number in the bundle: that after the period, if there is one.
+func (p *seriesPage) until() int64 { return min(p.Last+1, p.Newest) }
+
+// turn reads the next page of a series, and the approvals and receipts of its decisions.
+func (x *exporting) turn(ctx context.Context, p *seriesPage) (followers []ledger.Event, err error) {
+	limit := min(exportPage, p.until()-p.next+1)
+	if p.events, err = x.app.Ledger.Series(ctx, x.e.Tenant, x.agentKey, p.Series, p.next, int(limit)); err != nil {
+		return nil, err
+	}
+	if int64(len(p.events)) != limit || numberIn(p.events[limit-1], x.agentKey) != p.next+limit-1 {
+		return nil, fmt.Errorf("%w: %s lacks a number after %d", ledger.ErrTampered, p.Series, p.next)
+	}
+	p.next += limit
+	var streams []string
+	for _, e := range p.events {
+		if n := numberIn(e, x.agentKey); e.Type == events.TypeDecisionRecorded && n >= p.First && n <= p.Last && x.chosen(e) {
+			streams = append(streams, e.Stream)
+		}
+	}
+	if x.e.Filters.Receipts || len(streams) == 0 {
+		return nil, nil
+	}
+	return x.app.Ledger.Followers(ctx, x.e.Tenant, streams, x.manifest.Selection.Through)
+}
+
+// chosen says whether the filters that have no series of their own let an event through.
+func (x *exporting) chosen(e ledger.Event) bool {
+	f := x.e.Filters
+	if f.Protocol == "" && f.Run == "" || e.Type != events.TypeDecisionRecorded {
+		return true
+	}
+	r, err := readExported(e.Payload)
+	return err == nil && (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Run == "" || f.Run == r.Subject.RunID)
+}
+
+// numberedEvent writes the next event of a series.
+func (x *exporting) numberedEvent(ctx context.Context, p *seriesPage) error {
+	e := p.events[0]
+	p.events = p.events[1:]
+	n := numberIn(e, x.agentKey)
+	end := n == max(p.First-1, 1) || n == p.until()
+	if x.e.Progress != nil && n%exportPage == 0 {
+		x.e.Progress(n-p.First+1, p.Last-p.First+1)
+	}
+	return x.line(ctx, e, n >= p.First && n <= p.Last && x.chosen(e), end || x.within <= bundle.AllProofs)
+}
+
+// line writes an event of a selection.
+func (x *exporting) line(ctx context.Context, e ledger.Event, show, prove bool) error {
+	if x.manifest.Count++; x.manifest.Count == 1 {
+		x.manifest.FirstSequence = e.Sequence
+	}
+	var opened openedEvent
+	var erased bool
+	if show {
+		var err error
+		if opened, erased, err = x.open(ctx, e); err != nil {
+			return err
+		}
+	}
+	return x.write(ctx, e, opened, erased, show, prove)
+}

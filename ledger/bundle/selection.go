@@ -1,0 +1,415 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// SelectionSchema is the schema of a manifest with a Selection: a bundle that has the events
+// which the filters select, and not the whole history.
+const SelectionSchema = "svc-selection-v1"
+
+// ClaimSchema is the schema of a Claim.
+const ClaimSchema = "svc-export-request-v1"
+
+// ClaimType is the payload type of a Claim's envelope.
+const ClaimType = "application/vnd.svc.export-request.v1+json"
+
+// Selection is the member of that name of a manifest. It lists the series that the filters ask
+// for. The event before and the event after the numbers of the period are in the bundle
+// without their payloads.
+type Selection struct {
+	Agent   string  `json:"agent,omitempty"` // data key of the agent of the filters
+	Through int64   `json:"through"`         // position of the ledger's head when the export was asked for
+	Claim   int64   `json:"claim"`           // position of export.requested
+	Series  []Range `json:"series"`
+}
+
+// Range is what a selection has of a series: the numbers of the period, and the newest number
+// up to Through with the hash of its event. A range without numbers has a Last one below First.
+type Range struct {
+	Series     string `json:"series"`
+	First      int64  `json:"first"`
+	Last       int64  `json:"last"`
+	Newest     int64  `json:"newest"`               // 0: no number was ever given
+	NewestHash string `json:"newestHash,omitempty"` // in hex
+}
+
+// Claim is the record inside export.requested. It is appended before the files are written:
+// everything below Through is fixed by then, so an event that is shown later with a lower
+// position contradicts it.
+type Claim struct {
+	Schema   string   `json:"schema"` // svc-export-request-v1
+	ExportID string   `json:"exportId"`
+	Tenant   string   `json:"tenant"`
+	Filters  Filters  `json:"filters"`
+	Agent    string   `json:"agent,omitempty"`
+	Through  int64    `json:"through"`
+	Series   []Newest `json:"series"`
+	IssuedAt string   `json:"issuedAt"`
+}
+
+// Newest is the newest number of a series in a Claim.
+type Newest struct {
+	Series string `json:"series"`
+	Newest int64  `json:"newest"`
+	Hash   string `json:"newestHash,omitempty"`
+}
+
+// Selects says whether the filters ask for a selection, or else for the whole history of a
+// period.
+func (f Filters) Selects() bool {
+	return f.Protocol != "" || f.Decision != "" || f.Agent != "" || f.Run != ""
+}
+
+// Series lists the series that the filters ask for.
+func (f Filters) Series() []string {
+	names := events.SeriesNames(events.TypeDecisionRecorded)
+	if f.Decision != "" {
+		names = []string{"decision/" + f.Decision}
+	}
+	if f.Receipts {
+		names = append(slices.Clone(names), append(events.SeriesNames(events.TypeApprovalRecorded), events.SeriesNames(events.TypeReceiptRecorded)...)...)
+	}
+	return names
+}
+
+// narrows says whether the filters leave out payloads of the numbers that they ask for.
+func (f Filters) narrows() bool { return f.Protocol != "" || f.Run != "" }
+
+// shown is what a verification has met of a Range.
+type shown struct {
+	Range
+	n    int64 // the last number
+	hash ledger.Hash
+	seen checkpoint.Seen // the number that the pin knows
+	fork bool            // the event with that number is another one
+}
+
+// selectionForm reads the member selection of a manifest. It has exactly the form in which it
+// is written.
+func (v *verifier) selectionForm(text jsontext.Value) bool {
+	s := &Selection{}
+	if json.Unmarshal(text, s) != nil {
+		return false
+	}
+	again, err := canon.Marshal(s)
+	if err != nil || !bytes.Equal(again, text) || s.Through < 1 || s.Claim <= s.Through || v.m.CheckpointSize < s.Claim || (s.Agent != "") != (v.m.Filters.Agent != "") || strings.ContainsFunc(s.Agent, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return false
+	}
+	for _, r := range s.Series {
+		if r.First < 1 || r.Last < r.First-1 || r.Newest < r.Last || (r.Newest > 0) != (r.NewestHash != "") || r.Newest > 0 && !isHex(r.NewestHash) {
+			return false
+		}
+		v.ranges = append(v.ranges, &shown{Range: r})
+	}
+	v.selection = s
+	names := v.m.Filters.Series()
+	return v.m.Filters.Selects() && slices.EqualFunc(s.Series, names, func(r Range, name string) bool { return r.Series == name })
+}
+
+// selected checks the events of a selection.
+func (v *verifier) selected(ctx context.Context) error {
+	const name = eventsFile
+	wanted, err := v.proven(ctx)
+	if err != nil {
+		return err
+	}
+	known := decisions{}
+	count, sequence, occurred, withheld, hidden, claimed := int64(0), int64(0), int64(0), int64(0), int64(0), false
+	last := ""
+	if err := v.lines(ctx, name, func(n int, text []byte) error {
+		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
+		l, e, ok := parseLine(text)
+		switch {
+		case !ok:
+			return bad("form")
+		case l.Tenant != v.m.Tenant:
+			return bad("tenant")
+		case l.Position <= v.last:
+			return bad("pos")
+		case l.Sequence <= sequence:
+			return bad("tseq")
+		case l.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload):
+			return bad("payload_hash")
+		case e.Sum() != e.Hash:
+			return bad("hash")
+		case l.OccurredUS < occurred:
+			return bad("occurred_us")
+		case !seriesFits(&e):
+			return bad("series")
+		case claimed, l.Position > v.selection.Through && l.Position != v.selection.Claim:
+			return bad("pos")
+		}
+		count, sequence, occurred, last = count+1, l.Sequence, l.OccurredUS, l.Hash
+		v.first, v.last = cmp.Or(v.first, l.Position), l.Position
+		if l.Sequence == v.seen.Sequence {
+			v.seenHere = l.Hash
+		}
+		if wanted[l.Position] {
+			v.at[l.Position] = e.Hash
+		}
+		neighbour := false
+		switch r := v.rangeOf(&e); {
+		case r != nil:
+			no := ""
+			if neighbour, no = v.numberIn(r, &l, &e); no != "" {
+				return falsef("%s", no)
+			}
+			v.edge(r, &e)
+		case l.Position == v.selection.Claim && l.Type == events.TypeExportRequested && l.Payload != nil:
+			claimed = true
+			v.ends[l.Position] = true
+		case l.Payload == nil || l.Type != events.TypeApprovalRecorded && l.Type != events.TypeReceiptRecorded:
+			return bad("selection")
+		}
+		if l.Payload == nil {
+			if withheld++; !neighbour {
+				hidden++
+			}
+			return nil
+		}
+		if what := v.record(l, known); what != "" {
+			return bad(what)
+		}
+		if claimed && !v.repeats([]byte(*l.Payload)) {
+			return bad("claim")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	v.sequence = sequence
+	for _, r := range v.ranges {
+		if no := v.ended(r); no != "" {
+			return falsef("%s", no)
+		}
+	}
+	switch {
+	case !claimed:
+		return falsef("%s: claim", name)
+	case count != v.m.Count:
+		return falsef("%s: count", name)
+	case last != v.m.LastHash:
+		return falsef("%s: lastHash", name)
+	case withheld != v.m.Withheld:
+		return falsef("manifest.json: withheld")
+	}
+	if v.void.count > 0 {
+		v.gap("the records of %d events from position %d on, which a compromised key signed", v.void.count, v.void.first)
+	}
+	if hidden > 0 {
+		v.gap("the payloads of %d events, which the filters withheld", hidden)
+	}
+	v.sayRanges()
+	return nil
+}
+
+// rangeOf returns the series of the selection that an event is in, or nil.
+func (v *verifier) rangeOf(e *ledger.Event) *shown {
+	if e.Series == "" || v.selection.Agent != "" && e.Agent != v.selection.Agent {
+		return nil
+	}
+	i := slices.IndexFunc(v.ranges, func(r *shown) bool { return r.Series == e.Series })
+	if i < 0 {
+		return nil
+	}
+	return v.ranges[i]
+}
+
+// placeIn is the number of an event in the series of a selection, and what it says about the
+// number before.
+func (v *verifier) placeIn(e *ledger.Event) (n int64, prev []byte) {
+	if v.selection.Agent != "" {
+		return e.AgentN, e.AgentPrev
+	}
+	return e.SeriesN, e.SeriesPrev
+}
+
+// edge marks the events at the ends of a series, which always have a proof: links bind those
+// between.
+func (v *verifier) edge(r *shown, e *ledger.Event) {
+	if n, _ := v.placeIn(e); n == max(r.First-1, 1) || n == min(r.Last+1, r.Newest) {
+		v.ends[e.Position] = true
+	}
+}
+
+// numberIn says what is false about the number of an event in a series of the selection.
+// neighbour says that it is the number before or after the period.
+func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbour bool, no string) {
+	series := seriesIn(r.Series, v.selection.Agent)
+	say := func(format string, args ...any) (bool, string) {
+		return neighbour, series + ": " + fmt.Sprintf(format, args...)
+	}
+	n, prev := v.placeIn(e)
+	due := max(r.First-1, 1)
+	if r.n > 0 {
+		due = r.n + 1
+	}
+	if outcome, kind, false_ := v.otherKind(l); false_ {
+		return say("%d is %s %q", n, article(kind), outcome)
+	}
+	switch {
+	case n > due:
+		return say("%d is missing", due)
+	case n < due, r.n > 0 && string(prev) != string(r.hash[:]):
+		return say("%d does not follow %d", n, max(r.n, due-1))
+	case n > r.Last+1:
+		return say("%d is not in the period", n)
+	case n == r.Newest && e.Hash.String() != r.NewestHash:
+		return say("%d is not the newest that was claimed", n)
+	}
+	r.n, r.hash = n, e.Hash
+	r.fork = r.fork || n == r.seen.Sequence && e.Hash.String() != r.seen.Hash
+	neighbour = n < r.First || n > r.Last
+	switch {
+	case n < r.First && (v.from == 0 || l.OccurredUS >= v.from):
+		return say("%d is not earlier", n)
+	case n > r.Last && (v.to == 0 || l.OccurredUS < v.to):
+		return say("%d is not later", n)
+	case !neighbour && (l.OccurredUS < v.from || v.to > 0 && l.OccurredUS >= v.to):
+		return say("%d is not in the period", n)
+	case neighbour && l.Payload != nil:
+		return say("%d has a payload, and is outside of the period", n)
+	case !neighbour && l.Payload == nil && !v.m.Filters.narrows():
+		return say("%d has no payload", n)
+	}
+	return neighbour, ""
+}
+
+// otherKind says whether the payload of an event is of another outcome than its series.
+func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, is bool) {
+	if l.Payload == nil {
+		return "", "", false
+	}
+	members, err := canon.Members([]byte(*l.Payload))
+	if err != nil || !isPayload(*l.Payload) {
+		return "", "", false // record says what is wrong
+	}
+	said, _ := canon.Members(members["record"]) // none, and what is no object, have none
+	series, known := events.SeriesBy(l.Type, func(member string) string { return textOf(said[member]) })
+	kind, outcome, _ = strings.Cut(series, "/")
+	return outcome, kind, known && series != l.Series
+}
+
+// ended says what a series lacks at its end.
+func (v *verifier) ended(r *shown) string {
+	series := seriesIn(r.Series, v.selection.Agent)
+	needed := max(r.Last, r.First-1)
+	if r.Newest > r.Last {
+		needed = r.Last + 1
+	}
+	due := max(r.First-1, 1)
+	if r.n > 0 {
+		due = r.n + 1
+	}
+	switch {
+	case r.n < needed:
+		return fmt.Sprintf("%s: %d is missing", series, due)
+	case v.m.Filters.To == "" && r.Newest > r.Last:
+		return fmt.Sprintf("%s: %d is missing", series, r.Last+1)
+	}
+	return ""
+}
+
+// repeats says whether a payload is the claim that the manifest repeats.
+func (v *verifier) repeats(payload []byte) bool {
+	members, err := canon.Members(payload)
+	if err != nil {
+		return false
+	}
+	record, err := canon.Members(members["record"])
+	if err != nil || !isCanonical(members["record"]) || members["integrity"] == nil || integrityOf(members["integrity"]).PayloadType != ClaimType {
+		return false
+	}
+	filters, err := canon.Members(record["filters"])
+	if err != nil {
+		return false
+	}
+	withoutAgent := func(filters map[string]jsontext.Value) string {
+		filters = maps.Clone(filters)
+		if filters["agent"] != nil { // its name is a commitment in the claim
+			filters["agent"] = jsontext.Value(`""`)
+		}
+		return string(canon.Object(filters))
+	}
+	wanted := make([]Newest, len(v.ranges))
+	for i, r := range v.ranges {
+		wanted[i] = Newest{r.Series, r.Newest, r.NewestHash}
+	}
+	series, err := canon.Marshal(wanted)
+	return err == nil && textOf(record["schema"]) == ClaimSchema && textOf(record["exportId"]) == v.m.ExportID && textOf(record["tenant"]) == v.m.Tenant &&
+		textOf(record["agent"]) == v.selection.Agent && string(record["through"]) == fmt.Sprint(v.selection.Through) &&
+		bytes.Equal(record["series"], series) && withoutAgent(filters) == withoutAgent(v.filters)
+}
+
+// pinnedSeries holds the series of a selection against the numbers that the pin knows, and
+// brings the pin up to date.
+func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
+	for _, r := range v.ranges {
+		series := seriesIn(r.Series, v.selection.Agent)
+		switch {
+		case r.fork, r.Newest == r.seen.Sequence && r.Newest > 0 && r.NewestHash != r.seen.Hash:
+			return falsef("pin: FORK: %s: %d is not the event you have seen", series, r.seen.Sequence)
+		case r.Newest < r.seen.Sequence:
+			return falsef("pin: ROLLBACK: %s: %d is the newest, and you have seen %d", series, r.Newest, r.seen.Sequence)
+		case r.Newest > 0:
+			kept.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)] = checkpoint.Seen{Sequence: r.Newest, Hash: r.NewestHash}
+		}
+	}
+	return nil
+}
+
+// sayRanges says what a selection proves of each series, and what it does not.
+func (v *verifier) sayRanges() {
+	f := v.m.Filters
+	period := ""
+	if f.From != "" || f.To != "" {
+		period = ", " + strings.TrimSpace(f.From+" to "+f.To)
+	}
+	numbered := int64(0)
+	for _, r := range v.ranges {
+		numbered += r.Last - r.First + 1
+		series := seriesIn(r.Series, v.selection.Agent)
+		before := "1 is the first"
+		if r.First > 1 {
+			before = fmt.Sprintf("%d is earlier", r.First-1)
+		}
+		switch {
+		case r.Newest > r.Last && r.Last >= r.First:
+			v.result.Proven = append(v.result.Proven, fmt.Sprintf("complete: %s: %d to %d%s (%s, %d is later)", series, r.First, r.Last, period, before, r.Last+1))
+			continue
+		case r.Newest > r.Last:
+			v.result.Proven = append(v.result.Proven, fmt.Sprintf("none: %s%s (%s, %d is later)", series, period, before, r.Last+1))
+			continue
+		case r.Last >= r.First:
+			v.result.Proven = append(v.result.Proven, fmt.Sprintf("without a gap: %s: %d to %d", series, r.First, r.Last))
+		}
+		if r.Newest == 0 {
+			v.result.Stated = append(v.result.Stated, fmt.Sprintf("at position %d: %s: no number was ever given up to %d", v.selection.Claim, series, v.selection.Through))
+		} else {
+			v.result.Stated = append(v.result.Stated, fmt.Sprintf("at position %d: %s: %d is the newest up to %d", v.selection.Claim, series, r.Newest, v.selection.Through))
+		}
+	}
+	v.gap("that each event was numbered as its record says (checked for the %d shown; a whole export or verify checks all)", numbered)
+	if f.Agent != "" {
+		v.gap("that the agent of the filters had no other data key (verify with DATA_KEK compares; erased ones cannot be told)")
+	}
+	if !f.Receipts {
+		v.gap("that no approval or receipt of these decisions is left out (export with --receipts numbers those of an agent)")
+	}
+}

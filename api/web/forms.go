@@ -20,9 +20,9 @@ import (
 // it stood (see withForms). What is shown in one tab must not be done by whom, or for
 // the organization that, another tab has chosen since.
 const (
+	FormPlace        = "at"
 	formPerson       = "as"
 	formOrganization = "org"
-	formPlace        = "at"
 )
 
 var errAnotherPerson = policy.Refuse(organizations.CodeConflict, "", "somebody else has signed in here since the page was opened: open it again, or sign out and in as yourself")
@@ -31,7 +31,7 @@ var errAnotherPerson = policy.Refuse(organizations.CodeConflict, "", "somebody e
 func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
-		return nil, policy.Refuse(codeInvalid, "", "content type must be application/x-www-form-urlencoded")
+		return nil, policy.Refuse(CodeInvalid, "", "content type must be application/x-www-form-urlencoded")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
@@ -43,29 +43,18 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		if errors.As(err, &refused) {
 			return nil, refused
 		}
-		return nil, policy.Refuse(codeInvalid, "", "the form could not be read")
+		return nil, policy.Refuse(CodeInvalid, "", "the form could not be read")
 	}
 	return r.PostForm, nil
-}
-
-// formLimit is how many octets a form may have: each may be written as three.
-func formLimit(path string) int64 {
-	switch path {
-	case "/verify":
-		return 3 * maxRecord
-	case "/policies/new":
-		return 3 * maxPolicy
-	}
-	return maxForm
 }
 
 // Field is a field of a form, by its label, and what was written in it.
 type Field struct{ Name, Value string }
 
-// unsent is a form that was sent and did nothing: where it stood, and what was
+// Unsent is a form that was sent and did nothing: where it stood, and what was
 // written in it, so that nobody has to write it again. The zero value is of a
 // request without a form.
-type unsent struct {
+type Unsent struct {
 	Sent    bool
 	Unknown bool // whether it did nothing is not known
 	Back    string
@@ -76,10 +65,10 @@ type unsent struct {
 // secret is not shown again.
 var written = []Field{{"reason", "Reason"}, {"policy", "Policy"}, {"arguments", "Arguments"}, {"name", "Name"}, {"email", "E-mail address"}, {"url", "Address"}}
 
-func (s *Handler) unsent(v *visit) unsent {
-	u := unsent{Sent: v.request.Method == http.MethodPost, Back: s.placeOf(v)}
+func (s *Handler) unsent(v *Visit) Unsent {
+	u := Unsent{Sent: v.Request.Method == http.MethodPost, Back: s.placeOf(v)}
 	for _, field := range written {
-		if text := v.form.Get(field.Name); text != "" {
+		if text := v.Form.Get(field.Name); text != "" {
 			u.Written = append(u.Written, Field{field.Value, text})
 		}
 	}
@@ -88,15 +77,15 @@ func (s *Handler) unsent(v *visit) unsent {
 
 // placeOf is the address of the page that somebody looks at: of a form that was
 // sent, the page on which it stood.
-func (s *Handler) placeOf(v *visit) string {
-	at := v.request.URL.RequestURI()
-	if v.request.Method == http.MethodPost {
-		at = v.form.Get(formPlace)
+func (s *Handler) placeOf(v *Visit) string {
+	at := v.Request.URL.RequestURI()
+	if v.Request.Method == http.MethodPost {
+		at = v.Form.Get(FormPlace)
 	}
 	if accounts.LocalPath(at) == at {
 		return at
 	}
-	return s.pageAbove(v.request.URL.Path)
+	return s.pageAbove(v.Request.URL.Path)
 }
 
 // pageAbove is the nearest page at or above a path, which may be that of a form only.
@@ -126,7 +115,7 @@ func withForms(page []byte, f Frame) []byte {
 	if f.Person == nil {
 		return page
 	}
-	carried := `$0<input type="hidden" name="` + formPlace + `" value="` + inert(f.Here) + `">` +
+	carried := `$0<input type="hidden" name="` + FormPlace + `" value="` + inert(f.Here) + `">` +
 		`<input type="hidden" name="` + formPerson + `" value="` + inert(f.Person.Customer) + `">`
 	if f.Person.OrgID != "" {
 		carried += `<input type="hidden" name="` + formOrganization + `" value="` + inert(f.Person.OrgID) + `">`

@@ -13,10 +13,10 @@ import (
 // functions are what templates call, beside the parts.
 func functions(clock func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"ago":     func(t any) string { return ago(instant(t), clock()) },
-		"instant": func(t any) string { return stamp(instant(t)) },
-		"full":    func(t any) string { return full(instant(t)) },
-		"past":    func(t any) bool { return instant(t).Before(clock()) },
+		"ago":     func(t any) string { return ago(Instant(t), clock()) },
+		"instant": func(t any) string { return stamp(Instant(t)) },
+		"full":    func(t any) string { return full(Instant(t)) },
+		"past":    func(t any) bool { return Instant(t).Before(clock()) },
 		"text":    textOf,
 		"visible": func(text any) string { return words.Visible(textOf(text)) },
 		"short":   short,
@@ -28,9 +28,9 @@ func functions(clock func() time.Time) template.FuncMap {
 	}
 }
 
-// instant reads a time as the records and commands have it: a time, or its
+// Instant reads a time as the records and commands have it: a time, or its
 // RFC 3339 text. What is neither is the zero time.
-func instant(t any) time.Time {
+func Instant(t any) time.Time {
 	switch t := t.(type) {
 	case time.Time:
 		return t
@@ -40,7 +40,7 @@ func instant(t any) time.Time {
 		}
 	case *string:
 		if t != nil {
-			return instant(*t)
+			return Instant(*t)
 		}
 	case string:
 		parsed, err := time.Parse(time.RFC3339, t)

@@ -1,4 +1,4 @@
-package web
+package org
 
 import (
 	"net/url"

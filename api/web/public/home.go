@@ -1,4 +1,4 @@
-package web
+package public
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -49,19 +50,19 @@ var Triable = []string{
 	`{"name":"approve","arguments":{"spender":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amount":"unlimited"}}`,
 }
 
-func showHome(s *Handler, _ *visit) (view, error) {
-	return view{template: "home.html", data: s.home("", "")}, nil
+func (r *Room) showHome(_ *web.Visit) (web.View, error) {
+	return web.View{Template: "home.html", Data: r.home("", "")}, nil
 }
 
-func (s *Handler) home(command, environment string) homePage {
+func (r *Room) home(command, environment string) homePage {
 	version, _ := actionrisk.Ruleset()
-	h := homePage{BaseURL: s.app.BaseURL, FreeCalls: accounts.FreeCallsPerMonth, Command: command, Environment: environment,
+	h := homePage{BaseURL: r.BaseURL, FreeCalls: accounts.FreeCallsPerMonth, Command: command, Environment: environment,
 		Examples: Triable, Rules: len(actionrisk.Rules()), Version: version}
 	for _, e := range []environChoice{{"", "not said", false}, {"development", "development", false}, {"staging", "staging", false}, {"production", "production", false}} {
 		e.Chosen = e.Value == environment
 		h.Environs = append(h.Environs, e)
 	}
-	for _, group := range s.Groups {
+	for _, group := range r.Services.Groups {
 		if group.Name == "Safety" {
 			h.Services = group.Services
 		}
@@ -74,30 +75,30 @@ func (s *Handler) home(command, environment string) homePage {
 
 // postHome is the verdict on one command: free and unsigned, nothing is recorded
 // and nothing runs. One address may ask as often as it may ask for keys.
-func postHome(s *Handler, v *visit) (view, error) {
-	command := strings.TrimSpace(strings.ReplaceAll(v.form.Get("command"), "\r\n", "\n"))
-	if example := v.form.Get("example"); example != "" {
+func (r *Room) postHome(v *web.Visit) (web.View, error) {
+	command := strings.TrimSpace(strings.ReplaceAll(v.Form.Get("command"), "\r\n", "\n"))
+	if example := v.Form.Get("example"); example != "" {
 		command = example
 	}
-	page := s.home(command, v.form.Get("environment"))
-	if err := s.MayTry(v.request); err != nil {
+	page := r.home(command, v.Form.Get("environment"))
+	if err := r.Checks.MayTry(v.Request); err != nil {
 		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
-		shows, _ := s.because(v, view{template: "home.html", data: page}, err)
+		shows, _ := v.Explain(web.View{Template: "home.html", Data: page}, err)
 		return shows, nil
 	}
 	action := actionrisk.Action{Command: command, Environment: page.Environment}
 	if err := actionrisk.Check(action); err != nil {
 		var refused *policy.Error
 		if !errors.As(err, &refused) {
-			return view{}, err
+			return web.View{}, err
 		}
 		page.Problem = "No verdict: " + refused.Message + "."
-		return view{template: "home.html", data: page, status: http.StatusBadRequest}, nil
+		return web.View{Template: "home.html", Data: page, Status: http.StatusBadRequest}, nil
 	}
 	score := actionrisk.ScoreAction(action)
-	for _, r := range score.MatchedRules { // said beside the rule already
-		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == r.Remediation })
+	for _, rule := range score.MatchedRules { // said beside the rule already
+		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == rule.Remediation })
 	}
 	page.Verdict = &tried{score, Pieces(command, score.MatchedRules)}
-	return view{template: "home.html", data: page}, nil
+	return web.View{Template: "home.html", Data: page}, nil
 }

@@ -1,14 +1,14 @@
-package web
+package account
 
 import (
 	"net"
 	"net/http"
-
-	"github.com/countersign/countersign/api/mail"
-
 	"net/netip"
 	"strings"
 
+	"github.com/countersign/countersign/api/mail"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -21,8 +21,8 @@ type outboxShown struct {
 // atOutbox refuses whoever is not at this machine: a name of somebody else's that
 // was made to point here, an address that is not this machine's, and what any proxy
 // has passed on.
-func atOutbox(v *visit) error {
-	name, peer := v.request.Host, v.request.RemoteAddr
+func atOutbox(v *web.Visit) error {
+	name, peer := v.Request.Host, v.Request.RemoteAddr
 	if host, _, err := net.SplitHostPort(name); err == nil {
 		name = host
 	}
@@ -31,31 +31,31 @@ func atOutbox(v *visit) error {
 	}
 	for _, host := range []string{name, peer} {
 		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			return policy.Refuse(codeNotFound, "", "not found")
+			return policy.Refuse(ground.CodeNotFound, "", "not found")
 		}
 	}
-	for header := range v.request.Header {
+	for header := range v.Request.Header {
 		if header == "Forwarded" || header == "Via" || header == "X-Real-Ip" || strings.HasPrefix(header, "X-Forwarded-") || strings.HasPrefix(header, "Cf-") {
-			return policy.Refuse(codeNotFound, "", "not found")
+			return policy.Refuse(ground.CodeNotFound, "", "not found")
 		}
 	}
 	return nil
 }
 
-func showOutbox(s *Handler, v *visit) (view, error) {
-	return view{template: "outbox.html", data: outboxShown{}}, atOutbox(v)
+func (r *Room) showOutbox(v *web.Visit) (web.View, error) {
+	return web.View{Template: "outbox.html", Data: outboxShown{}}, atOutbox(v)
 }
 
 // openOutbox shows the letters to who knows the code that the service has printed.
-func openOutbox(s *Handler, v *visit) (view, error) {
+func (r *Room) openOutbox(v *web.Visit) (web.View, error) {
 	if err := atOutbox(v); err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	if !s.MayEnterCode() {
-		return view{}, policy.Refuse(codeRateLimited, "", "too many codes were entered, try again in a minute")
+	if !r.SignIn.MayEnterCode() {
+		return web.View{}, policy.Refuse(web.CodeRateLimited, "", "too many codes were entered, try again in a minute")
 	}
-	if !s.outbox.Opens(v.form.Get("code")) {
-		return view{template: "outbox.html", data: outboxShown{Wrong: true}, status: http.StatusForbidden}, nil
+	if !r.Outbox.Opens(v.Form.Get("code")) {
+		return web.View{Template: "outbox.html", Data: outboxShown{Wrong: true}, Status: http.StatusForbidden}, nil
 	}
-	return view{template: "outbox.html", data: outboxShown{Open: true, Letters: s.outbox.Messages()}}, nil
+	return web.View{Template: "outbox.html", Data: outboxShown{Open: true, Letters: r.Outbox.Messages()}}, nil
 }

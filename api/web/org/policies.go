@@ -1,4 +1,4 @@
-package web
+package org
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/ground"
@@ -28,7 +29,7 @@ type policyPage struct {
 	Active      *policyVersion
 	Versions    []policyVersion // the newest first
 	Drafts      []decisions.Draft
-	People      map[string]string
+	People      web.People
 	Starters    []assurance.Starter
 	On          string         // a day that was asked about
 	OnThat      *policyVersion // what was in force at its end
@@ -38,7 +39,7 @@ type policyPage struct {
 }
 
 // Name is a member's address, as far as the reader may know it.
-func (p policyPage) Name(member string) string { return named(p.People, member) }
+func (p policyPage) Name(member string) string { return p.People.Name(member) }
 
 // policyVersion is one version, as sentences and as text.
 type policyVersion struct {
@@ -66,12 +67,12 @@ func versionShown(a decisions.Activation, name func(string) string) (policyVersi
 	return policyVersion{Activation: a, Sentences: said, Text: words.IndentJSON(a.Canonical), Name: name, Stops: none(p.AllowedHosts) && none(p.AllowedMCPServers)}, err
 }
 
-func (s *Handler) policyPage(ctx context.Context, p organizations.Principal) (policyPage, error) {
-	drafts, activations, err := s.app.Policies(ctx, p)
+func (r *Room) policyPage(ctx context.Context, p organizations.Principal) (policyPage, error) {
+	drafts, activations, err := r.Commands.Policies(ctx, p)
 	if err != nil {
 		return policyPage{}, err
 	}
-	page := policyPage{People: s.people(ctx, p), Starters: assurance.Starters(), MayDraft: p.May(organizations.RightDraft) == nil,
+	page := policyPage{People: web.PeopleOf(ctx, r.Commands.Organizations, p), Starters: assurance.Starters(), MayDraft: p.May(organizations.RightDraft) == nil,
 		MayActivate: organizations.RoleMay(p.Role, organizations.RightActivate), Fresh: p.FreshSignIn}
 	for _, d := range drafts {
 		if !d.Activated {
@@ -124,15 +125,15 @@ func (p policyPage) madeOf(draftID string) *policyVersion {
 	return &p.Versions[i]
 }
 
-func showPolicies(s *Handler, v *visit) (view, error) {
-	page, err := s.policyPage(v.request.Context(), v.principal)
+func (r *Room) showPolicies(v *web.Visit) (web.View, error) {
+	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	if page.On = v.request.URL.Query().Get("on"); page.On != "" {
+	if page.On = v.Request.URL.Query().Get("on"); page.On != "" {
 		day, err := time.Parse(time.DateOnly, page.On)
 		if err != nil {
-			return view{}, policy.Refuse("invalid_format", "/on", "on must be a date such as 2026-03-31")
+			return web.View{}, policy.Refuse("invalid_format", "/on", "on must be a date such as 2026-03-31")
 		}
 		end := ground.Stamp(day.Add(24 * time.Hour))
 		i := slices.IndexFunc(page.Versions, func(version policyVersion) bool { return version.ActivatedAt < end })
@@ -140,20 +141,20 @@ func showPolicies(s *Handler, v *visit) (view, error) {
 			page.OnThat = &page.Versions[i]
 		}
 	}
-	return view{template: "policies.html", data: page}, nil
+	return web.View{Template: "policies.html", Data: page}, nil
 }
 
-func showPolicyVersion(s *Handler, v *visit) (view, error) {
-	page, err := s.policyPage(v.request.Context(), v.principal)
+func (r *Room) showPolicyVersion(v *web.Visit) (web.View, error) {
+	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	version := page.version(v.vars["version"])
+	version := page.version(v.Vars["version"])
 	if version == nil {
-		return view{}, policy.Refuse(codeNotFound, "", "not found")
+		return web.View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
 	}
 	version.MayDraft = page.MayDraft
-	return view{template: "policy.html", data: *version}, nil
+	return web.View{Template: "policy.html", Data: *version}, nil
 }
 
 // policyEditor is a policy that is being written: form and text side by side.
@@ -176,13 +177,13 @@ type policyEditor struct {
 // Asks says whether the page of the draft asks for a reason.
 func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
-func newPolicy(s *Handler, v *visit) (view, error) {
-	page, err := s.policyPage(v.request.Context(), v.principal)
+func (r *Room) newPolicy(v *web.Visit) (web.View, error) {
+	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	text := "{\n  \"policyId\": \"default\"\n}\n"
-	query := v.request.URL.Query()
+	query := v.Request.URL.Query()
 	if starter, ok := (assurance.Starter{Name: query.Get("template")}).Text(); ok && query.Get("template") != "" {
 		text = starter
 	}
@@ -190,7 +191,7 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 		from := page.Active
 		if query.Has("from") {
 			if from = page.version(query.Get("from")); from == nil {
-				return view{}, policy.Refuse(codeNotFound, "/from", "from is no version of the policy")
+				return web.View{}, policy.Refuse(ground.CodeNotFound, "/from", "from is no version of the policy")
 			}
 		}
 		if query.Get("template") == "" {
@@ -198,8 +199,8 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 		}
 		text = namedAs(text, page.Active.PolicyID)
 	}
-	e, err := s.checkPolicy(v.request.Context(), v.principal, page, text)
-	return view{template: "policy-editor.html", data: e}, err
+	e, err := r.checkPolicy(v.Request.Context(), v.Principal, page, text)
+	return web.View{Template: "policy-editor.html", Data: e}, err
 }
 
 // withoutVersion is the text of a version as that of a draft.
@@ -226,9 +227,9 @@ func namedAs(text, policyID string) string {
 }
 
 // checkPolicy says what a text means, and what it would have changed.
-func (s *Handler) checkPolicy(ctx context.Context, p organizations.Principal, page policyPage, text string) (policyEditor, error) {
+func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page policyPage, text string) (policyEditor, error) {
 	e := policyEditor{Text: text, Form: formOf(text)}
-	done, err := s.app.Compute(ctx, len(text))
+	done, err := r.Commands.Compute(ctx, len(text))
 	if err != nil {
 		return e, err
 	}
@@ -250,7 +251,7 @@ func (s *Handler) checkPolicy(ctx context.Context, p organizations.Principal, pa
 	if page.Active != nil {
 		e.Diff = words.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
-	preview, err := s.app.PreviewPolicy(ctx, p, []byte(text))
+	preview, err := r.Commands.PreviewPolicy(ctx, p, []byte(text))
 	if err == nil {
 		e.Preview = &preview
 	}
@@ -267,100 +268,100 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 // postPolicy writes what was changed in the form into the text, says what it means, and
 // keeps it as a draft if that was asked for. Whatever is refused, what somebody wrote
 // stays on the page.
-func postPolicy(s *Handler, v *visit) (view, error) {
-	ctx, p := v.request.Context(), v.principal
-	page, err := s.policyPage(ctx, p)
+func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
+	ctx, p := v.Request.Context(), v.Principal
+	page, err := r.policyPage(ctx, p)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	text, form := writeForm(lineFeeds(v.form.Get("policy")), v.form)
-	e, err := s.checkPolicy(ctx, p, page, text)
+	text, form := writeForm(lineFeeds(v.Form.Get("policy")), v.Form)
+	e, err := r.checkPolicy(ctx, p, page, text)
 	e.Form = form
-	keep, clean := v.form.Get("do") == "draft", e.Problem == "" && len(form.Problems) == 0
+	keep, clean := v.Form.Get("do") == "draft", e.Problem == "" && len(form.Problems) == 0
 	if err == nil && keep && clean {
 		var d decisions.Draft
-		if d, err = s.app.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
-			return view{location: "/policies/drafts/" + d.DraftID}, nil
+		if d, err = r.Commands.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
+			return web.View{Location: "/policies/drafts/" + d.DraftID}, nil
 		}
 	}
-	shows := view{template: "policy-editor.html"}
+	shows := web.View{Template: "policy-editor.html"}
 	switch {
 	case err != nil:
-		shows, e.Refused = s.because(v, shows, err)
+		shows, e.Refused = v.Explain(shows, err)
 	case keep && !clean, len(form.Problems) > 0: // a check that found a problem is a good check
-		shows.status = http.StatusBadRequest
+		shows.Status = http.StatusBadRequest
 	}
-	shows.data = e
+	shows.Data = e
 	return shows, nil
 }
 
-func showDraftPage(s *Handler, v *visit) (view, error) {
-	page, err := s.policyPage(v.request.Context(), v.principal)
+func (r *Room) showDraftPage(v *web.Visit) (web.View, error) {
+	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	if version := page.madeOf(v.vars["id"]); version != nil {
-		return view{location: "/policies/" + strconv.Itoa(version.Version)}, nil
+	if version := page.madeOf(v.Vars["id"]); version != nil {
+		return web.View{Location: "/policies/" + strconv.Itoa(version.Version)}, nil
 	}
-	return s.draftPage(v.request.Context(), v.principal, page, v.vars["id"])
+	return r.draftPage(v.Request.Context(), v.Principal, page, v.Vars["id"])
 }
 
 // draftPage is the page of a draft that nobody has put in force.
-func (s *Handler) draftPage(ctx context.Context, p organizations.Principal, page policyPage, id string) (view, error) {
+func (r *Room) draftPage(ctx context.Context, p organizations.Principal, page policyPage, id string) (web.View, error) {
 	i := slices.IndexFunc(page.Drafts, func(d decisions.Draft) bool { return d.DraftID == id })
 	if i < 0 {
-		return view{}, policy.Refuse(codeNotFound, "", "not found")
+		return web.View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
 	}
 	d := page.Drafts[i]
 	e := policyEditor{Text: words.IndentJSON(d.Canonical), Lint: d.Lint}
 	if p.May(organizations.RightDraft) == nil {
 		var err error
-		if e, err = s.checkPolicy(ctx, p, page, e.Text); err != nil {
-			return view{}, err
+		if e, err = r.checkPolicy(ctx, p, page, e.Text); err != nil {
+			return web.View{}, err
 		}
 	}
 	e.Draft, e.Activate, e.Fresh = &d, page.MayActivate, p.FreshSignIn
 	e.Own = d.Author == p.Member && !p.MayActAlone()
-	return view{template: "policy-draft.html", data: e}, nil
+	return web.View{Template: "policy-draft.html", Data: e}, nil
 }
 
-func postActivate(s *Handler, v *visit) (view, error) {
-	p, reason := v.principal, strings.TrimSpace(v.form.Get("reason"))
-	a, err := s.app.ActivatePolicy(v.request.Context(), p, v.vars["id"], reason)
+func (r *Room) postActivate(v *web.Visit) (web.View, error) {
+	reason := strings.TrimSpace(v.Form.Get("reason"))
+	a, err := r.Commands.ActivatePolicy(v.Request.Context(), v.Principal, v.Vars["id"], reason)
 	if err != nil {
-		return s.notActivated(v, p, reason, err)
+		return r.notActivated(v, reason, err)
 	}
-	return view{location: "/policies/" + strconv.Itoa(a.Version)}, nil
+	return web.View{Location: "/policies/" + strconv.Itoa(a.Version)}, nil
 }
 
 // notActivated says why a draft was not put in force, with the reason that somebody
 // wrote for it: on the page of the draft, or of the version that it became meanwhile.
-func (s *Handler) notActivated(v *visit, p organizations.Principal, reason string, refused error) (view, error) {
-	page, err := s.policyPage(v.request.Context(), p)
+func (r *Room) notActivated(v *web.Visit, reason string, refused error) (web.View, error) {
+	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {
-		return view{}, refused
+		return web.View{}, refused
 	}
-	if version := page.madeOf(v.vars["id"]); version != nil {
-		shows, _ := s.because(v, view{template: "policy.html"}, refused)
+	if version := page.madeOf(v.Vars["id"]); version != nil {
+		shows, _ := v.Explain(web.View{Template: "policy.html"}, refused)
 		version.Before, version.Unrecorded = true, reason
-		shows.data = *version
+		shows.Data = *version
 		return shows, nil
 	}
-	draft, err := s.draftPage(v.request.Context(), p, page, v.vars["id"])
+	draft, err := r.draftPage(v.Request.Context(), v.Principal, page, v.Vars["id"])
 	if err != nil {
-		return view{}, refused
+		return web.View{}, refused
 	}
-	e := draft.data.(policyEditor)
-	shows, message := s.because(v, draft, refused)
+	e := draft.Data.(policyEditor)
+	shows, message := v.Explain(draft, refused)
 	e.Refused, e.Reason = message, reason
-	shows.data = e
+	shows.Data = e
 	return shows, nil
 }
 
-func postFreeze(s *Handler, v *visit) (view, error) {
-	if v.form.Get("sure") != "yes" {
-		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: a freeze stops every agent of the organization")
+func (r *Room) postFreeze(v *web.Visit) (web.View, error) {
+	if v.Form.Get("sure") != "yes" {
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: a freeze stops every agent of the organization")
 	}
-	a, err := s.app.FreezePolicy(v.request.Context(), v.principal, strings.TrimSpace(v.form.Get("reason")))
-	return view{location: "/policies/" + strconv.Itoa(a.Version)}, err
+	a, err := r.Commands.FreezePolicy(v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("reason")))
+	return web.View{Location: "/policies/" + strconv.Itoa(a.Version)}, err
 }

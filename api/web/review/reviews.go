@@ -1,7 +1,6 @@
-package web
+package review
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
@@ -35,25 +35,24 @@ type reviewList struct {
 	MayDecide   bool
 }
 
-func listReviews(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	ctx, asked := v.request.Context(), v.request.URL.Query()
+func (r *Room) listReviews(v *web.Visit) (web.View, error) {
+	ctx, p, asked := v.Request.Context(), v.Principal, v.Request.URL.Query()
 	f, err := query.ReadFilter(asked)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // what one can know before a verdict
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
-			return view{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
+			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
 		}
 	}
 	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
-		Resolved: s.resolvedBefore(v, p)}
+		Resolved: r.resolvedBefore(v)}
 	var next int64
-	if list.Items, next, err = s.queries().Reviews(ctx, p, f, after, shownReviews); err != nil {
-		return view{}, err
+	if list.Items, next, err = r.queries().Reviews(ctx, p, f, after, shownReviews); err != nil {
+		return web.View{}, err
 	}
 	page := f.Query()
 	if after > 0 {
@@ -63,20 +62,20 @@ func listReviews(s *Handler, v *visit) (view, error) {
 		page.Set("after", strconv.FormatInt(next, 10))
 		list.Next = "/reviews?" + page.Encode()
 	}
-	return view{template: "reviews.html", data: list}, nil
+	return web.View{Template: "reviews.html", Data: list}, nil
 }
 
 // resolved is a verdict that the reader gave a moment ago. It is read from the record:
 // an address may say anything.
 type resolved struct{ DecisionID, Verdict, Sentence string }
 
-func (s *Handler) resolvedBefore(v *visit, p organizations.Principal) *resolved {
-	id := v.request.URL.Query().Get("resolved")
+func (r *Room) resolvedBefore(v *web.Visit) *resolved {
+	id := v.Request.URL.Query().Get("resolved")
 	if id == "" {
 		return nil
 	}
-	c, err := s.app.ShowDecision(v.request.Context(), p, id)
-	if err != nil || c.Approval == nil || c.Approval.ApprovedBy != p.Member {
+	c, err := r.Commands.ShowDecision(v.Request.Context(), v.Principal, id)
+	if err != nil || c.Approval == nil || c.Approval.ApprovedBy != v.Principal.Member {
 		return nil
 	}
 	return &resolved{id, c.Approval.Verdict, words.Who(c.Record.Subject) + " wants to " + words.Deed(c.Protocol, c.Record.Normalized)}
@@ -90,8 +89,8 @@ type decisionView struct {
 	Action             []words.Member        // of the normalized intent, by name
 	Found              []decisions.Explained // that did more than pass
 	Passed             []decisions.Explained
-	Arguments          string            // of the tool, indented; empty: they were not kept
-	People             map[string]string // e-mail addresses by member, as far as the reader may know them
+	Arguments          string // of the tool, indented; empty: they were not kept
+	People             web.People
 	Similar            []query.ListedDecision
 	Waits              bool // for a verdict
 	MayDecide          bool // the reader may give it
@@ -105,10 +104,10 @@ type decisionView struct {
 }
 
 // Name is a member's address, as far as the reader may know it.
-func (d decisionView) Name(member string) string { return named(d.People, member) }
+func (d decisionView) Name(member string) string { return d.People.Name(member) }
 
-func (s *Handler) decisionView(ctx context.Context, p organizations.Principal, id string) (decisionView, error) {
-	c, err := s.app.ShowDecision(ctx, p, id)
+func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id string) (decisionView, error) {
+	c, err := r.Commands.ShowDecision(ctx, p, id)
 	if err != nil {
 		return decisionView{}, err
 	}
@@ -131,37 +130,12 @@ func (s *Handler) decisionView(ctx context.Context, p organizations.Principal, i
 		d.Arguments = words.IndentJSON(c.Arguments)
 	}
 	if a := c.Approval; a != nil && a.Verdict == assurance.VerdictApproved && c.Receipt == nil {
-		d.Unused = instant(a.ValidUntil).Before(s.app.Clock())
+		d.Unused = web.Instant(a.ValidUntil).Before(r.Commands.Clock())
 	}
 	d.MayDecide = p.May(organizations.RightApprove) == nil && (!c.Own || p.MayActAlone())
-	d.People = s.people(ctx, p)
-	d.Similar, err = s.similar(ctx, p, c)
+	d.People = web.PeopleOf(ctx, r.Commands.Organizations, p)
+	d.Similar, err = r.similar(ctx, p, c)
 	return d, err
-}
-
-// named is what a reader calls somebody: by name, or as who is not among the people they
-// know.
-func named(people map[string]string, who string) string {
-	if strings.HasPrefix(who, "cus_") {
-		return cmp.Or(people[who], people[""], who)
-	}
-	return cmp.Or(people[who], who)
-}
-
-// people are the members' addresses, for who may read them, and without an id what
-// everybody else is called.
-func (s *Handler) people(ctx context.Context, p organizations.Principal) map[string]string {
-	people := map[string]string{"operator": "the operator", "system": "the service"}
-	members, err := s.app.Members(ctx, p)
-	if err != nil {
-		people[p.Member], people[""] = "you", "another member"
-		return people
-	}
-	people[""] = "a former member"
-	for _, m := range members {
-		people[m.MemberID] = m.Email
-	}
-	return people
 }
 
 // DeniedNow says that nobody can approve it: the active policy denies the action.
@@ -174,50 +148,48 @@ func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil
 func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }
 
 // Written is what was written about a decision for which there is no form any more.
-func (d decisionView) Written() []Field {
+func (d decisionView) Written() []web.Field {
 	if d.Reason == "" || d.Verdictable() {
 		return nil
 	}
-	return []Field{{"Reason", d.Reason}}
+	return []web.Field{{Name: "Reason", Value: d.Reason}}
 }
 
 // similar are decisions about the same host or tool before this one.
-func (s *Handler) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]query.ListedDecision, error) {
+func (r *Room) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]query.ListedDecision, error) {
 	issued, err := time.Parse(time.RFC3339, c.Record.IssuedAt)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.queries().Search(ctx, p, query.Similar(c.Record, issued.Add(-similarWithin)),
+	page, err := r.queries().Search(ctx, p, query.Similar(c.Record, issued.Add(-similarWithin)),
 		similarShown, projections.Cursor(c.Decided.Ledger.Sequence))
 	return page.Items, err
 }
 
-func showReview(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
-	d.Resolved = s.resolvedBefore(v, p)
-	return view{template: "review.html", data: d}, err
+func (r *Room) showReview(v *web.Visit) (web.View, error) {
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
+	d.Resolved = r.resolvedBefore(v)
+	return web.View{Template: "review.html", Data: d}, err
 }
 
 // postReview records the verdict of the button that was pressed, and leads to the next
 // review. Nothing is recorded without that button: the reason is a text of several
 // lines, in which Enter presses none.
-func postReview(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	ctx, id := v.request.Context(), v.vars["id"]
-	if v.form.Get("do") == "check" {
-		return s.checkArguments(v, p)
+func (r *Room) postReview(v *web.Visit) (web.View, error) {
+	ctx, p, id := v.Request.Context(), v.Principal, v.Vars["id"]
+	if v.Form.Get("do") == "check" {
+		return r.checkArguments(v)
 	}
-	in, err := readVerdict(v.form)
+	in, err := readVerdict(v.Form)
 	if err != nil {
-		return s.notRecorded(v, p, err)
+		return r.notRecorded(v, err)
 	}
-	said, err := s.app.Approve(ctx, p, id, in)
+	said, err := r.Commands.Approve(ctx, p, id, in)
 	if err != nil {
-		return s.notRecorded(v, p, err)
+		return r.notRecorded(v, err)
 	}
-	s.Approved(said)
-	return view{location: s.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
+	r.Approved(said)
+	return web.View{Location: r.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
 }
 
 // readVerdict reads the form like the body of a program's call, without the white space
@@ -232,7 +204,7 @@ func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	}
 	body, err := json.Marshal(map[string]string{"verdict": form.Get("verdict"), "reason": reason})
 	if err != nil {
-		return assurance.ApprovalInput{}, policy.Refuse(codeInvalid, "", "the form could not be read")
+		return assurance.ApprovalInput{}, policy.Refuse(web.CodeInvalid, "", "the form could not be read")
 	}
 	return assurance.ParseApproval(body)
 }
@@ -264,28 +236,28 @@ func unseen(text string) string {
 
 // notRecorded shows the review again as it is now, with what was written, and why there
 // is no verdict of it.
-func (s *Handler) notRecorded(v *visit, p organizations.Principal, refused error) (view, error) {
-	shows, problem := s.because(v, view{template: "review.html"}, refused)
-	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
-	if err != nil || shows.status >= http.StatusInternalServerError {
-		return view{}, refused
+func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
+	shows, problem := v.Explain(web.View{Template: "review.html"}, refused)
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
+	if err != nil || shows.Status >= http.StatusInternalServerError {
+		return web.View{}, refused
 	}
-	d.Problem, d.Reason, d.Pasted = problem, v.form.Get("reason"), v.form.Get("arguments")
-	shows.data = d
+	d.Problem, d.Reason, d.Pasted = problem, v.Form.Get("reason"), v.Form.Get("arguments")
+	shows.Data = d
 	return shows, nil
 }
 
 // nextReview is the page of the review that has waited longest for this person, or else
 // the list.
-func (s *Handler) nextReview(ctx context.Context, p organizations.Principal, id string) string {
+func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id string) string {
 	var f projections.ReviewFilter
 	if !p.MayActAlone() {
 		var err error
-		if f.Except, err = s.app.OwnActors(ctx, p); err != nil {
+		if f.Except, err = r.Commands.OwnActors(ctx, p); err != nil {
 			return "/reviews" // the verdict is recorded; the list says the rest
 		}
 	}
-	waiting, err := s.projections.OpenReviews(ctx, p.OrgID, f, 2)
+	waiting, err := r.Projections.OpenReviews(ctx, p.OrgID, f, 2)
 	if err != nil {
 		return "/reviews"
 	}
@@ -299,12 +271,12 @@ func (s *Handler) nextReview(ctx context.Context, p organizations.Principal, id 
 
 // checkArguments compares pasted arguments with the hash that was signed. Nothing of
 // them is recorded, and the reason stays as it was written.
-func (s *Handler) checkArguments(v *visit, p organizations.Principal) (view, error) {
-	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
+func (r *Room) checkArguments(v *web.Visit) (web.View, error) {
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	d.Reason, d.Pasted = v.form.Get("reason"), v.form.Get("arguments")
+	d.Reason, d.Pasted = v.Form.Get("reason"), v.Form.Get("arguments")
 	canonical, err := canon.Canonical(jsontext.Value(strings.TrimSpace(d.Pasted)))
 	switch {
 	case err != nil:
@@ -314,5 +286,5 @@ func (s *Handler) checkArguments(v *visit, p organizations.Principal) (view, err
 	default:
 		d.Checked = "other"
 	}
-	return view{template: "review.html", data: d}, nil
+	return web.View{Template: "review.html", Data: d}, nil
 }

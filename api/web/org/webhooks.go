@@ -1,4 +1,4 @@
-package web
+package org
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
@@ -57,73 +58,72 @@ var webhookTopics = []topicShown{
 // deliveryStates are what may become of a message.
 var deliveryStates = []string{"due", "sent", "dead"}
 
-func showWebhooks(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	ctx := v.request.Context()
+func (r *Room) showWebhooks(v *web.Visit) (web.View, error) {
+	ctx, p := v.Request.Context(), v.Principal
 	page := webhooksPage{Topics: webhookTopics, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
-	list, err := s.app.ListWebhooks(ctx, p)
+	list, err := r.Webhooks.ListWebhooks(ctx, p)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	for _, hook := range list {
-		dead, err := s.projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", query.MostDelivered)
+		dead, err := r.Projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", query.MostDelivered)
 		if err != nil {
-			return view{}, query.Error(err)
+			return web.View{}, query.Error(err)
 		}
 		page.Webhooks = append(page.Webhooks, webhookShown{hook, len(dead)})
 	}
-	return view{template: "webhooks.html", data: page}, nil
+	return web.View{Template: "webhooks.html", Data: page}, nil
 }
 
 // postWebhook makes a webhook and leads to the page that shows its secret once.
-func postWebhook(s *Handler, v *visit) (view, error) {
-	if len(v.form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
-		return view{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
+func (r *Room) postWebhook(v *web.Visit) (web.View, error) {
+	if len(v.Form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
+		return web.View{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
 	}
-	created, err := s.app.CreateWebhook(v.request.Context(), v.principal, webhooks.WebhookOrder{
-		URL: strings.TrimSpace(v.form.Get("url")), Topics: v.form["topic"], Name: strings.TrimSpace(v.form.Get("name"))})
+	created, err := r.Webhooks.CreateWebhook(v.Request.Context(), v.Principal, webhooks.WebhookOrder{
+		URL: strings.TrimSpace(v.Form.Get("url")), Topics: v.Form["topic"], Name: strings.TrimSpace(v.Form.Get("name"))})
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	return s.showOnce(v, "/webhooks/"+created.WebhookID, created.Secret)
+	return v.ShowOnce("/webhooks/"+created.WebhookID, created.Secret)
 }
 
-func postRotateWebhook(s *Handler, v *visit) (view, error) {
-	rotated, err := s.app.RotateWebhook(v.request.Context(), v.principal, v.vars["id"])
+func (r *Room) postRotateWebhook(v *web.Visit) (web.View, error) {
+	rotated, err := r.Webhooks.RotateWebhook(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	return s.showOnce(v, "/webhooks/"+rotated.WebhookID, rotated.Secret)
+	return v.ShowOnce("/webhooks/"+rotated.WebhookID, rotated.Secret)
 }
 
-func showWebhook(s *Handler, v *visit) (view, error) {
-	state := v.request.URL.Query().Get("state")
+func (r *Room) showWebhook(v *web.Visit) (web.View, error) {
+	state := v.Request.URL.Query().Get("state")
 	if state != "" && !slices.Contains(deliveryStates, state) {
-		return view{}, policy.Refuse("invalid_enum", "/state", "state must be due, sent or dead")
+		return web.View{}, policy.Refuse("invalid_enum", "/state", "state must be due, sent or dead")
 	}
-	page, err := s.webhookPage(v.request.Context(), v.principal, v.vars["id"], state)
+	page, err := r.webhookPage(v.Request.Context(), v.Principal, v.Vars["id"], state)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
-	shows := view{template: "webhook.html"}
-	page.Secret, shows.cookie = s.shownOnce(v)
-	shows.data = page
+	shows := web.View{Template: "webhook.html"}
+	page.Secret, shows.Cookie = v.ShownOnce()
+	shows.Data = page
 	return shows, nil
 }
 
-func (s *Handler) webhookPage(ctx context.Context, p organizations.Principal, id, state string) (webhookPage, error) {
+func (r *Room) webhookPage(ctx context.Context, p organizations.Principal, id, state string) (webhookPage, error) {
 	page := webhookPage{State: state, States: deliveryStates, Most: query.MostDelivered,
 		MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	var err error
-	if page.Deliveries, err = s.deliveries().List(ctx, p, id, state); err != nil {
+	if page.Deliveries, err = r.deliveries().List(ctx, p, id, state); err != nil {
 		return page, err
 	}
-	dead, err := s.projections.Deliveries(ctx, p.OrgID, id, "dead", query.MostDelivered)
+	dead, err := r.Projections.Deliveries(ctx, p.OrgID, id, "dead", query.MostDelivered)
 	if err != nil {
 		return page, query.Error(err)
 	}
 	page.Dead = len(dead)
-	list, err := s.app.ListWebhooks(ctx, p)
+	list, err := r.Webhooks.ListWebhooks(ctx, p)
 	if err != nil {
 		return page, err
 	}
@@ -143,15 +143,15 @@ func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
 
 func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
 
-func postSendAgain(s *Handler, v *visit) (view, error) {
-	_, err := s.deliveries().SendAgain(v.request.Context(), v.principal, v.vars["id"], v.form.Get("messageId"))
-	return view{location: "/webhooks/" + v.vars["id"]}, err
+func (r *Room) postSendAgain(v *web.Visit) (web.View, error) {
+	_, err := r.deliveries().SendAgain(v.Request.Context(), v.Principal, v.Vars["id"], v.Form.Get("messageId"))
+	return web.View{Location: "/webhooks/" + v.Vars["id"]}, err
 }
 
-func postRemoveWebhook(s *Handler, v *visit) (view, error) {
-	if v.form.Get("sure") != "yes" {
-		return view{}, policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
+func (r *Room) postRemoveWebhook(v *web.Visit) (web.View, error) {
+	if v.Form.Get("sure") != "yes" {
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
 	}
-	err := s.app.RemoveWebhook(v.request.Context(), v.principal, v.vars["id"], "removed on its page")
-	return view{location: "/webhooks"}, err
+	err := r.Webhooks.RemoveWebhook(v.Request.Context(), v.Principal, v.Vars["id"], "removed on its page")
+	return web.View{Location: "/webhooks"}, err
 }

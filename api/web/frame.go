@@ -11,59 +11,54 @@ import (
 
 // Frame is what every page shows around its own content.
 type Frame struct {
-	Place       string  // the path of the place in the header that the page belongs to, such as "/reviews"
-	Person      *Person // who is signed in; nil: nobody
+	Place       string  // the link of the header that the page belongs to, such as "/reviews"
+	Person      *Person // nil: nobody is signed in
 	Here        string  // the address of the page, or of the page whose form was sent
 	BaseURL     string  // of this service, without a slash at the end
 	Description string  // one sentence for indexers; empty: the page is not for them
 	Canonical   string  // absolute address; only of a page with a description
 	Markdown    string  // path of the page's Markdown twin, if it has one
 	Links       []Link  // at the foot
+
+	rights map[string]organizations.Right // that pages declare, by their paths
 }
 
 // Link is an address of this service with its name.
 type Link struct{ Path, Name string }
 
-// Person is who is signed in, as the header shows them.
+// Person is the person who is signed in, as the header shows them.
 type Person struct {
 	Customer      string // id
 	Email         string
 	Organizations []Organization
-	OrgID         string // the chosen organization's; empty: none is chosen
-	Reviews       int    // decisions that wait for this person's verdict
+	OrgID         string // of the chosen organization; empty: none is chosen
+	Reviews       int    // decisions that wait for a verdict of this person
 	MoreReviews   bool   // there may be more than were counted
 }
 
-// Organization is one a person may act for.
+// Organization is an organization that a person may act for.
 type Organization struct{ ID, Name, Plan, Role string }
 
-// SeesMembers says whether the role may read the organization's members, tokens and
-// webhooks.
-func (o Organization) SeesMembers() bool {
-	return organizations.RoleMay(o.Role, organizations.RightMembers)
+// Opens reports whether the person has the right that the page at a path declares: the header leads
+// to no other page. Before an organization is chosen it is true, because the page asks for the choice.
+func (f Frame) Opens(path string) bool {
+	if f.Person == nil || f.Person.Chosen() == nil || f.rights[path] == "" {
+		return true
+	}
+	return organizations.RoleMay(f.Person.Chosen().Role, f.rights[path])
 }
 
-// Manages says whether the role may change them.
-func (o Organization) Manages() bool { return organizations.RoleMay(o.Role, organizations.RightManage) }
-
-// SeesGuards says whether the role may read what the guards of coding agents reported.
-func (o Organization) SeesGuards() bool {
-	return organizations.RoleMay(o.Role, organizations.RightExport)
-}
-
-// OwnOnly says whether the reader sees only the decisions they caused.
+// OwnOnly reports whether the person sees only the decisions that they caused.
 func (f Frame) OwnOnly() bool {
 	return f.Person != nil && f.Person.Chosen() != nil && organizations.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
 }
 
-// SeesMembers says whether the header leads to members and keys: not those whose role
-// may not read them.
-func (p *Person) SeesMembers() bool { return p.Chosen() == nil || p.Chosen().SeesMembers() }
+// Manages reports whether the person may issue tokens.
+func (p *Person) Manages() bool {
+	return p.Chosen() != nil && organizations.RoleMay(p.Chosen().Role, organizations.RightManage)
+}
 
-// Manages says whether the person may issue tokens.
-func (p *Person) Manages() bool { return p.Chosen() != nil && p.Chosen().Manages() }
-
-// Chosen is the organization the person acts for, nil before one is chosen.
+// Chosen returns the organization that the person acts for, and nil before one is chosen.
 func (p *Person) Chosen() *Organization {
 	for i := range p.Organizations {
 		if p.Organizations[i].ID == p.OrgID {
@@ -73,7 +68,8 @@ func (p *Person) Chosen() *Organization {
 	return nil
 }
 
-// Again is where to sign in again, to come back to this page of this organization.
+// Again returns the address where to sign in again, which leads back to this page of this
+// organization.
 func (f Frame) Again() string {
 	orgID := ""
 	if f.Person != nil {
@@ -86,7 +82,7 @@ func (f Frame) Again() string {
 // without it, because the page itself will say what is wrong.
 func (s *Handler) frame(v *Visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.Request.URL.Path, "/"), "/")
-	f := Frame{Place: "/" + place, Here: s.placeOf(v), BaseURL: s.Commands.BaseURL, Links: s.links}
+	f := Frame{Place: "/" + place, Here: s.placeOf(v), BaseURL: s.Commands.BaseURL, Links: s.links, rights: s.rights}
 	if from, err := s.Site(); err == nil {
 		if p, public := from.Page(v.Request.URL.Path); public {
 			f.Description, f.Canonical, f.Markdown = p.Description, s.Commands.BaseURL+p.Path, p.MarkdownPath()

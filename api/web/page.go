@@ -95,13 +95,14 @@ type Handler struct {
 	templates *Templates
 	links     []Link      // at the foot of every page
 	places    *mux.Router // addresses that can be opened, as opposed to those of forms
+	rights    map[string]organizations.Right
 }
 
 // NewHandler makes the handler of pages. It fails if a page declares an access that pages do not
 // have.
 func NewHandler(c Config) (*Handler, error) {
 	templates, err := NewTemplates(c.Commands.Clock)
-	s := &Handler{Config: c, templates: templates, links: footLinks(c.Pages), places: mux.NewRouter()}
+	s := &Handler{Config: c, templates: templates, links: footLinks(c.Pages), places: mux.NewRouter(), rights: map[string]organizations.Right{}}
 	for _, p := range c.Pages {
 		_, isRight := organizations.Grants[p.Access.Right]
 		if p.Access != Open && p.Access != SignedIn && (p.Access.Kind != credential.Member || !isRight) {
@@ -109,6 +110,7 @@ func NewHandler(c Config) (*Handler, error) {
 		}
 		if p.Method == http.MethodGet {
 			s.places.Path(p.Path)
+			s.rights[p.Path] = p.Access.Right
 		}
 	}
 	return s, err

@@ -13,7 +13,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// organizations are the one for which the person acts, nil for none, and their others.
+// organizations returns the organization that the person acts for, nil if there is none, and their
+// other ones.
 func (s *Handler) organizations(v *Visit) (now *Organization, others []Organization) {
 	if v.Session == nil || v.Session.Org == "" {
 		return nil, nil
@@ -37,8 +38,8 @@ func organizationShown(m projections.Membership) Organization {
 	return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}
 }
 
-// organizationOf is the organization that a form's page was of, or that an address
-// names.
+// organizationOf returns the organization that the address names, or that the page of a form
+// showed.
 func organizationOf(v *Visit) string {
 	if v.Request.Method == http.MethodPost {
 		return v.Form.Get(formOrganization)
@@ -67,11 +68,11 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 		if of, err = s.membership(v, named); err != nil {
 			return nil, err
 		}
-		if v.Session.Org == "" && of.ID != "" { // no other choice is undone
+		if v.Session.Org == "" && of.ID != "" { // another choice stays as it is
 			v.Session.Choose(of.ID)
 		}
 	}
-	// Confirmed, also of a form: a role of a moment ago neither refuses nor permits anything.
+	// The principal is confirmed for forms, too: what another process has changed a moment ago counts.
 	p, err := s.Credentials.Member(v.Request.Context(), v.Session, true)
 	switch {
 	case errors.Is(err, credential.ErrChooseFirst):
@@ -88,8 +89,8 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	return nil, p.May(access.Right)
 }
 
-// membership is one of the person's organizations by its id; the zero value: they
-// are no member of it.
+// membership returns the person's organization with an id, or the zero value if they are not a
+// member of it.
 func (s *Handler) membership(v *Visit, orgID string) (Organization, error) {
 	list, err := s.Projections.Memberships(v.Request.Context(), v.Session.Customer)
 	for _, m := range list {
@@ -100,15 +101,15 @@ func (s *Handler) membership(v *Visit, orgID string) (Organization, error) {
 	return Organization{}, query.Error(err)
 }
 
-// otherOrganization is that a page, or the page of a form, is of another organization
-// than the one the session acts for now.
+// otherOrganization is the data of the page that says: what you opened, or the page of the form that
+// you sent, is of another organization than the one you act for now.
 type otherOrganization struct {
-	Of, Now Organization // Of without an id: one of which the person is no member
+	Of, Now Organization // Of has no id if the person is not a member of it
 	Unsent
 }
 
-// actsForAnother refuses to do for one organization what was shown of another, and
-// offers to act for that one.
+// actsForAnother refuses to do for one organization what a page showed of another one, and offers to
+// act for the other one.
 func (s *Handler) actsForAnother(v *Visit, p organizations.Principal, of Organization) (View, error) {
 	if of.ID == "" && v.Request.Method != http.MethodPost {
 		return View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
@@ -121,15 +122,15 @@ func (s *Handler) actsForAnother(v *Visit, p organizations.Principal, of Organiz
 	return shown, err
 }
 
-// SignIn is the data of the page that asks who somebody is: where to go afterwards, and what was
-// written in a form that was not sent.
+// SignIn is the data of the sign-in page: where to go afterwards, and what was written in a form
+// that was refused for want of a session.
 type SignIn struct {
 	Next string
 	Unsent
 }
 
-// signInFirst sends somebody without a session to sign in and come back. Of whom a
-// form came it says so at once, with what was written.
+// signInFirst leads a caller without a session to the sign-in page and back afterwards. A form is
+// answered with the sign-in page itself, which shows what was written.
 func (s *Handler) signInFirst(v *Visit) View {
 	next := InOrganization(s.placeOf(v), organizationOf(v))
 	if v.Request.Method == http.MethodPost {
@@ -138,7 +139,7 @@ func (s *Handler) signInFirst(v *Visit) View {
 	return View{Location: "/sign-in?next=" + url.QueryEscape(next)}
 }
 
-// InOrganization is an address of ours that says for which organization it is.
+// InOrganization adds to an address of this service for which organization it is.
 func InOrganization(address, orgID string) string {
 	u, err := url.Parse(address)
 	if err != nil || orgID == "" {

@@ -40,7 +40,8 @@ func (s *Handler) Show(w http.ResponseWriter, r *http.Request, view View) {
 	s.show(w, s.inSession(w, r), view)
 }
 
-// inSession is a request with its session. A session that cannot be read counts as none.
+// inSession returns the visit of a request with its session. If the session cannot be read the visit
+// has none.
 func (s *Handler) inSession(w http.ResponseWriter, r *http.Request) *Visit {
 	v := s.visit(w, r)
 	if session, err := s.Credentials.Sessions.Load(r); err == nil {

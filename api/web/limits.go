@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// Codes of what a form may be refused for.
+// Codes of refusals of forms.
 const (
 	CodeInvalid     = "invalid_request"
 	CodeRateLimited = "rate_limited"
@@ -15,7 +15,7 @@ const (
 
 // Bounds of pages.
 const (
-	pageTimeout = 15 * time.Second // database work has 5 s of it
+	pageTimeout = 15 * time.Second // of which work in the database may take 5 s
 	maxForm     = 16_384           // bytes of a form
 
 	// MostReviews are counted; from there on a number says "or more".

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Page is one address for people, as the table of its room declares it. Its access is checked
-// before it runs; a page with a right finds in Visit.Principal who acts.
+// Page is one address for people, as the table of its room declares it. Its access is checked before
+// it runs. A page that declares a right finds in Visit.Principal who acts.
 type Page struct {
 	Method, Path string
 	Access       credential.Access // Open, SignedIn, or credential.WithRight
@@ -51,10 +51,10 @@ var (
 type Visit struct {
 	Request *http.Request
 	Session *credential.Session // nil without one
-	Form    url.Values          // of a POST
+	Form    url.Values          // nil for a GET
 	Vars    map[string]string   // of the path
 
-	// Principal acts for the organization; only on a page that declares a right.
+	// Principal is who acts for the organization. It is set only for a page that declares a right.
 	Principal organizations.Principal
 
 	handler   *Handler
@@ -65,11 +65,11 @@ type Visit struct {
 type View struct {
 	Template string
 	Data     any
-	Location string // see other
+	Location string // answered with 303 See Other
 	Status   int    // 0: 200
 	Header   http.Header
 	Cookie   *http.Cookie
-	File     *File // the browser saves it
+	File     *File // for the browser to save
 	Public   bool  // the page is the same for everybody who is not signed in
 }
 
@@ -98,8 +98,8 @@ type Handler struct {
 	rights    map[string]organizations.Right
 }
 
-// NewHandler makes the handler of pages. It fails if a page declares an access that pages do not
-// have.
+// NewHandler makes the handler of pages. It fails if a page declares an access that only operations
+// can have.
 func NewHandler(c Config) (*Handler, error) {
 	templates, err := NewTemplates(c.Commands.Clock)
 	s := &Handler{Config: c, templates: templates, links: footLinks(c.Pages), places: mux.NewRouter(), rights: map[string]organizations.Right{}}
@@ -130,7 +130,7 @@ func (s *Handler) Routes() (list []Route) {
 	return list
 }
 
-// serve is the path of a request for a page.
+// serve answers requests for a page.
 func (s *Handler) serve(p Page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout)
@@ -151,7 +151,7 @@ func (s *Handler) serve(p Page) http.HandlerFunc {
 	}
 }
 
-// visit is a request without a session yet.
+// visit returns the visit of a request, without its session.
 func (s *Handler) visit(w http.ResponseWriter, r *http.Request) *Visit {
 	return &Visit{Request: r, handler: s, requestID: w.Header().Get("X-Request-Id")}
 }

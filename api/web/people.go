@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// People are the e-mail addresses of the members of an organization, as far as the reader may know
-// them. An empty id stands for everybody who is not among them.
+// People are the e-mail addresses of an organization's members by their ids, as far as the reader may
+// know them. The empty id is for members who are not among them.
 type People map[string]string
 
 // PeopleOf returns the people that a principal may know.

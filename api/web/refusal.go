@@ -18,7 +18,7 @@ type failed struct {
 	Unsent
 }
 
-// pageError is the page of an error.
+// pageError returns the view of an error.
 func (s *Handler) pageError(v *Visit, err error) View {
 	shows, message := v.Explain(View{Template: "error.html"}, err)
 	f := failed{Status: shows.Status, Message: message, SignAgain: errors.Is(err, organizations.ErrSignInAgain), Unsent: s.unsent(v)}

@@ -48,17 +48,17 @@ func (r *Room) showAccount(v *web.Visit) (web.View, error) {
 	return shows, nil
 }
 
-// accountPage is what somebody who is signed in sees.
+// accountPage is the data of the page of an account.
 type accountPage struct {
 	credential.SignedIn
 	Bought []boughtProduct
 	Keys   []accounts.AccountKey
 	Agents []accounts.AccountAgent
 	accounts.Usage
-	Free, NearLimit int64  // calls a month, and from which use on it is said
-	GoesOn          string // where a choice of organization leads; empty: nowhere else
+	Free, NearLimit int64  // free calls of a month, and the use from which on the page says so
+	GoesOn          string // the page to open after an organization is chosen; empty: this one
 	Sessions        int
-	Issued          string // a new key, this once
+	Issued          string // a new key, which is shown this once
 }
 
 // postKey issues a key of the account and leads to the page that shows it once.
@@ -70,19 +70,19 @@ func (r *Room) postKey(v *web.Visit) (web.View, error) {
 	return v.ShowOnce("/account", issued.APIKey)
 }
 
-// postRevokeKey ends a key of the account.
+// postRevokeKey revokes a key of the account.
 func (r *Room) postRevokeKey(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeAccountKey(v.Request.Context(), v.Session.Customer, v.Form.Get("keyId"))
 	return web.View{Location: "/account"}, err
 }
 
-// postRevokeAgent ends an agent of the account.
+// postRevokeAgent revokes an agent of the account.
 func (r *Room) postRevokeAgent(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeAccountAgent(v.Request.Context(), v.Session.Customer, v.Form.Get("clientId"))
 	return web.View{Location: "/account"}, err
 }
 
-// boughtProduct is a product the customer has, or had, access to.
+// boughtProduct is a product that the customer has access to, or had.
 type boughtProduct struct {
 	store.Entitlement
 	Name         string
@@ -109,13 +109,13 @@ func (r *Room) bought(ctx context.Context, customer string) ([]boughtProduct, er
 	return bought, nil
 }
 
-// postDownload leads to the page with the button.
+// postDownload leads to the page with the button that downloads a file.
 func (r *Room) postDownload(v *web.Visit) (web.View, error) {
 	l, err := r.Commands.CustomerDownload(v.Request.Context(), v.Session.Customer, v.Form.Get("slug"))
 	return web.View{Location: r.Purchases.DownloadURL(l)}, err
 }
 
-// postBilling leads to the provider's page.
+// postBilling leads to the page of the payment provider.
 func (r *Room) postBilling(v *web.Visit) (web.View, error) {
 	to, err := r.Purchases.Portal(v.Request.Context(), v.Session.Customer)
 	return web.View{Location: to}, err
@@ -135,8 +135,8 @@ func (r *Room) postOrganization(v *web.Visit) (web.View, error) {
 	return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 }
 
-// goesOnTo is where a choice of organization leads: where its form says, or the page on
-// which it stood waited to go.
+// goesOnTo returns the page to open after an organization was chosen: the one that the form names, or
+// the one that the account page was opened for.
 func goesOnTo(v *web.Visit) string {
 	if next := v.Form.Get("next"); next != "" {
 		return accounts.LocalPath(next)

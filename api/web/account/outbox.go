@@ -12,15 +12,14 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// outboxShown is what the outbox page shows: a form for the code, or letters.
+// outboxShown is the data of the page of the outbox: a form for the code, or the messages.
 type outboxShown struct {
 	Open, Wrong bool
 	Letters     []mail.Message
 }
 
-// atOutbox refuses whoever is not at this machine: a name of somebody else's that
-// was made to point here, an address that is not this machine's, and what any proxy
-// has passed on.
+// atOutbox refuses a request that does not come from this machine: one under a host name that somebody
+// else made point here, one from another address, and one that a proxy passed on.
 func atOutbox(v *web.Visit) error {
 	name, peer := v.Request.Host, v.Request.RemoteAddr
 	if host, _, err := net.SplitHostPort(name); err == nil {
@@ -46,7 +45,7 @@ func (r *Room) showOutbox(v *web.Visit) (web.View, error) {
 	return web.View{Template: "outbox.html", Data: outboxShown{}}, atOutbox(v)
 }
 
-// openOutbox shows the letters to who knows the code that the service has printed.
+// openOutbox shows the messages to a caller who sends the code that the service printed.
 func (r *Room) openOutbox(v *web.Visit) (web.View, error) {
 	if err := atOutbox(v); err != nil {
 		return web.View{}, err

@@ -24,15 +24,15 @@ type Room struct {
 	Purchases   Purchases
 }
 
-// SignIn is how somebody shows who they are.
+// SignIn is what the server does for a sign-in.
 type SignIn struct {
 	SendLink     func(r *http.Request, email, next string) error
-	MayEnterCode func() bool // another code of the outbox
+	MayEnterCode func() bool // whether another code may be tried at the outbox
 }
 
-// Purchases is what the server knows about things that were bought.
+// Purchases is what the server does for a customer who has bought something.
 type Purchases struct {
-	CardCheckout bool                                                       // cards pay with a provider
+	CardCheckout bool                                                       // there is a payment provider for cards
 	Portal       func(ctx context.Context, customer string) (string, error) // returns the address of the provider's page
 	Resync       func(ctx context.Context, customer string) bool            // asks the provider about subscriptions
 	DownloadURL  func(store.DownloadLink) string

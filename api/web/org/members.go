@@ -9,17 +9,17 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// memberPage is who belongs to the organization.
+// memberPage is the data of the page of members.
 type memberPage struct {
 	Members   []organizations.MemberInfo
 	Roles     []roleShown
 	Self      string
 	MayManage bool
-	Fresh     bool // signed in a moment ago, as changes need
+	Fresh     bool // the sign-in is fresh enough for changes
 	Setting   string
 }
 
-// roleShown is a role and what it is for.
+// roleShown is a role and what it may do.
 type roleShown struct{ Name, About string }
 
 var roles = []roleShown{
@@ -41,7 +41,7 @@ func (r *Room) showMembers(v *web.Visit) (web.View, error) {
 	return web.View{Template: "members.html", Data: page}, err
 }
 
-// postMember adds a member, or changes the role of the one in whose row the form stood.
+// postMember adds a member, or changes the role of the member in whose row the form stands.
 func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	ctx, p, email := v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("email"))
 	list, err := r.Commands.Members(ctx, p)

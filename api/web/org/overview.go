@@ -15,16 +15,16 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// overviewDays is how far back the overview looks.
+// overviewDays is how many days the chart of the overview covers.
 const overviewDays = 30
 
-// overview answers whether anything is on fire.
+// overview is the data of the overview: what needs attention, and how the organization is doing.
 type overview struct {
 	Reviews    []query.ListedDecision
 	MoreThere  bool
 	Violations []query.ListedDecision
 	Days       []Day         // the oldest first
-	Chart      template.HTML // of them; empty where nothing was decided
+	Chart      template.HTML // of the days; empty if nothing was decided in them
 	Allowed    int
 	Denied     int
 	Reviewed   int
@@ -38,20 +38,20 @@ type overview struct {
 	Steps      bool // nothing has been decided yet
 }
 
-// keyUse is what soon stops working of what gives access.
+// keyUse says which keys and tokens will soon stop working.
 type keyUse struct {
-	accounts.Usage                           // of the free calls of who looks, this month
-	Free           int64                     // of them
+	accounts.Usage                           // free calls that the person has used this month
+	Free           int64                     // calls of a month
 	Near           bool                      // few are left
 	Ending         []organizations.TokenInfo // tokens of the organization that end soon
 }
 
-// endsSoon is how long before its end a token is shown on the overview: long enough to
-// rotate it in a working week.
+// endsSoon is how long before its expiry the overview shows a token. It leaves a working week to
+// rotate it.
 const endsSoon = 14 * 24 * time.Hour
 
-// keysNearLimit looks at the free calls of the person and the tokens of the
-// organization, as far as the person may see them.
+// keysNearLimit returns the use of the person's free calls and, if the person may see them, the
+// organization's tokens that expire soon.
 func (r *Room) keysNearLimit(ctx context.Context, v *web.Visit, p organizations.Principal) (use keyUse, err error) {
 	if use.Usage, err = r.Commands.AccountUsage(ctx, v.Session.Customer); err != nil {
 		return use, err
@@ -67,7 +67,7 @@ func (r *Room) keysNearLimit(ctx context.Context, v *web.Visit, p organizations.
 	}
 	until := ground.Stamp(r.Commands.Clock().Add(endsSoon))
 	for _, t := range tokens {
-		if t.State == "active" && t.ExpiresAt < until { // both are stamps of one form
+		if t.State == "active" && t.ExpiresAt < until { // both are stamps, which compare as texts
 			use.Ending = append(use.Ending, t)
 		}
 	}
@@ -152,13 +152,13 @@ func (r *Room) addVerdicts(ctx context.Context, p organizations.Principal, o *ov
 	return err
 }
 
-// Day is the verdicts of one day.
+// Day counts the verdicts of one day.
 type Day struct {
 	Date                      time.Time
 	Allowed, Denied, Reviewed int
 }
 
-// lastDays are today and the days before it; days without decisions are there.
+// lastDays returns today and the days before it, also those without decisions.
 func lastDays(counted map[time.Time]Day, today time.Time, days int) (list []Day) {
 	for n := days - 1; n >= 0; n-- {
 		date := today.UTC().Truncate(24*time.Hour).AddDate(0, 0, -n)

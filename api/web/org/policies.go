@@ -23,25 +23,24 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// policyPage is the policy in force, the versions there were and the drafts that
-// are none yet.
+// policyPage is the data of the page of policies: the active version, all versions, and the drafts.
 type policyPage struct {
 	Active      *policyVersion
 	Versions    []policyVersion // the newest first
 	Drafts      []decisions.Draft
 	People      web.People
 	Starters    []assurance.Starter
-	On          string         // a day that was asked about
-	OnThat      *policyVersion // what was in force at its end
+	On          string         // a day that was asked for
+	OnThat      *policyVersion // the version that was active at its end
 	MayDraft    bool
 	MayActivate bool
-	Fresh       bool // signed in a moment ago, as that needs
+	Fresh       bool // the sign-in is fresh enough to activate
 }
 
-// Name is a member's address, as far as the reader may know it.
+// Name returns what the page calls the member with an id.
 func (p policyPage) Name(member string) string { return p.People.Name(member) }
 
-// policyVersion is one version, as sentences and as text.
+// policyVersion is a version of the policy, as sentences and as text.
 type policyVersion struct {
 	decisions.Activation
 	Sentences []string
@@ -51,9 +50,9 @@ type policyVersion struct {
 	Stops     bool // nothing may be paid or called, as after a freeze
 	MayDraft  bool // the reader may start another from it
 
-	// Of somebody who wanted to put its draft in force, too:
-	Before     bool   // it had been done
-	Unrecorded string // the reason they gave
+	// Only for a person who has just tried to activate its draft:
+	Before     bool   // somebody had activated it before
+	Unrecorded string // the reason that the person gave
 }
 
 func versionShown(a decisions.Activation, name func(string) string) (policyVersion, error) {
@@ -97,7 +96,7 @@ func (r *Room) policyPage(ctx context.Context, p organizations.Principal) (polic
 	return page, nil
 }
 
-// version is the one with a number; nil if there was none.
+// version returns the version with a number, or nil.
 func (p policyPage) version(number string) *policyVersion {
 	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return strconv.Itoa(version.Version) == number })
 	if i < 0 {
@@ -106,8 +105,8 @@ func (p policyPage) version(number string) *policyVersion {
 	return &p.Versions[i]
 }
 
-// BeforeStop is the newest version that did not stop everything, if the one in force
-// does; nil otherwise.
+// BeforeStop returns the newest version that does not stop everything, if the active one does, and nil
+// otherwise.
 func (p policyPage) BeforeStop() *policyVersion {
 	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return !version.Stops })
 	if i < 1 {
@@ -116,7 +115,7 @@ func (p policyPage) BeforeStop() *policyVersion {
 	return &p.Versions[i]
 }
 
-// madeOf is the version that a draft became; nil while it is a draft.
+// madeOf returns the version that a draft became, or nil while it is a draft.
 func (p policyPage) madeOf(draftID string) *policyVersion {
 	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return version.DraftID == draftID })
 	if i < 0 {
@@ -157,24 +156,24 @@ func (r *Room) showPolicyVersion(v *web.Visit) (web.View, error) {
 	return web.View{Template: "policy.html", Data: *version}, nil
 }
 
-// policyEditor is a policy that is being written: form and text side by side.
+// policyEditor is the data of a page on which a policy is written, as a form and as text.
 type policyEditor struct {
 	Text     string
-	Problem  string // why it is no policy
-	Refused  string // why it could not be checked, kept or put in force
-	Reason   string // that was given for putting it in force
+	Problem  string // why the text is not a policy
+	Refused  string // why it could not be checked, kept or activated
+	Reason   string // that was given for activating it
 	Lint     []events.PolicyLint
 	Said     []string
 	Diff     []words.DiffLine // to the active version
 	Preview  *decisions.Preview
 	Form     policyForm
-	Draft    *decisions.Draft // that it is, once it was kept
-	Activate bool             // the reader may put it in force
-	Own      bool             // but not this draft, which is their own
-	Fresh    bool             // signed in a moment ago, as that needs
+	Draft    *decisions.Draft // nil before the text was kept as a draft
+	Activate bool             // the reader may activate it
+	Own      bool             // the draft is the reader's own, which another member must activate
+	Fresh    bool             // the sign-in is fresh enough to activate
 }
 
-// Asks says whether the page of the draft asks for a reason.
+// Asks reports whether the page of the draft asks for a reason.
 func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func (r *Room) newPolicy(v *web.Visit) (web.View, error) {
@@ -203,7 +202,7 @@ func (r *Room) newPolicy(v *web.Visit) (web.View, error) {
 	return web.View{Template: "policy-editor.html", Data: e}, err
 }
 
-// withoutVersion is the text of a version as that of a draft.
+// withoutVersion returns the text of a version without its number, as a draft has it.
 func withoutVersion(text string) string {
 	var members map[string]jsontext.Value
 	if json.Unmarshal([]byte(text), &members) != nil {
@@ -217,7 +216,7 @@ func withoutVersion(text string) string {
 	return words.IndentJSON(whole)
 }
 
-// namedAs gives a template the organization's one policyId.
+// namedAs gives a template the policyId of the organization, which has only one.
 func namedAs(text, policyID string) string {
 	quoted, err := json.Marshal(policyID)
 	if err != nil {
@@ -226,7 +225,7 @@ func namedAs(text, policyID string) string {
 	return strings.Replace(text, `"policyId": "default"`, `"policyId": `+string(quoted), 1)
 }
 
-// checkPolicy says what a text means, and what it would have changed.
+// checkPolicy says what a text means, and which decisions it would have changed.
 func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page policyPage, text string) (policyEditor, error) {
 	e := policyEditor{Text: text, Form: formOf(text)}
 	done, err := r.Commands.Compute(ctx, len(text))
@@ -265,9 +264,8 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 	return list
 }
 
-// postPolicy writes what was changed in the form into the text, says what it means, and
-// keeps it as a draft if that was asked for. Whatever is refused, what somebody wrote
-// stays on the page.
+// postPolicy writes what was changed in the form into the text, says what it means, and keeps it as a
+// draft if that was asked for. If it is refused the page shows again what was written.
 func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	ctx, p := v.Request.Context(), v.Principal
 	page, err := r.policyPage(ctx, p)
@@ -288,7 +286,7 @@ func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	switch {
 	case err != nil:
 		shows, e.Refused = v.Explain(shows, err)
-	case keep && !clean, len(form.Problems) > 0: // a check that found a problem is a good check
+	case keep && !clean, len(form.Problems) > 0: // a check alone that finds a problem has worked: 200
 		shows.Status = http.StatusBadRequest
 	}
 	shows.Data = e
@@ -306,7 +304,7 @@ func (r *Room) showDraftPage(v *web.Visit) (web.View, error) {
 	return r.draftPage(v.Request.Context(), v.Principal, page, v.Vars["id"])
 }
 
-// draftPage is the page of a draft that nobody has put in force.
+// draftPage returns the page of a draft that is not active.
 func (r *Room) draftPage(ctx context.Context, p organizations.Principal, page policyPage, id string) (web.View, error) {
 	i := slices.IndexFunc(page.Drafts, func(d decisions.Draft) bool { return d.DraftID == id })
 	if i < 0 {
@@ -334,8 +332,8 @@ func (r *Room) postActivate(v *web.Visit) (web.View, error) {
 	return web.View{Location: "/policies/" + strconv.Itoa(a.Version)}, nil
 }
 
-// notActivated says why a draft was not put in force, with the reason that somebody
-// wrote for it: on the page of the draft, or of the version that it became meanwhile.
+// notActivated says why a draft was not activated, with the reason that was written for it: on the
+// page of the draft, or of the version that it became meanwhile.
 func (r *Room) notActivated(v *web.Visit, reason string, refused error) (web.View, error) {
 	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {

@@ -15,34 +15,34 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// webhooksPage is the addresses an organization is told at.
+// webhooksPage is the data of the page of webhooks.
 type webhooksPage struct {
 	Webhooks  []webhookShown
 	Topics    []topicShown
 	MayManage bool
-	Fresh     bool // signed in a moment ago, as changes need
+	Fresh     bool // the sign-in is fresh enough for changes
 }
 
-// webhookShown is a webhook with the number of messages that are given up.
+// webhookShown is a webhook with the number of its messages that are no longer tried.
 type webhookShown struct {
 	webhooks.WebhookInfo
 	Dead int
 }
 
-// webhookPage is one webhook with what was sent to it.
+// webhookPage is the data of the page of a webhook, with its messages.
 type webhookPage struct {
 	webhooks.WebhookInfo
-	Secret     string // a new one, this once
-	State      string // of the messages that are listed; empty: any
+	Secret     string // a new one, which is shown this once
+	State      string // of the messages that are listed; empty: all
 	States     []string
 	Deliveries []projections.Delivery
-	Most       int // messages are listed
-	Dead       int // messages that are given up
+	Most       int // of the messages that are listed
+	Dead       int // messages that are no longer tried
 	MayManage  bool
 	Fresh      bool
 }
 
-// topicShown is a topic and what a webhook is told of by it.
+// topicShown is a topic and what its messages are about.
 type topicShown struct {
 	Name, About string
 	Usual       bool
@@ -55,7 +55,7 @@ var webhookTopics = []topicShown{
 	{webhooks.TopicCheckpoints, "every signed head of the ledger", false},
 }
 
-// deliveryStates are what may become of a message.
+// deliveryStates are the states of a message.
 var deliveryStates = []string{"due", "sent", "dead"}
 
 func (r *Room) showWebhooks(v *web.Visit) (web.View, error) {
@@ -77,7 +77,7 @@ func (r *Room) showWebhooks(v *web.Visit) (web.View, error) {
 
 // postWebhook makes a webhook and leads to the page that shows its secret once.
 func (r *Room) postWebhook(v *web.Visit) (web.View, error) {
-	if len(v.Form["topic"]) == 0 { // a program that names none gets the usual ones; a person has seen the boxes
+	if len(v.Form["topic"]) == 0 { // the API takes none as the usual ones, but a person has seen the boxes
 		return web.View{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
 	}
 	created, err := r.Webhooks.CreateWebhook(v.Request.Context(), v.Principal, webhooks.WebhookOrder{
@@ -135,10 +135,10 @@ func (r *Room) webhookPage(ctx context.Context, p organizations.Principal, id, s
 	return page, nil
 }
 
-// Called is what people call the webhook.
+// Called returns what people call the webhook.
 func (w webhookPage) Called() string { return calledWebhook(w.WebhookInfo) }
 
-// Called is what people call the webhook.
+// Called returns what people call the webhook.
 func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
 
 func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }

@@ -11,17 +11,17 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// contentView is a page of the site as its template shows it.
+// contentView is the data of a page made of Markdown.
 type contentView struct {
 	Page    *site.Page
 	HTML    web.Trusted
 	Form    *Form
-	Figures []figure // of the example of a service
-	Answer  string   // what the service says to what was written; empty before
-	Search  string   // what its search looks through: "rules" or "docs"; empty: it has none
+	Figures []figure // of a service's example
+	Answer  string   // the answer to what was written in the form; empty before
+	Search  string   // what the page's search looks through: "rules" or "docs"; empty: it has no search
 }
 
-// figure is a picture with what is to be seen in it.
+// figure is a picture with its caption.
 type figure struct {
 	SVG     web.Trusted
 	Caption string
@@ -51,8 +51,8 @@ func (r *Room) contentShown(p *site.Page) (contentView, error) {
 	return shown, err
 }
 
-// postService calls a service with what was written, paid with the key that was
-// given, along the path of every call.
+// postService calls a service with the body and the key of the form. The call takes the same path as
+// those of the API.
 func (r *Room) postService(v *web.Visit) (web.View, error) {
 	from, err := r.Site()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Room) showPrices(_ *web.Visit) (web.View, error) {
 	return web.View{Template: "pricing.html", Data: r.Prices.List()}, nil
 }
 
-// postBuy begins a card checkout. Whoever is signed in buys for their account.
+// postBuy begins a card checkout. A person who is signed in buys for their account.
 func (r *Room) postBuy(v *web.Visit) (web.View, error) {
 	customer := ""
 	if v.Session != nil {
@@ -88,14 +88,14 @@ func (r *Room) postBuy(v *web.Visit) (web.View, error) {
 	return web.View{Location: to}, err
 }
 
-// searchPage is what was looked for, and where it stands.
+// searchPage is the data of the page of a search.
 type searchPage struct {
 	Question, Kind string
 	Pages          []*site.Page
 	More           bool
 }
 
-// showSearch looks through the pages of the site.
+// showSearch looks through the pages made of Markdown.
 func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	from, err := r.Site()
 	if err != nil {

@@ -12,20 +12,18 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// homePage is the first page: what this is, and a box to try it in.
+// homePage is the data of the first page, with a box to try a command in.
 type homePage struct {
 	BaseURL     string
 	FreeCalls   int
 	Environment string
-	Command     string          // as it was tried
+	Command     string          // that was tried
 	Problem     string          // why it has no verdict
-	Verdict     *tried          // nil before something was tried
+	Verdict     *tried          // nil before a command was tried
 	Examples    []string        // to try
-	Cheapest    string          // the price of the least and the most expensive safety call, in US dollars
-	Dearest     string          //
-	Rules       int             // how many there are
+	Rules       int             // number of rules
 	Version     string          // of the rule set
-	Services    []ListedService // those about safety
+	Services    []ListedService // the services about safety
 	Environs    []environChoice // to choose from
 }
 
@@ -34,13 +32,13 @@ type environChoice struct {
 	Chosen      bool
 }
 
-// tried is a verdict as the page shows it.
+// tried is the verdict on a command, with the command cut into pieces.
 type tried struct {
 	actionrisk.ScoreOutput
 	Pieces []Piece
 }
 
-// Triable are commands that show what the gate tells apart.
+// Triable are commands to try, which get different verdicts.
 var Triable = []string{
 	"git push --force origin main",
 	"rm -rf node_modules",
@@ -67,14 +65,11 @@ func (r *Room) home(command, environment string) homePage {
 			h.Services = group.Services
 		}
 	}
-	if n := len(h.Services); n > 0 {
-		h.Cheapest, h.Dearest = h.Services[0].PriceUSD, slices.MaxFunc(h.Services, func(a, b ListedService) int { return a.PriceCents - b.PriceCents }).PriceUSD
-	}
 	return h
 }
 
-// postHome is the verdict on one command: free and unsigned, nothing is recorded
-// and nothing runs. One address may ask as often as it may ask for keys.
+// postHome shows the verdict on a command. It is free and unsigned, nothing is recorded, and nothing
+// runs.
 func (r *Room) postHome(v *web.Visit) (web.View, error) {
 	command := strings.TrimSpace(strings.ReplaceAll(v.Form.Get("command"), "\r\n", "\n"))
 	if example := v.Form.Get("example"); example != "" {
@@ -96,7 +91,7 @@ func (r *Room) postHome(v *web.Visit) (web.View, error) {
 		return web.View{Template: "home.html", Data: page, Status: http.StatusBadRequest}, nil
 	}
 	score := actionrisk.ScoreAction(action)
-	for _, rule := range score.MatchedRules { // said beside the rule already
+	for _, rule := range score.MatchedRules { // the page shows it with the rule already
 		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == rule.Remediation })
 	}
 	page.Verdict = &tried{score, Pieces(command, score.MatchedRules)}

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// ledgerPage is the state of the ledger as anybody may know it.
+// ledgerPage is the data of the page about the state of the ledger.
 type ledgerPage struct {
 	Head       int64
 	Checkpoint *web.Checkpoint
@@ -19,10 +19,10 @@ type ledgerPage struct {
 	Keys       []ledgerKey
 }
 
-// ledgerKey is a public key and where in the ledger it is good.
+// ledgerKey is a public key and the positions of the ledger for which it is valid.
 type ledgerKey struct {
 	ID       string
-	From, To int64 // To 0: still
+	From, To int64 // To is 0 while the key is valid
 }
 
 func (r *Room) showLedger(v *web.Visit) (web.View, error) {
@@ -35,7 +35,7 @@ func (r *Room) showLedger(v *web.Visit) (web.View, error) {
 	rings, err := r.Ledger.Keyrings(ctx)
 	page.Check, page.State = r.Ledger.LastCheck(), r.Ledger.Condition()
 	switch {
-	case errors.Is(err, ledger.ErrTampered): // which is what the page has to say
+	case errors.Is(err, ledger.ErrTampered): // the page says so
 		return web.View{Template: "ledger.html", Data: page}, nil
 	case err != nil:
 		return web.View{}, ground.Unreadable(err)

@@ -61,7 +61,7 @@ type Prices struct {
 	Buy  func(ctx context.Context, slug, customer string) (string, error) // returns the address where it is paid
 }
 
-// Checks are computed for everybody, so each network may ask for a limited number of them.
+// Checks are what the server computes without a credential. Each network may ask for a limited number.
 type Checks struct {
 	MayTry  func(*http.Request) error                             // refuses another verdict on a command
 	Examine func(*http.Request, []byte) (seal.Examination, error) // checks a record

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// verifyPage is a record that is checked by the service itself: the way without
-// scripts. With them the page checks in the browser, and asks nobody.
+// verifyPage is the data of the page on which the service checks a record. It is for browsers without
+// scripts: with scripts the page checks the record in the browser, without the service.
 type verifyPage struct {
 	Text    string
 	Problem string
@@ -41,7 +41,7 @@ func (r *Room) postVerify(v *web.Visit) (web.View, error) {
 	return shows, nil
 }
 
-// oneDocument makes a list of JSON lines, as they are downloaded, one document.
+// oneDocument makes one JSON document of JSON lines, which is the form of downloads.
 func oneDocument(text string) []byte {
 	lines := bytes.Split(bytes.TrimSpace([]byte(text)), []byte("\n"))
 	for _, line := range lines {

@@ -20,46 +20,46 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// decisionList is the page of decisions.
+// decisionList is the data of the page of decisions.
 type decisionList struct {
 	query.DecisionPage
 	Filter     query.Filter
 	Filtered   bool
 	MayExport  bool
 	Chips      []chip
-	Query      string // the filter, as it stands in addresses
+	Query      string // the filter as the query of an address
 	OrgID      string
 	Violations []query.ListedDecision
 	Rules      []string // to choose from
 	Next       string   // address of the next page
-	First      string   // address of the first, on later ones
+	First      string   // address of the first page; empty on the first
 	Sum        *decisionSum
 }
 
-// Bundles says whether there can be a signed bundle of what the filter chooses.
+// Bundles reports whether there can be a signed bundle of what the filter chooses.
 func (l decisionList) Bundles() bool {
 	_, ok := l.Filter.Bundle()
 	return ok
 }
 
-// Export is the address of what the filter chooses, in a form of download, and of
-// whose decisions: a file does not show what another tab has chosen since. It is a
-// whole address, since a template escapes the parts of one.
+// Export returns the address of a file, csv or jsonl, with what the filter chooses. The address names
+// the organization, so that the file is of this one even if another tab has chosen another one since.
+// It is complete, because a template escapes the parts of an address.
 func (l decisionList) Export(form string) string {
 	return web.InOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
 }
 
-// chip is one quick filter.
+// chip is a button that filters by one member.
 type chip struct {
 	Name, Href string
 	Current    bool
 }
 
-// decisionSum is what the decisions of a filter come to.
+// decisionSum counts the decisions that a filter chooses and adds up their amounts.
 type decisionSum struct {
 	Decisions, Allowed, Denied, Reviewed int
 	AllowedUSD, FulfilledUSD             string
-	Partly                               bool // there are more than were added
+	Partly                               bool // there are more decisions than were added up
 }
 
 func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
@@ -96,7 +96,7 @@ func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
 	return web.View{Template: "decisions.html", Data: list}, nil
 }
 
-// assuranceRules are the rules that may find something about a decision.
+// assuranceRules returns the ids of the rules that decisions are checked by.
 func assuranceRules() (ids []string) {
 	catalogue, _ := assurance.Catalogue()
 	for _, rule := range catalogue {
@@ -122,7 +122,7 @@ func chips(f query.Filter) []chip {
 	return list
 }
 
-// sumDecisions adds up what a filter chooses, as far as one search reaches.
+// sumDecisions adds up the decisions that a filter chooses, as far as one search reaches.
 func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f query.Filter) (*decisionSum, error) {
 	page, err := r.queries().Search(ctx, p, f, query.MostSearched, "")
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f qu
 	return sum, nil
 }
 
-// showDecision is a decision with its timeline and what was compared with what.
+// showDecision shows a decision with its timeline, and what its checks compared.
 func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
@@ -163,8 +163,8 @@ func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	return web.View{Template: "decision.html", Data: d}, nil
 }
 
-// downloadDecision is everything signed about a decision, one envelope a line, as
-// the verify page and the command line read it.
+// downloadDecision sends everything that was signed about a decision, one envelope a line. The verify
+// page and the command line read it.
 func (r *Room) downloadDecision(v *web.Visit) (web.View, error) {
 	c, err := r.Commands.ShowDecision(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
@@ -184,8 +184,8 @@ func (r *Room) downloadDecision(v *web.Visit) (web.View, error) {
 	return web.View{File: &web.File{Name: c.DecisionID + ".jsonl", Media: "application/jsonl", Content: text.Bytes()}}, nil
 }
 
-// bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a
-// verifier, and sends the browser to it. Making it is an event of the ledger.
+// bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a verifier, and leads
+// to it. The bundle is an event of the ledger.
 func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 	f, err := query.ReadFilter(v.Form)
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 	return web.View{Location: place}, err
 }
 
-// exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
+// exportDecisions sends what a filter chooses as a file of CSV or JSON lines.
 func (r *Room) exportDecisions(v *web.Visit) (web.View, error) {
 	ctx, p := v.Request.Context(), v.Principal
 	f, err := query.ReadFilter(v.Request.URL.Query())
@@ -258,7 +258,7 @@ func decisionsCSV(items []query.ListedDecision) ([]byte, error) {
 	return text.Bytes(), w.Error()
 }
 
-// plainCell keeps a spreadsheet from taking an agent's text for a formula.
+// plainCell writes a cell so that a spreadsheet does not take an agent's text for a formula.
 func plainCell(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell

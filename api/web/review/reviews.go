@@ -24,13 +24,13 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// reviewList is what waits for a person, the oldest first.
+// reviewList is the data of the page of decisions that wait for a verdict, the oldest first.
 type reviewList struct {
 	Items       []query.ListedDecision
 	Filter      query.Filter
 	Filtered    bool
 	Rules       []string // to choose from
-	Next, First string   // addresses of the next page, and on later ones of the first
+	Next, First string   // addresses of the next page and, except on the first page, of the first
 	Resolved    *resolved
 	MayDecide   bool
 }
@@ -41,7 +41,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // what one can know before a verdict
+	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // the members that a decision has before its verdict
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
@@ -65,8 +65,8 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	return web.View{Template: "reviews.html", Data: list}, nil
 }
 
-// resolved is a verdict that the reader gave a moment ago. It is read from the record:
-// an address may say anything.
+// resolved is the verdict that the reader gave before this page. It is read from the record, because
+// anybody can write an address.
 type resolved struct{ DecisionID, Verdict, Sentence string }
 
 func (r *Room) resolvedBefore(v *web.Visit) *resolved {
@@ -81,29 +81,28 @@ func (r *Room) resolvedBefore(v *web.Visit) *resolved {
 	return &resolved{id, c.Approval.Verdict, words.Who(c.Record.Subject) + " wants to " + words.Deed(c.Protocol, c.Record.Normalized)}
 }
 
-// decisionView is one decision as a person reads it.
+// decisionView is the data of the page of a decision.
 type decisionView struct {
 	decisions.DecisionCase
 	Who, Deed, Because string
 	Amount             string
 	Action             []words.Member        // of the normalized intent, by name
-	Found              []decisions.Explained // that did more than pass
+	Found              []decisions.Explained // rules that did not pass
 	Passed             []decisions.Explained
-	Arguments          string // of the tool, indented; empty: they were not kept
+	Arguments          string // of the tool, indented; empty if they were not kept
 	People             web.People
 	Similar            []query.ListedDecision
 	Waits              bool // for a verdict
 	MayDecide          bool // the reader may give it
-	Unused             bool // an approval is over, and nothing is known to have been done with it
+	Unused             bool // the approval has expired, and no receipt says that it was used
 	Checked            string
-	Reason, Pasted     string    // as they stand in the form
+	Reason, Pasted     string    // as written in the form
 	Problem            string    // why the verdict that was sent is not recorded
-	Resolved           *resolved // the verdict before this one
-	Bundle             string    // everything signed, as text
+	Resolved           *resolved // the verdict that was given before this page
 	Integrity          []words.Member
 }
 
-// Name is a member's address, as far as the reader may know it.
+// Name returns what the page calls the member with an id.
 func (d decisionView) Name(member string) string { return d.People.Name(member) }
 
 func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id string) (decisionView, error) {
@@ -138,16 +137,16 @@ func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id s
 	return d, err
 }
 
-// DeniedNow says that nobody can approve it: the active policy denies the action.
+// DeniedNow reports whether the active policy denies the action, so that nobody can approve it.
 func (d decisionView) DeniedNow() bool { return d.Standing.ActiveDecision == assurance.Deny }
 
-// Ended says that the action was permitted and has been ended by a policy since.
+// Ended reports whether a policy has ended the permission that the decision or its approval gave.
 func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil }
 
-// Verdictable says whether the reader can give a verdict now.
+// Verdictable reports whether the reader can give a verdict now.
 func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }
 
-// Written is what was written about a decision for which there is no form any more.
+// Written returns the reason that was written if the page has no form for it any more.
 func (d decisionView) Written() []web.Field {
 	if d.Reason == "" || d.Verdictable() {
 		return nil
@@ -155,7 +154,7 @@ func (d decisionView) Written() []web.Field {
 	return []web.Field{{Name: "Reason", Value: d.Reason}}
 }
 
-// similar are decisions about the same host or tool before this one.
+// similar returns earlier decisions about the same host or tool.
 func (r *Room) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]query.ListedDecision, error) {
 	issued, err := time.Parse(time.RFC3339, c.Record.IssuedAt)
 	if err != nil {
@@ -172,9 +171,8 @@ func (r *Room) showReview(v *web.Visit) (web.View, error) {
 	return web.View{Template: "review.html", Data: d}, err
 }
 
-// postReview records the verdict of the button that was pressed, and leads to the next
-// review. Nothing is recorded without that button: the reason is a text of several
-// lines, in which Enter presses none.
+// postReview records the verdict of the button that was pressed, and leads to the next review. Only a
+// button records a verdict: the reason has several lines, and Enter in it presses no button.
 func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	ctx, p, id := v.Request.Context(), v.Principal, v.Vars["id"]
 	if v.Form.Get("do") == "check" {
@@ -192,8 +190,8 @@ func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	return web.View{Location: r.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
 }
 
-// readVerdict reads the form like the body of a program's call, without the white space
-// at the edges of the reason: phones write it.
+// readVerdict reads the form like the body of a call of the API, without the white space that phones
+// write around the reason.
 func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	if form.Get("verdict") == "" {
 		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
@@ -209,8 +207,8 @@ func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	return assurance.ParseApproval(body)
 }
 
-// unseen is the first character of a text that a signed record does not take, in words;
-// empty: there is none.
+// unseen names the first character of a text that signed records do not allow, because it does not
+// show. It is empty if there is none.
 func unseen(text string) string {
 	for _, r := range text {
 		if !normal.Invisible(r) {
@@ -234,8 +232,8 @@ func unseen(text string) string {
 	return ""
 }
 
-// notRecorded shows the review again as it is now, with what was written, and why there
-// is no verdict of it.
+// notRecorded shows the review again as it is now, with what was written and why no verdict was
+// recorded.
 func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 	shows, problem := v.Explain(web.View{Template: "review.html"}, refused)
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
@@ -247,14 +245,14 @@ func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 	return shows, nil
 }
 
-// nextReview is the page of the review that has waited longest for this person, or else
-// the list.
+// nextReview returns the address of the review that has waited longest for this person, or of the list
+// if none waits.
 func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id string) string {
 	var f projections.ReviewFilter
 	if !p.MayActAlone() {
 		var err error
 		if f.Except, err = r.Commands.OwnActors(ctx, p); err != nil {
-			return "/reviews" // the verdict is recorded; the list says the rest
+			return "/reviews" // the verdict is recorded; the list shows what waits
 		}
 	}
 	waiting, err := r.Projections.OpenReviews(ctx, p.OrgID, f, 2)
@@ -269,8 +267,8 @@ func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id str
 	return "/reviews"
 }
 
-// checkArguments compares pasted arguments with the hash that was signed. Nothing of
-// them is recorded, and the reason stays as it was written.
+// checkArguments compares pasted arguments with the hash that was signed. It records nothing, and the
+// reason stays in the form.
 func (r *Room) checkArguments(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {

@@ -40,6 +40,7 @@ import (
 	"github.com/countersign/countersign/api/store"
 	"github.com/countersign/countersign/api/tools"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/web/public"
 	"github.com/countersign/countersign/api/webhooks"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
@@ -81,6 +82,7 @@ type Server struct {
 	path        *request.Path
 	doors       map[string]http.Handler // of MCP, by path
 	web         *web.Handler
+	public      *public.Room
 	assets      []web.Asset
 	reviews     *mail.Reviews
 	figures     sync.Map // []plot.Figure by operation
@@ -149,8 +151,7 @@ func New(c Config) (*Server, error) {
 	s.tools = &tools.Tools{Path: s.path, Table: &s.table}
 	pages := &discovery.Pages{Prices: s.prices, Table: &s.table, Tools: s.tools, Contact: contact, Cookie: sessions.Cookie()}
 	s.tools.Rule = pages.Rule
-	if s.web, err = web.NewHandler(web.Config{App: app, Projections: c.Projections, Credentials: *credentials, Log: c.Log, Outbox: c.Outbox,
-		Service: s.forPages(pages)}); err != nil {
+	if err = s.newPages(pages, c.Outbox); err != nil {
 		return nil, err
 	}
 
@@ -169,7 +170,7 @@ func New(c Config) (*Server, error) {
 	s.contract = contract.New(contract.Contract{Table: &s.table, BaseURL: app.BaseURL, Contact: contact, Cookie: sessions.Cookie(), Proofs: c.Proofs, X402: app.Settler != nil})
 	s.manifests = discovery.NewManifests(paying, app.Store, &s.table)
 	s.discovery = &discovery.Discovery{Pages: pages}
-	s.content = &discovery.Content{Pages: pages, Web: s.web, Answers: answers}
+	s.content = &discovery.Content{Pages: pages, Web: s.web, Room: s.public, Answers: answers}
 
 	s.table = s.operations()
 	for _, o := range s.table {

@@ -2,8 +2,10 @@ package api_test
 
 import (
 	"html"
+	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 )
 
 // TestNoLinkOfTheConsoleIsRefused: in every role, each link on each page that the role
-// is led to leads somewhere.
+// is led to leads somewhere, and the header leads to what the role may open.
 func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -24,7 +26,13 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	c.people["developer"].form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}})
 	for _, role := range organizations.Roles {
 		who := c.people[role]
-		for path, on := range who.crawl("/overview") {
+		found := who.crawl("/overview")
+		for _, page := range s.server.Pages() {
+			if may := organizations.RoleMay(role, page.Access.Right); slices.Contains([]string{"/members", "/keys", "/webhooks", "/guard"}, page.Path) && page.Method == http.MethodGet && may != (found[page.Path] != "") {
+				t.Errorf("%s: %s is linked: %t, may be opened: %t", role, page.Path, !may, may)
+			}
+		}
+		for path, on := range found {
 			if got := who.get(path); got.status >= 400 {
 				t.Errorf("%s: %s, a link on %s, answers %d", role, path, on, got.status)
 			}

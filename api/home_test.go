@@ -9,7 +9,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/mail"
-	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/web/public"
 )
 
 // TestTryACommandOnTheFirstPage: the verdict with what counted underlined and the
@@ -55,7 +55,7 @@ func TestEveryExampleHasAVerdict(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
-	for _, example := range web.Triable {
+	for _, example := range public.Triable {
 		got := b.form("/", url.Values{"example": {example}})
 		b.want(got, 200, " risk</span>")
 		b.want(got, 200, html.EscapeString(strings.Fields(example)[0]))

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/request"
-	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/web/account"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
@@ -65,7 +65,7 @@ func (s *Mail) sendAgentLink(r *http.Request, made accounts.RegisteredAgent) err
 	if err != nil {
 		return err
 	}
-	address := s.Accounts.BaseURL + web.ConfirmAgentPath + "?token=" + url.QueryEscape(link.Token)
+	address := s.Accounts.BaseURL + account.ConfirmAgentPath + "?token=" + url.QueryEscape(link.Token)
 	return s.post(r, mail.Message{To: link.Address, At: s.Accounts.Clock(), Subject: "Verify an agent for Countersign", Link: address,
 		Text: "An agent, " + made.ClientID + ", was registered with your address.\nOpen this link and press the button if it is yours. It works once, for 10 minutes.\n\n" +
 			address + "\n\nIf you know nothing of it, do nothing.\n"})

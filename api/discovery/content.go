@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/web/public"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -16,6 +17,7 @@ import (
 type Content struct {
 	Pages   *Pages
 	Web     *web.Handler
+	Room    *public.Room // fills them with data
 	Answers *request.Answers
 }
 
@@ -51,7 +53,12 @@ func (s *Content) showPage(w http.ResponseWriter, r *http.Request, p *site.Page,
 		return
 	}
 	linkHome(w.Header(), p.Path)
-	s.Web.ShowContent(w, r, p)
+	view, err := s.Room.Content(p)
+	if err != nil {
+		s.Answers.Fail(w, r, false, err)
+		return
+	}
+	s.Web.Show(w, r, view)
 }
 
 // showMarkdown writes the Markdown twin of a page.

@@ -8,11 +8,12 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Bounds of a search.
+// Bounds of lists and searches.
 const (
 	MostSearched  = 4000 // decisions whose records a search opens for one page
 	searchBatch   = 200  // decisions whose records are opened at once
 	MostDelivered = 100  // messages to a webhook that are listed, the newest
+	MostMachines  = 50   // machines whose guards are listed, those that reported last
 )
 
 // Error turns an error of a projection into the refusal that callers read.

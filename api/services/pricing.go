@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/api/payments"
 	"github.com/countersign/countersign/api/site"
 	apistore "github.com/countersign/countersign/api/store"
-	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/web/public"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/policy"
@@ -122,21 +122,21 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
-	Groups   []web.Group
+	Groups   []public.Group
 }
 
 // PricedGroups are all services in their groups.
-func PricedGroups() []web.Group {
-	of := map[string]*web.Group{
+func PricedGroups() []public.Group {
+	of := map[string]*public.Group{
 		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
 		site.GroupPayments: {Name: "Payments and evidence", About: "Is this purchase within a policy, and does this proof say what it is said to say?"},
 		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
 	}
 	for _, service := range List() {
 		group := of[service.Group]
-		group.Services = append(group.Services, web.ListedService{Service: service, Path: op.ServicePath(service), PriceUSD: op.USD(service.PriceCents)})
+		group.Services = append(group.Services, public.ListedService{Service: service, Path: op.ServicePath(service), PriceUSD: op.USD(service.PriceCents)})
 	}
-	return []web.Group{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
+	return []public.Group{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
 }
 
 // pricedProduct is a product with its price in words.

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// assetFiles are the style sheet, the scripts, the icons and the
-// picture that stands for a page where it is shared.
+// assetFiles are the style sheet, the scripts, the icons, and the picture that other sites show for a
+// page.
 //
 //go:embed assets
 var assetFiles embed.FS
@@ -25,7 +25,7 @@ type Asset struct {
 	content   []byte
 }
 
-// Assets lists them.
+// Assets lists the files that pages load.
 func Assets() ([]Asset, error) {
 	files, err := fs.Glob(assetFiles, "assets/*")
 	if err != nil {
@@ -43,7 +43,8 @@ func Assets() ([]Asset, error) {
 	return list, nil
 }
 
-// mediaTypeOf does not ask the machine's table first: it may know other names.
+// mediaTypeOf returns the media type of a file. It asks the machine's table last, because that may
+// have other names.
 func mediaTypeOf(file string) string {
 	switch path.Ext(file) {
 	case ".css":
@@ -60,7 +61,7 @@ func mediaTypeOf(file string) string {
 	return mime.TypeByExtension(path.Ext(file))
 }
 
-// ServeHTTP answers with the file, or 304 to who has it.
+// ServeHTTP answers with the file, or with 304 if the caller has it.
 func (a Asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=300")

@@ -16,22 +16,22 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Every form says for which person and organization its page was, and at which address
-// it stood (see withForms). What is shown in one tab must not be done by whom, or for
-// the organization that, another tab has chosen since.
+// The hidden fields of every form: the address of its page, the person who opened the page, and the
+// organization that it showed (see withForms). Another tab of the browser may have signed in another
+// person, or chosen another organization, since: then the form is refused.
 const (
+	FormPlace        = "at"
 	formPerson       = "as"
 	formOrganization = "org"
-	formPlace        = "at"
 )
 
 var errAnotherPerson = policy.Refuse(organizations.CodeConflict, "", "somebody else has signed in here since the page was opened: open it again, or sign out and in as yourself")
 
-// ReadForm reads a browser's form; nothing in the query is part of it.
+// ReadForm reads the form that a browser sent. The query of the address is not part of it.
 func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
-		return nil, policy.Refuse(codeInvalid, "", "content type must be application/x-www-form-urlencoded")
+		return nil, policy.Refuse(CodeInvalid, "", "content type must be application/x-www-form-urlencoded")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
@@ -39,67 +39,55 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
 		}
-		var refused *policy.Error // that the body was sent too slowly
+		var refused *policy.Error // the body was sent too slowly
 		if errors.As(err, &refused) {
 			return nil, refused
 		}
-		return nil, policy.Refuse(codeInvalid, "", "the form could not be read")
+		return nil, policy.Refuse(CodeInvalid, "", "the form could not be read")
 	}
 	return r.PostForm, nil
 }
 
-// formLimit is how many octets a form may have: each may be written as three.
-func formLimit(path string) int64 {
-	switch path {
-	case "/verify":
-		return 3 * maxRecord
-	case "/policies/new":
-		return 3 * maxPolicy
-	}
-	return maxForm
-}
-
-// Field is a field of a form, by its label, and what was written in it.
+// Field is the label of a form's field, and what was written in it.
 type Field struct{ Name, Value string }
 
-// unsent is a form that was sent and did nothing: where it stood, and what was
-// written in it, so that nobody has to write it again. The zero value is of a
-// request without a form.
-type unsent struct {
+// Unsent is a form that was refused: the page on which it stands, and what was written in it, so that
+// nobody has to write it again. The zero value is for a request without a form.
+type Unsent struct {
 	Sent    bool
-	Unknown bool // whether it did nothing is not known
+	Unknown bool // the form may have had its effect
 	Back    string
 	Written []Field
 }
 
-// written are the fields of forms that people write texts in, in words. What is
-// secret is not shown again.
+// written are the fields that people write texts in, with their labels. A secret is not among them,
+// because it is not shown again.
 var written = []Field{{"reason", "Reason"}, {"policy", "Policy"}, {"arguments", "Arguments"}, {"name", "Name"}, {"email", "E-mail address"}, {"url", "Address"}}
 
-func (s *Handler) unsent(v *visit) unsent {
-	u := unsent{Sent: v.request.Method == http.MethodPost, Back: s.placeOf(v)}
+// unsent returns what was written in the form of a visit.
+func (s *Handler) unsent(v *Visit) Unsent {
+	u := Unsent{Sent: v.Request.Method == http.MethodPost, Back: s.placeOf(v)}
 	for _, field := range written {
-		if text := v.form.Get(field.Name); text != "" {
+		if text := v.Form.Get(field.Name); text != "" {
 			u.Written = append(u.Written, Field{field.Value, text})
 		}
 	}
 	return u
 }
 
-// placeOf is the address of the page that somebody looks at: of a form that was
-// sent, the page on which it stood.
-func (s *Handler) placeOf(v *visit) string {
-	at := v.request.URL.RequestURI()
-	if v.request.Method == http.MethodPost {
-		at = v.form.Get(formPlace)
+// placeOf returns the address of the page; for a form that was sent, of the page on which it stands.
+func (s *Handler) placeOf(v *Visit) string {
+	at := v.Request.URL.RequestURI()
+	if v.Request.Method == http.MethodPost {
+		at = v.Form.Get(FormPlace)
 	}
 	if accounts.LocalPath(at) == at {
 		return at
 	}
-	return s.pageAbove(v.request.URL.Path)
+	return s.pageAbove(v.Request.URL.Path)
 }
 
-// pageAbove is the nearest page at or above a path, which may be that of a form only.
+// pageAbove returns the nearest page at or above a path. The path itself may take forms only.
 func (s *Handler) pageAbove(path string) string {
 	for ; strings.HasPrefix(path, "/"); path = path[:strings.LastIndexByte(path, '/')] {
 		var match mux.RouteMatch
@@ -115,18 +103,17 @@ func (s *Handler) pageAbove(path string) string {
 	return "/"
 }
 
-// formTag begins a form that changes something, as templates have it. Texts of people
-// hold none: a template writes their < as &lt;.
+// formTag is how templates begin a form that changes something. Texts of people never match it,
+// because templates write their < as &lt;.
 var formTag = regexp.MustCompile(`<form [^>]*method="post"[^>]*>`)
 
-// withForms writes into every form of a signed-in person's page whose it is, the
-// organization that it shows and the address at which it stands: here, so that no
-// template can leave it out.
+// withForms writes the hidden fields into every form of a page that a signed-in person opens. It is
+// done here, so that no template can leave them out.
 func withForms(page []byte, f Frame) []byte {
 	if f.Person == nil {
 		return page
 	}
-	carried := `$0<input type="hidden" name="` + formPlace + `" value="` + inert(f.Here) + `">` +
+	carried := `$0<input type="hidden" name="` + FormPlace + `" value="` + inert(f.Here) + `">` +
 		`<input type="hidden" name="` + formPerson + `" value="` + inert(f.Person.Customer) + `">`
 	if f.Person.OrgID != "" {
 		carried += `<input type="hidden" name="` + formOrganization + `" value="` + inert(f.Person.OrgID) + `">`
@@ -134,7 +121,7 @@ func withForms(page []byte, f Frame) []byte {
 	return formTag.ReplaceAll(page, []byte(carried))
 }
 
-// inert is a text as an attribute's value, in which no $ names a part of a match.
+// inert returns a text as the value of an attribute in a replacement: $ does not refer to a match.
 func inert(text string) string {
 	return strings.ReplaceAll(template.HTMLEscapeString(text), "$", "$$")
 }

@@ -3,29 +3,24 @@ package web
 import (
 	"time"
 
-	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/accounts"
 )
 
-// Codes of what a form may be refused for.
+// Codes of refusals of forms.
 const (
-	codeInvalid     = "invalid_request"
+	CodeInvalid     = "invalid_request"
+	CodeRateLimited = "rate_limited"
 	codeTooLarge    = "too_large"
-	codeRateLimited = "rate_limited"
-	codeNotFound    = ground.CodeNotFound
 )
 
-// Bounds of pages, lists and letters.
+// Bounds of pages.
 const (
-	pageTimeout = 15 * time.Second // database work has 5 s of it
+	pageTimeout = 15 * time.Second // of which work in the database may take 5 s
+	maxForm     = 16_384           // bytes of a form
 
-	// Octets of a form. Each may be written as three.
-	maxForm   = 16_384
-	maxRecord = 524_288     // a document to be verified
-	maxPolicy = 3 * 262_144 // a policy of 1000 entries in each list: as text, as the text before, as fields
+	// MostReviews are counted; from there on a number says "or more".
+	MostReviews = 100
 
-	exportedDecisions = 10_000 // rows of one file
-	similarShown      = 5      // decisions beside a review
-	similarWithin     = 90 * 24 * time.Hour
-	openReviews       = 100 // are counted; from there on a number says "or more"
-	shownReviews      = 50  // on a page of the list
+	// NearLimit is the use of the free calls of a month from which on pages say so.
+	NearLimit = accounts.FreeCallsPerMonth * 8 / 10
 )

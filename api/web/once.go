@@ -12,38 +12,38 @@ import (
 	"time"
 )
 
-// A form that issues a secret is answered with a redirect to the page that shows it, so
-// that a reload never issues a second one. The secret is kept nowhere, so it travels with
-// the redirect in a cookie that the page removes. The cookie is sealed under a key made
-// of the session's token: only this session can read it, and no other session can
-// plant a secret in it. Every node can open it.
+// A form that issues a secret is answered with a redirect to the page that shows it, so that a reload
+// never issues a second one. The service does not store the secret: it travels with the redirect in
+// a cookie, which the page removes. The cookie is sealed under a key made of the session's token, so
+// only this session can read it, no other session can put a secret into it, and every node can
+// open it.
 
-// onceCookie holds a sealed secret until its page has shown it.
+// onceCookie is the name of the cookie with the sealed secret.
 const onceCookie = "countersign_once"
 
 // onceFor is how long a browser may take to follow the redirect.
 const onceFor = 2 * time.Minute
 
-// showOnce leads to a page that shows a secret once.
-func (s *Handler) showOnce(v *visit, page, secret string) (view, error) {
-	seal, err := s.onceSeal(v)
+// ShowOnce returns a view that leads to a page, which shows a secret once.
+func (v *Visit) ShowOnce(page, secret string) (View, error) {
+	seal, err := v.onceSeal()
 	if err != nil {
-		return view{}, err
+		return View{}, err
 	}
-	until := strconv.FormatInt(s.app.Clock().Add(onceFor).Unix(), 10)
+	until := strconv.FormatInt(v.handler.Commands.Clock().Add(onceFor).Unix(), 10)
 	sealed := seal.Seal(nil, nil, []byte(until+" "+secret), []byte(page))
-	return view{location: page, cookie: s.onceCookie(base64.RawURLEncoding.EncodeToString(sealed), int(onceFor/time.Second))}, nil
+	return View{Location: page, Cookie: v.onceCookie(base64.RawURLEncoding.EncodeToString(sealed), int(onceFor/time.Second))}, nil
 }
 
-// shownOnce is the secret that a page shows this once, and the cookie that removes it;
-// empty and nil if there is none.
-func (s *Handler) shownOnce(v *visit) (secret string, removes *http.Cookie) {
-	cookie, err := v.request.Cookie(s.onceCookie("", 0).Name)
-	if err != nil || v.session == nil || v.request.Method != http.MethodGet {
+// ShownOnce returns the secret that the page shows this once, and the cookie that removes it. Without
+// a secret they are empty and nil.
+func (v *Visit) ShownOnce() (secret string, removes *http.Cookie) {
+	cookie, err := v.Request.Cookie(v.onceCookie("", 0).Name)
+	if err != nil || v.Session == nil || v.Request.Method != http.MethodGet {
 		return "", nil
 	}
-	removes = s.onceCookie("", -1)
-	seal, err := s.onceSeal(v)
+	removes = v.onceCookie("", -1)
+	seal, err := v.onceSeal()
 	if err != nil {
 		return "", removes
 	}
@@ -51,28 +51,28 @@ func (s *Handler) shownOnce(v *visit) (secret string, removes *http.Cookie) {
 	if err != nil {
 		return "", removes
 	}
-	text, err := seal.Open(nil, nil, sealed, []byte(v.request.URL.Path))
+	text, err := seal.Open(nil, nil, sealed, []byte(v.Request.URL.Path))
 	if err != nil {
-		return "", nil // of another page, which has not been opened yet
+		return "", nil // it is for another page, which has not been opened yet
 	}
 	until, secret, _ := strings.Cut(string(text), " ")
-	if end, err := strconv.ParseInt(until, 10, 64); err != nil || s.app.Clock().Unix() > end {
+	if end, err := strconv.ParseInt(until, 10, 64); err != nil || v.handler.Commands.Clock().Unix() > end {
 		return "", removes
 	}
 	return secret, removes
 }
 
-func (s *Handler) onceCookie(value string, maxAge int) *http.Cookie {
+func (v *Visit) onceCookie(value string, maxAge int) *http.Cookie {
 	c := &http.Cookie{Name: onceCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: maxAge}
-	if strings.HasPrefix(s.app.BaseURL, "https://") {
+	if strings.HasPrefix(v.handler.Commands.BaseURL, "https://") {
 		c.Name, c.Secure = "__Host-"+onceCookie, true
 	}
 	return c
 }
 
-// onceSeal seals under the token of the session.
-func (s *Handler) onceSeal(v *visit) (cipher.AEAD, error) {
-	token, err := v.request.Cookie(s.sessions.Cookie())
+// onceSeal returns a cipher with a key made of the session's token.
+func (v *Visit) onceSeal() (cipher.AEAD, error) {
+	token, err := v.Request.Cookie(v.handler.Credentials.Sessions.Cookie())
 	if err != nil {
 		return nil, err
 	}

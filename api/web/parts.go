@@ -10,13 +10,13 @@ import (
 	"github.com/countersign/countersign/api/words"
 )
 
-// functions are what templates call, beside the parts.
+// functions are the functions that templates call.
 func functions(clock func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"ago":     func(t any) string { return ago(instant(t), clock()) },
-		"instant": func(t any) string { return stamp(instant(t)) },
-		"full":    func(t any) string { return full(instant(t)) },
-		"past":    func(t any) bool { return instant(t).Before(clock()) },
+		"ago":     func(t any) string { return ago(Instant(t), clock()) },
+		"instant": func(t any) string { return stamp(Instant(t)) },
+		"full":    func(t any) string { return full(Instant(t)) },
+		"past":    func(t any) bool { return Instant(t).Before(clock()) },
 		"text":    textOf,
 		"visible": func(text any) string { return words.Visible(textOf(text)) },
 		"short":   short,
@@ -28,9 +28,9 @@ func functions(clock func() time.Time) template.FuncMap {
 	}
 }
 
-// instant reads a time as the records and commands have it: a time, or its
-// RFC 3339 text. What is neither is the zero time.
-func instant(t any) time.Time {
+// Instant returns a time that is given as records and commands have it: as a time, or as its RFC 3339
+// text. For any other value it returns the zero time.
+func Instant(t any) time.Time {
 	switch t := t.(type) {
 	case time.Time:
 		return t
@@ -40,7 +40,7 @@ func instant(t any) time.Time {
 		}
 	case *string:
 		if t != nil {
-			return instant(*t)
+			return Instant(*t)
 		}
 	case string:
 		parsed, err := time.Parse(time.RFC3339, t)
@@ -65,8 +65,7 @@ func full(t time.Time) string {
 	return t.UTC().Format("2 January 2006, 15:04:05 UTC")
 }
 
-// ago is a time in words, seen from now: what is further away than a week is its
-// date.
+// ago returns in words how far a time is from now, or its date if it is further away than a week.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -90,7 +89,7 @@ func ago(t, now time.Time) string {
 	return t.UTC().Format("2 Jan 2006")
 }
 
-// textOf is a text that may be absent.
+// textOf returns a text that may be absent.
 func textOf(text any) string {
 	switch text := text.(type) {
 	case string:
@@ -103,7 +102,7 @@ func textOf(text any) string {
 	return ""
 }
 
-// count is a number with its noun: "1 call", "2 calls".
+// count returns a number with its noun: "1 call", "2 calls".
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -111,8 +110,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// short is an id one can tell from others at a glance: its prefix, and the first
-// and last four characters behind it.
+// short shortens an id to its prefix and the first and last four characters after it, which is
+// enough to tell it from others at a glance.
 func short(id string) string {
 	prefix := ""
 	if i := strings.IndexByte(id, '_'); i > 0 && i <= 4 {
@@ -127,7 +126,7 @@ func short(id string) string {
 // spaced returns a name of the API as people read it: with spaces for underscores.
 func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// dollars is an amount in cents as US dollars.
+// dollars writes an amount in cents as US dollars.
 func dollars(cents int64) string {
 	return big.NewRat(cents, 100).FloatString(2)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign/countersign/api/web"
 )
 
-func render(t *testing.T, page string, v web.View) string {
+func render(t *testing.T, page string, v web.Framed) string {
 	t.Helper()
-	pages, err := web.New(func() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) })
+	pages, err := web.NewTemplates(func() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,11 +25,11 @@ func render(t *testing.T, page string, v web.View) string {
 // TestTheFrameKnowsWhoReads: places and the sign-out for who is signed in, the
 // way in for who is not.
 func TestTheFrameKnowsWhoReads(t *testing.T) {
-	nobody := render(t, "sent.html", web.View{Data: false})
+	nobody := render(t, "sent.html", web.Framed{Data: false})
 	if !strings.Contains(nobody, `href="/sign-in"`) || strings.Contains(nobody, "/sign-out") || strings.Contains(nobody, `aria-label="Places"`) {
 		t.Error(nobody)
 	}
-	somebody := render(t, "sent.html", web.View{Data: false, Frame: web.Frame{Place: "/reviews", Person: &web.Person{
+	somebody := render(t, "sent.html", web.Framed{Data: false, Frame: web.Frame{Place: "/reviews", Person: &web.Person{
 		Email: "ada@example.com", OrgID: "org_1", Reviews: 3,
 		Organizations: []web.Organization{{ID: "org_1", Name: "Acme <b>", Plan: "team", Role: "owner"}},
 	}}})

@@ -1,20 +1,20 @@
-// Package web is what people see: the pages with their handlers, the frame around
-// them, the templates, the style sheet and scripts, and the letters.
+// Package web is the frame of the pages, which people see: it declares what a page is, takes each
+// request for one along one path (Handler.serve), and writes the page in its frame. The pages
+// themselves are in its rooms: public (for everybody), account, org and review. A room is a type
+// with what its pages work with; its table Pages declares address and access of each page.
 //
-// A request for a page takes one path (Handler, in pages.go): the session is loaded,
-// a form is read, the page's function runs and returns a view, the session is kept,
-// the view is written in its frame. A page asks commands and read models itself;
-// what programs are answered with, too, it asks of the service around it (Service, in
-// handler.go), so that a page and an answer never differ.
+// On the path of a request the session is loaded, a form is read, the page's access is checked,
+// the page runs and returns a View, the session is kept, and the view is written. Pages ask
+// commands and read models. What they share with the API is in package query, and what only the
+// server can answer they are given as functions, so that a page and an answer never differ.
 //
-// A page is one file in templates. It defines "title", "content" and, where there
-// is something to do, "actions" (beside the title) and "trail" (the way back). It
-// is executed with a View: the frame, and the page's own data as .Data. The parts
-// that pages share (badge, time, short id, notice, empty state, pager) are in
-// templates/parts.html, one definition each.
+// The template of a page is a file in templates. It defines "title", "content" and, where there
+// is something to do, "actions" (next to the title) and "trail" (the way back). It is executed
+// with Framed: the frame, and the page's own data as .Data. The parts that pages share (badge,
+// time, short id, notice, empty state, pager) are in templates/parts.html.
 //
-// Nothing on a page needs a script. Scripts come from the service itself, as files
-// in assets: a page's policy (see Headers) lets no other run.
+// No page needs a script. Scripts come from the service itself, as files in assets: a page's
+// policy (see Headers) lets no other run.
 package web
 
 import (
@@ -24,112 +24,36 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/countersign/countersign/commands/organizations"
 )
 
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// Frame is what stands around a page, whichever it is.
-type Frame struct {
-	Place       string  // the path of the place in the header that the page belongs to, such as "/reviews"
-	Person      *Person // who is signed in; nil: nobody
-	Here        string  // the address of the page, or of the page whose form was sent
-	BaseURL     string  // of this service, without a slash at the end
-	Description string  // one sentence for indexers; empty: the page is not for them
-	Canonical   string  // absolute address; only of a page with a description
-	Markdown    string  // path of the page's Markdown twin, if it has one
-	Links       []Link  // at the foot
-}
-
-// Link is an address of this service with its name.
-type Link struct{ Path, Name string }
-
-// Person is who is signed in, as the header shows them.
-type Person struct {
-	Customer      string // id
-	Email         string
-	Organizations []Organization
-	OrgID         string // the chosen organization's; empty: none is chosen
-	Reviews       int    // decisions that wait for this person's verdict
-	MoreReviews   bool   // there may be more than were counted
-}
-
-// Organization is one a person may act for.
-type Organization struct{ ID, Name, Plan, Role string }
-
-// SeesMembers says whether the role may read the organization's members, tokens and
-// webhooks.
-func (o Organization) SeesMembers() bool {
-	return organizations.RoleMay(o.Role, organizations.RightMembers)
-}
-
-// Manages says whether the role may change them.
-func (o Organization) Manages() bool { return organizations.RoleMay(o.Role, organizations.RightManage) }
-
-// SeesGuards says whether the role may read what the guards of coding agents reported.
-func (o Organization) SeesGuards() bool {
-	return organizations.RoleMay(o.Role, organizations.RightExport)
-}
-
-// OwnOnly says whether the reader sees only the decisions they caused.
-func (f Frame) OwnOnly() bool {
-	return f.Person != nil && f.Person.Chosen() != nil && organizations.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
-}
-
-// SeesMembers says whether the header leads to members and keys: not those whose role
-// may not read them.
-func (p *Person) SeesMembers() bool { return p.Chosen() == nil || p.Chosen().SeesMembers() }
-
-// Manages says whether the person may issue tokens.
-func (p *Person) Manages() bool { return p.Chosen() != nil && p.Chosen().Manages() }
-
-// Chosen is the organization the person acts for, nil before one is chosen.
-func (p *Person) Chosen() *Organization {
-	for i := range p.Organizations {
-		if p.Organizations[i].ID == p.OrgID {
-			return &p.Organizations[i]
-		}
-	}
-	return nil
-}
-
-// Again is where to sign in again, to come back to this page of this organization.
-func (f Frame) Again() string {
-	orgID := ""
-	if f.Person != nil {
-		orgID = f.Person.OrgID
-	}
-	return "/sign-in?next=" + url.QueryEscape(inOrganization(f.Here, orgID))
-}
-
-// View is what a template is executed with.
-type View struct {
+// Framed is what a template is executed with.
+type Framed struct {
 	Frame
 	Data any
 }
 
-// Pages writes pages.
-type Pages struct {
+// Templates writes pages.
+type Templates struct {
 	clock func() time.Time
-	mu    sync.Mutex
-	own   map[string]*template.Template // pages that were asked for, by file name, with the clock
+	mu    sync.Mutex                    // guards own
+	own   map[string]*template.Template // templates that were asked for, by file name, with the clock
 }
 
-// New reads the templates. The clock says how long ago something was.
-func New(clock func() time.Time) (*Pages, error) {
+// NewTemplates reads the templates. They say by the clock how long ago something was.
+func NewTemplates(clock func() time.Time) (*Templates, error) {
 	_, err := templates()
-	return &Pages{clock: clock, own: map[string]*template.Template{}}, err
+	return &Templates{clock: clock, own: map[string]*template.Template{}}, err
 }
 
-// templates are all pages, by file name, read once in a process. They are copied
-// and never executed: a template that was executed cannot be copied.
+// templates returns the templates of all pages by file name. They are read once in a process,
+// copied, and never executed, because a template that was executed cannot be copied.
 var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
 	if err != nil {
@@ -157,8 +81,8 @@ var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 	return pages, nil
 })
 
-// page is a template with the clock of these pages.
-func (p *Pages) page(name string) (*template.Template, error) {
+// page returns the template in a file, with the clock.
+func (p *Templates) page(name string) (*template.Template, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if own, known := p.own[name]; known {
@@ -180,8 +104,8 @@ func (p *Pages) page(name string) (*template.Template, error) {
 	return p.own[name], nil
 }
 
-// Render executes a page, named by its file.
-func (p *Pages) Render(name string, v View) ([]byte, error) {
+// Render executes the template in a file.
+func (p *Templates) Render(name string, v Framed) ([]byte, error) {
 	page, err := p.page(name)
 	if err != nil {
 		return nil, err
@@ -193,13 +117,13 @@ func (p *Pages) Render(name string, v View) ([]byte, error) {
 	return withForms(body.Bytes(), v.Frame), nil
 }
 
-// contentPolicy is the pages' Content-Security-Policy: everything from here,
-// nothing inline, no frame, and forms that end at the payment provider's pages.
+// contentPolicy is the Content-Security-Policy of pages: everything comes from here, nothing is
+// inline, no frame, and forms may lead to the payment provider.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
 
-// Headers sets what protects a page: nothing is loaded from elsewhere, nobody
-// frames it, no address of it is told to others. It is never kept by a cache.
+// Headers sets the headers that protect a page: nothing is loaded from elsewhere, no page frames
+// it, its address is not sent to other sites, and no cache keeps it.
 func Headers(h http.Header, baseURL string) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -209,5 +133,5 @@ func Headers(h http.Header, baseURL string) {
 	}
 }
 
-// Trusted is HTML of ours, made from Markdown in which no HTML passes.
+// Trusted is HTML that we made: from Markdown in which HTML is escaped, or pictures that we drew.
 type Trusted = template.HTML

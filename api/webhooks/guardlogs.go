@@ -6,7 +6,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
-	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/policy/canon"
@@ -49,6 +49,6 @@ var listGuard = &op.Operation{
 }
 
 func (s *Webhooks) listGuard(c *op.Call) (op.Reply, error) {
-	list, err := s.Commands.GuardReports(c.Request.Context(), c.Principal, web.ShownMachines)
+	list, err := s.Commands.GuardReports(c.Request.Context(), c.Principal, query.MostMachines)
 	return op.Reply{Value: guardReports{list}, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }

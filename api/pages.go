@@ -3,15 +3,21 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/discovery"
 	"github.com/countersign/countersign/api/evidence"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/web/account"
+	"github.com/countersign/countersign/api/web/org"
+	"github.com/countersign/countersign/api/web/public"
+	"github.com/countersign/countersign/api/web/review"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
 	"github.com/countersign/countersign/commands/organizations"
@@ -22,32 +28,46 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// forPages returns the functions that pages call. They are those that answer programs, so that
-// a page and an answer never differ.
-func (s *Server) forPages(pages *discovery.Pages) web.Service {
-	return web.Service{
-		Site: pages.Site, Groups: services.PricedGroups(), Prices: s.prices.Page,
-		CardCheckout: s.shop.Provider != nil, BeginBuying: s.shop.BeginCheckout, BillingPortal: s.shop.BillingPortal, Resync: s.shop.Resync,
-		DownloadURL: func(l store.DownloadLink) string { return s.shop.DownloadLink(l).DownloadURL },
-		SendLink:    s.mail.SendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
+// newPages puts the rooms of the pages together. What only the server knows they get as functions,
+// which the API uses, too, so that a page and an answer never differ.
+func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error {
+	s.public = &public.Room{
+		Ledger: s.app.Ledger, BaseURL: s.app.BaseURL, Site: markdown.Site,
+		Services: public.Services{Groups: services.PricedGroups(), Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage},
+		Prices:   public.Prices{List: s.prices.Page, Buy: s.shop.BeginCheckout},
+		Checks:   public.Checks{MayTry: s.mayTry, Examine: s.examineForPage},
+	}
+	account := &account.Room{
+		Commands: s.app.Store, Projections: s.projections, Credentials: *s.path.Credentials, Outbox: outbox,
+		SignIn: account.SignIn{SendLink: s.mail.SendLink, MayEnterCode: func() bool { return s.path.Callers.Rates.Allow(op.ToEnterCode, "") }},
+		Purchases: account.Purchases{CardCheckout: s.shop.Provider != nil, Portal: s.shop.BillingPortal, Resync: s.shop.Resync,
+			DownloadURL: func(l store.DownloadLink) string { return s.shop.DownloadLink(l).DownloadURL }},
+	}
+	org := &org.Room{Commands: s.app.Decisions, Webhooks: s.app.Webhooks, Projections: s.projections}
+	review := &review.Room{
+		Commands: s.app.Decisions, Projections: s.projections,
 		Approved: func(said decisions.Recorded) {
 			_, _ = request.Recorded(s.path.Telemetry.Approvals, "verdict", said, nil)
 		},
-		MayTry:       s.mayTry,
-		MaySend:      s.maySend,
-		MayEnterCode: func() bool { return s.path.Callers.Rates.Allow(op.ToEnterCode, "") },
-		Twin:         func(w http.ResponseWriter, r *http.Request) bool { return s.content.Twin(w, r) },
 		Export: func(ctx context.Context, p organizations.Principal, f bundle.Filters) (string, error) {
 			manifest, err := s.exports.Export(ctx, p, f)
 			return evidence.ExportsPath + "/" + manifest.ExportID, err
 		},
-		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
-			status, said := s.path.Answers.Problem(h, r, err)
-			return status, said.Error
-		},
-		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.path.Answers.Fail(w, r, false, err) },
-		RequestID: request.RequestID,
 	}
+	answers := s.path.Answers
+	var err error
+	s.web, err = web.NewHandler(web.Config{
+		Commands: s.app.Store, Projections: s.projections, Credentials: *s.path.Credentials, Log: answers.Log,
+		Pages: slices.Concat(s.public.Pages(), account.Pages(), org.Pages(), review.Pages()),
+		Host: web.Host{Site: markdown.Site, MaySend: s.maySend,
+			Twin: func(w http.ResponseWriter, r *http.Request) bool { return s.content.Twin(w, r) },
+			Problem: func(h http.Header, r *http.Request, err error) (int, string) {
+				status, said := answers.Problem(h, r, err)
+				return status, said.Error
+			},
+			Fail: func(w http.ResponseWriter, r *http.Request, err error) { answers.Fail(w, r, false, err) }},
+	})
+	return err
 }
 
 // mayTry limits the verdicts on the first page, which are free and need no credential.
@@ -75,13 +95,13 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 	return s.verifier.Examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
 }
 
-// formOf returns the form that calls a service, and nil if there is no such service.
-func (s *Server) formOf(operation string) *web.Form {
+// formOf is the form that calls a service; nil: there is no such service.
+func (s *Server) formOf(operation string) *public.Form {
 	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
 		return nil
 	}
-	return &web.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: op.USD(o.Service.PriceCents)}
+	return &public.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: op.USD(o.Service.PriceCents)}
 }
 
 // figuresOf returns the figures of a service's page. They are drawn at the first request.
@@ -101,8 +121,9 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 	return figures
 }
 
-// callForPage calls a service with the body of a form, on the path of every call. The key pays.
-func (s *Server) callForPage(r *http.Request, operation, key, body string) web.Answer {
+// callForPage takes what was written into a form along the path of every call, paid
+// with the key that was given.
+func (s *Server) callForPage(r *http.Request, operation, key, body string) public.Answer {
 	o := s.table.Find(operation)
 	call := r.Clone(r.Context())
 	call.Header = http.Header{}
@@ -112,7 +133,7 @@ func (s *Server) callForPage(r *http.Request, operation, key, body string) web.A
 	answer, err := s.path.Do(nil, call, o, &op.ToolCall{Arguments: []byte(body)})
 	if err != nil {
 		answer = s.path.Answers.Refused(call, o.BareErrors, err)
-		return web.Answer{Body: answer.Body, Status: answer.Status, Header: answer.Header}
+		return public.Answer{Body: answer.Body, Status: answer.Status, Header: answer.Header}
 	}
-	return web.Answer{Body: answer.Body, Status: http.StatusOK, Header: answer.Header}
+	return public.Answer{Body: answer.Body, Status: http.StatusOK, Header: answer.Header}
 }

@@ -1,4 +1,4 @@
-package web
+package org
 
 import (
 	"net/url"
@@ -10,36 +10,36 @@ import (
 	"github.com/countersign/countersign/api/words"
 )
 
-// policyForm is a policy as fields beside its text. The text is what counts: the form
-// is made from it, and only what somebody changed in the form since is written into it.
+// policyForm shows a policy as fields next to its text. The text counts: the form is made from it, and
+// only the fields that were changed since are written into it.
 type policyForm struct {
 	Fields   []policyField
 	Made     string   // the text that the fields were made from
-	Written  []string // labels of what was written into the text a moment ago
-	Problems []string // why what was changed is not written; then nothing is
+	Written  []string // labels of the fields that were just written into the text
+	Problems []string // why the changed fields are not written; if there is one, no field is
 }
 
-// Open says whether somebody works in the form.
+// Open reports whether the form was used, so that the page shows it opened.
 func (f policyForm) Open() bool { return len(f.Written)+len(f.Problems) > 0 }
 
 // policyField is one member of a policy in the form.
 type policyField struct {
 	Name, Label, Hint, Kind string
 	Value                   string // of a flag: "true", or nothing
-	Kept                    bool   // it is what somebody wrote, and the text does not have it
+	Kept                    bool   // it was written in the form, and is not in the text
 }
 
-// policyMembers are the members of a text; false if it is no JSON object.
+// policyMembers returns the members of a text. isObject is false if it is not a JSON object.
 func policyMembers(text string) (members map[string]jsontext.Value, isObject bool) {
 	err := json.Unmarshal([]byte(text), &members)
 	return members, err == nil && members != nil
 }
 
-// policyFields are the members in the order of the form. A list has one entry a
-// line; an empty one is absent, and the word none stands for a list that allows
+// policyFields returns the members of a text in the order of the form. A list has one entry a line. An
+// empty field means that the member is absent; the word none is a list without entries, which allows
 // nothing.
 func policyFields(text string) []policyField {
-	members, _ := policyMembers(text) // what cannot be read leaves the form empty
+	members, _ := policyMembers(text) // a text that cannot be read leaves the form empty
 	fields := []policyField{
 		{Name: "maxUsdPerTransaction", Label: "At most, for one purchase", Hint: "US dollars", Kind: "number"},
 		{Name: "allowedHosts", Label: "Hosts that may be paid", Hint: "one a line; *.example.com for all below", Kind: "list"},
@@ -79,7 +79,7 @@ func policyFields(text string) []policyField {
 	return fields
 }
 
-// formOf is the form of a text.
+// formOf makes the form of a text.
 func formOf(text string) policyForm {
 	f := policyForm{Fields: policyFields(text)}
 	if _, isObject := policyMembers(text); isObject {
@@ -88,7 +88,7 @@ func formOf(text string) policyForm {
 	return f
 }
 
-// plain is what a field says, without what a browser or a hand adds around it.
+// plain returns a value without the white space and empty lines that browsers and people add.
 func (f policyField) plain(value string) string {
 	var lines []string
 	for line := range strings.Lines(value) {
@@ -99,7 +99,7 @@ func (f policyField) plain(value string) string {
 	return strings.Join(lines, "\n")
 }
 
-// given is what a form says in the field; a field that was not sent says what it said.
+// given returns the value of the field in a form. A field that was not sent keeps its value.
 func (f policyField) given(form url.Values) string {
 	if f.Kind != "flag" && !form.Has("f_"+f.Name) {
 		return f.plain(f.Value)
@@ -107,7 +107,7 @@ func (f policyField) given(form url.Values) string {
 	return f.plain(form.Get("f_" + f.Name))
 }
 
-// member is what a field says as JSON, nil for nothing; problem is why it cannot be.
+// member returns the value of a field as JSON, nil if it is empty, or the problem with it.
 func (f policyField) member(given string) (value jsontext.Value, problem string) {
 	var says any = given
 	switch {
@@ -136,11 +136,11 @@ func (f policyField) member(given string) (value jsontext.Value, problem string)
 	return value, ""
 }
 
-// writeForm writes into a text what was changed in the form since it was made: all of
-// it, or nothing where a field has no meaning, or was changed in the text as well. A text
-// that is no JSON object stays as it is. What is not written stays in the form.
+// writeForm writes the fields that were changed in the form into the text. If a field cannot be read,
+// was changed in the text as well, or the text is not a JSON object, it writes none of them, and they
+// stay in the form.
 func writeForm(text string, form url.Values) (string, policyForm) {
-	if !form.Has("was") { // the text alone was sent
+	if !form.Has("was") { // only the text was sent
 		return text, formOf(text)
 	}
 	made := lineFeeds(form.Get("was"))
@@ -192,5 +192,5 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 	return written.Made, written
 }
 
-// lineFeeds is a text of a form with the line breaks it had before it was sent.
+// lineFeeds returns a text of a form with the line breaks that it had before it was sent.
 func lineFeeds(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }

@@ -1,17 +1,17 @@
-package web
+package review
 
 import (
 	"bytes"
 	"context"
 	"encoding/csv"
 	"math/big"
-	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/seal"
@@ -20,58 +20,57 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// decisionList is the page of decisions.
+// decisionList is the data of the page of decisions.
 type decisionList struct {
 	query.DecisionPage
 	Filter     query.Filter
 	Filtered   bool
 	MayExport  bool
 	Chips      []chip
-	Query      string // the filter, as it stands in addresses
+	Query      string // the filter as the query of an address
 	OrgID      string
 	Violations []query.ListedDecision
 	Rules      []string // to choose from
 	Next       string   // address of the next page
-	First      string   // address of the first, on later ones
+	First      string   // address of the first page; empty on the first
 	Sum        *decisionSum
 }
 
-// Bundles says whether there can be a signed bundle of what the filter chooses.
+// Bundles reports whether there can be a signed bundle of what the filter chooses.
 func (l decisionList) Bundles() bool {
 	_, ok := l.Filter.Bundle()
 	return ok
 }
 
-// Export is the address of what the filter chooses, in a form of download, and of
-// whose decisions: a file does not show what another tab has chosen since. It is a
-// whole address, since a template escapes the parts of one.
+// Export returns the address of a file, csv or jsonl, with what the filter chooses. The address names
+// the organization, so that the file is of this one even if another tab has chosen another one since.
+// It is complete, because a template escapes the parts of an address.
 func (l decisionList) Export(form string) string {
-	return inOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
+	return web.InOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
 }
 
-// chip is one quick filter.
+// chip is a button that filters by one member.
 type chip struct {
 	Name, Href string
 	Current    bool
 }
 
-// decisionSum is what the decisions of a filter come to.
+// decisionSum counts the decisions that a filter chooses and adds up their amounts.
 type decisionSum struct {
 	Decisions, Allowed, Denied, Reviewed int
 	AllowedUSD, FulfilledUSD             string
-	Partly                               bool // there are more than were added
+	Partly                               bool // there are more decisions than were added up
 }
 
-func showDecisions(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	ctx, asked := v.request.Context(), v.request.URL.Query()
+func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
+	ctx, p, asked := v.Request.Context(), v.Principal, v.Request.URL.Query()
 	f, err := query.ReadFilter(asked)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	list := decisionList{Filter: f, Filtered: len(f.Query()) > 0, MayExport: p.May(organizations.RightExport) == nil, Query: f.Query().Encode(), Chips: chips(f), OrgID: p.OrgID}
-	if list.DecisionPage, err = s.queries().Search(ctx, p, f, 25, asked.Get("cursor")); err != nil {
-		return view{}, err
+	if list.DecisionPage, err = r.queries().Search(ctx, p, f, 25, asked.Get("cursor")); err != nil {
+		return web.View{}, err
 	}
 	if list.NextCursor != nil {
 		q := f.Query()
@@ -82,22 +81,22 @@ func showDecisions(s *Handler, v *visit) (view, error) {
 		list.First = "/decisions?" + list.Query
 	}
 	if !list.Filtered && list.First == "" {
-		violations, err := s.queries().Search(ctx, p, query.Violations(), 5, "")
+		violations, err := r.queries().Search(ctx, p, query.Violations(), 5, "")
 		if err != nil {
-			return view{}, err
+			return web.View{}, err
 		}
 		list.Violations = violations.Items
 	}
 	if f.Agent != "" || f.Run != "" || f.From != "" {
-		if list.Sum, err = s.sumDecisions(ctx, p, f); err != nil {
-			return view{}, err
+		if list.Sum, err = r.sumDecisions(ctx, p, f); err != nil {
+			return web.View{}, err
 		}
 	}
 	list.Rules = assuranceRules()
-	return view{template: "decisions.html", data: list}, nil
+	return web.View{Template: "decisions.html", Data: list}, nil
 }
 
-// assuranceRules are the rules that may find something about a decision.
+// assuranceRules returns the ids of the rules that decisions are checked by.
 func assuranceRules() (ids []string) {
 	catalogue, _ := assurance.Catalogue()
 	for _, rule := range catalogue {
@@ -123,9 +122,9 @@ func chips(f query.Filter) []chip {
 	return list
 }
 
-// sumDecisions adds up what a filter chooses, as far as one search reaches.
-func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f query.Filter) (*decisionSum, error) {
-	page, err := s.queries().Search(ctx, p, f, query.MostSearched, "")
+// sumDecisions adds up the decisions that a filter chooses, as far as one search reaches.
+func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f query.Filter) (*decisionSum, error) {
+	page, err := r.queries().Search(ctx, p, f, query.MostSearched, "")
 	if err != nil {
 		return nil, err
 	}
@@ -153,25 +152,23 @@ func (s *Handler) sumDecisions(ctx context.Context, p organizations.Principal, f
 	return sum, nil
 }
 
-// showDecision is a decision with its timeline and what was compared with what.
-func showDecision(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
+// showDecision shows a decision with its timeline, and what its checks compared.
+func (r *Room) showDecision(v *web.Visit) (web.View, error) {
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	d.Integrity = []words.Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
 		{Name: "Action hash", Value: d.Record.AssuranceActionHash}, {Name: "Signed with key", Value: d.Decided.Integrity.KeyID}}
-	return view{template: "decision.html", data: d}, nil
+	return web.View{Template: "decision.html", Data: d}, nil
 }
 
-// downloadDecision is everything signed about a decision, one envelope a line, as
-// the verify page and the command line read it.
-func downloadDecision(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	c, err := s.app.ShowDecision(v.request.Context(), p, v.vars["id"])
+// downloadDecision sends everything that was signed about a decision, one envelope a line. The verify
+// page and the command line read it.
+func (r *Room) downloadDecision(v *web.Visit) (web.View, error) {
+	c, err := r.Commands.ShowDecision(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	var text bytes.Buffer
 	for _, e := range []*seal.Envelope{&c.Decided, c.Approved, c.Bound} {
@@ -180,65 +177,63 @@ func downloadDecision(s *Handler, v *visit) (view, error) {
 		}
 		line, err := e.Canonical()
 		if err != nil {
-			return view{}, err
+			return web.View{}, err
 		}
 		text.Write(append(line, '\n'))
 	}
-	return view{file: &webFile{c.DecisionID + ".jsonl", "application/jsonl", text.Bytes()}}, nil
+	return web.View{File: &web.File{Name: c.DecisionID + ".jsonl", Media: "application/jsonl", Content: text.Bytes()}}, nil
 }
 
-// bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a
-// verifier, and sends the browser to it. Making it is an event of the ledger.
-func bundleDecisions(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	f, err := query.ReadFilter(v.form)
+// bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a verifier, and leads
+// to it. The bundle is an event of the ledger.
+func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
+	f, err := query.ReadFilter(v.Form)
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	chosen, ok := f.Bundle()
 	if !ok {
-		return view{}, policy.Refuse("mutually_exclusive", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
+		return web.View{}, policy.Refuse("mutually_exclusive", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
 	}
-	place, err := s.Export(v.request.Context(), p, chosen)
-	return view{location: place}, err
+	place, err := r.Export(v.Request.Context(), v.Principal, chosen)
+	return web.View{Location: place}, err
 }
 
-// exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
-func exportDecisions(s *Handler, v *visit) (view, error) {
-	p := v.principal
-	ctx := v.request.Context()
-	f, err := query.ReadFilter(v.request.URL.Query())
+// exportDecisions sends what a filter chooses as a file of CSV or JSON lines.
+func (r *Room) exportDecisions(v *web.Visit) (web.View, error) {
+	ctx, p := v.Request.Context(), v.Principal
+	f, err := query.ReadFilter(v.Request.URL.Query())
 	if err != nil {
-		return view{}, err
+		return web.View{}, err
 	}
 	var items []query.ListedDecision
 	for cursor := ""; ; {
-		page, err := s.queries().Search(ctx, p, f, query.MostSearched, cursor)
+		page, err := r.queries().Search(ctx, p, f, query.MostSearched, cursor)
 		if err != nil {
-			return view{}, err
+			return web.View{}, err
 		}
 		items = append(items, page.Items...)
 		if len(items) > exportedDecisions {
-			return view{}, policy.Refuse("too_large", "", "the filter chooses more than "+strconv.Itoa(exportedDecisions)+" decisions; choose a shorter period")
+			return web.View{}, policy.Refuse("too_large", "", "the filter chooses more than "+strconv.Itoa(exportedDecisions)+" decisions; choose a shorter period")
 		}
 		if page.NextCursor == nil {
 			break
 		}
 		cursor = *page.NextCursor
 	}
-	if strings.HasSuffix(v.request.URL.Path, ".csv") {
+	if strings.HasSuffix(v.Request.URL.Path, ".csv") {
 		text, err := decisionsCSV(items)
-		return view{file: &webFile{"decisions.csv", "text/csv; charset=utf-8", text}}, err
+		return web.View{File: &web.File{Name: "decisions.csv", Media: "text/csv; charset=utf-8", Content: text}}, err
 	}
 	var text bytes.Buffer
 	for _, d := range items {
 		line, err := canon.Marshal(d)
 		if err != nil {
-			return view{}, err
+			return web.View{}, err
 		}
 		text.Write(append(jsontext.Value(line), '\n'))
 	}
-	return view{file: &webFile{"decisions.jsonl", "application/jsonl", text.Bytes()}}, nil
+	return web.View{File: &web.File{Name: "decisions.jsonl", Media: "application/jsonl", Content: text.Bytes()}}, nil
 }
 
 func decisionsCSV(items []query.ListedDecision) ([]byte, error) {
@@ -263,7 +258,7 @@ func decisionsCSV(items []query.ListedDecision) ([]byte, error) {
 	return text.Bytes(), w.Error()
 }
 
-// plainCell keeps a spreadsheet from taking an agent's text for a formula.
+// plainCell writes a cell so that a spreadsheet does not take an agent's text for a formula.
 func plainCell(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell
@@ -276,20 +271,4 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// webFile is an answer that a browser saves.
-type webFile struct {
-	name, media string
-	content     []byte
-}
-
-func (f *webFile) send(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", f.media)
-	h.Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
-	h.Set("Content-Length", strconv.Itoa(len(f.content)))
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(f.content)
-	}
 }

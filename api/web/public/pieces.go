@@ -1,4 +1,4 @@
-package web
+package public
 
 import (
 	"cmp"
@@ -7,14 +7,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Piece is a part of a command that counted for the verdict, or did not.
+// Piece is a part of a command. Found says whether a rule matched it.
 type Piece struct {
 	Text  string
 	Found bool
 }
 
-// Pieces cuts a command where the rules found something. The pieces joined are the
-// command.
+// Pieces cuts a command where rules matched. The pieces joined are the command.
 func Pieces(command string, rules []actionrisk.MatchedRule) []Piece {
 	found := make([]actionrisk.Evidence, 0, len(rules))
 	for _, r := range rules {

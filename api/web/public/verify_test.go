@@ -1,4 +1,4 @@
-package web
+package public
 
 import (
 	"os"
@@ -17,7 +17,7 @@ func TestTheBrowserKeepsTheDigitsOfIntegers(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no node here")
 	}
-	script, err := filepath.Abs("assets/verify.js")
+	script, err := filepath.Abs("../assets/verify.js")
 	if err != nil {
 		t.Fatal(err)
 	}

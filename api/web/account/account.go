@@ -1,0 +1,149 @@
+package account
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/store"
+	"github.com/countersign/countersign/policy"
+)
+
+func (r *Room) showAccount(v *web.Visit) (web.View, error) {
+	as, err := r.Credentials.Describe(v.Request.Context(), v.Session)
+	if err != nil {
+		return web.View{}, err
+	}
+	bought, err := r.bought(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, err
+	}
+	keys, err := r.Commands.AccountKeys(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, err
+	}
+	usage, err := r.Commands.AccountUsage(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, err
+	}
+	agents, err := r.Commands.AccountAgents(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, err
+	}
+	count, err := r.Credentials.Sessions.Count(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, ground.Unreadable(err)
+	}
+	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, Usage: usage, Free: accounts.FreeCallsPerMonth, NearLimit: web.NearLimit, Sessions: count}
+	if next := v.Request.URL.Query().Get("next"); next != "" && len(as.Organizations) > 0 {
+		page.GoesOn = accounts.LocalPath(next)
+	}
+	shows := web.View{Template: "account.html"}
+	page.Issued, shows.Cookie = v.ShownOnce()
+	shows.Data = page
+	return shows, nil
+}
+
+// accountPage is the data of the page of an account.
+type accountPage struct {
+	credential.SignedIn
+	Bought []boughtProduct
+	Keys   []accounts.AccountKey
+	Agents []accounts.AccountAgent
+	accounts.Usage
+	Free, NearLimit int64  // free calls of a month, and the use from which on the page says so
+	GoesOn          string // the page to open after an organization is chosen; empty: this one
+	Sessions        int
+	Issued          string // a new key, which is shown this once
+}
+
+// postKey issues a key of the account and leads to the page that shows it once.
+func (r *Room) postKey(v *web.Visit) (web.View, error) {
+	issued, err := r.Commands.IssueAccountKey(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, err
+	}
+	return v.ShowOnce("/account", issued.APIKey)
+}
+
+// postRevokeKey revokes a key of the account.
+func (r *Room) postRevokeKey(v *web.Visit) (web.View, error) {
+	err := r.Commands.RevokeAccountKey(v.Request.Context(), v.Session.Customer, v.Form.Get("keyId"))
+	return web.View{Location: "/account"}, err
+}
+
+// postRevokeAgent revokes an agent of the account.
+func (r *Room) postRevokeAgent(v *web.Visit) (web.View, error) {
+	err := r.Commands.RevokeAccountAgent(v.Request.Context(), v.Session.Customer, v.Form.Get("clientId"))
+	return web.View{Location: "/account"}, err
+}
+
+// boughtProduct is a product that the customer has access to, or had.
+type boughtProduct struct {
+	store.Entitlement
+	Name         string
+	Downloadable bool
+	Subscription bool
+}
+
+func (r *Room) bought(ctx context.Context, customer string) ([]boughtProduct, error) {
+	r.Purchases.Resync(ctx, customer)
+	list, err := r.Commands.Entitlements(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	var bought []boughtProduct
+	for _, e := range list {
+		b := boughtProduct{Entitlement: e, Name: e.Product}
+		if p, known := r.Commands.Product(e.Product); known {
+			b.Name = p.Name
+			b.Downloadable = p.FileName != "" && e.Status == store.StatusActive
+			b.Subscription = p.Kind == store.Subscription && r.Purchases.CardCheckout
+		}
+		bought = append(bought, b)
+	}
+	return bought, nil
+}
+
+// postDownload leads to the page with the button that downloads a file.
+func (r *Room) postDownload(v *web.Visit) (web.View, error) {
+	l, err := r.Commands.CustomerDownload(v.Request.Context(), v.Session.Customer, v.Form.Get("slug"))
+	return web.View{Location: r.Purchases.DownloadURL(l)}, err
+}
+
+// postBilling leads to the page of the payment provider.
+func (r *Room) postBilling(v *web.Visit) (web.View, error) {
+	to, err := r.Purchases.Portal(v.Request.Context(), v.Session.Customer)
+	return web.View{Location: to}, err
+}
+
+func (r *Room) postOrganization(v *web.Visit) (web.View, error) {
+	list, err := r.Projections.Memberships(v.Request.Context(), v.Session.Customer)
+	if err != nil {
+		return web.View{}, err
+	}
+	for _, m := range list {
+		if m.OrgID == v.Form.Get("orgId") {
+			v.Session.Choose(m.OrgID)
+			return web.View{Location: goesOnTo(v)}, nil
+		}
+	}
+	return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
+}
+
+// goesOnTo returns the page to open after an organization was chosen: the one that the form names, or
+// the one that the account page was opened for.
+func goesOnTo(v *web.Visit) string {
+	if next := v.Form.Get("next"); next != "" {
+		return accounts.LocalPath(next)
+	}
+	at, err := url.Parse(v.Form.Get(web.FormPlace))
+	if err != nil || at.Path != "/account" {
+		return "/account"
+	}
+	return accounts.LocalPath(at.Query().Get("next"))
+}

@@ -1,0 +1,29 @@
+package web
+
+import (
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/keeper"
+)
+
+// Checkpoint is what the newest signed checkpoints of all partitions cover together.
+type Checkpoint struct {
+	Size int64
+	Lag  time.Duration // how long it has been behind the head
+	Note string
+}
+
+// NewestCheckpoint returns the newest checkpoint of a ledger. It is nil if a partition has none yet.
+func NewestCheckpoint(l *ledger.Ledger) *Checkpoint {
+	shown := &Checkpoint{Lag: keeper.Lag(l)}
+	for _, p := range l.Partitions() {
+		c := keeper.Known(p)
+		if c == nil {
+			return nil
+		}
+		shown.Size += c.Size
+		shown.Note += string(c.Note)
+	}
+	return shown
+}

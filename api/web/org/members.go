@@ -1,0 +1,70 @@
+package org
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/policy"
+)
+
+// memberPage is the data of the page of members.
+type memberPage struct {
+	Members   []organizations.MemberInfo
+	Roles     []roleShown
+	Self      string
+	MayManage bool
+	Fresh     bool // the sign-in is fresh enough for changes
+	Setting   string
+}
+
+// roleShown is a role and what it may do.
+type roleShown struct{ Name, About string }
+
+var roles = []roleShown{
+	{organizations.RoleOwner, "everything, and other owners"},
+	{organizations.RoleAdmin, "members, tokens, reviews, policies"},
+	{organizations.RoleDeveloper, "decisions, drafts; sees their own"},
+	{organizations.RoleAuditor, "reads and exports everything"},
+}
+
+func (r *Room) showMembers(v *web.Visit) (web.View, error) {
+	ctx, p := v.Request.Context(), v.Principal
+	page := memberPage{Roles: roles, Self: p.Member, MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
+	var err error
+	if page.Members, err = r.Commands.Members(ctx, p); err != nil {
+		return web.View{}, err
+	}
+	org, err := r.Commands.Organization(ctx, p.OrgID)
+	page.Setting = org.Arguments
+	return web.View{Template: "members.html", Data: page}, err
+}
+
+// postMember adds a member, or changes the role of the member in whose row the form stands.
+func (r *Room) postMember(v *web.Visit) (web.View, error) {
+	ctx, p, email := v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("email"))
+	list, err := r.Commands.Members(ctx, p)
+	if err != nil {
+		return web.View{}, err
+	}
+	i := slices.IndexFunc(list, func(m organizations.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
+	if i >= 0 && list[i].MemberID != v.Form.Get("memberId") {
+		return web.View{}, policy.Refuse(organizations.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
+	}
+	_, err = r.Commands.AddMember(ctx, p, email, v.Form.Get("role"))
+	return web.View{Location: "/members"}, err
+}
+
+func (r *Room) postRemoveMember(v *web.Visit) (web.View, error) {
+	if v.Form.Get("sure") != "yes" {
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
+	}
+	err := r.Commands.RemoveMember(v.Request.Context(), v.Principal, v.Form.Get("memberId"))
+	return web.View{Location: "/members"}, err
+}
+
+func (r *Room) postArguments(v *web.Visit) (web.View, error) {
+	_, err := r.Commands.KeepArguments(v.Request.Context(), v.Principal, v.Form.Get("arguments"), "changed on the page of members")
+	return web.View{Location: "/members"}, err
+}

@@ -1,0 +1,74 @@
+// Package org has the pages of an organization: the overview, members, keys, webhooks, the guards
+// of its coding agents, and its policies.
+package org
+
+import (
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/commands/webhooks"
+	"github.com/countersign/countersign/projections"
+)
+
+// Room is what the pages of an organization work with.
+type Room struct {
+	Commands    *decisions.Decisions // with those about organizations and members
+	Webhooks    *webhooks.Webhooks
+	Projections *projections.Projections
+}
+
+// Pages is the table of pages.
+func (r *Room) Pages() []web.Page {
+	// The rights that pages declare.
+	var (
+		read     = credential.WithRight(organizations.RightRead)
+		members  = credential.WithRight(organizations.RightMembers)
+		manage   = credential.WithRight(organizations.RightManage)
+		export   = credential.WithRight(organizations.RightExport)
+		policies = credential.WithRight(organizations.RightPolicies)
+		draft    = credential.WithRight(organizations.RightDraft)
+		activate = credential.WithRight(organizations.RightActivate)
+	)
+	return []web.Page{
+		web.Get("/overview", read, r.showOverview),
+		web.Get("/members", members, r.showMembers),
+		web.Post("/members", manage, r.postMember),
+		web.Post("/members/remove", manage, r.postRemoveMember),
+		web.Post("/members/arguments", manage, r.postArguments),
+		web.Get("/keys", members, r.showKeys),
+		web.Post("/keys", manage, r.postToken),
+		web.Post("/keys/revoke", manage, r.postRevokeToken),
+		web.Get("/webhooks", members, r.showWebhooks),
+		web.Post("/webhooks", manage, r.postWebhook),
+		web.Get("/webhooks/{id}", members, r.showWebhook),
+		web.Post("/webhooks/{id}/again", manage, r.postSendAgain),
+		web.Post("/webhooks/{id}/rotate", manage, r.postRotateWebhook),
+		web.Post("/webhooks/{id}/remove", manage, r.postRemoveWebhook),
+		web.Get("/guard", export, r.showGuard),
+		web.Get("/policies", policies, r.showPolicies),
+		web.Get("/policies/new", draft, r.newPolicy),
+		web.Post("/policies/new", draft, r.postPolicy).UpTo(3 * maxPolicy),
+		web.Post("/policies/freeze", activate, r.postFreeze),
+		web.Get("/policies/drafts/{id}", policies, r.showDraftPage),
+		// The command asks for the right to activate. The page of the draft then says why it was
+		// not activated, with the reason that was written.
+		web.Post("/policies/drafts/{id}", policies, r.postActivate),
+		web.Get("/policies/{version:[0-9]+}", policies, r.showPolicyVersion),
+	}
+}
+
+// maxPolicy is how many bytes the form of a policy has, with 1000 entries in each list: as text,
+// as the text before, and as fields. A byte may be written as three.
+const maxPolicy = 3 * 262_144
+
+// queries are the queries about decisions that pages share with the API.
+func (r *Room) queries() query.Decisions {
+	return query.Decisions{Commands: r.Commands, Projections: r.Projections}
+}
+
+// deliveries are the queries about messages to webhooks that pages share with the API.
+func (r *Room) deliveries() query.Deliveries {
+	return query.Deliveries{Commands: r.Webhooks, Projections: r.Projections}
+}

@@ -1,0 +1,114 @@
+package public
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/words"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/policy"
+)
+
+// contentView is the data of a page made of Markdown.
+type contentView struct {
+	Page    *site.Page
+	HTML    web.Trusted
+	Form    *Form
+	Figures []figure // of a service's example
+	Answer  string   // the answer to what was written in the form; empty before
+	Search  string   // what the page's search looks through: "rules" or "docs"; empty: it has no search
+}
+
+// figure is a picture with its caption.
+type figure struct {
+	SVG     web.Trusted
+	Caption string
+}
+
+// Content shows a page made of Markdown. The page of a service has a form.
+func (r *Room) Content(p *site.Page) (web.View, error) {
+	shown, err := r.contentShown(p)
+	return web.View{Template: "content.html", Data: shown, Public: true}, err
+}
+
+func (r *Room) contentShown(p *site.Page) (contentView, error) {
+	html, err := p.HTML()
+	shown := contentView{Page: p, HTML: web.Trusted(html)}
+	switch p.Type {
+	case "rules", "commands":
+		shown.Search = "rules"
+	case "docs", "guides", "errors", "faq", "compare", "explore", "tools":
+		shown.Search = "docs"
+	}
+	if operation, is := strings.CutPrefix(p.Path, "/tools/"); is {
+		shown.Form = r.Services.Form(operation)
+		for _, f := range r.Services.Figures(operation) {
+			shown.Figures = append(shown.Figures, figure{web.Trusted(f.SVG), f.Caption})
+		}
+	}
+	return shown, err
+}
+
+// postService calls a service with the body and the key of the form. The call takes the same path as
+// those of the API.
+func (r *Room) postService(v *web.Visit) (web.View, error) {
+	from, err := r.Site()
+	if err != nil {
+		return web.View{}, err
+	}
+	operation := v.Vars["operation"]
+	p, found := from.Page("/tools/" + operation)
+	form := r.Services.Form(operation)
+	if form == nil || !found {
+		return web.View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+	}
+	shown, err := r.contentShown(p)
+	if err != nil {
+		return web.View{}, err
+	}
+	form.Example = v.Form.Get("body")
+	answer := r.Services.Call(v.Request, operation, strings.TrimSpace(v.Form.Get("key")), form.Example)
+	shown.Form, shown.Answer = form, words.IndentJSON(answer.Body)
+	return web.View{Template: "content.html", Data: shown, Status: answer.Status, Header: http.Header{"Retry-After": answer.Header["Retry-After"]}}, nil
+}
+
+func (r *Room) showPrices(_ *web.Visit) (web.View, error) {
+	return web.View{Template: "pricing.html", Data: r.Prices.List()}, nil
+}
+
+// postBuy begins a card checkout. A person who is signed in buys for their account.
+func (r *Room) postBuy(v *web.Visit) (web.View, error) {
+	customer := ""
+	if v.Session != nil {
+		customer = v.Session.Customer
+	}
+	to, err := r.Prices.Buy(v.Request.Context(), v.Form.Get("slug"), customer)
+	return web.View{Location: to}, err
+}
+
+// searchPage is the data of the page of a search.
+type searchPage struct {
+	Question, Kind string
+	Pages          []*site.Page
+	More           bool
+}
+
+// showSearch looks through the pages made of Markdown.
+func (r *Room) showSearch(v *web.Visit) (web.View, error) {
+	from, err := r.Site()
+	if err != nil {
+		return web.View{}, err
+	}
+	q := v.Request.URL.Query()
+	page := searchPage{Question: strings.TrimSpace(q.Get("q")), Kind: q.Get("in")}
+	if len(page.Question) > maxQuestion {
+		page.Question = strings.ToValidUTF8(page.Question[:maxQuestion], "")
+	}
+	if page.Kind != "rules" {
+		page.Kind = ""
+	}
+	page.Pages, page.More = from.Search(page.Question, page.Kind)
+	return web.View{Template: "search.html", Data: page}, nil
+}

@@ -1,0 +1,56 @@
+package public
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// verifyPage is the data of the page on which the service checks a record. It is for browsers without
+// scripts: with scripts the page checks the record in the browser, without the service.
+type verifyPage struct {
+	Text    string
+	Problem string
+	Found   *seal.Examination
+}
+
+func (*Room) showVerify(*web.Visit) (web.View, error) {
+	return web.View{Template: "verify.html", Data: verifyPage{}}, nil
+}
+
+func (r *Room) postVerify(v *web.Visit) (web.View, error) {
+	page := verifyPage{Text: v.Form.Get("record")}
+	text := oneDocument(page.Text)
+	found, err := r.Checks.Examine(v.Request, text)
+	if err == nil {
+		page.Found = &found
+		return web.View{Template: "verify.html", Data: page}, nil
+	}
+	var refused *policy.Error
+	if !errors.As(err, &refused) {
+		return web.View{}, err
+	}
+	shows, _ := v.Explain(web.View{Template: "verify.html"}, err)
+	page.Problem = refused.Message
+	shows.Data = page
+	return shows, nil
+}
+
+// oneDocument makes one JSON document of JSON lines, which is the form of downloads.
+func oneDocument(text string) []byte {
+	lines := bytes.Split(bytes.TrimSpace([]byte(text)), []byte("\n"))
+	for _, line := range lines {
+		if line = bytes.TrimSpace(line); len(line) == 0 || canon.Check(line) != nil {
+			return []byte(strings.TrimSpace(text))
+		}
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return bytes.Join([][]byte{[]byte("["), bytes.Join(lines, []byte(",")), []byte("]")}, nil)
+}

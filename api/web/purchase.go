@@ -1,0 +1,26 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/commands/store"
+)
+
+// Purchase is the data of the page of a purchase that only its payer can claim.
+type Purchase struct {
+	ID         string
+	Product    store.Product
+	Refundable bool
+	Refund     *payments.Refund // nil: none was requested
+}
+
+// ShowPurchase writes the page of a purchase that only its payer can claim.
+func (s *Handler) ShowPurchase(w http.ResponseWriter, r *http.Request, p Purchase) {
+	s.show(w, s.visit(w, r), View{Template: "purchase.html", Data: p})
+}
+
+// ShowDownload writes the page with the button that gets a file.
+func (s *Handler) ShowDownload(w http.ResponseWriter, r *http.Request, p store.Product) {
+	s.show(w, s.visit(w, r), View{Template: "download.html", Data: p})
+}

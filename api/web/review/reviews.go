@@ -1,0 +1,288 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/query"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/words"
+	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/projections"
+)
+
+// reviewList is the data of the page of decisions that wait for a verdict, the oldest first.
+type reviewList struct {
+	Items       []query.ListedDecision
+	Filter      query.Filter
+	Filtered    bool
+	Rules       []string // to choose from
+	Next, First string   // addresses of the next page and, except on the first page, of the first
+	Resolved    *resolved
+	MayDecide   bool
+}
+
+func (r *Room) listReviews(v *web.Visit) (web.View, error) {
+	ctx, p, asked := v.Request.Context(), v.Principal, v.Request.URL.Query()
+	f, err := query.ReadFilter(asked)
+	if err != nil {
+		return web.View{}, err
+	}
+	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // the members that a decision has before its verdict
+	var after int64
+	if text := asked.Get("after"); text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
+			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
+		}
+	}
+	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
+		Resolved: r.resolvedBefore(v)}
+	var next int64
+	if list.Items, next, err = r.queries().Reviews(ctx, p, f, after, shownReviews); err != nil {
+		return web.View{}, err
+	}
+	page := f.Query()
+	if after > 0 {
+		list.First = "/reviews?" + page.Encode()
+	}
+	if next > 0 {
+		page.Set("after", strconv.FormatInt(next, 10))
+		list.Next = "/reviews?" + page.Encode()
+	}
+	return web.View{Template: "reviews.html", Data: list}, nil
+}
+
+// resolved is the verdict that the reader gave before this page. It is read from the record, because
+// anybody can write an address.
+type resolved struct{ DecisionID, Verdict, Sentence string }
+
+func (r *Room) resolvedBefore(v *web.Visit) *resolved {
+	id := v.Request.URL.Query().Get("resolved")
+	if id == "" {
+		return nil
+	}
+	c, err := r.Commands.ShowDecision(v.Request.Context(), v.Principal, id)
+	if err != nil || c.Approval == nil || c.Approval.ApprovedBy != v.Principal.Member {
+		return nil
+	}
+	return &resolved{id, c.Approval.Verdict, words.Who(c.Record.Subject) + " wants to " + words.Deed(c.Protocol, c.Record.Normalized)}
+}
+
+// decisionView is the data of the page of a decision.
+type decisionView struct {
+	decisions.DecisionCase
+	Who, Deed, Because string
+	Amount             string
+	Action             []words.Member        // of the normalized intent, by name
+	Found              []decisions.Explained // rules that did not pass
+	Passed             []decisions.Explained
+	Arguments          string // of the tool, indented; empty if they were not kept
+	People             web.People
+	Similar            []query.ListedDecision
+	Waits              bool // for a verdict
+	MayDecide          bool // the reader may give it
+	Unused             bool // the approval has expired, and no receipt says that it was used
+	Checked            string
+	Reason, Pasted     string    // as written in the form
+	Problem            string    // why the verdict that was sent is not recorded
+	Resolved           *resolved // the verdict that was given before this page
+	Integrity          []words.Member
+}
+
+// Name returns what the page calls the member with an id.
+func (d decisionView) Name(member string) string { return d.People.Name(member) }
+
+func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id string) (decisionView, error) {
+	c, err := r.Commands.ShowDecision(ctx, p, id)
+	if err != nil {
+		return decisionView{}, err
+	}
+	d := decisionView{DecisionCase: c, Who: words.Who(c.Record.Subject), Deed: words.Deed(c.Protocol, c.Record.Normalized), Because: words.Because(c.Record.Findings),
+		Waits: c.Record.Decision == assurance.NeedsReview && c.Approval == nil && c.Receipt == nil}
+	if c.Protocol == assurance.X402 {
+		d.Amount = words.Amount(c.Record.Normalized)
+	}
+	if d.Action, err = words.Action(c.Normalized); err != nil {
+		return d, err
+	}
+	for _, rule := range c.Rules {
+		if rule.Result == "passed" {
+			d.Passed = append(d.Passed, rule)
+		} else {
+			d.Found = append(d.Found, rule)
+		}
+	}
+	if c.Arguments != nil {
+		d.Arguments = words.IndentJSON(c.Arguments)
+	}
+	if a := c.Approval; a != nil && a.Verdict == assurance.VerdictApproved && c.Receipt == nil {
+		d.Unused = web.Instant(a.ValidUntil).Before(r.Commands.Clock())
+	}
+	d.MayDecide = p.May(organizations.RightApprove) == nil && (!c.Own || p.MayActAlone())
+	d.People = web.PeopleOf(ctx, r.Commands.Organizations, p)
+	d.Similar, err = r.similar(ctx, p, c)
+	return d, err
+}
+
+// DeniedNow reports whether the active policy denies the action, so that nobody can approve it.
+func (d decisionView) DeniedNow() bool { return d.Standing.ActiveDecision == assurance.Deny }
+
+// Ended reports whether a policy has ended the permission that the decision or its approval gave.
+func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil }
+
+// Verdictable reports whether the reader can give a verdict now.
+func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }
+
+// Written returns the reason that was written if the page has no form for it any more.
+func (d decisionView) Written() []web.Field {
+	if d.Reason == "" || d.Verdictable() {
+		return nil
+	}
+	return []web.Field{{Name: "Reason", Value: d.Reason}}
+}
+
+// similar returns earlier decisions about the same host or tool.
+func (r *Room) similar(ctx context.Context, p organizations.Principal, c decisions.DecisionCase) ([]query.ListedDecision, error) {
+	issued, err := time.Parse(time.RFC3339, c.Record.IssuedAt)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.queries().Search(ctx, p, query.Similar(c.Record, issued.Add(-similarWithin)),
+		similarShown, projections.Cursor(c.Decided.Ledger.Sequence))
+	return page.Items, err
+}
+
+func (r *Room) showReview(v *web.Visit) (web.View, error) {
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
+	d.Resolved = r.resolvedBefore(v)
+	return web.View{Template: "review.html", Data: d}, err
+}
+
+// postReview records the verdict of the button that was pressed, and leads to the next review. Only a
+// button records a verdict: the reason has several lines, and Enter in it presses no button.
+func (r *Room) postReview(v *web.Visit) (web.View, error) {
+	ctx, p, id := v.Request.Context(), v.Principal, v.Vars["id"]
+	if v.Form.Get("do") == "check" {
+		return r.checkArguments(v)
+	}
+	in, err := readVerdict(v.Form)
+	if err != nil {
+		return r.notRecorded(v, err)
+	}
+	said, err := r.Commands.Approve(ctx, p, id, in)
+	if err != nil {
+		return r.notRecorded(v, err)
+	}
+	r.Approved(said)
+	return web.View{Location: r.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
+}
+
+// readVerdict reads the form like the body of a call of the API, without the white space that phones
+// write around the reason.
+func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
+	if form.Get("verdict") == "" {
+		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
+	}
+	reason := strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n"))
+	if name := unseen(reason); name != "" {
+		return assurance.ApprovalInput{}, policy.Refuse("out_of_range", "/reason", "reason has a character that does not show ("+name+"): take it out")
+	}
+	body, err := json.Marshal(map[string]string{"verdict": form.Get("verdict"), "reason": reason})
+	if err != nil {
+		return assurance.ApprovalInput{}, policy.Refuse(web.CodeInvalid, "", "the form could not be read")
+	}
+	return assurance.ParseApproval(body)
+}
+
+// unseen names the first character of a text that signed records do not allow, because it does not
+// show. It is empty if there is none.
+func unseen(text string) string {
+	for _, r := range text {
+		if !normal.Invisible(r) {
+			continue
+		}
+		name := fmt.Sprintf("U+%04X", r)
+		switch {
+		case r == 0x200c:
+			name += ", a zero-width non-joiner"
+		case r == 0x200d:
+			name += ", a zero-width joiner, as in emoji of several people"
+		case r == 0x200b, r == 0x2060, r == 0xfeff:
+			name += ", a space without width"
+		case r == 0xad:
+			name += ", a soft hyphen"
+		case r == 0x200e, r == 0x200f, r == 0x61c, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
+			name += ", which changes the direction of text"
+		}
+		return name
+	}
+	return ""
+}
+
+// notRecorded shows the review again as it is now, with what was written and why no verdict was
+// recorded.
+func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
+	shows, problem := v.Explain(web.View{Template: "review.html"}, refused)
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
+	if err != nil || shows.Status >= http.StatusInternalServerError {
+		return web.View{}, refused
+	}
+	d.Problem, d.Reason, d.Pasted = problem, v.Form.Get("reason"), v.Form.Get("arguments")
+	shows.Data = d
+	return shows, nil
+}
+
+// nextReview returns the address of the review that has waited longest for this person, or of the list
+// if none waits.
+func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id string) string {
+	var f projections.ReviewFilter
+	if !p.MayActAlone() {
+		var err error
+		if f.Except, err = r.Commands.OwnActors(ctx, p); err != nil {
+			return "/reviews" // the verdict is recorded; the list shows what waits
+		}
+	}
+	waiting, err := r.Projections.OpenReviews(ctx, p.OrgID, f, 2)
+	if err != nil {
+		return "/reviews"
+	}
+	for _, next := range waiting {
+		if next.DecisionID != id {
+			return "/reviews/" + next.DecisionID
+		}
+	}
+	return "/reviews"
+}
+
+// checkArguments compares pasted arguments with the hash that was signed. It records nothing, and the
+// reason stays in the form.
+func (r *Room) checkArguments(v *web.Visit) (web.View, error) {
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
+	if err != nil {
+		return web.View{}, err
+	}
+	d.Reason, d.Pasted = v.Form.Get("reason"), v.Form.Get("arguments")
+	canonical, err := canon.Canonical(jsontext.Value(strings.TrimSpace(d.Pasted)))
+	switch {
+	case err != nil:
+		d.Checked = "bad"
+	case canon.Hash(canonical) == d.Record.Normalized.ToolArgumentsHash:
+		d.Checked = "same"
+	default:
+		d.Checked = "other"
+	}
+	return web.View{Template: "review.html", Data: d}, nil
+}

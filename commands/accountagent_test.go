@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// TestAgentsOfAnAccount: who claimed an agent sees it, with what its tokens may, and
-// can end it with all of them; nobody else can.
+// TestAgentsOfAnAccount checks that the customer who claimed an agent sees it and its scopes
+// and can revoke it with all its tokens, and that nobody else can.
 func TestAgentsOfAnAccount(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

@@ -71,7 +71,7 @@ func TestSeparationOfDuties(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 
-	// On a Business with one admin an own draft waits for a second one.
+	// On a Business with one admin an own draft waits for a second admin.
 	lonely, _ := newOrganization(t, a, "business")
 	owner := memberOf(t, a, lonely, "ada@example.com", "owner")
 	_, err = a.ActivatePolicy(ctx, owner, draft(t, a, owner, loose).DraftID, "alone")
@@ -142,7 +142,7 @@ func TestFreezeStopsEverything(t *testing.T) {
 	clean(t, a)
 }
 
-// decide asks for a decision about 1 USD to a URL.
+// decide requests a decision about 1 USD to a URL.
 func decide(t *testing.T, a *commands.App, p organizations.Principal, key, url string) assurance.DecisionRecord {
 	t.Helper()
 	r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run-1"},
@@ -181,8 +181,8 @@ func wantDecision(t *testing.T, a *commands.App, orgID, key, url, want string) {
 	}
 }
 
-// TestActivationsRace: versions are dense, and each decision names the last
-// activation below its own place in the chain.
+// TestActivationsRace checks that versions are dense, and that each decision names the last
+// activation before its own position in the chain.
 func TestActivationsRace(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -198,7 +198,7 @@ func TestActivationsRace(t *testing.T) {
 		all.Go(func() {
 			text := fmt.Sprintf(`{"policyId":"default","maxUsdPerTransaction":%d,"allowedHosts":["api.example.com"]}`, n+1)
 			_, err := apps[n%2].DraftAndActivate(t.Context(), operator, []byte(text), "race")
-			for errors.As(err, new(*ground.Unavailable)) { // moved five times: the caller tries again
+			for errors.As(err, new(*ground.Unavailable)) { // five tries have failed: the caller sends it again
 				_, err = apps[n%2].DraftAndActivate(t.Context(), operator, []byte(text), "race")
 			}
 			if err != nil {
@@ -269,7 +269,7 @@ func TestPreviewListsEachFlip(t *testing.T) {
 	if err != nil || len(same.Flips) != 0 || same.Decisions != 3 {
 		t.Errorf("the policy in force changes nothing: %+v, %v", same, err)
 	}
-	// What an earlier activation has changed is not the doing of a draft that changes nothing.
+	// A draft that changes nothing shows no changes of an earlier activation.
 	if _, err := a.ActivatePolicy(ctx, operatorOf(t, a, orgID), tighter.DraftID, "tighter"); err != nil {
 		t.Fatal(err)
 	}

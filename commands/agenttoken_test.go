@@ -49,7 +49,7 @@ func newAccessToken(t testing.TB, a *commands.App, c accounts.Client, scope stri
 	return token.Text
 }
 
-// tokenOf is an agent with all a new one may have.
+// tokenOf returns an agent with all scopes of a new agent.
 func tokenOf(t testing.TB, a *commands.App) (string, accounts.Agent) {
 	t.Helper()
 	_, client := newAgent(t, a)
@@ -220,8 +220,8 @@ func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
 	wantRefusal(t, err, "temporarily_unavailable", "access tokens are not configured")
 }
 
-// While keys rotate, tokens of the older one are good, and new ones are the newer
-// one's.
+// While keys rotate, tokens of the older one are valid, and new tokens are signed by the newer
+// one.
 func TestTokenKeyRotates(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
@@ -241,7 +241,7 @@ func TestTokenKeyRotates(t *testing.T) {
 	wantRefusal(t, err, "unauthorized", "invalid or expired token")
 }
 
-// A revocation counts at once on another node, which has the agent in its cache.
+// A revocation takes effect at once on another node that has the agent in its cache.
 func TestRevokedTokenIsDeadOnEveryNode(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

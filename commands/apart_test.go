@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// refusing makes the database refuse events of streams with a prefix, so that a command
-// dies in front of the append that holds one; allow ends that.
+// refusing makes the database refuse events of streams with a prefix, so that a command fails
+// before the append that contains such an event. allow ends that.
 func refusing(t *testing.T, db *ledgertest.DB, prefix string) (allow func()) {
 	t.Helper()
 	run := func(sql string) {
@@ -40,7 +40,8 @@ func refusing(t *testing.T, db *ledgertest.DB, prefix string) (allow func()) {
 	}
 }
 
-// addressAt is an e-mail address whose customer is, or is not, at home where a name is.
+// addressAt returns an e-mail address whose customer is, or is not, in the same partition as a
+// name.
 func addressAt(t *testing.T, a *commands.App, name string, together bool) string {
 	t.Helper()
 	for i := range 500 {
@@ -67,7 +68,7 @@ func streamsOf(t *testing.T, a *commands.App, nouns ...string) map[string]int {
 	return count
 }
 
-// pair is a command that appends in two partitions, or more.
+// pair is a command that appends in two or more partitions.
 type pair struct {
 	steps []string // prefixes of the streams that its appends write to, in order
 	do    func(ctx context.Context, a *commands.App) error
@@ -105,7 +106,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			return pair{[]string{"customer/", "agent/", "verified_agents", "agent/"}, func(ctx context.Context, a *commands.App) error {
 				_, err := a.ConfirmAgent(ctx, link.Token)
 				if used && err != nil {
-					return nil // the link is used up when all else is done
+					return nil // the link is used up after everything else
 				}
 				used = err == nil
 				return err
@@ -170,7 +171,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			for _, step := range pair.steps {
 				node := open()
 				ctx, cancel := context.WithCancel(t.Context())
-				b.during = cancel // who settles does not wait for a database that refuses
+				b.during = cancel // settling must not wait for a database that refuses
 				allow := refusing(t, db, step)
 				if err := pair.do(ctx, node); err == nil {
 					t.Errorf("%s was refused, and nobody was told", step)

@@ -81,7 +81,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// One agent, eight customers on two nodes: it is the first one's.
+// If eight customers on two nodes claim one agent at once, the first gets it.
 func TestClaimRace(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -112,7 +112,7 @@ func TestClaimRace(t *testing.T) {
 	}
 }
 
-// credited are the grants of credit.
+// credited returns the grants of credit.
 func credited(t testing.TB, a *commands.App) []events.CreditGranted {
 	t.Helper()
 	history, err := a.Ledger.Read(t.Context(), ledger.ServiceTenant, "verified_agents")
@@ -130,7 +130,7 @@ func credited(t testing.TB, a *commands.App) []events.CreditGranted {
 	return grants
 }
 
-// creditOf is what the stream of an agent says it was granted.
+// creditOf returns the credit that the stream of an agent grants.
 func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verified bool) {
 	t.Helper()
 	history, err := a.Ledger.Read(t.Context(), a.Ledger.Service(clientID), "agent/"+clientID)
@@ -157,8 +157,8 @@ func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verifi
 	return cents, verified
 }
 
-// The first $1 is free for the first 100 verified agents: 130 customers verify
-// one each, at once, on two nodes.
+// The first $1 is free for the first 100 verified agents. 130 customers verify one each, at
+// once, on two nodes.
 func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

@@ -45,7 +45,7 @@ func TestHeavyComputationsLeaveAPlaceToSmallOnes(t *testing.T) {
 	done()
 }
 
-// takeHeavyPlaces takes all places of heavy computations until they are left.
+// takeHeavyPlaces takes all slots for heavy computations until they are freed.
 func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
 	t.Helper()
 	var taken []func()
@@ -63,8 +63,8 @@ func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
 	}
 }
 
-// A heavy call that finds no place is refused before anything is claimed or
-// charged, and so leaves its key free.
+// A heavy call that gets no slot is refused before anything is claimed or charged, so its key
+// can be used again.
 func TestARefusedComputationChargesNothing(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -101,7 +101,8 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 	if _, err := a.IssueFreeKey(t.Context(), "ada.lovelace@example.com", ""); err != nil {
 		t.Errorf("another mailbox: %v", err)
 	}
-	// A stranger has used them up, from somewhere else: the owner has his own.
+	// A stranger on another network has used up the keys; the owner of the address still gets
+	// keys.
 	for range 3 {
 		if _, err := a.IssueFreeKey(t.Context(), "grace@example.com", "203.0.113.9"); err != nil {
 			t.Fatal(err)

@@ -37,8 +37,8 @@ func agentCall(t testing.TB, g accounts.Agent, key, command string) services.Cal
 	return call
 }
 
-// spent is the last total in the agent's credit stream; the totals before it must
-// rise by the price of each call.
+// spent returns the last total in the agent's credit stream, and checks that each earlier total
+// rises by the price of a call.
 func spent(t testing.TB, a *commands.App, clientID string) (cents, calls int) {
 	t.Helper()
 	history, err := a.Ledger.Read(t.Context(), a.Ledger.Service(clientID), "credit/"+clientID)
@@ -74,7 +74,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// Complete calls only: three of 25 cents fit together with the one of a cent, four do not.
+	// Only whole calls are paid: three of 25 cents fit into the rest, four do not.
 	for i := range 4 {
 		call := agentCall(t, agent, "", "ls")
 		call.Service = runCall(t, accounts.Caller{}, "", "ls").Service
@@ -97,7 +97,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if cents, calls := spent(t, a, agent.ClientID); cents != 100 || calls != 28 {
 		t.Errorf("%d cents in %d calls", cents, calls)
 	}
-	// What was paid for is answered still.
+	// A call that was paid for is still answered.
 	if again, err = a.RunService(t.Context(), agentCall(t, agent, "k1", "ls")); err != nil || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -159,8 +159,8 @@ func TestCreditRace(t *testing.T) {
 	}
 }
 
-// again does what is refused only for now once more, as its caller is told to: a stream
-// that moved under it five times, or a database that took its time.
+// again repeats a call that was refused only for the moment, as the caller is told to do: its
+// stream moved five times, or the database was slow.
 func again(do func() error) (err error) {
 	for {
 		var passing *ground.Unavailable
@@ -196,7 +196,7 @@ func TestEqualCallsForTheLastCent(t *testing.T) {
 	}
 }
 
-// A token revoked between the door and the append pays for nothing.
+// A token that is revoked between authentication and the append pays for nothing.
 func TestRevokedAgentSpendsNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

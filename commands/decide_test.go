@@ -132,7 +132,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 		t.Errorf("%+v", receipt)
 	}
 
-	// Used after its time, an approval does not help.
+	// An approval that is used after it has expired does not permit the action.
 	d = decided(t, a, developer, "k2", "needs_review")
 	if _, err := a.Approve(ctx, admin, d.record.DecisionID, approved); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 		t.Errorf("%+v", receipt)
 	}
 
-	// What cannot be resolved, and by whom.
+	// What cannot be resolved, and who cannot resolve it.
 	admin = session(t, a, orgID, admin.Member)
 	token := newToken(t, a, admin)
 	asToken, err := a.AuthenticateOrganization(ctx, token.Token)
@@ -189,7 +189,7 @@ func TestATeamsOnlyAdminMayApproveAlone(t *testing.T) {
 	clean(t, a)
 }
 
-// One approval per decision, however many admins press at once.
+// There is one approval per decision, however many admins approve at once.
 func TestApprovalsAtOnce(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -223,8 +223,8 @@ func TestApprovalsAtOnce(t *testing.T) {
 	clean(t, one)
 }
 
-// The engine of the time, the policy of the position and the recorded intent give
-// the recorded findings and binding, byte for byte, with an assertion too.
+// The engine, the policy and the recorded intent of a decision give the recorded findings and
+// binding, byte for byte, with an assertion too.
 func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -287,8 +287,8 @@ func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	clean(t, a)
 }
 
-// Personal members are nowhere in the clear, and when their key is destroyed the
-// chain, the receipt and the next decision of the agent go on.
+// Personal members are never stored unencrypted. After their key is destroyed, the chain still
+// verifies, the receipt can be bound, and the agent gets its next decision.
 func TestDecisionOfAnErasedAgent(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -322,7 +322,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	}
 	defer owner.Close(ctx)
 	erase(t, a, orgID, payload.Sealed.KeyID)
-	c.Add(61 * time.Second) // the longest that an unwrapped key lives
+	c.Add(61 * time.Second) // the longest time that a decrypted data key stays in memory
 	keys := func() (n int) {
 		if err := owner.QueryRow(ctx, `select count(*) from subject_keys where tenant = $1`, orgID).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -347,7 +347,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	clean(t, a)
 }
 
-// A key that was retired signs nothing more; what it signed is still answered.
+// A retired key signs nothing more. What it has signed is still returned.
 func TestARetiredKeySignsNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -392,8 +392,9 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	clean(t, a)
 }
 
-// Rights and plan count at the position of the append: a revoked token, a lapsed
-// plan and a suspended organization decide nothing, on a node that had not heard.
+// Rights and plan count at the position of the append: with a revoked token, a lapsed plan or a
+// suspended organization nothing is decided, even on a node that does not know of the change
+// yet.
 func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -417,8 +418,8 @@ func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	clean(t, one)
 }
 
-// A refusal that rests on what a process remembers is confirmed before it is
-// given: whatever another one has restored or granted counts at once.
+// A refusal that comes from a cache is confirmed before it is given: what another process has
+// restored or granted takes effect at once.
 func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -451,15 +452,15 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	for state, message := range map[string]string{"suspended": "organization is suspended", "lapsed": "organization plan required"} {
 		change(state)
 		wantRefusal(t, permitted(), "forbidden", message)
-		wantRefusal(t, permitted(), "forbidden", message) // remembered by now
+		wantRefusal(t, permitted(), "forbidden", message) // cached by now
 		change("active")
 		if err := permitted(); err != nil {
 			t.Errorf("%s, then restored elsewhere: %v", state, err)
 		}
 	}
 
-	// A member: removed, added again, with another role, and the only one who may
-	// act alone.
+	// A member who is removed, added again, given another role, and becomes the only one who
+	// may act alone.
 	session := func() (organizations.Principal, error) {
 		return two.SessionPrincipal(ctx, orgID, admin.MemberID, c.Now())
 	}
@@ -494,8 +495,8 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	clean(t, one)
 }
 
-// Backends die under load; callers retry with the same key. Every key has one
-// decision, and every answer that was given is that one.
+// Database connections are cut under load, and callers send again with the same key. Every key
+// has one decision, and every answer that was given contains it.
 func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

@@ -93,7 +93,7 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Add(2 * 60e9) // no node has the key in its memory any more
+	c.Add(2 * 60e9) // no node has the key in memory any more
 	history, err := a.Ledger.Read(t.Context(), orgID, "decision/"+d.record.DecisionID)
 	if err != nil {
 		t.Fatal(err)

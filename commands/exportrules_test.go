@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A bundle with gate verdicts holds the rule tables they name, each under its hash, and
-// its manifest names those that are not here, too.
+// A bundle with gate verdicts has the rule tables that they name, each under its hash, and its
+// manifest also names those that this program does not have.
 func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -58,8 +58,7 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	}
 }
 
-// A bundle that could not be kept is no export: the ledger does not say that there was
-// one.
+// A bundle that could not be stored is not recorded as an export in the ledger.
 func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

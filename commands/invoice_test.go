@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// Payment, invoice and customer may each be in another partition, and a database that
-// refuses between two appends leaves the rest to the next delivery.
+// Payment, invoice and customer may each be in another partition. If the database refuses
+// between two appends, the next delivery appends the rest.
 func TestARefundFindsItsSubscriptionInEveryPartition(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.NewPartitioned(t, 4), newClock()

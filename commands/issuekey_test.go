@@ -54,13 +54,13 @@ func runCall(t testing.TB, c accounts.Caller, key, command string) services.Call
 	return call
 }
 
-// everything is the ledger from its first event on, one partition after the other.
+// everything returns the ledger from its first event on, one partition after the other.
 func everything(t testing.TB, a *commands.App) []ledger.Event {
 	t.Helper()
 	return since(t, a, make([]int64, len(a.Ledger.Partitions())))
 }
 
-// heads are where since begins.
+// heads returns the positions at which since begins.
 func heads(t testing.TB, a *commands.App) []int64 {
 	t.Helper()
 	heads, err := a.Ledger.Heads(t.Context())
@@ -70,7 +70,7 @@ func heads(t testing.TB, a *commands.App) []int64 {
 	return heads
 }
 
-// since are the events after positions, one partition after the other.
+// since returns the events after some positions, one partition after the other.
 func since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	t.Helper()
 	for _, p := range a.Ledger.Partitions() {
@@ -88,9 +88,8 @@ func since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	return list
 }
 
-// A key is issued in two events of one append: the count of its address and
-// month, whose stream does not name the address, and the key with its secret's
-// hash.
+// A key is issued in two events of one append: one counts for the month of its address, in a
+// stream that does not name the address; the other has the key with the hash of its secret.
 func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -110,7 +109,7 @@ func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
 	}
 	secret, err := base64.RawURLEncoding.DecodeString(key[18:61])
 	if err != nil || len(secret) != 32 {
-		t.Fatalf("%d octets, %v", len(secret), err)
+		t.Fatalf("%d bytes, %v", len(secret), err)
 	}
 	for _, e := range added {
 		text := strings.ToLower(string(e.Payload) + e.Stream + e.Actor)
@@ -143,7 +142,7 @@ func TestRevokeKey(t *testing.T) {
 	defer clean(t, a)
 	key, caller := newKey(t, a, "ada@example.com")
 	wantRefusal(t, a.RevokeKey(t.Context(), "000000000000", "why"), "not_found", "key not found")
-	for range 2 { // again changes nothing
+	for range 2 { // the second time changes nothing
 		if err := a.RevokeKey(t.Context(), key[5:17], "leaked"); err != nil {
 			t.Fatal(err)
 		}
@@ -154,15 +153,14 @@ func TestRevokeKey(t *testing.T) {
 	}
 	_, err = a.Authenticate(t.Context(), key)
 	wantRefusal(t, err, "unauthorized", "API key is not valid")
-	// Who was authenticated before gets no further, either.
+	// A caller who was authenticated before is refused, too.
 	_, err = a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
 	wantRefusal(t, err, "unauthorized", "API key is not valid")
 	_, err = a.Usage(t.Context(), caller)
 	wantRefusal(t, err, "unauthorized", "API key is not valid")
 }
 
-// No call is appended after the revocation of its key, whatever ran at once on
-// whichever node.
+// No call is appended after the revocation of its key, whatever runs at once on any node.
 func TestNoCallAfterTheRevocation(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

@@ -69,7 +69,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	wantRefusal(t, a.RemoveMember(ctx, session(t, a, orgID, ada), ada), "conflict", last)
 	_, err = a.AddMember(ctx, session(t, a, orgID, ada), "ada@example.com", "admin")
 	wantRefusal(t, err, "conflict", last)
-	// Two owners remove each other at once, on two nodes: one of them stays.
+	// If two owners remove each other at once, on two nodes, one of them remains.
 	bob := memberOf(t, a, orgID, "bob@example.com", "owner")
 	pair := []organizations.Principal{session(t, apps[0], orgID, ada), session(t, apps[1], orgID, bob.Member)}
 	victims := []string{bob.Member, ada}
@@ -121,7 +121,7 @@ func TestMembersShowTheNewestRoleOnce(t *testing.T) {
 	}
 }
 
-// TestOrganizationsAreApart: what is another organization's is not there.
+// TestOrganizationsAreApart checks that what belongs to another organization is not found.
 func TestOrganizationsAreApart(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// newClock is a clock that stands, at one time for all tests.
+// newClock returns a clock that stands still, at the same time for all tests.
 func newClock() *ledgertest.Clock {
 	return ledgertest.NewClock(time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC))
 }

@@ -34,7 +34,7 @@ type world struct {
 	clock *ledgertest.Clock
 	orgs  []string
 	owner map[string]string // member id, by organization
-	said  []string          // every answer, without what a partition gives it
+	said  []string          // every answer, without the members that depend on the partition
 
 	market market
 
@@ -88,7 +88,7 @@ func (w *world) step(seed uint64) {
 		if w.answered(recorded, err); err == nil {
 			w.receipts++
 		}
-	case n == 3: // an equal request, or one that is not
+	case n == 3: // an equal request, or a different one
 		w.decide(org, "again", []string{"allow", "deny"}[r.IntN(2)])
 	default:
 		w.decide(org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])
@@ -120,7 +120,8 @@ func (w *world) decide(org, key, want string) {
 	}
 }
 
-// answered notes an envelope without its place but the sequence, which is the tenant's.
+// answered notes an envelope with its sequence, which is the tenant's, and without its other
+// positions.
 func (w *world) answered(recorded decisions.Recorded, err error) {
 	place := seal.Place{}
 	if recorded.Envelope.Ledger != nil {
@@ -163,8 +164,7 @@ func (w *world) chain(tenant string) []ledger.Event {
 	return list
 }
 
-// export is what a tenant's bundle says, by file, without positions and hashes of the
-// partition.
+// export returns the files of a tenant's bundle, without positions and hashes of the partition.
 func (w *world) export(tenant string) map[string][]string {
 	cryptotest.SetGlobalRandom(w.t, 2)
 	w.app = w.again()
@@ -176,7 +176,7 @@ func (w *world) export(tenant string) map[string][]string {
 	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
 		name, _ := filepath.Rel(folder, path)
 		if err != nil || d.IsDir() || name == "manifest.json" || name == "keys.jsonl" || strings.HasPrefix(name, "views/") {
-			return err // what is left names positions, keys of the partition or the manifest
+			return err // the other files have positions, keys of the partition or the manifest
 		}
 		text, err := os.ReadFile(path)
 		for line := range strings.Lines(string(text)) {
@@ -206,8 +206,9 @@ func withoutPlace(line string) string {
 	return line
 }
 
-// Random histories at n = 3 and n = 16: any tenant's events, answers and exports are
-// byte-equal to the same history at n = 1, but for positions and partition.
+// Random histories with 3 and 16 partitions: the events, answers and exports of any tenant are
+// byte-equal to those of the same history with one partition, except for positions and
+// partition.
 func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 	var paid []string
 	for _, seed := range []uint64{1, 2, 3} {
@@ -264,8 +265,8 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 	}
 }
 
-// What a key is counted by, and everything that it is found by, is where the key is at
-// home: the metered calls of many keys are spread over all partitions.
+// The count of a key, and everything by which the key is found, is in the key's partition: the
+// metered calls of many keys are spread over all partitions.
 func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
@@ -314,7 +315,7 @@ func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 	}
 }
 
-// A token names no organization, and is found where the organization is at home.
+// A token names no organization, and is found in the organization's partition.
 func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
@@ -331,7 +332,7 @@ func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
 	clean(t, a)
 }
 
-// An address that was erased is erased in every partition that holds something of it.
+// An address that was erased is erased in every partition that has data about it.
 func TestErasureReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
@@ -355,8 +356,8 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	clean(t, a)
 }
 
-// A rotation retires the old key in every partition, and one that was cut off between
-// two of them is finished by the same rotation again.
+// A rotation retires the old key in every partition. If it is interrupted between two of them,
+// the same rotation finishes it when it is repeated.
 func TestARotationReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// market is what the service's own tenants are for in a world: who calls, and pays.
+// market has the callers and buyers of a world.
 type market struct {
 	bank   *bank
 	keys   []string // API keys
@@ -34,7 +34,7 @@ func (w *world) equip(a *commands.App) *commands.App {
 	return a
 }
 
-// trade does one thing of a caller, a buyer or the card provider.
+// trade does one thing as a caller, a buyer or the card provider.
 func (w *world) trade(seed uint64, r *rand.Rand) {
 	ctx, a := w.t.Context(), w.app
 	address := fmt.Sprintf("u%d@example.com", r.IntN(2))
@@ -122,7 +122,7 @@ var (
 	dataKeyID = regexp.MustCompile(`sub_[0-9A-Z]{26}`)
 )
 
-// answer notes a reply without the place of its receipt.
+// answer notes a reply without the position of its receipt.
 func (w *world) answer(r services.Reply, err error) {
 	w.say(fmt.Sprintf("%s %v %s %d", inLedger.ReplaceAllString(string(r.Body), ""), r.Replayed, r.Charge, r.Remaining), err)
 	if err == nil {
@@ -130,10 +130,10 @@ func (w *world) answer(r services.Reply, err error) {
 	}
 }
 
-// streams is what the service's own tenants hold, by stream: of each event all but its
-// place, with what is sealed in it opened. Data keys are a tenant's, so their ids and
-// the salts differ; and three things are said in another way where they stand apart:
-// that an agent has credit, what a payment has prepared, and whose an identifier is.
+// streams returns the streams of the service's own tenants, with encrypted members decrypted
+// and without positions. Data keys belong to a tenant, so their ids and the salts differ. Three
+// things are stored in another way in separate partitions: that an agent has credit, what a
+// payment has prepared, and whose an identifier is.
 func (w *world) streams() map[string][]string {
 	all := map[string][]string{}
 	for _, e := range everything(w.t, w.app) {

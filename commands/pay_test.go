@@ -38,15 +38,15 @@ type bank struct {
 
 	mu      sync.Mutex
 	verify  error
-	script  []answered // of the next attempts; afterwards they go well
+	script  []answered // of the next attempts; later ones succeed
 	moved   map[string]bool
 	asked   int
 	attempt []int
 	during  func() // of the next attempt
 }
 
-// answered is what becomes of an attempt: whether the money moves, and what is
-// said about it. A settlement without state is a true one.
+// answered is the result of an attempt: whether the money moves, and what the answer says about
+// it. Without a state the answer is true.
 type answered struct {
 	moves bool
 	says  payments.Settlement
@@ -109,7 +109,7 @@ var (
 	expired = answered{false, payments.Settlement{State: payments.Refused, Reason: "authorization_expired_unused"}}
 )
 
-// paymentOf is a payment as api/x402 makes one of what a buyer sent.
+// paymentOf makes a payment as api/x402 does from what a buyer sent.
 func paymentOf(n int) payments.Payment {
 	return payments.Payment{
 		ID: fmt.Sprintf("pay_%032x", n), Signature: fmt.Sprintf("0x%0130x", n), Network: "eip155:84532", Asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
@@ -171,7 +171,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 	if !bytes.Contains(first.Body, []byte(`"paymentId":"`+paymentOf(1).ID+`"`)) || !bytes.Contains(first.Body, []byte(`"settlement":"dev"`)) {
 		t.Errorf("the receipt names neither payment nor mode: %s", first.Body)
 	}
-	a.Signer = nil // what is stored needs no key
+	a.Signer = nil // stored answers need no key
 	again, err := a.RunPaidService(t.Context(), call, paymentOf(1))
 	if err != nil || !again.Replayed || !bytes.Equal(again.Body, first.Body) || again.Payment.Transaction != first.Payment.Transaction {
 		t.Errorf("%+v, %v", again, err)
@@ -247,7 +247,8 @@ func TestPaymentIdentifier(t *testing.T) {
 	}
 }
 
-// Nothing is claimed, and nothing settled, that does not verify or compute.
+// A payment that does not verify, or whose answer cannot be computed, is neither claimed nor
+// settled.
 func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -273,7 +274,7 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	}
 }
 
-// A purchase that is not paid for makes no customer.
+// A purchase that is not paid creates no customer.
 func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -291,7 +292,7 @@ func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// What is too large to be kept is not paid for.
+// A request that is too large to be stored is not paid.
 func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -299,8 +300,8 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	_, caller := newKey(t, a, "ada@example.com")
 	before := len(everything(t, a))
 	call := quickCall(t, caller, "", "ls")
-	for _, octets := range []int{600 << 10, 2 << 20} {
-		noise := make([]byte, octets) // what repeats itself would be kept, compressed
+	for _, size := range []int{600 << 10, 2 << 20} {
+		noise := make([]byte, size) // random, since repeated bytes would be stored compressed
 		rand.NewChaCha8([32]byte{}).Read(noise)
 		answer := base64.StdEncoding.EncodeToString(noise)
 		call.Service = policy.Declare(policy.Service{Name: "large/answer", PriceCents: 1, Bare: true}, func(echoInput) (echoOutput, error) {
@@ -316,8 +317,8 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	}
 }
 
-// Only the first attempt's refusal is one. While the end is not known the answer
-// is "not known", never a demand to pay again.
+// Only a refusal of the first attempt is definite. While the result is not known, the answer is
+// "not known", never a demand to pay again.
 func TestThreeOutcomesOfSettling(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -368,8 +369,8 @@ func TestThreeOutcomesOfSettling(t *testing.T) {
 	}
 }
 
-// A process that dies after the claim, or after the money has moved, leaves a
-// claim that anybody can bring to its end: without a signing key, on any node.
+// If a process dies after the claim, or after the money has moved, any node can settle the
+// claimed payment, without a signing key.
 func TestAClaimHealsWithoutItsNode(t *testing.T) {
 	t.Parallel()
 	for name, died := range map[string]answered{"before settling": timeout, "between settling and recording": lost} {
@@ -381,7 +382,7 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 			first.Settler, second.Settler = b, b
 			second.Signer = nil
 			call := runCall(t, accounts.Caller{}, "", "rm -rf /")
-			// The node takes the payment up and is gone.
+			// The node begins to settle the payment and dies.
 			first.Settling = func(string, int) <-chan struct{} { return nil }
 			first.PaymentWait = time.Nanosecond
 			var pending *payments.SettlementPending
@@ -403,8 +404,8 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 	}
 }
 
-// While one node makes the first attempt another takes the payment up, and the
-// money moves: that the first one is refused afterwards proves nothing.
+// While one node makes the first attempt, another begins to settle the payment, and the money
+// moves. That the first one is refused afterwards proves nothing.
 func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -427,7 +428,7 @@ func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 	}
 }
 
-// A first attempt that comes late is none.
+// A first attempt that begins late does not count as the first.
 func TestALateFirstAttemptIsNone(t *testing.T) {
 	t.Parallel()
 	c, b := newClock(), newBank("facilitator")
@@ -503,7 +504,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	}
 }
 
-// What an operator has found out ends an open payment, once.
+// The operator's result ends an open payment, once.
 func TestResolvePayment(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -581,8 +582,7 @@ func TestPaymentsUnderAnyFaults(t *testing.T) {
 	})
 }
 
-// By what payments were settled is a fact of the ledger: claims and refusals do
-// not count, and no read model is asked.
+// SettledModes counts only settled payments, no claims and refusals, and reads no read model.
 func TestSettledModesOfTheLedger(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

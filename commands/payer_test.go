@@ -26,7 +26,7 @@ func stored(t *testing.T, a *commands.App) string {
 		t.Fatal(err)
 	}
 	for _, e := range everything(t, a) {
-		rows += string(e.Payload) // of which the row may hold a packed form
+		rows += string(e.Payload) // the row may hold a compressed form of it
 	}
 	return strings.ToLower(rows)
 }
@@ -37,8 +37,7 @@ func kitOf(a *commands.App) store.Product {
 	return kit
 }
 
-// notReproduced asks for the refund of a purchase by a service that never gives the
-// same answer.
+// notReproduced requests a refund for a call of a service that never gives the same answer.
 func notReproduced(paymentID string) store.RefundOrder {
 	broken := policy.Declare(policy.Service{Name: "broken/echo", PriceCents: 1, Bare: true}, func(in echoInput) (echoOutput, error) {
 		return echoOutput{in.Command}, nil
@@ -47,8 +46,8 @@ func notReproduced(paymentID string) store.RefundOrder {
 	return store.RefundOrder{PaymentID: paymentID, Service: broken, Request: []byte(`{"slug":"kit"}`)}
 }
 
-// Whatever leads to a payer, on the chain or here, is sealed under his data key:
-// nothing of it is in the clear, everything works, and erasing him makes it
+// Everything that identifies a payer, on the chain or here, is encrypted with the payer's data
+// key. Nothing of it is stored unencrypted, everything works, and after an erasure it is
 // unreadable for ever, on every node.
 func TestAPayerIsErased(t *testing.T) {
 	t.Parallel()

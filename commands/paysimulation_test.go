@@ -73,7 +73,7 @@ type chain struct {
 	moved map[string]bool
 }
 
-// attempt is one node's, held at each step until the test lets it go on.
+// attempt is an attempt of one node. It waits at each step until the test lets it continue.
 type attempt struct {
 	outcome, crash string
 	act, answer    chan struct{} // closed by the test
@@ -98,8 +98,8 @@ func (c *chain) Head(context.Context) int64 { return 7 }
 // Verify implements commands.Settler.
 func (c *chain) Verify(context.Context, payments.Payment) error { return nil }
 
-// Settle implements commands.Settler. Without an attempt in the context it is the
-// chain itself that answers, long afterwards.
+// Settle implements commands.Settler. Without an attempt in the context the chain itself
+// answers, long afterwards.
 func (c *chain) Settle(ctx context.Context, p payments.Payment, _ int) payments.Settlement {
 	a, held := ctx.Value(attemptKey{}).(*attempt)
 	if !held {
@@ -129,7 +129,7 @@ func (c *chain) has(id string) bool {
 	return c.moved[id]
 }
 
-// call is what becomes of a facilitator's call, and what it says.
+// call returns whether the money moves in a facilitator's call, and what the call answers.
 func (c *chain) call(id, outcome string) payments.Settlement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,13 +138,13 @@ func (c *chain) call(id, outcome string) payments.Settlement {
 	switch {
 	case outcome == "lost" || outcome == "timeout":
 		return payments.Settlement{State: payments.Unknown, Reason: "unexpected_settle_error"}
-	case outcome == "refused", used: // the authorization is good once
+	case outcome == "refused", used: // an authorization is valid once
 		return payments.Settlement{State: payments.Refused, Reason: "invalid_transaction_state"}
 	}
 	return payments.Settlement{State: payments.Settled, Transaction: "tx:" + id, Evidence: "facilitator"}
 }
 
-// step takes an attempt one step on; what has ended already has no more of them.
+// step lets an attempt take its next step. An attempt that has ended has no more steps.
 func (a *attempt) step(t *testing.T, node *commands.App, id string, number, step int) {
 	switch step {
 	case 0:
@@ -175,7 +175,7 @@ func (a *attempt) step(t *testing.T, node *commands.App, id string, number, step
 	}
 }
 
-// play takes one settlement of the model through its steps and says what is wrong.
+// play takes one settlement of the model through its steps and returns what is wrong.
 func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) error {
 	p := paymentOf(n)
 	call := quickCall(t, accounts.Caller{}, "", fmt.Sprint("ls ", n))
@@ -210,7 +210,7 @@ func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) 
 			return err
 		}
 	}
-	if _, err := nodes[1].Settle(t.Context(), p.ID, 3); err != nil { // the chain tells in the end
+	if _, err := nodes[1].Settle(t.Context(), p.ID, 3); err != nil { // in the end the chain shows the result
 		return err
 	}
 	if err := look(); err != nil || ended == "" {
@@ -219,8 +219,8 @@ func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) 
 	return s.recorded(t, nodes[0], p.ID, ended)
 }
 
-// recorded checks the payment's stream: one claim, one end, and behind a settlement
-// the answer that was paid for.
+// recorded checks the payment's stream: one claim, one final result, and after a settlement the
+// answer that was paid for.
 func (s settlement) recorded(t *testing.T, node *commands.App, id, ended string) error {
 	history, err := node.Ledger.Read(t.Context(), node.Ledger.Service(id), "payment/"+id)
 	if err != nil {
@@ -265,7 +265,7 @@ func playAll(t *testing.T, all []settlement, partitions int) {
 	defer clean(t, nodes[0])
 	for _, node := range nodes {
 		node.Settler = c
-		node.Settling = func(string, int) <-chan struct{} { return nil } // the test is who settles
+		node.Settling = func(string, int) <-chan struct{} { return nil } // the test itself settles
 		node.PaymentWait = time.Nanosecond
 	}
 	for n, s := range all {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// An honest answer reproduces and is not refunded, however often one asks.
+// An answer that can be reproduced is not refunded, however often that is requested.
 func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 	t.Parallel()
 	a := paidApp(t, newBank("dev"))
@@ -60,8 +60,8 @@ type echoOutput struct {
 	Answer string `json:"answer"`
 }
 
-// An answer that its input does not give is refunded: requested once, approved,
-// paid, each step once and in this order. Nothing is refunded that was not charged.
+// An answer that its input does not give is refunded: requested, approved and paid, each step
+// once and in this order. A call that was not charged is not refunded.
 func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	t.Parallel()
 	b := newBank("dev")
@@ -122,7 +122,7 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	wantRefusal(t, err, organizations.CodeConflict, "the refund is sent, not approved")
 	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "again")
 	wantRefusal(t, err, organizations.CodeConflict, "the refund is sent, not requested")
-	// The answer that was paid for stays what it is.
+	// The answer that was paid for stays unchanged.
 	if r, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil || !r.Replayed {
 		t.Errorf("%+v, %v", r, err)
 	}

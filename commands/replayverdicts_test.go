@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// olderAnswer is the quick gate's answer as an earlier program may have written it.
+// olderAnswer is an answer of the quick gate as an earlier program may have written it.
 type olderAnswer struct {
 	Risk           string   `json:"risk"`
 	MatchedRuleIDs []string `json:"matchedRuleIds"`
@@ -27,9 +27,9 @@ func older(version, hash string, judge func(actionrisk.Action) actionrisk.Assess
 	})
 }
 
-// Gate verdicts are replayed with the rule set they name, whatever the rest of the
-// answer has come to; a false one is found, and one of a rule set that this program
-// does not have is said.
+// Gate verdicts are replayed with the rule set that they name, however the rest of the answer
+// has changed. A false verdict is found. A verdict of a rule set that this program does not
+// have is reported.
 func TestVerdictsAreReplayedByTheRuleSetTheyName(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

@@ -29,7 +29,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A call is one event, and so is a run: it holds the receipt, and the receipt the
+// A call is one event, and so is a run: it contains the receipt, and the receipt contains the
 // workflow.
 func TestEventsOfACall(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestEventsOfACall(t *testing.T) {
 	}
 }
 
-// workflowOf is the workflow in the receipt of a call.
+// workflowOf returns the workflow in the receipt of a call.
 func workflowOf(t *testing.T, call events.CallCompleted) events.Workflow {
 	t.Helper()
 	var record struct {
@@ -89,7 +89,7 @@ func workflowOf(t *testing.T, call events.CallCompleted) events.Workflow {
 	return record.Workflow
 }
 
-// A receipt is stored once, in the clear, and comes back in every answer.
+// A receipt is stored once, unencrypted, and is in every answer.
 func TestAReceiptIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -131,7 +131,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 	}
 }
 
-// What a service refuses is not counted and leaves no trace.
+// A call that a service refuses is not counted and leaves no event.
 func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -152,8 +152,7 @@ func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// The stored answer comes back whatever has changed since: clock, month, quota,
-// signer, node.
+// The stored answer is returned whatever has changed since: clock, month, quota, signer, node.
 func TestReplayIsTheStoredAnswer(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -184,7 +183,7 @@ func TestReplayIsTheStoredAnswer(t *testing.T) {
 	}
 }
 
-// The month in which a call counts is the one in which it is appended.
+// A call counts in the month in which it is appended.
 func TestQuotaOfTheMonth(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -207,8 +206,8 @@ func TestQuotaOfTheMonth(t *testing.T) {
 	}
 }
 
-// Nothing signed by a key lands after the key's retirement, on a node that has
-// the key in its memory, under load.
+// Nothing that a key has signed is appended after the key's retirement, on a node that has the
+// key in memory, under load.
 func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -255,7 +254,7 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 	}
 }
 
-// retire ends the signer's key in every partition, unless it has ended.
+// retire retires the signer's key in every partition, unless it is retired already.
 func retire(t testing.TB, a *commands.App) {
 	t.Helper()
 	payload, err := canon.Marshal(events.SigningKeyRetired{KeyID: a.Signer.KeyID(), Reason: "rotated"})
@@ -277,9 +276,9 @@ func retire(t testing.TB, a *commands.App) {
 	}
 }
 
-// Backends are killed under load; a caller repeats with the same key until it has
-// an answer. Every acknowledged answer is stored once, byte for byte, and
-// nothing else is.
+// Database connections are cut under load. A caller sends again with the same key until it gets
+// an answer. Every answer that was given is stored once, byte for byte, and nothing else is
+// stored.
 func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -287,7 +286,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	_, caller := newKey(t, a, "ada@example.com")
 	p := following(t, a)
 	const workers, calls = 4, 15
-	var journal sync.Map // what was acknowledged, by key
+	var journal sync.Map // the answers that were given, by key
 	stop := make(chan struct{})
 	var killing, working sync.WaitGroup
 	var done atomic.Int64
@@ -334,8 +333,8 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	}
 }
 
-// Erasing the person behind a key takes nothing from the key: its next calls are
-// sealed for the key alone, on a node that knew it before and on a new one.
+// If the person with a key is erased, the key stays valid. Its next calls are encrypted for the
+// key alone, on a node that knew it before and on a new one.
 func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -360,7 +359,7 @@ func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	for _, key := range held {
 		erase(t, a, key.Tenant, key.ID)
 	}
-	c.Add(61 * time.Second) // the longest that an unwrapped key lives
+	c.Add(61 * time.Second) // the longest time that a decrypted data key stays in memory
 	for name, node := range map[string]*commands.App{"node that knew it": a, "new node": openApp(t, db, c)} {
 		again, err := node.Authenticate(t.Context(), key)
 		if err != nil {
@@ -388,8 +387,8 @@ func (s said) Statement(id, issuedAt string) any {
 	return map[string]string{"id": id, "issuedAt": issuedAt, "word": s.Word}
 }
 
-// A service says in its declaration what it signs: one that nobody else knows is
-// signed, stated and kept like those that are sold. It is computed once.
+// A service declares what it signs. A service that is not in the catalogue is signed, stated
+// and stored like the others. It is computed once.
 func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 	t.Parallel()
 	type input struct {

@@ -13,8 +13,9 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// TestArgumentsOfToolsAreKeptForTheReviewer: sealed, as the organization wants it,
-// and gone with the subject; what was signed does not hold them.
+// TestArgumentsOfToolsAreKeptForTheReviewer checks that arguments are stored encrypted, as the
+// organization has set it, that they are erased with the subject, and that no signed record
+// contains them.
 func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -31,7 +32,7 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 		{"", "low", `,"agentId":"agent-7"`, false}, // allowed, and nothing was set
 		{"", "critical", `,"agentId":"agent-7"`, true},
 		{"always", "low", `,"agentId":"agent-8"`, true},
-		{"always", "low", ``, true}, // nobody is named: the run's own key
+		{"always", "low", ``, true}, // no subject is named: the run has its own key
 		{"off", "critical", `,"agentId":"agent-9"`, false},
 	} {
 		if w.setting != "" {
@@ -74,7 +75,7 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where tenant = $1`, orgID); err != nil {
 		t.Fatal(err)
 	}
-	c.Add(61 * time.Second) // the longest that an unwrapped key lives
+	c.Add(61 * time.Second) // the longest time that a decrypted data key stays in memory
 	waiting, err := a.Ledger.Tenant(t.Context(), orgID, 1, 100)
 	if err != nil {
 		t.Fatal(err)

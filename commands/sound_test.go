@@ -37,9 +37,8 @@ func following(t *testing.T, a *commands.App) *projections.Projections {
 	return p
 }
 
-// sound is what must hold after every fault: the chain is whole, every read model
-// that was followed meanwhile is what the events say, row by row, and every decision
-// comes out again, byte for byte.
+// sound checks what must hold after every fault: the chain verifies, every read model that was
+// followed equals the events, row by row, and every decision can be reproduced byte for byte.
 func sound(t *testing.T, a *commands.App, p *projections.Projections) {
 	t.Helper()
 	ctx, quiet := context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler)
@@ -75,9 +74,9 @@ func unreplayable(r evidence.Replayed) (n int) {
 	return n
 }
 
-// While 32 callers decide, the signing key is rotated and two agents are erased.
-// Nobody is refused; every record verifies with the key of its position; of the
-// erased nothing can be read and of the others everything.
+// While 32 callers request decisions, the signing key is rotated and two agents are erased.
+// Nobody is refused, every record verifies with the key of its position, and only the data of
+// the erased agents is unreadable.
 func TestRotationAndErasureUnderLoad(t *testing.T) {
 	t.Parallel()
 	db, c, ctx := ledgertest.New(t), newClock(), t.Context()
@@ -95,7 +94,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 	token := newToken(t, nodes[0], operator)
 	const callers, each, agents = 32, 24, 6
 	var done atomic.Int64
-	reached := map[int64]chan struct{}{} // so many decisions were made
+	reached := map[int64]chan struct{}{} // closed when so many decisions were made
 	for _, n := range []int64{callers * each / 4, callers * each / 2, callers * each * 3 / 4} {
 		reached[n] = make(chan struct{})
 	}
@@ -147,7 +146,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 
 	signed, readable, gone := map[string]int{}, 0, 0
 	kek := bytes.Repeat([]byte{3}, 32)
-	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // which has no key in mind
+	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // with an empty cache of keys
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ func (w *stopWorld) as(member string) organizations.Principal {
 	return session(w.t, w.one, w.orgID, member)
 }
 
-// activate activates a policy on the other node, which the first node does not know yet.
-// Without a text it is the emergency stop.
+// activate activates a policy on the other node, so the first node does not know it yet.
+// Without a text it activates the emergency stop.
 func (w *stopWorld) activate(text string) {
 	w.t.Helper()
 	operator, err := w.two.Operator(w.t.Context(), w.orgID)
@@ -73,7 +73,7 @@ func (w *stopWorld) standing(d signedDecision) string {
 
 const tightened = `{"policyId":"default","maxUsdPerTransaction":0.1,"allowedNetworks":["base"]}`
 
-// A stop, and a tightened policy, leave nothing pending that can be approved.
+// After a stop, or a tightened policy, no pending decision can be approved.
 func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 	t.Parallel()
 	const denied = "the active policy denies this action"
@@ -94,7 +94,8 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 			if err := w.approve(second, "rejected"); err != nil {
 				t.Errorf("what is denied can be rejected: %v", err)
 			}
-			// Loosened again, the same decision can be approved: a person says so now.
+			// When the policy is loosened again, the same decision can be approved, since a
+			// person approves it now.
 			w.activate(testPolicy)
 			if got := w.standing(first); got != "the decision needs an approval" {
 				t.Error(got)
@@ -110,8 +111,8 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 	}
 }
 
-// What was permitted before a stop and executed after it is a violation, also when the
-// stop was lifted meanwhile.
+// An action that was permitted before a stop and executed after it is a violation, also if the
+// stop was lifted in the meantime.
 func TestReceiptsAfterAStop(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"stop": "", "tightened": tightened} {
@@ -157,7 +158,7 @@ func TestReceiptsAfterAStop(t *testing.T) {
 				t.Error(got)
 			}
 			is(ds[3], "failed", w.one.Clock(), "violation receipt.executed_after_stop")
-			// What was decided since is not touched by the stop.
+			// The stop does not affect what was decided after it.
 			fresh := decided(t, w.one, w.as(w.agent), "f1", "allow")
 			if got := w.standing(fresh); got != "holds until "+*fresh.record.ValidUntil {
 				t.Error(got)
@@ -168,7 +169,7 @@ func TestReceiptsAfterAStop(t *testing.T) {
 	}
 }
 
-// Standing is told to those who may read the decision.
+// Standing is shown to those who may read the decision.
 func TestStandingIsForTheOrganization(t *testing.T) {
 	t.Parallel()
 	w := newStopWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// wantToken authenticates and wants the one refusal, or none.
+// wantToken authenticates and expects the one refusal, or none.
 func wantToken(t *testing.T, a *commands.App, token string, good bool) {
 	t.Helper()
 	p, err := a.AuthenticateOrganization(t.Context(), token)
@@ -40,20 +40,20 @@ func TestBadTokensAreOneAnswer(t *testing.T) {
 	good := newToken(t, a, operator).Token
 	other := newToken(t, a, operator).Token
 	for name, token := range map[string]string{
-		"empty":             "",
-		"prefix only":       "svco_",
-		"not base64":        good[:20] + "!" + good[21:],
-		"another secret":    good[:18] + other[18:],
-		"unknown id":        "svco_000000000000" + good[17:],
-		"wrong check":       good[:62] + "AAAAAA",
-		"longer":            good + "a",
-		"shorter":           good[:len(good)-1],
-		"upper case":        strings.ToUpper(good),
-		"another prefix":    "svcx_" + good[5:],
-		"white space":       " " + good,
-		"NUL":               good[:30] + "\x00" + good[31:],
-		"unknown API key":   "svck_" + good[5:],
-		"a thousand octets": strings.Repeat("a", 1000),
+		"empty":            "",
+		"prefix only":      "svco_",
+		"not base64":       good[:20] + "!" + good[21:],
+		"another secret":   good[:18] + other[18:],
+		"unknown id":       "svco_000000000000" + good[17:],
+		"wrong check":      good[:62] + "AAAAAA",
+		"longer":           good + "a",
+		"shorter":          good[:len(good)-1],
+		"upper case":       strings.ToUpper(good),
+		"another prefix":   "svcx_" + good[5:],
+		"white space":      " " + good,
+		"NUL":              good[:30] + "\x00" + good[31:],
+		"unknown API key":  "svck_" + good[5:],
+		"a thousand bytes": strings.Repeat("a", 1000),
 	} {
 		t.Run(name, func(t *testing.T) { wantToken(t, a, token, false) })
 	}
@@ -159,7 +159,7 @@ func TestRotationOverlapsADay(t *testing.T) {
 	}
 	_, err = a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: first.TokenID})
 	wantRefusal(t, err, "not_found", "token not found")
-	// Revoking outright ends the overlap of a rotation.
+	// A revocation ends the overlap of a rotation.
 	third, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: second.TokenID})
 	if err != nil {
 		t.Fatal(err)
@@ -193,8 +193,8 @@ func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 	}
 }
 
-// TestStalePrincipalCannotAppend: what was allowed a moment ago is judged again
-// when the streams behind it have moved.
+// TestStalePrincipalCannotAppend checks that a right is checked again when the streams that it
+// depends on have moved.
 func TestStalePrincipalCannotAppend(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

@@ -36,7 +36,7 @@ func secretBytes(t *testing.T, secret string) []byte {
 	text, ok := strings.CutPrefix(secret, "whsec_")
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if !ok || err != nil || len(raw) != 32 {
-		t.Fatalf("a secret of %d octets, %v", len(raw), err)
+		t.Fatalf("a secret of %d bytes, %v", len(raw), err)
 	}
 	return raw
 }
@@ -148,7 +148,7 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	wantRefusal(t, err, "invalid_enum", "topics holds a topic that does not exist")
 }
 
-// However many are asked for at once, an organization has at most twenty.
+// However many are requested at once, an organization has at most twenty.
 func TestWebhooksAreBounded(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -159,7 +159,7 @@ func TestWebhooksAreBounded(t *testing.T) {
 			for {
 				_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: fmt.Sprintf("https://siem.example.com/%d", i)})
 				if err == nil || !strings.Contains(err.Error(), "unavailable") {
-					return // it is there, or there are too many
+					return // it exists, or there are too many
 				}
 			}
 		})

@@ -100,7 +100,7 @@ func TestGateTrust(t *testing.T) {
 	project := filepath.Join(home, "work")
 	place(t, filepath.Join(project, ".countersign.json"), `{"askFrom":"critical"}`)
 	t.Chdir(project)
-	if code, out := runGate(t, "git push --force origin topic"); code != 1 || !strings.Contains(out, "asks for askFrom critical") {
+	if code, out := runGate(t, "git push --force origin topic"); code != 1 || !strings.Contains(out, "requests askFrom critical") {
 		t.Errorf("%d: %s", code, out)
 	}
 	asked := answering(t, "n")

@@ -105,7 +105,7 @@ func TestHookInstall(t *testing.T) {
 			// With a wrong path everything or nothing passes, and doctor says which.
 			broken := strings.ReplaceAll(selfInstall(t, a), os.Args[0], filepath.Join(project, "gone"))
 			place(t, filepath.Join(home, ownSettings[a]), broken)
-			says := map[guard.Agent]string{guard.Claude: "blocks everything from 2.1.295 on", guard.Codex: "NOT GUARDED", guard.Cursor: "blocks everything", guard.Gemini: "blocks everything",
+			says := map[guard.Agent]string{guard.Claude: "blocks everything from version 2.1.295 on", guard.Codex: "NOT GUARDED", guard.Cursor: "blocks everything", guard.Gemini: "blocks everything",
 				guard.Qwen: "NOT GUARDED", guard.Copilot: "NOT GUARDED", guard.OpenCode: "blocks everything"}
 			if code, out := doctorHook(t, project); code != 1 || !strings.Contains(out, says[a]) || !strings.Contains(out, "full path") {
 				t.Errorf("wrong path: exit %d: %s", code, out)

@@ -71,5 +71,5 @@ func TestLogPush(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "gate.log"), bytes.Replace(text, []byte(`"deny"`), []byte(`"pass"`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	push(2, "is not whole")
+	push(2, "does not verify")
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// AccountAgent is an agent a customer stands for. Its access tokens are stored
-// nowhere and live an hour; what they may do is what its next ones may.
+// AccountAgent is an agent that a customer has claimed or vouched for. Its access tokens are
+// not stored and are valid for an hour. A token never allows more than the agent's state allows
+// at the time of a request.
 type AccountAgent struct {
 	ClientID     string
-	Name         string // empty where it was erased or cannot be read here
-	Claimed      bool   // it acts for the account; else its address was confirmed only
+	Name         string // empty if it was erased or cannot be read here
+	Claimed      bool   // it acts for the account; otherwise only its address was confirmed
 	Scopes       []string
 	State        string // "active" or "revoked"
 	RegisteredAt string
@@ -30,7 +31,7 @@ type AccountAgent struct {
 // in the order of their ids.
 func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
 	var streams []string
-	for _, p := range a.Ledger.Partitions() { // an agent is at home where its own id is
+	for _, p := range a.Ledger.Partitions() { // an agent is in the partition of its own id
 		err := a.Ledger.Reading(ctx, func() error {
 			rows, err := a.Ledger.Pool().Query(ctx, `select distinct stream from events
 				where p = $1 and type in ('agent.claimed', 'agent.verified') and actor = $2`, p.Number(), customerID)
@@ -81,8 +82,8 @@ func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (sho
 	return shown, true, nil
 }
 
-// RevokeAccountAgent ends an agent that a customer has claimed: its secret and all of
-// its tokens, at once.
+// RevokeAccountAgent revokes an agent that a customer has claimed: its secret and all of its
+// tokens, at once.
 func (a *Accounts) RevokeAccountAgent(ctx context.Context, customerID, clientID string) error {
 	g, err := a.agentOf(ctx, clientID)
 	switch {

@@ -14,15 +14,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Keys issued in a customer's account share one count of free calls, and draw on
-// the customer's pass afterwards. The stream account_keys/<customer> lists them.
+// Keys issued in a customer's account share one count of free calls. After that they draw on
+// the customer's pass. The stream account_keys/<customer> lists them.
 
 func accountKeysStream(customerID string) string { return "account_keys/" + customerID }
 
-// AccountKey is a key as its owner sees it later.
+// AccountKey is what the owner of a key is shown of it after it was issued.
 type AccountKey struct {
 	KeyID     string `json:"keyId"`
-	Prefix    string `json:"prefix"` // what the key begins with
+	Prefix    string `json:"prefix"` // the beginning of the key
 	State     string `json:"state" jsonschema:"enum=active,enum=revoked"`
 	CreatedAt string `json:"createdAt" jsonschema:"format=date-time"`
 
@@ -43,7 +43,7 @@ func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (Issu
 			return IssuedKey{}, err
 		}
 		if address == "" {
-			return IssuedKey{}, ErrNoCustomer // erased: nobody can be reached about the key
+			return IssuedKey{}, ErrNoCustomer // erased: there is no address to write to about the key
 		}
 		apiKey, id, secret := a.NewCredential(ground.KeyPrefix, customerID)
 		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: NextMonth(a.Now())}
@@ -94,7 +94,7 @@ func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]Accoun
 	return list, nil
 }
 
-// RevokeAccountKey ends a key of a customer's account at once.
+// RevokeAccountKey revokes a key of a customer's account at once.
 func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID string) error {
 	list, err := a.AccountKeys(ctx, customerID)
 	if err != nil {
@@ -107,8 +107,7 @@ func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID strin
 	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")
 }
 
-// AccountUsage counts the free calls that all keys of an account have used of the
-// month.
+// AccountUsage returns how many free calls of the month all keys of an account have used.
 func (a *Accounts) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
 	now := a.Now()
 	used, err := a.Ledger.Version(ctx, a.ServiceOf(customerID), UsageStream(Caller{CustomerID: customerID}, now))

@@ -31,7 +31,7 @@ const (
 // AgentScopes lists every scope of an access token.
 var AgentScopes = []string{ScopeCatalog, ScopeCheckout, ScopeBilling, ScopeEntitlements, ScopeSupport}
 
-// scopesOf are the scopes that an agent's tokens may carry now.
+// scopesOf returns the scopes that new tokens of an agent may carry now.
 func (a *Accounts) scopesOf(g AgentState) []string {
 	scopes := []string{ScopeCatalog, ScopeCheckout}
 	if g.customer != "" {
@@ -43,15 +43,14 @@ func (a *Accounts) scopesOf(g AgentState) []string {
 	return scopes
 }
 
-// Codes of refusals in the words of RFC 6749, RFC 8707 and RFC 6750.
+// Codes of refusals, as RFC 6749, RFC 8707 and RFC 6750 name them.
 const (
 	CodeInvalidScope      = "invalid_scope"
 	CodeInsufficientScope = "insufficient_scope"
 )
 
-// An access token is a JWT as RFC 9068 has it: typ at+jwt, EdDSA, kid as of any
-// signing key. Nothing of it is stored; agent/<client id> tells whether it is
-// still good.
+// An access token is a JWT as in RFC 9068: typ at+jwt, EdDSA, kid as of any signing key. It is
+// not stored; the stream agent/<client id> shows whether it is still valid.
 const (
 	tokenType  = "at+jwt"
 	tokenIDs   = "atk_" // prefix of jti
@@ -64,17 +63,17 @@ type accessClaims struct {
 	Scope    string `json:"scope"`
 }
 
-// AccessToken is a token just made.
+// AccessToken is a token that was just issued.
 type AccessToken struct {
 	Text      string
 	Scope     string
 	ExpiresIn time.Duration
 }
 
-// IssueAccessToken makes a token for a client: with the asked scopes that the
-// agent may have, or all of those if none is asked for. A client that asks for
-// all the scopes there are gets what it can. The token is good at a resource alone (RFC
-// 8707); without one at the whole service.
+// IssueAccessToken issues a token for a client. It has those of the requested scopes that the
+// agent may have, or all of those if none is requested. A request for all existing scopes is
+// not refused: the client gets those that it may have. The token is valid at one resource (RFC
+// 8707), or at the whole service if none is named.
 func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
 	granted := a.scopesOf(c.agent)
 	if scope != "" {
@@ -102,17 +101,17 @@ func TokenKeyID(key ed25519.PrivateKey) string {
 	return seal.KeyID(key.Public().(ed25519.PublicKey))
 }
 
-// Agent is who shows an access token.
+// Agent is the agent that an access token belongs to.
 type Agent struct {
 	ClientID   string   // agt_…
-	Scopes     []string // of the token, as far as the agent may still have them
-	CustomerID string   // cus_… of who claimed the agent; empty: nobody
+	Scopes     []string // of the token, without those that the agent has lost since
+	CustomerID string   // cus_… of the customer who claimed the agent; empty: unclaimed
 
 	Agent  AgentState
 	claims accessClaims
 }
 
-// May answers whether the token has a scope: nil, or what is missing.
+// May returns nil if the token has a scope, and otherwise the refusal that names it.
 func (g Agent) May(scope string) error {
 	if slices.Contains(g.Scopes, scope) {
 		return nil
@@ -120,16 +119,17 @@ func (g Agent) May(scope string) error {
 	return policy.Refuse(CodeInsufficientScope, "", "missing scope "+scope)
 }
 
-// AuthenticateAgent returns the agent behind an access token. What is malformed, not of
-// this server, expired or revoked, or made for a resource that is not among those asked
-// about, is CodeUnauthorized, in one text. A token for the whole service is good at every
-// resource. The agent's stream is as it is now; an append guards it.
+// AuthenticateAgent returns the agent that an access token belongs to. A token that is
+// malformed, from another server, expired, revoked, or issued for a resource other than those
+// passed is refused with CodeUnauthorized, always with the same text. A token for the whole
+// service is valid at every resource. The agent's state may change afterwards; an append has
+// its stream as a precondition.
 func (a *Accounts) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {
 	return a.AgentBehind(ctx, token, jwt.WithAudience(append(resources, a.BaseURL)...))
 }
 
-// AgentBehind is AuthenticateAgent for a token of whatever resource, with options that
-// say more of it.
+// AgentBehind is AuthenticateAgent for a token of any resource, with options that check more of
+// it.
 func (a *Accounts) AgentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
 	claims, err := a.readAccessToken(token, options...)
 	if err != nil {
@@ -147,9 +147,9 @@ func (a *Accounts) AgentBehind(ctx context.Context, token string, options ...jwt
 	return Agent{ClientID: g.id, Scopes: scopes, CustomerID: g.customer, Agent: g, claims: claims}, nil
 }
 
-// readAccessToken checks a token as far as the token itself tells. The method is
-// ours to say and the key is found by kid among those of access tokens alone, so
-// neither "none" nor a MAC over a public key nor another key of ours will do.
+// readAccessToken checks what the token alone can show. The signing method is fixed, and the
+// key is found by kid among the keys of access tokens only. So a token with the method "none",
+// with a MAC over a public key, or signed by another key of this service is refused.
 func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (accessClaims, error) {
 	if len(text) > maxAccessToken {
 		return accessClaims{}, jwt.ErrTokenMalformed
@@ -158,8 +158,8 @@ func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (ac
 		jwt.WithIssuer(a.BaseURL), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.Clock))...)
 	var claims accessClaims
 	_, err := parser.ParseWithClaims(text, &claims, func(t *jwt.Token) (any, error) {
-		// RFC 7515 section 4.1.11: what a token calls critical is understood or refused,
-		// and we understand nothing.
+		// RFC 7515 section 4.1.11: a header that a token calls critical must be understood or
+		// the token refused. This program understands none.
 		if _, critical := t.Header["crit"]; critical || t.Header["typ"] != tokenType {
 			return nil, jwt.ErrTokenUnverifiable
 		}
@@ -176,8 +176,8 @@ func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (ac
 	return claims, err
 }
 
-// Introspection is what RFC 7662 lets a client know of a token. The zero value
-// says that it is not a live token of this server, and nothing else.
+// Introspection is what RFC 7662 lets a client know of a token. The zero value means that it is
+// not a valid token of this server.
 type Introspection struct {
 	Active              bool
 	Agent               Agent
@@ -185,7 +185,7 @@ type Introspection struct {
 	IssuedAt, ExpiresAt time.Time
 }
 
-// Introspect tells about a token.
+// Introspect returns what a client may know of a token.
 func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection, error) {
 	g, err := a.AgentBehind(ctx, token)
 	if errors.Is(err, ErrToken) {
@@ -197,9 +197,8 @@ func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection,
 	return Introspection{true, g, g.claims.ID, strings.Join(g.claims.Audience, " "), g.claims.IssuedAt.Time, g.claims.ExpiresAt.Time}, nil
 }
 
-// RevokeAccessToken ends a token of the client. Anything else than a live token
-// of that client has ended already, or is not the client's to end: nothing
-// happens then, and nobody is told.
+// RevokeAccessToken revokes a token of the client. If the text is not a valid token of that
+// client, nothing happens, and the caller does not learn why.
 func (a *Accounts) RevokeAccessToken(ctx context.Context, c Client, token string) error {
 	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.AgentBehind(ctx, token)
@@ -222,7 +221,7 @@ func (a *Accounts) endToken(ctx context.Context, g Agent) error {
 	return err
 }
 
-// CurrentAgent is the agent as its stream is now, after it has moved.
+// CurrentAgent reads the agent again, after its stream has moved.
 func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
 	now, err := a.agentOf(ctx, g.ClientID)
 	if err == nil && (now.revoked || now.ended[g.claims.ID]) {
@@ -232,8 +231,8 @@ func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
 	return g, err
 }
 
-// Payer names what an agent's calls draw on: itself, or the customer who claimed
-// it.
+// Payer names whose funds an agent's calls draw on: the agent's, or those of the customer who
+// claimed it.
 func (g Agent) Payer() string {
 	if g.CustomerID != "" {
 		return g.CustomerID

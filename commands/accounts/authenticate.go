@@ -17,18 +17,18 @@ import (
 // Caller is the bearer of an API key.
 type Caller struct {
 	KeyID        string // key_…
-	CustomerID   string // cus_… in whose account the key was issued; empty for a free key
-	ID           string // public part of the key, names its stream
-	dataKey      string // under which the caller's requests and answers are sealed
+	CustomerID   string // cus_… of the account in which the key was issued; empty for a free key
+	ID           string // public part of the key, which names its stream
+	dataKey      string // with which the caller's requests and answers are encrypted
 	precondition ledger.Precondition
 }
 
-// Party is the caller as the one a call is recorded of.
+// Party returns the caller as the party that a call is recorded for.
 func (c Caller) Party() Party {
 	return Party{Actor: c.KeyID, DataKey: c.dataKey, Subject: "key:" + c.KeyID, Preconditions: []ledger.Precondition{c.precondition}}
 }
 
-// knownKey is an issued key as its stream tells, at a version of the stream.
+// knownKey is an issued key as read from its stream, at one version of the stream.
 type knownKey struct {
 	caller  Caller
 	hash    [32]byte
@@ -38,8 +38,8 @@ type knownKey struct {
 // ErrUnauthorized refuses an API key that is malformed, unknown or revoked.
 var ErrUnauthorized = policy.Refuse(ground.CodeUnauthorized, "", "API key is not valid")
 
-// Authenticate returns the caller behind an API key. A malformed, unknown or
-// revoked key is CodeUnauthorized, in one text and after one comparison.
+// Authenticate returns the caller with an API key. A malformed, unknown or revoked key is
+// refused with CodeUnauthorized, with the same text and after one comparison in every case.
 func (a *Accounts) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
 	id, secret, ok := ground.ParseCredential(ground.KeyPrefix, apiKey)
 	known := knownKey{revoked: true}
@@ -68,7 +68,7 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	for _, e := range history.Events {
 		switch e.Type {
 		case events.TypeKeyIssued:
-			// An erased e-mail address takes nothing from the key.
+			// The key stays valid after its e-mail address was erased.
 			if a.Vault == nil {
 				return knownKey{}, a.NoVault()
 			}
@@ -92,7 +92,7 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	return known, nil
 }
 
-// Current is the caller as the key's stream is now, after it has moved.
+// Current reads the caller's key again, after its stream has moved.
 func (a *Accounts) Current(ctx context.Context, caller Caller) (Caller, error) {
 	a.keys.Remove(caller.ID)
 	known, err := a.lookUpKey(ctx, caller.ID)

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ClaimAgent makes an agent a signed-in customer's: the first to claim it. It
-// returns the scopes that tokens issued from now on may carry. Claiming it again
-// changes nothing; another customer's agent is CodeClaimed.
+// ClaimAgent assigns an agent to a signed-in customer. Only the first customer can claim it. It
+// returns the scopes that tokens issued from now on may carry. If the same customer claims it
+// again, nothing changes; for another customer it refuses with CodeClaimed.
 func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) ([]string, error) {
 		g, err := a.agentOf(ctx, who.ClientID)
@@ -35,8 +35,8 @@ func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) (
 	})
 }
 
-// RequestAgentLink makes the link with which the owner of an address stands for
-// an agent. A newer one of the same agent takes its place.
+// RequestAgentLink makes the link with which the owner of an address vouches for an agent. A
+// newer link for the same agent replaces it.
 func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
 	if a.Vault == nil {
 		return SignInLink{}, a.NoVault()
@@ -44,9 +44,9 @@ func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID strin
 	return a.makeLink(ctx, "agent:"+clientID, linked{Address: address, Agent: clientID})
 }
 
-// ConfirmAgent verifies the agent of a link, makes the address a customer and
-// uses the link up. The link goes last: what fails before can be repeated with
-// it, and changes nothing then.
+// ConfirmAgent verifies the agent of a link, makes the address a customer and uses up the link.
+// The link is used up last: if something fails before that, the call can be repeated with the
+// same link, and repeats nothing that was done.
 func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
@@ -83,11 +83,11 @@ func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID str
 // creditedStream counts the mailboxes whose agent was given credit.
 const creditedStream = "verified_agents"
 
-// vouch appends facts to an agent's stream and, unless it is verified already,
-// that a customer stands for it. The first agent of each of the first hundred
-// mailboxes is given credit: their number is the version of one stream, counted
-// in the same append, or by creditApart. A customer is one exact address, and one
-// mailbox has many.
+// vouch appends facts to an agent's stream and, unless the agent is verified already, the fact
+// that a customer vouches for it. The first agent of each of the first hundred mailboxes gets
+// credit. The number of those mailboxes is the version of one stream, which moves in the same
+// append or in creditApart. It counts mailboxes, since one mailbox can have many addresses,
+// each of them a customer.
 func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method string, facts ...fact) error {
 	if g.verified {
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)

@@ -6,8 +6,7 @@ import (
 	"github.com/countersign/countersign/commands/ground/groundtest"
 )
 
-// A stream that has moved under one caller says nothing of the others: what is known of
-// them is not read again.
+// If the stream of one caller has moved, the cached states of other callers are not read again.
 func TestOnlyTheCallerItselfIsReadAgain(t *testing.T) {
 	t.Parallel()
 	a := &Accounts{Ground: groundtest.New(t)}

@@ -30,8 +30,8 @@ type Accounts struct {
 	agents cache.Cache[AgentState]
 }
 
-// EnsureCustomer returns the customer of an e-mail address, in lower case, and
-// makes one at first.
+// EnsureCustomer returns the customer with an e-mail address, in lower case. If there is none,
+// it creates one.
 func (a *Accounts) EnsureCustomer(ctx context.Context, address string) (string, error) {
 	if a.Vault == nil {
 		return "", a.NoVault()
@@ -58,7 +58,7 @@ func (a *Accounts) EnsureCustomer(ctx context.Context, address string) (string, 
 	})
 }
 
-// CustomerKey finds the customer whose address a data key seals.
+// CustomerKey is the key under which the ledger finds the customer of a data key.
 func CustomerKey(dataKey string) ledger.Hash { return ledger.IdemKey("customer", dataKey) }
 func (a *Accounts) createCustomer(ctx context.Context, home string, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
 	customer, id, tenant := a.NewIDAt(home, "cus_"), a.NewID("evt_"), a.ServiceOf(home)

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// IssuedKey is a key just made. APIKey is shown once and kept nowhere.
+// IssuedKey is a key that was just issued. APIKey is shown once and not stored.
 type IssuedKey struct {
 	APIKey, KeyID string
 	ResetsAt      time.Time
@@ -41,7 +41,7 @@ func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (Iss
 
 func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
 	now := a.Now()
-	// The keys of a mailbox are counted where it is at home, and live there.
+	// Keys of a mailbox are counted in the partition of the mailbox, and stored there.
 	reference := a.MailboxRef(address)
 	counted := "free_keys/" + reference + "/" + month(now)
 	if network != "" {
@@ -76,7 +76,8 @@ func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (I
 	return issued, err
 }
 
-// KeysExhausted is an e-mail address that has had its keys of the month, for one network.
+// KeysExhausted is the refusal for an e-mail address that has had all its keys of the month,
+// from one network.
 type KeysExhausted struct{ ResetsAt time.Time }
 
 // Error says when the next one is possible.

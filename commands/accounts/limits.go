@@ -17,5 +17,5 @@ const (
 	liveLinks         = 3                // valid links of one address at a time
 	maxNext           = 500              // characters of the path to go to after signing in
 	maxAccountKeys    = 100              // keys that one account may ever have: listing reads each of them
-	maxAccessToken    = 4096             // bytes; ours have a quarter of it
+	maxAccessToken    = 4096             // bytes; the tokens of this service have a quarter of it
 )

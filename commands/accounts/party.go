@@ -8,22 +8,22 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// Party is whom a call is answered to: it is recorded under this name and sealed
-// under this data key.
+// Party is the person or agent that a call is answered for. Calls are recorded under this name
+// and encrypted with this data key.
 type Party struct {
 	Actor         string
 	DataKey       string
-	Subject       string // of a data key of the party's own, where that one was erased
+	Subject       string // owner of a new data key, for when DataKey was erased
 	Preconditions []ledger.Precondition
 }
 
-// Party is the agent as the one a call is recorded of.
+// Party returns the agent as the party that a call is recorded for.
 func (g Agent) Party() Party {
 	return Party{Actor: g.ClientID, DataKey: g.Agent.dataKey, Subject: "agent:" + g.ClientID, Preconditions: []ledger.Precondition{g.Agent.precondition}}
 }
 
-// SealFor seals what is stored about a party under its data key. If the person
-// behind it was erased, the party goes on, sealed for itself alone.
+// SealFor encrypts what is stored about a party with its data key. If the data key was erased,
+// it uses a key of the party's own.
 func (a *Accounts) SealFor(ctx context.Context, tenant, eventID string, by Party, stored any) ([]byte, error) {
 	payload, err := a.Vault.Seal(ctx, tenant, eventID, by.DataKey, stored)
 	if !errors.Is(err, vault.ErrErased) {

@@ -42,8 +42,8 @@ type AgentOrder struct {
 	Email        string // with verified_email, of the customer who vouches for the agent
 }
 
-// RegisteredAgent is an agent just registered. Secret is shown once and kept
-// nowhere; Address is where a link is to be mailed, empty for nowhere.
+// RegisteredAgent is an agent that was just registered. Secret is shown once and not stored.
+// Address is where a link is to be sent; empty: no link is sent.
 type RegisteredAgent struct {
 	ClientID, Secret, IdentityType, Address string
 	RegisteredAt                            time.Time
@@ -110,8 +110,8 @@ func (a *Accounts) registerAgent(ctx context.Context, o AgentOrder) (RegisteredA
 
 func agentStream(id string) string { return "agent/" + id }
 
-// agentSubject is whom an agent's data key is of: the address that it was registered
-// with, or itself.
+// agentSubject returns the owner of an agent's data key: the address with which the agent was
+// registered, or the agent itself.
 func agentSubject(registered events.AgentRegistered) string {
 	if address, _ := registered.Email.(string); address != "" {
 		return "email:" + address
@@ -126,18 +126,18 @@ func IsAgentID(text string) bool {
 	return ok && err == nil
 }
 
-// AgentState is a registered agent as its stream tells.
+// AgentState is a registered agent as read from its stream.
 type AgentState struct {
 	id           string
 	hash         [32]byte     // of the secret
-	dataKey      string       // under which its calls are sealed
+	dataKey      string       // with which its calls are encrypted
 	born         ledger.Event // agent.registered, which holds the address
 	verified     bool         // a customer vouches for it
-	sponsor      string       // cus_… of who stands for it
+	sponsor      string       // cus_… of the customer who vouches for it
 	Credit       int          // cents granted
 	customer     string       // cus_… of who claimed it
 	revoked      bool
-	ended        map[string]bool // ids of tokens revoked before their time
+	ended        map[string]bool // ids of tokens that were revoked before they expired
 	now          time.Time       // when the stream was read
 	precondition ledger.Precondition
 }
@@ -166,7 +166,7 @@ func (g AgentState) Apply(e ledger.Event) (AgentState, error) {
 		if err != nil {
 			return g, ledger.ErrTampered
 		}
-		if g.now.Before(expires) { // afterwards the token is refused anyway
+		if g.now.Before(expires) { // an expired token is refused anyway
 			ended := maps.Clone(g.ended)
 			ended[fact.TokenID] = true
 			g.ended = ended
@@ -175,14 +175,14 @@ func (g AgentState) Apply(e ledger.Event) (AgentState, error) {
 	return g, err
 }
 
-// readAgent reads an agent from its stream; of an empty one it is the zero agent.
+// readAgent reads an agent from its stream. If the stream is empty, it returns the zero agent.
 func (a *Accounts) readAgent(ctx context.Context, id string) (AgentState, error) {
 	g, history, err := ground.Fold(ctx, a.Ground, a.ServiceOf(id), agentStream(id), AgentState{now: a.Clock(), ended: map[string]bool{}})
 	g.precondition = history.Precondition()
 	return g, err
 }
 
-// agentOf is an agent as its stream is now; an unknown id is the zero agent.
+// agentOf returns an agent as its stream is now, or the zero agent for an unknown id.
 func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 	if !IsAgentID(id) {
 		return AgentState{}, nil
@@ -200,8 +200,8 @@ func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 	return g, err
 }
 
-// CodeInvalidClient is a client id and secret that do not belong together, in
-// RFC 6749's word.
+// CodeInvalidClient, as RFC 6749 names it, is the code for a client id and a secret that do not
+// belong together.
 const CodeInvalidClient = "invalid_client"
 
 // Client is an agent that has shown its secret.
@@ -210,24 +210,24 @@ type Client struct{ agent AgentState }
 // ID is the client id.
 func (c Client) ID() string { return c.agent.id }
 
-// AuthenticateClient returns the client behind an id and a secret. A malformed,
-// unknown or revoked one is CodeInvalidClient, in one text and after one
-// comparison.
+// AuthenticateClient returns the client with an id and a secret. A malformed, unknown or
+// revoked one is refused with CodeInvalidClient, with the same text and after one comparison in
+// every case.
 func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
-	_, octets, _ := ground.ParseCredential(agentSecretPrefix, secret)
+	_, given, _ := ground.ParseCredential(agentSecretPrefix, secret)
 	g, err := a.agentOf(ctx, id)
 	if err != nil {
 		return Client{}, ground.Refusal(err)
 	}
-	hash := sha256.Sum256(octets)
+	hash := sha256.Sum256(given)
 	if subtle.ConstantTimeCompare(hash[:], g.hash[:]) != 1 || g.id == "" || g.revoked {
 		return Client{}, policy.Refuse(CodeInvalidClient, "", "client authentication failed")
 	}
 	return Client{g}, nil
 }
 
-// RevokeAgent ends an agent at once: its tokens and its secret. Ending it again
-// changes nothing.
+// RevokeAgent revokes an agent at once: its tokens and its secret. If it is revoked already,
+// nothing changes.
 func (a *Accounts) RevokeAgent(ctx context.Context, id, reason string) error {
 	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
 		return err
@@ -258,8 +258,8 @@ type fact struct {
 	stored    any
 }
 
-// appendAgent appends facts to an agent's stream, which must not have moved, and
-// more after them.
+// appendAgent appends facts to an agent's stream, which must not have moved since it was read,
+// and then the events in more.
 func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, key ledger.Hash, more []ledger.Pending, facts ...fact) (ledger.Result, error) {
 	var pending []ledger.Pending
 	for i, f := range facts {

@@ -21,29 +21,29 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CodeGone is a sign-in link that is used, old or followed by three newer ones.
+// CodeGone is the code for a sign-in link that was used, has expired or was replaced by three
+// newer ones.
 const CodeGone = "gone"
 
 var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask for a new one")
 
-// SignInLink is the secret of a link, to be mailed to the address and kept
-// nowhere.
+// SignInLink is the secret of a link. It is sent to the address and not stored.
 type SignInLink struct {
 	Address string
 	Token   string // 32 bytes, base64url
 }
 
-// linked is what a link carries, encrypted under a key made from its secret. A
-// link with an agent verifies that agent and signs nobody in.
+// linked is the content of a link, encrypted under a key made from the link's secret. A link
+// with an agent verifies that agent and signs nobody in.
 type linked struct {
 	Address string `json:"address"`
 	Next    string `json:"next,omitempty"`
 	Agent   string `json:"agent,omitempty"` // agt_…
 }
 
-// RequestSignIn makes a link for an address, whether anybody knows it or not. The
-// last three of an address are good: were it the newest alone, anybody could keep a
-// member out by asking for another.
+// RequestSignIn makes a link for an address, whether it is known or not. The last three links
+// of an address are valid. If only the newest were, anybody could keep a member from signing in
+// by requesting another.
 func (a *Accounts) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
 	address, err := CheckEmail(email)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Accounts) RequestSignIn(ctx context.Context, email, next string) (SignI
 	return a.makeLink(ctx, "email:"+address, linked{Address: address, Next: LocalPath(next)})
 }
 
-// makeLink keeps a link of a subject, in place of its oldest if there are three.
+// makeLink stores a link of a subject. If there are three already, it replaces the oldest.
 func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -64,7 +64,7 @@ func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (Sign
 	if err != nil {
 		return SignInLink{}, err
 	}
-	var places [][]byte // where links of the subject stand
+	var places [][]byte // keys of the rows with links of the subject
 	for i := range liveLinks {
 		place := a.Vault.Reference(ledger.ServiceTenant, subject+" "+strconv.Itoa(i))
 		places = append(places, place[:])
@@ -80,13 +80,13 @@ func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (Sign
 	return SignInLink{l.Address, base64.RawURLEncoding.EncodeToString(secret)}, nil
 }
 
-// SignedIn is who has confirmed a link, and where to go then.
+// SignedIn is the customer who has confirmed a link, and the path to go to next.
 type SignedIn struct {
 	CustomerID, Address, Next string
 }
 
-// ConfirmSignIn uses a link up: it works once. The first link an address
-// confirms makes it a customer.
+// ConfirmSignIn uses up a link, which works once. When an address confirms its first link, it
+// becomes a customer.
 func (a *Accounts) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a *Accounts) ConfirmSignIn(ctx context.Context, token string) (SignedIn, e
 	return SignedIn{customer, l.Address, l.Next}, a.sweepSignIn(ctx)
 }
 
-// openLink reads a link that is good, and leaves it.
+// openLink reads a valid link without using it up.
 func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.Hash, error) {
 	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(secret) != 32 {
@@ -125,7 +125,7 @@ func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.H
 	return l, hash, err
 }
 
-// dropLink uses a link up. Of two who do it at once one is refused.
+// dropLink uses up a link. If two requests do so at once, one of them is refused.
 func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
 	dropped, err := a.Ledger.Pool().Exec(ctx, `delete from signin_links where p = 0 and token_hash = $1`, hash[:])
 	switch {
@@ -137,9 +137,9 @@ func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
 	return nil
 }
 
-// sweepSignIn forgets links and sessions that are over by the database's clock, too: a
-// node whose own is ahead would sign everybody out. Every sign-in does it, so
-// the tables hold no more than the people who come.
+// sweepSignIn deletes expired links and sessions. It goes by the database's clock: with its
+// own, a node whose clock is ahead would sign everybody out. Every sign-in calls it, so the
+// tables stay small.
 func (a *Accounts) sweepSignIn(ctx context.Context) error {
 	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < least($1, now())`,
 		`delete from sessions where p = 0 and expires_at < least($1, now())`} {
@@ -161,8 +161,8 @@ func LocalPath(next string) string {
 	return next
 }
 
-// linkCipher is AES-256-GCM under a key that only the link's secret gives. It is
-// used once, so the nonce is zero.
+// linkCipher is AES-256-GCM under a key that is derived from the link's secret. The key is used
+// once, so the nonce is zero.
 func linkCipher(secret []byte) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, "svc-signin-v1", 32)
 	if err != nil {

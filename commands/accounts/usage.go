@@ -7,14 +7,14 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 )
 
-// Usage is what a free key has used of its month.
+// Usage is how many calls of its month a free key has used.
 type Usage struct {
 	Used, Remaining int64
 	ResetsAt        time.Time
 }
 
-// Usage counts the calls of the caller's month: the version of its usage stream.
-// No append has the key's stream as a precondition here, so this reads the stream too.
+// Usage counts the calls of the caller's month, which is the version of the caller's usage
+// stream. No append checks the key's stream here, so Usage reads that stream, too.
 func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	now := a.Now()
 	version, err := a.Ledger.Version(ctx, caller.precondition.Tenant, caller.precondition.Stream)

@@ -20,11 +20,11 @@ import (
 
 var errNoDecision = policy.Refuse(ground.CodeNotFound, "", "not found")
 
-// Approve records a person's signed verdict about a decision that needs a review,
-// once per decision. What the active policy denies can be rejected and not be
-// approved. Who asked for the decision does not approve it, but on a
-// Team with nobody else who could; the record says so. Refusals: not_found,
-// forbidden, conflict, idempotency_key_reused, signing_unavailable.
+// Approve records a person's signed verdict about a decision that needs a review, once per
+// decision. What the active policy denies can be rejected but not approved. The member who
+// requested the decision cannot approve it, except in a Team in which nobody else could; the
+// record states that exception. Refusals: not_found, forbidden, conflict,
+// idempotency_key_reused, signing_unavailable.
 func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightApprove)
 	if err != nil {
@@ -118,9 +118,9 @@ func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.Approva
 		append(preconditions, precondition), now, ""})
 }
 
-// Record returns a signed record of a decision's stream: the decision itself, its
-// approval or its receipt, by the type of the event. What is not there, is
-// another organization's, or is not a developer's own is not_found.
+// Record returns a signed record of a decision's stream: the decision itself, its approval or
+// its receipt, by the type of the event. If it does not exist, belongs to another organization,
+// or is not the developer's own, the refusal is not_found.
 func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decisionID, eventType string) (seal.Envelope, error) {
 	p, err := a.Confirm(ctx, p)
 	if err != nil {
@@ -154,9 +154,9 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 	return envelope, inWords(ground.Refusal(err), "")
 }
 
-// Reviewers are the addresses of the members who may resolve a decision that a
-// member has asked for: all who have the right but that member, unless there is
-// nobody else. An erased address is none.
+// Reviewers returns the addresses of the members who may resolve a decision that a member has
+// requested: all who have the right except that member, unless there is nobody else. Erased
+// addresses are left out.
 func (a *Decisions) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
 	list, err := a.MembersOf(ctx, orgID)
 	if err != nil {

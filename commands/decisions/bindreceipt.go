@@ -17,18 +17,17 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CodeNoMatch is a receipt that fits no decision of the organization.
+// CodeNoMatch is the code for a receipt that matches no decision of the organization.
 const CodeNoMatch = "receipt_mismatch"
 
-// errNoMatch is one answer for an unknown decision, another organization's, and
-// wrong hashes or protocol, so that nobody learns what exists elsewhere.
+// errNoMatch is the same for an unknown decision, a decision of another organization, and wrong
+// hashes or protocol, so that nobody learns what exists elsewhere.
 var errNoMatch = policy.Refuse(CodeNoMatch, "", "receipt does not match a decision of this organization")
 
-// BindReceipt binds evidence of an execution to its decision and records the
-// signed receipt, one per decision. What contradicts the decision is recorded,
-// never refused. Refusals: receipt_mismatch, idempotency_key_reused (another
-// receipt exists), signing_unavailable, temporarily_unavailable, and those of
-// the principal's right.
+// BindReceipt binds evidence of an execution to its decision and records the signed receipt,
+// one per decision. Evidence that contradicts the decision is recorded, not refused. Refusals:
+// receipt_mismatch, idempotency_key_reused (another receipt exists), signing_unavailable,
+// temporarily_unavailable, and those of the principal's right.
 func (a *Decisions) BindReceipt(ctx context.Context, p organizations.Principal, r assurance.ReceiptRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightReceipt)
 	if err != nil {
@@ -52,21 +51,20 @@ func (a *Decisions) BindReceipt(ctx context.Context, p organizations.Principal, 
 	return recorded, inWords(err, "a receipt with different content is already recorded for this decision")
 }
 
-// decisionCase is the fold of a decision's stream: the decision, and what became
-// of it.
+// decisionCase is the fold of a decision's stream: the decision, its approval and its receipt.
 type decisionCase struct {
 	record     assurance.DecisionRecord // without personal members
 	recordHash string
-	actor      string // who asked
-	agent      string // data key of the agent that asked, if the decision names one
+	actor      string // who requested it
+	agent      string // data key of the agent that requested it, if the decision names one
 	member     string
 	decided    assurance.Decided
 	receipt    bool
 	history    ledger.History
 }
 
-// readCase reads a decision's stream. A stream without events is a case that
-// matches nothing.
+// readCase reads a decision's stream. A stream without events gives a case that no receipt
+// matches.
 func (a *Decisions) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
 	c, history, err := ground.Fold(ctx, a.Ground, orgID, decisionStream(decisionID), decisionCase{})
 	c.history = history
@@ -102,7 +100,7 @@ func (c decisionCase) Apply(e ledger.Event) (decisionCase, error) {
 func (c decisionCase) decide(e ledger.Event, stored events.DecisionRecorded) (decisionCase, error) {
 	var record struct {
 		assurance.DecisionRecord
-		Subject any `json:"subject"` // may hold commitments, and is not needed
+		Subject any `json:"subject"` // may hold commitments; not needed
 	}
 	if err := json.Unmarshal(stored.Record, &record); err != nil {
 		return c, err

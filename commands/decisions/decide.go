@@ -43,11 +43,11 @@ type Recorded struct {
 	Decision string // of a new decision; else empty
 }
 
-// Decide judges a purchase intent under the organization's active policy and
-// records the signed decision. The same idempotencyKey and content give the
-// stored record, whatever has changed since. Refusals: idempotency_key_reused,
-// no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
-// temporarily_unavailable, and those of the principal's right.
+// Decide evaluates a purchase intent under the organization's active policy and records the
+// signed decision. A request with the same idempotencyKey and content gets the stored record,
+// whatever has changed since. Refusals: idempotency_key_reused, no_active_policy, those of
+// assurance.Assertion.Compare, signing_unavailable, temporarily_unavailable, and those of the
+// principal's right.
 func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDecide)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r ass
 	if err != nil {
 		return Recorded{}, err
 	}
-	delete(members, "idempotencyKey") // key and content are apart
+	delete(members, "idempotencyKey") // the content is compared without the key
 	content := ledger.Hash(sha256.Sum256(canon.Object(members)))
 	t := attempt{principal: &p, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
 	ctx, again := a.Again(&p, organizations.RightDecide).Begin(ctx, a.Ground)
@@ -149,9 +149,9 @@ type signedRecord struct {
 	decision      string // of a decision
 }
 
-// prepareDecision rules and signs. last is the time of the organization's last
-// event as far as it is known; where the clock is behind that, the append finds
-// out. The preconditions are those on which an error rests.
+// prepareDecision evaluates and signs. last is the time of the organization's last event as far
+// as it is known; if the clock is behind the real last event, the append fails and reports
+// that. The preconditions are those that an error depends on.
 func (a *Decisions) prepareDecision(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Precondition, error) {
 	ruling, preconditions, err := a.rule(ctx, p, r)
 	if err != nil {
@@ -199,7 +199,7 @@ func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal,
 
 func decisionStream(id string) string { return "decision/" + id }
 
-// VerifyURL returns where records can be verified, as envelopes say it.
+// VerifyURL returns the address at which records can be verified, as envelopes name it.
 func (a *Decisions) VerifyURL() string { return a.BaseURL + "/api/verify" }
 
 func (a *Decisions) environment() string {
@@ -209,8 +209,8 @@ func (a *Decisions) environment() string {
 	return a.Environment
 }
 
-// issueTime is the time of a record: the clock's, but never before the last event
-// of the organization, whose node may have had another clock.
+// issueTime returns the time of a record: the clock's, but not before the last event of the
+// organization, which another node with another clock may have appended.
 func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 	now, last := a.Now(), last.Truncate(time.Millisecond)
 	if now.Before(last) {
@@ -261,8 +261,8 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, events.PersonalInRecord(events.TypeDecisionRecorded)...)
 }
 
-// SealRecord makes a payload with a signed record whose personal members, at pointers,
-// are under the subject's data key. newKey says that the key was made for it.
+// SealRecord makes a payload with a signed record. The personal members, which are at pointers,
+// are encrypted with the subject's data key. newKey reports that the key was made for it.
 func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) (payload []byte, newKey bool, err error) {
 	if a.Vault == nil {
 		return nil, false, a.NoVault()
@@ -303,8 +303,8 @@ func (a *Decisions) Open(ctx context.Context, e ledger.Event) (d events.Decision
 	return d, a.OpenInto(ctx, e, &d)
 }
 
-// OpenInto reads an event that may have personal members. Without them it needs no
-// vault, so what was signed stays readable when the keys are gone.
+// OpenInto reads an event that may have personal members. Without them it needs no vault, so a
+// signed record without personal data stays readable if the keys are lost.
 func (a *Decisions) OpenInto(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !vault.Sealed(e):
@@ -329,7 +329,7 @@ func envelopeOf(e ledger.Event, s events.Signed) seal.Envelope {
 	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PlaceOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
 }
 
-// ruleCache remembers policies in normal form by their hash, which says all.
+// ruleCache stores policies in normal form by their hash, which identifies them completely.
 type ruleCache struct {
 	mu     sync.Mutex // guards byHash
 	byHash map[string]assurance.StoredPolicy
@@ -352,7 +352,7 @@ func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
 	return p, nil
 }
 
-// subjectName is whose data key seals the personal members of a record; empty
+// subjectName names the subject whose data key encrypts the personal members of a record; empty
 // for a subject that has none.
 func subjectName(s assurance.Subject) string {
 	switch {
@@ -366,7 +366,7 @@ func subjectName(s assurance.Subject) string {
 
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
-// sealable says that no data key has to be made for a subject.
+// sealable reports whether a subject has a data key already or needs none.
 func (a *Decisions) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
 	_, known := a.Subjects.Get(orgID + "\x00" + name)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Explanation is a decision rule by rule.
+// Explanation shows what each rule found about a decision.
 type Explanation struct {
 	DecisionID    string         `json:"decisionId"`
 	Decision      string         `json:"decision"`
@@ -26,11 +26,11 @@ type Explanation struct {
 	Normalized    jsontext.Value `json:"normalized"` // the intent as it was compared
 	PolicyVersion int64          `json:"policyVersion"`
 	PolicyHash    string         `json:"policyHash"`
-	Policy        jsontext.Value `json:"policy"` // what it was compared with
+	Policy        jsontext.Value `json:"policy"` // that it was compared with
 	Asserted      jsontext.Value `json:"asserted,omitempty"`
 	Rules         []Explained    `json:"rules"`
-	// Reproduced reports whether the engine, asked again, gives the same decision
-	// and findings.
+	// Reproduced reports whether the engine gives the same decision and findings when it
+	// evaluates the request again.
 	Reproduced bool `json:"reproduced"`
 }
 
@@ -46,8 +46,8 @@ type Explained struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// ExplainDecision tells what a decision compared with what, and evaluates it
-// again with the policy bytes of its time.
+// ExplainDecision shows what a decision compared with what. It evaluates the decision again
+// with the bytes of the policy of that time.
 func (a *Decisions) ExplainDecision(ctx context.Context, p organizations.Principal, decisionID string) (Explanation, error) {
 	p, history, err := a.readDecision(ctx, p, decisionID)
 	if err != nil {
@@ -121,8 +121,8 @@ func (j Judged) explain(version ActivePolicy) (Explanation, error) {
 	return x, err
 }
 
-// explained is what the rule found, or that it passed; nothing for a rule of the
-// other protocol.
+// explained returns what the rule found, or that it passed. For a rule of the other protocol it
+// returns nothing.
 func (j Judged) explained(rule assurance.Rule) []Explained {
 	var found []Explained
 	for _, f := range j.Findings {
@@ -138,8 +138,7 @@ func (j Judged) explained(rule assurance.Rule) []Explained {
 	return found
 }
 
-// SameFindings compares canonical bytes, without the one finding that is about
-// the clock.
+// SameFindings compares canonical bytes, without the one finding that depends on the clock.
 func SameFindings(again, recorded []assurance.Finding) (bool, error) {
 	own := []assurance.Finding{}
 	for _, f := range recorded {

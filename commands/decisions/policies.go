@@ -32,7 +32,7 @@ type ActivePolicy struct {
 	Precondition      ledger.Precondition
 }
 
-// Draft is a policy that was frozen and may be activated, once.
+// Draft is a policy that can be activated once and no longer be edited.
 type Draft struct {
 	DraftID   string
 	PolicyID  string
@@ -110,8 +110,8 @@ func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, e
 	return s, err
 }
 
-// ActivePolicy returns the active policy. It may be a moment old, so an append that rests on it
-// carries its Precondition. If there is none yet, the error is no_active_policy.
+// ActivePolicy returns the active policy. It may be out of date, so an append that depends on
+// it carries its Precondition. If there is none yet, the error is no_active_policy.
 func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
 	if p, ok := a.policies.Get(orgID); ok {
 		return p, nil
@@ -151,8 +151,9 @@ func (a *Decisions) Policies(ctx context.Context, p organizations.Principal) ([]
 	return s.drafts, s.activations, ground.Refusal(err)
 }
 
-// DraftPolicy keeps a policy as a draft that can be activated: text is a policy
-// whose version, if it names one, is the one that activation would give. The first draft gives the organization its policyId.
+// DraftPolicy stores a policy as a draft that can be activated. If text names a version, it
+// must be the one that activation would give. The first draft gives the organization its
+// policyId.
 func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, text []byte) (Draft, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDraft)
 	if err != nil {
@@ -233,7 +234,7 @@ func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principa
 
 var errOwnDraft = organizations.Forbidden("an own draft is activated by another admin")
 
-// permitAlone is Permit for who activates an own draft.
+// permitAlone is Permit for an author who activates their own draft.
 func (a *Decisions) permitAlone(ctx context.Context, p organizations.Principal) (organizations.Principal, error) {
 	if p.Role == organizations.RoleOperator || p.MayActAlone() {
 		return p, nil
@@ -245,7 +246,7 @@ func (a *Decisions) permitAlone(ctx context.Context, p organizations.Principal) 
 	return p, err
 }
 
-// DraftAndActivate does both in one append: the command line's way.
+// DraftAndActivate drafts and activates a policy in one append. The command line uses it.
 func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Principal, text []byte, reason string) (Activation, error) {
 	p, err := a.permitAlone(ctx, p)
 	if err != nil {
@@ -260,8 +261,8 @@ func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Princi
 	})
 }
 
-// changePolicy gives the active policy another version: the one that change makes of the
-// policies as they are. Each try reads them again.
+// changePolicy activates a new version of the active policy, made by change from the current
+// policies. Each try reads them again.
 func (a *Decisions) changePolicy(ctx context.Context, p organizations.Principal, reason string,
 	change func(context.Context, organizations.Principal, policies) (Activation, error)) (Activation, error) {
 	p, err := a.Permit(ctx, p, organizations.RightActivate)
@@ -312,7 +313,7 @@ func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s p
 	return s.activations[len(s.activations)-1], nil
 }
 
-// nextVersion is the one that the next activation gives.
+// nextVersion returns the version that the next activation gives.
 func (s policies) nextVersion() int64 { return int64(len(s.activations)) + 1 }
 
 // activationOf makes the event: the draft's bytes with the next version.
@@ -352,7 +353,7 @@ func membersOf(object []byte) (map[string]jsontext.Value, error) {
 	return members, err
 }
 
-// freeze checks a policy and brings it into the bytes that are kept.
+// freeze checks a policy and returns the bytes that are stored.
 func freeze(text []byte) (frozenPolicy, error) {
 	draft, err := assurance.Lint(text)
 	if err != nil {
@@ -365,16 +366,16 @@ func freeze(text []byte) (frozenPolicy, error) {
 	return frozen, nil
 }
 
-// freezeWithin is freeze in a place to compute, for what a caller sent. The emergency
-// stop waits for none.
+// freezeWithin is freeze in a slot for computing, for a policy that a caller sent. The
+// emergency stop does not wait for a slot.
 func (a *Decisions) freezeWithin(ctx context.Context, text []byte) (frozen frozenPolicy, err error) {
 	err = a.Within(ctx, len(text), func() (err error) { frozen, err = freeze(text); return err })
 	return frozen, err
 }
 
-// FreezePolicy is the emergency stop: a version of the active policy that allows
-// no host and no MCP server, from its own sequence on. An organization without a
-// policy, where nothing is allowed anyway, gets one that says so.
+// FreezePolicy is the emergency stop. It activates a version of the active policy that allows
+// no host and no MCP server. An organization without a policy, for which nothing is allowed
+// anyway, gets a policy that says so.
 func (a *Decisions) FreezePolicy(ctx context.Context, p organizations.Principal, reason string) (Activation, error) {
 	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		var err error

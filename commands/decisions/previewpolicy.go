@@ -48,32 +48,31 @@ func JudgedOf(e ledger.Event) (Judged, error) {
 	return j, err
 }
 
-// Under evaluates the decision under other rules, with the assertion it was made
-// with; ok is false without its engine.
+// Under evaluates the decision under other rules, with the assertion it was made with. ok is
+// false if this program does not have the engine of the decision.
 func (j Judged) Under(rules assurance.Rules) (e assurance.Evaluation, ok bool) {
 	return assurance.Evaluate(j.EngineVersion, j.Protocol, rules, j.asserted, j.Normalized)
 }
 
-// Flip is a decision that would be another one under a draft than under the active
-// policy.
+// Flip is a decision that would be different under a draft than under the active policy.
 type Flip struct {
 	DecisionID string   `json:"decisionId"`
 	IssuedAt   string   `json:"issuedAt" jsonschema:"format=date-time"`
 	Protocol   string   `json:"protocol"`
 	Before     string   `json:"before" jsonschema_description:"Under the active policy, which need not be the one of the time."`
 	After      string   `json:"after" jsonschema_description:"Under the draft."`
-	Hidden     bool     `json:"-"` // its record is not for the principal: Principal.OwnOnly
+	Hidden     bool     `json:"-"` // the principal must not see its record: Principal.OwnOnly
 	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules behind the new decision; for an allow, the rules that no longer apply."`
 }
 
-// Preview is what activating a draft would change: the decisions of the last 30 days,
-// evaluated under the draft and under the active policy. What earlier activations have
-// changed is not the draft's doing.
+// Preview shows what the activation of a draft would change: the decisions of the last 30 days,
+// evaluated under the draft and under the active policy. It does not count what earlier
+// activations have changed.
 type Preview struct {
 	Since        string `json:"since" jsonschema:"format=date-time"`
 	Active       int    `json:"activeVersion" jsonschema_description:"Version of the active policy that the draft is compared with."`
-	Decisions    int    `json:"decisions"`    // looked at
-	NotEvaluated int    `json:"notEvaluated"` // by an engine this program does not have
+	Decisions    int    `json:"decisions"`    // evaluated or not
+	NotEvaluated int    `json:"notEvaluated"` // because this program does not have their engine
 	Flips        []Flip `json:"flips"`
 	More         int    `json:"more"` // flips beyond those listed
 }
@@ -135,7 +134,7 @@ func (a *Decisions) PreviewPolicy(ctx context.Context, p organizations.Principal
 		if err != nil {
 			return Preview{}, ground.Refusal(err)
 		}
-		// A page counts as heavy, and leaves its place before the next is read.
+		// A page counts as heavy, and frees its slot before the next is read.
 		err = a.Within(ctx, ground.HeavyBody, func() error { return preview.addAll(page, active.Rules, draft.Rules, hidden) })
 		if err != nil {
 			return Preview{}, err
@@ -186,7 +185,7 @@ func (p *Preview) add(e ledger.Event, active, draft assurance.Rules, hidden bool
 	return nil
 }
 
-// RuleIDs are the rules that did more than inform, each once.
+// RuleIDs returns the rules whose findings are more than information, each once.
 func RuleIDs(findings []assurance.Finding) []string {
 	ids := []string{}
 	for _, f := range findings {

@@ -17,19 +17,19 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// DecisionCase is everything there is about one decision: what was asked, how it
-// was judged, what a person said and what happened.
+// DecisionCase is everything that is known about one decision: the request, the decision, the
+// approval and the receipt.
 type DecisionCase struct {
 	Explanation
 	Record   assurance.DecisionRecord
 	Decided  seal.Envelope
-	Erased   bool // agent and purpose are gone: Record has neither
+	Erased   bool // agent and purpose were erased: Record has neither
 	Approved *seal.Envelope
 	Approval *assurance.ApprovalRecord
 	Bound    *seal.Envelope
 	Receipt  *assurance.ReceiptRecord
-	// Arguments are the tool's, canonical, where they were kept. They were hashed
-	// again and match the signed hash.
+	// Arguments are the tool's, canonical, if they were stored. They were hashed again and
+	// match the signed hash.
 	Arguments jsontext.Value
 	Own       bool // the principal requested it, so another member must resolve it
 	Standing  Standing
@@ -103,9 +103,9 @@ func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, err
 	return assurance.ReadDecision(record)
 }
 
-// DecisionRecords reads the records of decisions by their sequence in the
-// organization, as a list shows them: those that the read models named, so that
-// whose they are was looked at before.
+// DecisionRecords reads the records of decisions by their sequence in the organization, to be
+// shown in a list. The read models have selected the sequences, and with them checked who may
+// see the records.
 func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]assurance.DecisionRecord, error) {
 	if err := p.May(organizations.RightRead); err != nil {
 		return nil, err

@@ -14,17 +14,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A policy that is activated ends what was permitted before it and what it denies: an
-// allow, an approval, a decision that waits for one. The emergency stop denies every
-// action, so it ends all of them; a tightened policy ends those that it denies. What is
-// ended stays ended when the policy is loosened again: the action needs a decision, or
-// an approval, that is newer.
+// When a policy is activated, every earlier permission for an action that it denies ends: an
+// allow, an approval, and a decision that waits for an approval. The emergency stop denies
+// every action, so it ends all of them. What has ended stays ended when the policy is loosened
+// again: the action needs a newer decision or approval.
 
 // errDenied refuses an approval of what the active policy denies.
 var errDenied = policy.Refuse(organizations.CodeConflict, "", "the active policy denies this action")
 
-// nowUnder is what a policy says of a recorded decision's action. Without the engine of
-// the decision nobody knows, which counts as a denial.
+// nowUnder returns what a policy decides about a recorded decision's action. If this program
+// does not have the engine of the decision, the result is a denial.
 func (j Judged) nowUnder(p assurance.StoredPolicy) string {
 	if e, ok := j.Under(p.Rules); ok {
 		return e.Decision
@@ -32,14 +31,15 @@ func (j Judged) nowUnder(p assurance.StoredPolicy) string {
 	return assurance.Deny
 }
 
-// permittedAt is the sequence of what permits the action: the approval, else the decision.
+// permittedAt returns the sequence of the event that permits the action: the approval if there
+// is one, otherwise the decision.
 func (c decisionCase) permittedAt() int64 {
 	i := slices.IndexFunc(c.history.Events, func(e ledger.Event) bool { return e.Type == events.TypeApprovalRecorded })
 	return c.history.Events[max(i, 0)].Sequence
 }
 
-// stopOf is when the first policy was activated that ended the permission of a case;
-// zero: none has. The precondition is the stream of the policies that were read.
+// stopOf returns when the first policy was activated that ended the permission of a case, or
+// zero if none has. The precondition is the stream of the policies that were read.
 func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, precondition ledger.Precondition, err error) {
 	active, err := a.ActivePolicy(ctx, orgID)
 	if err != nil || active.ActivatedSequence < c.permittedAt() {
@@ -57,8 +57,8 @@ func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (s
 	return stopped, s.history.Precondition(), err
 }
 
-// firstStop is when the first policy was activated after the permission that denies the
-// action; zero: none was.
+// firstStop returns when the first policy was activated after the permission that denies the
+// action, or zero if there was none.
 func (a *Decisions) firstStop(s policies, c decisionCase, j Judged) (time.Time, error) {
 	for _, v := range s.activations {
 		if v.ActivatedSequence < c.permittedAt() {
@@ -72,7 +72,7 @@ func (a *Decisions) firstStop(s policies, c decisionCase, j Judged) (time.Time, 
 	return time.Time{}, nil
 }
 
-// Standing is whether a decision may be acted on at a moment, as the ledger says.
+// Standing shows whether the action of a decision may be executed at a moment, by the ledger.
 type Standing struct {
 	DecisionID         string  `json:"decisionId"`
 	OrgID              string  `json:"orgId"`
@@ -81,14 +81,14 @@ type Standing struct {
 	ApprovalID         *string `json:"approvalId" jsonschema:"nullable"`
 	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the active policy says of the same action."`
 	Holds              bool    `json:"holds" jsonschema_description:"The action may be executed now."`
-	Ended              bool    `json:"-"` // permitted, and ended by a policy since
+	Ended              bool    `json:"-"` // it was permitted, and a policy has ended that since
 	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Why it may not."`
 	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Of the allow, or of its approval."`
 	CheckedAt          string  `json:"checkedAt" jsonschema:"format=date-time"`
 }
 
-// Standing reads a decision's stream and the organization's policies and says whether
-// the decision may be acted on now. Refusals are those of ExplainDecision.
+// Standing reads a decision's stream and the organization's policies, and reports whether
+// the action may be executed now. Refusals are those of ExplainDecision.
 func (a *Decisions) Standing(ctx context.Context, p organizations.Principal, decisionID string) (Standing, error) {
 	p, err := a.Confirm(ctx, p) // no append has the principal as a precondition
 	if err != nil {
@@ -101,8 +101,8 @@ func (a *Decisions) Standing(ctx context.Context, p organizations.Principal, dec
 	return a.standing(ctx, p.OrgID, history)
 }
 
-// standing reads the policies after the decision, and not from memory: a stop counts at
-// once.
+// standing reads the policies after the decision, and not from the cache, so that an emergency
+// stop takes effect at once.
 func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.History) (Standing, error) {
 	c, err := caseOf(history)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.H
 	return standing, nil
 }
 
-// whyNot says why a decision may not be acted on; empty: it may.
+// whyNot returns why an action may not be executed, or an empty text if it may.
 func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string {
 	approved, until := c.decided.Approval, c.decided.ValidUntil
 	reviewed := c.decided.Decision == assurance.NeedsReview
@@ -168,7 +168,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	return ""
 }
 
-// DeniedNow says of decisions, by their sequence in the organization, which of them the
+// DeniedNow returns which of some decisions, named by their sequence in the organization, the
 // active policy denies, so that nobody can approve them.
 func (a *Decisions) DeniedNow(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]bool, error) {
 	if err := p.May(organizations.RightRead); err != nil || len(sequences) == 0 {

@@ -13,12 +13,12 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Erasure says whose personal members are to be erased, and on whose word: two
-// people, of whom neither can do it alone.
+// Erasure describes whose personal members are to be erased, and the two people who requested
+// and approved it. One person cannot do it alone.
 type Erasure struct {
 	Tenant      string // org_…, or service
 	Subject     string // "agent:<agentId>", "run:<runId>", "email:<address>" or "payer:<network>:<address>"; or
-	KeyID       string // the data key, sub_…, where that is known
+	KeyID       string // the data key, sub_…, if it is known
 	Reason      string
 	RequestedBy string
 	ApprovedBy  string
@@ -28,9 +28,9 @@ type Erasure struct {
 // sealed. It has no prefix such as "agent:", so that no caller's subject is equal to it.
 const erasuresSubject = "erasures"
 
-// EraseSubject destroys a subject's data key together with the event that says so.
-// The chain, the tree, the counts and the signatures over stored records stay as
-// they are. Erasing twice is one event. It returns the data key's id.
+// EraseSubject destroys a subject's data key and records that in an event. The chain, the tree,
+// the counts and the signatures over stored records stay unchanged. A second erasure of the
+// same subject adds no event. It returns the data key's id.
 func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
 	switch {
 	case a.Vault == nil:
@@ -59,11 +59,11 @@ func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, e
 	return keyID, nil
 }
 
-// heldKey is a data key and the tenant it is of.
+// heldKey is a data key and its tenant.
 type heldKey struct{ tenant, id string }
 
-// dataKeysOf finds what an erasure is about: a subject of an organization has one data
-// key, one of the service's own in each partition that holds something of it.
+// dataKeysOf returns the data keys to destroy. A subject of an organization has one; a subject
+// of the service itself has one in each partition with data about it.
 func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
 	tenants := []string{e.Tenant}
 	if e.Tenant == ledger.ServiceTenant {
@@ -89,7 +89,7 @@ func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error)
 			held = append(held, heldKey{tenant, id})
 		}
 	}
-	if held == nil && e.KeyID != "" { // what is no data key is refused where it is looked for
+	if held == nil && e.KeyID != "" { // an id that is not a data key is refused when it is looked up
 		held = []heldKey{{e.Tenant, e.KeyID}}
 	}
 	return held, nil
@@ -99,8 +99,8 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 	if err := a.endSessions(ctx, key); err != nil {
 		return err
 	}
-	// The reason and the two names are sealed under a key of the tenant's own, so that
-	// they can be read after this erasure and are never stored in the clear.
+	// The reason and the two names are encrypted with a key of the tenant's own, so that they
+	// remain readable after this erasure and are never stored unencrypted.
 	erasures, err := a.Vault.Subject(ctx, key.tenant, erasuresSubject, a.NewID("sub_"))
 	if err != nil {
 		return err
@@ -118,11 +118,11 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 		return err
 	}
 	a.ForgetDataKey(key.id)
-	return a.endSessions(ctx, key) // also those that began meanwhile
+	return a.endSessions(ctx, key) // sessions that began in the meantime, too
 }
 
-// endSessions signs the person out whose data key this is, if it is a customer's. Every
-// node reads the table at each request.
+// endSessions signs the person with this data key out, if it is a customer's. Every node reads
+// the table at each request.
 func (a *Evidence) endSessions(ctx context.Context, key heldKey) error {
 	stored, err := a.Ledger.ByKey(ctx, key.tenant, accounts.CustomerKey(key.id), ledger.Hash{})
 	if err != nil || stored == nil {

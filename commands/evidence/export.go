@@ -40,34 +40,33 @@ type Evidence struct {
 	*decisions.Decisions
 }
 
-// Export asks for a bundle of a tenant's history.
+// Export describes a bundle of a tenant's history.
 type Export struct {
 	Tenant   string
 	Filters  bundle.Filters
 	Actor    string
-	Folder   string                  // empty, where the files are written
-	Progress func(done, total int64) // nil: nobody listens
-	Most     int64                   // events; 0: any number
-	Ready    func() error            // when the folder is whole, before the export is recorded; nil: nothing to do
+	Folder   string                  // the folder for the files; it is empty
+	Progress func(done, total int64) // may be nil
+	Most     int64                   // number of events; 0: no limit
+	Ready    func() error            // called when the folder is complete, before the export is recorded; may be nil
 
-	FullSpeed bool // also while others append, who lose what it takes
+	FullSpeed bool // do not slow down while others append
 }
 
 const (
 	exportPage       = 500
-	exportedHeads    = 32 // earlier checkpoints that the newest one is shown to continue
+	exportedHeads    = 32 // earlier checkpoints for which the bundle has a consistency proof
 	exportCheckpoint = 3 * time.Second
 )
 
-// Exported is what an export wrote: its manifest, and the number of decisions whose
-// payload it shows. The number is not signed; a filter that lets nothing through is
-// seen by it.
+// Exported is the result of an export: its manifest, and the number of decisions whose payload
+// it shows. The number is not signed; it shows whether a filter matches anything.
 type Exported struct {
 	bundle.Manifest
 	Decisions int64 `json:"decisions"`
 }
 
-// exporting is one export on its way.
+// exporting is the state of an export.
 type exporting struct {
 	app      *Evidence
 	e        Export
@@ -75,7 +74,7 @@ type exporting struct {
 	manifest bundle.Manifest
 	within   int64                 // events of the period
 	from, to int64                 // its bounds in microseconds since 1970; 0: none
-	agentKey string                // data key of the one agent that the export is about; empty: it is about others, too
+	agentKey string                // data key of the only agent that the export is about; empty: it is about more
 	head     *checkpoint.Published // nil: no checkpoint covers the events
 	proofs   *tree.Proofs
 
@@ -108,9 +107,9 @@ func shortHash(name string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// ExportHistory writes a bundle into a folder and records export.created, whose
-// signed record is the bundle's manifest. The same range under the same checkpoint
-// gives the same files, manifest.json apart.
+// ExportHistory writes a bundle into a folder and records export.created, whose signed record
+// is the bundle's manifest. The same range under the same checkpoint gives the same files,
+// except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
 	x := a.exporting(e)
 	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
@@ -139,7 +138,7 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 
 var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files are no longer those of this export, because a person was erased since, or the program is another version; make a new export")
 
-// ExportAgain builds the bundle of an export.created event again: the same files, byte for
+// ExportAgain builds the bundle of an export.created event again, with the same files byte for
 // byte. If a person was erased since, it refuses.
 func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
 	history, err := a.Ledger.Read(ctx, tenant, "export/"+exportID)
@@ -181,7 +180,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	return signed, x.folder.Put("manifest.json", append(manifest, '\n'))
 }
 
-// home is where the tenant lives: whose checkpoints and keys vouch for its events.
+// home returns the tenant's partition, whose checkpoints and keys prove its events.
 func (x *exporting) home() *ledger.Partition { return x.app.Ledger.Home(x.e.Tenant) }
 
 // sameHead reads the checkpoint of an earlier export.
@@ -196,17 +195,17 @@ func (x *exporting) sameHead(ctx context.Context) (err error) {
 	return err
 }
 
-// rangeOf finds first and last sequence. Of a period the event before it and the append
-// after it belong to the range, without their payloads: they show that nothing was left
-// out at its edges. Where no event is at or after its end, the range goes to the end of
-// the history, and the filters have no such end.
+// rangeOf finds the first and last sequence. For a period the range includes the event before
+// it and the append after it, without their payloads: they prove that nothing was left out at
+// its bounds. If no event is at or after the end of the period, the range goes to the end of
+// the history, and the filters have no end.
 func (x *exporting) rangeOf(ctx context.Context) error {
 	m, f := &x.manifest, &x.e.Filters
 	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
 	if err != nil {
 		return err
 	}
-	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
+	if last == 0 && !ledger.IsService(x.e.Tenant) { // every organization has at least its first event
 		return organizations.ErrNoOrganization
 	}
 	start, err := x.before(ctx, "from", &f.From, 0, last)
@@ -240,9 +239,9 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	return nil
 }
 
-// before counts the events before a bound of the period, which it writes in UTC, to the
-// microsecond, as verifiers read it. Times do not fall within a tenant, and all events
-// of an append have one.
+// before counts the events before a bound of the period, and replaces the bound by its form in
+// UTC with microseconds, as verifiers read it. Times do not decrease within a tenant, and all
+// events of an append have the same time.
 func (x *exporting) before(ctx context.Context, name string, bound *string, otherwise, last int64) (int64, error) {
 	if *bound == "" {
 		return otherwise, nil
@@ -374,8 +373,8 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 	return x.views.add(e, opened.record)
 }
 
-// handsOut reports whether the bundle opens the personal members of an event: an export for
-// one agent opens nothing of anybody else.
+// handsOut reports whether the bundle contains the personal members of an event: an export for
+// one agent contains those of that agent only.
 func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
 		return !x.e.Filters.NoPersonal
@@ -383,13 +382,13 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 	return vault.DataKey(e) == x.agentKey
 }
 
-// openedEvent is what an export reads of an event.
+// openedEvent is what an export reads from an event.
 type openedEvent struct {
 	openings []vault.Opening
 	record   exportedRecord
 }
 
-// open reads the record of an event and puts its personal members back, if it may.
+// open reads the record of an event and decrypts its personal members, if it may.
 func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, erased bool, err error) {
 	if x.app.Vault != nil {
 		o.openings, err = x.app.Vault.Openings(ctx, e)
@@ -458,8 +457,8 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 	return nil
 }
 
-// ruleset adds the tables that a verdict of the gate names. Of a rule set that this
-// program does not have, the manifest says version and hash.
+// ruleset adds the tables of the rule set that a verdict of the gate names. If this program
+// does not have the rule set, the manifest has only version and hash.
 func (x *exporting) ruleset(version, hash string) {
 	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {
 		return
@@ -473,7 +472,7 @@ func (x *exporting) ruleset(version, hash string) {
 	}
 }
 
-// policyOf adds the policy of a decision where it was activated before the range.
+// policyOf adds the policy of a decision if it was activated before the range.
 func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) error {
 	if hash == "" || x.policies[hash] != nil {
 		return nil
@@ -567,7 +566,7 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The bundle is whole before the ledger says that there is one.
+	// The bundle must be complete before the ledger says that it exists.
 	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
 	if err == nil {
 		err = x.folder.Put("manifest.json", append(manifest, '\n'))

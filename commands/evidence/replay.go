@@ -19,28 +19,27 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Replay says which decisions are to be evaluated again.
+// Replay describes which decisions are to be evaluated again.
 type Replay struct {
 	Tenant   string  // empty: every organization
-	From, To []int64 // positions by partition, both included; none: from the first, to the last
+	From, To []int64 // positions by partition, both included; none: all
 	Policy   []byte  // a policy to evaluate instead; nil: the one that was active
 
 	Services []policy.Service // of the gate, whose verdicts are computed again
 }
 
-// Replayed is a report of decisions that were evaluated again, from what is
-// recorded alone: the intent in normal form, the policy's bytes, the assertion and
-// the engine's version.
+// Replayed is the report about decisions that were evaluated again from recorded data only: the
+// intent in normal form, the policy's bytes, the assertion and the engine's version.
 type Replayed struct {
 	Decisions     int           `json:"decisions"` // looked at
 	Equal         int           `json:"equal"`     // decision, findings and bindingHash, byte for byte
 	Different     []NotTheSame  `json:"different"`
-	More          int           `json:"more"` // differences beyond those listed
+	More          int           `json:"more"` // number of differences that are not listed
 	NotReplayable []NotReplayed `json:"notReplayable"`
 	Verdicts      VerdictReplay `json:"verdicts"`
 }
 
-// NotTheSame is a decision that comes out otherwise.
+// NotTheSame is a decision whose evaluation differs from the record.
 type NotTheSame struct {
 	Position   int64    `json:"position"`
 	Tenant     string   `json:"tenant"`
@@ -51,7 +50,7 @@ type NotTheSame struct {
 	RuleIDs    []string `json:"ruleIds,omitempty"`
 }
 
-// NotReplayed counts decisions of which something cannot be computed again, and why.
+// NotReplayed counts decisions with something that cannot be computed again, for one reason.
 type NotReplayed struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`

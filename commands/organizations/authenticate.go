@@ -24,12 +24,11 @@ var (
 	errSuspended       = Forbidden("organization is suspended")
 )
 
-// AuthenticateOrganization returns the principal behind a bearer token. A
-// malformed, unknown, expired or revoked one is CodeUnauthorized, in one text and
-// after one comparison; a good credential of another kind, an API key or an
-// agent's access token, is CodeInsufficientScope. The
-// state of token and organization may be a moment old: an append carries the
-// Preconditions, a read calls Confirm.
+// AuthenticateOrganization returns the principal with a bearer token. A malformed, unknown,
+// expired or revoked token is refused with CodeUnauthorized, with the same text and after one
+// comparison in every case. A valid credential of another kind, an API key or an agent's access
+// token, is refused with CodeInsufficientScope. The state of token and organization may be out
+// of date: an append carries the Preconditions, and a read calls Confirm.
 func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
 	if strings.HasPrefix(bearer, ground.KeyPrefix) {
 		if _, err := a.Authenticate(ctx, bearer); err != nil {
@@ -50,15 +49,15 @@ func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer str
 	return Principal{}, errOtherKind
 }
 
-// SessionPrincipal returns the principal of a signed-in member. Not a member (any
-// more) is CodeForbidden.
+// SessionPrincipal returns the principal of a signed-in member. A person who is not a member,
+// or no longer one, is refused with CodeForbidden.
 func (a *Organizations) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
 	o, err := a.organizationOf(ctx, orgID)
 	if err != nil {
 		return Principal{}, ground.Refusal(err)
 	}
 	role, isMember := o.members[member]
-	if !isMember { // but perhaps has become one elsewhere
+	if !isMember { // the cache may be out of date: another process may have added the member
 		a.forgetOrganization(orgID)
 		if o, err = a.organizationOf(ctx, orgID); err != nil {
 			return Principal{}, ground.Refusal(err)
@@ -73,8 +72,8 @@ func (a *Organizations) SessionPrincipal(ctx context.Context, orgID, member stri
 	return p, nil
 }
 
-// Operator is the command line, which may do for an organization what its owner
-// may but for deciding and approving. It is recorded as such.
+// Operator is the principal of the command line. It may do for an organization what its owner
+// may, except decide and approve. What it does is recorded as the operator's.
 func (a *Organizations) Operator(ctx context.Context, orgID string) (Principal, error) {
 	o, err := a.organizationOf(ctx, orgID)
 	if err != nil {

@@ -14,25 +14,25 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TokenOrder is what a token shall be. The zero value of each member has a good
-// meaning: all three assurance scopes, 90 days, from anywhere, no predecessor.
+// TokenOrder describes the token to issue. Members that are zero have defaults: all three
+// assurance scopes, 90 days, from any address, no predecessor.
 type TokenOrder struct {
 	Name      string
 	Scopes    []string
 	Days      int
 	Addresses []string // networks such as 192.0.2.0/24
-	Member    string   // whose token it shall be; the principal's own by default
-	Rotates   string   // id of the token this one follows; that one lives 24 h longer
+	Member    string   // the member who gets the token; by default the principal's own
+	Rotates   string   // id of the token that this one replaces; the old one stays valid for 24 h
 }
 
-// IssuedToken is a token just made. Token is shown once and kept nowhere.
+// IssuedToken is a token that was just issued. Token is shown once and not stored.
 type IssuedToken struct {
 	Token string `json:"token"`
 	TokenInfo
 }
 
-// IssueToken makes a token for the principal's organization. Refusals: those of
-// May, and those about the order.
+// IssueToken issues a token for the principal's organization. Refusals: those of May, and those
+// about the order.
 func (a *Organizations) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {

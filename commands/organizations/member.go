@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// MemberInfo is one member of an organization. Email is empty once erased.
+// MemberInfo is one member of an organization. Email is empty if it was erased.
 type MemberInfo struct {
 	MemberID string `json:"memberId"`
 	Email    string `json:"email"`
@@ -62,8 +62,8 @@ func (a *Organizations) MembersOf(ctx context.Context, orgID string) ([]MemberIn
 	return list, nil
 }
 
-// openMember reads member.added with its address, without it if that is erased
-// or if there is no vault.
+// openMember reads member.added with its address, or without it if it was erased or there is no
+// vault.
 func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *events.MemberAdded) error {
 	if a.Vault != nil {
 		if err := a.Vault.Open(ctx, e, added); err == nil || !errors.Is(err, vault.ErrErased) {
@@ -74,7 +74,7 @@ func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *e
 }
 
 // AddMember adds a member with a role, or changes a member's role. Only an owner can add or
-// change an owner, and the last owner stays one.
+// change an owner, and the last owner must remain one.
 func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -116,8 +116,8 @@ func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role 
 	})
 }
 
-// mayChange answers whether the principal may give a member a role, or take it
-// (empty).
+// mayChange returns nil if the principal may give a member a role, or remove the member (empty
+// role), and otherwise the refusal.
 func (o Organization) mayChange(p Principal, member, role string) error {
 	now := o.members[member]
 	if (now == RoleOwner || role == RoleOwner) && p.Role != RoleOwner && p.Role != RoleOperator {
@@ -177,8 +177,8 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 	return err
 }
 
-// OrganizationChange is what the operator, or the subscription, changes. Empty
-// members stay as they are.
+// OrganizationChange is a change that the operator or the subscription makes. Members that are
+// empty stay unchanged.
 type OrganizationChange struct {
 	Name, Plan, State string
 	Arguments         string    // which decisions keep the arguments of tools
@@ -186,7 +186,7 @@ type OrganizationChange struct {
 	Reason            string
 }
 
-// UpdateOrganization renames, changes the plan, suspends, lapses or resumes.
+// UpdateOrganization renames an organization, changes its plan, suspends, lapses or resumes it.
 func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID string, c OrganizationChange) (OrganizationInfo, error) {
 	if err := c.check(); err != nil {
 		return OrganizationInfo{}, err
@@ -196,8 +196,8 @@ func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID str
 	})
 }
 
-// RenameOrganization is what members change themselves; plan and state are the
-// operator's and the subscription's.
+// RenameOrganization is the part of it that members may do. Plan and state are changed by the
+// operator and the subscription.
 func (a *Organizations) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -214,8 +214,8 @@ func (a *Organizations) RenameOrganization(ctx context.Context, p Principal, nam
 	})
 }
 
-// KeepArguments says which decisions of an organization keep the arguments of
-// tools from now on.
+// KeepArguments sets which decisions of an organization store the arguments of tools from now
+// on.
 func (a *Organizations) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -270,5 +270,5 @@ func (c OrganizationChange) check() error {
 	return ground.CheckText("reason", c.Reason, ground.MaxReason)
 }
 
-// Unlimited is for streams whose versions count nothing.
+// Unlimited is for appends to streams whose versions are not limited.
 var Unlimited = ledger.Any(math.MaxInt64)

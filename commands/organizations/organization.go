@@ -38,24 +38,24 @@ const (
 	StateLapsed    = "lapsed"
 )
 
-// Which decisions keep the arguments of a tool, sealed and erasable, so that a
-// reviewer sees what is to be approved.
+// Which decisions store the arguments of a tool, encrypted and erasable, so that a reviewer
+// sees what is to be approved.
 const (
 	ArgumentsOff     = "off"     // none
-	ArgumentsReviews = "reviews" // those that need a review; where nothing was set
+	ArgumentsReviews = "reviews" // those that need a review; the default
 	ArgumentsAlways  = "always"
 )
 
-// OrganizationStream has an organization's plan, state and members, one stream per tenant. It is
-// a precondition of every append that rests on them.
+// OrganizationStream has an organization's plan, state and members, one stream per tenant. It
+// is a precondition of every append that depends on them.
 const OrganizationStream = "organization"
 
-// Organization is the fold of that stream.
+// Organization is the fold of OrganizationStream.
 type Organization struct {
 	ID, name, Plan, State string
 	created               time.Time
 	planEnded             time.Time         // of a lapsed plan
-	arguments             string            // which decisions keep the arguments of tools
+	arguments             string            // which decisions store the arguments of tools
 	members               map[string]string // role by cus_…; never changed in place
 	precondition          ledger.Precondition
 }
@@ -100,7 +100,7 @@ func (o Organization) update(u events.OrganizationUpdated) (Organization, error)
 	return o, nil
 }
 
-// withMember is a copy of the members with one changed; an empty role removes.
+// withMember returns a copy of the members with one changed. An empty role removes the member.
 func withMember(members map[string]string, id, role string) map[string]string {
 	changed := make(map[string]string, len(members)+1)
 	for member, has := range members {
@@ -113,8 +113,8 @@ func withMember(members map[string]string, id, role string) map[string]string {
 	return changed
 }
 
-// forgetOrganization takes an organization, its tokens and its policy out of the
-// cache: something of it has moved. The others keep theirs.
+// forgetOrganization removes an organization, its tokens and its policy from the caches, after
+// one of its streams has moved.
 func (a *Organizations) forgetOrganization(orgID string) {
 	a.organizations.Remove(orgID)
 	if a.Forgotten != nil {
@@ -150,7 +150,7 @@ func (a *Organizations) ReadOrganization(ctx context.Context, orgID string) (Org
 	return o, history, err
 }
 
-// OrganizationInfo is what an organization is.
+// OrganizationInfo describes an organization.
 type OrganizationInfo struct {
 	OrgID       string  `json:"orgId"`
 	Name        string  `json:"name"`
@@ -171,14 +171,14 @@ func (o Organization) info() OrganizationInfo {
 	return i
 }
 
-// Organization shows one organization.
+// Organization returns one organization.
 func (a *Organizations) Organization(ctx context.Context, orgID string) (OrganizationInfo, error) {
 	o, _, err := a.ReadOrganization(ctx, orgID)
 	return o.info(), ground.Refusal(err)
 }
 
-// ListOrganizations returns every organization of the ledger, the oldest first: for
-// the operator.
+// ListOrganizations returns every organization of the ledger, the oldest first. It is for the
+// operator.
 func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationInfo, error) {
 	tenants, err := a.Ledger.Tenants(ctx, events.TypeOrganizationCreated)
 	if err != nil {
@@ -196,9 +196,9 @@ func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationIn
 	return list, nil
 }
 
-// CreateOrganization makes an organization with its first owner, who becomes a
-// customer if nobody of that address is one yet. actor is "operator", or the
-// customer whose subscription started.
+// CreateOrganization creates an organization with its first owner, who becomes a customer if
+// there is none with that address. actor is "operator", or the customer whose subscription
+// started.
 func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, plan, ownerEmail string) (OrganizationInfo, error) {
 	if err := ground.CheckText("name", name, ground.MaxName); err != nil {
 		return OrganizationInfo{}, err
@@ -219,8 +219,8 @@ func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, pla
 	})
 }
 
-// AppendOrganization appends the organization and its first owner. If there is
-// one of this id already, its stream has moved.
+// AppendOrganization appends the organization and its first owner. If the organization exists
+// already, the error is that its stream has moved.
 func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, preconditions ...ledger.Precondition) (OrganizationInfo, error) {
 	created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
 	if err != nil {
@@ -242,8 +242,7 @@ func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, na
 	return a.Organization(ctx, orgID)
 }
 
-// memberDraft is member.added, with the address sealed in the organization's
-// tenant.
+// memberEvent returns member.added, with the address encrypted in the organization's tenant.
 func (a *Organizations) memberEvent(ctx context.Context, orgID, actor, member, role, address string) (ledger.Pending, error) {
 	dataKey, err := a.Vault.Subject(ctx, orgID, "email:"+address, a.NewID("sub_"))
 	if err != nil {

@@ -13,33 +13,33 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Principal is who acts for an organization: a token or a signed-in member.
+// Principal acts for an organization: a token or a signed-in member.
 type Principal struct {
 	OrgID, Plan string
 	ActorID     string // svco_… with the token's public id, cus_…, or "operator"; the event's actor
-	Member      string // cus_… of the member; for a token whose it is
+	Member      string // cus_… of the member; of a token its owner
 	Role        string
 	Scopes      []string
-	FreshSignIn bool // a session younger than 10 minutes since sign-in
-	// Preconditions are the streams of organization and token that the principal rests on. An
-	// append for the principal carries them; a read calls Confirm.
+	FreshSignIn bool // the session began less than 10 minutes ago
+	// Preconditions are the streams of organization and token that the principal was read from.
+	// An append for the principal carries them; a read calls Confirm.
 	Preconditions []ledger.Precondition
 
 	tokenID   string
-	addresses []netip.Prefix // from which the token may come; none: from anywhere
+	addresses []netip.Prefix // from which the token may be used; none: from anywhere
 	suspended bool
 	lapsed    bool   // the plan has lapsed
-	evidence  bool   // and the days in which evidence stays readable are not over
+	evidence  bool   // the plan has lapsed, and evidence is still readable
 	deciders  int    // how many members may activate and approve
-	arguments string // which decisions keep the arguments of tools
+	arguments string // which decisions store the arguments of tools
 }
 
-// OwnOnly reports whether the principal sees only the records that the own member
-// or one of the member's tokens caused: OwnActors names them.
+// OwnOnly reports whether the principal sees only the records that its own member or one of the
+// member's tokens caused (OwnActors).
 func (p Principal) OwnOnly() bool { return p.Role == RoleDeveloper }
 
-// OwnActors are the event actors whose records a principal with OwnOnly sees:
-// the member, and every token the member ever issued or was given.
+// OwnActors returns the actors of the events whose records a principal with OwnOnly sees: the
+// member, and every token that the member ever issued or was given.
 func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, error) {
 	tokens, err := a.tokensOf(ctx, p.OrgID)
 	if err != nil {
@@ -54,8 +54,8 @@ func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, e
 	return actors, nil
 }
 
-// IsOwn reports whether an actor is the principal's member or one of its tokens:
-// who asked for a decision must not approve it.
+// IsOwn reports whether an actor is the principal's member or one of the member's tokens. A
+// person who requested a decision must not approve it.
 func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (bool, error) {
 	if actor == p.Member {
 		return true, nil
@@ -68,12 +68,11 @@ func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (b
 	return t.createdBy == p.Member || t.member == p.Member, ground.Refusal(err)
 }
 
-// MayActAlone reports whether the principal may activate an own draft, or approve
-// an own decision: on a Team with nobody else who could. Business never.
+// MayActAlone reports whether the principal may activate its own draft, or approve its own
+// decision: in a Team in which nobody else could. In Business nobody may.
 func (p Principal) MayActAlone() bool { return p.Plan == PlanTeam && p.deciders == 1 }
 
-// KeepsArguments reports whether a decision of this kind keeps the arguments of its
-// tool.
+// KeepsArguments reports whether a decision of this kind stores the arguments of its tool.
 func (p Principal) KeepsArguments(decision string) bool {
 	return p.arguments == ArgumentsAlways || p.arguments == ArgumentsReviews && decision == assurance.NeedsReview
 }
@@ -87,7 +86,7 @@ func (p Principal) Allows(address string) bool {
 	return err == nil && slices.ContainsFunc(p.addresses, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
 }
 
-// principal is what the organization says about anybody who acts for it.
+// principal returns what is the same for everybody who acts for the organization.
 func (o Organization) principal(now time.Time) Principal {
 	p := Principal{OrgID: o.ID, Plan: o.Plan, Preconditions: []ledger.Precondition{o.precondition}, suspended: o.State == StateSuspended, arguments: o.arguments}
 	p.lapsed = o.State == StateLapsed || o.Plan != PlanTeam && o.Plan != PlanBusiness
@@ -100,9 +99,9 @@ func (o Organization) principal(now time.Time) Principal {
 	return p
 }
 
-// Confirm reads again what a principal rests on if any of it has moved, and
-// returns the principal of now: 401 for a token revoked since, 403 for a member
-// who is none any more. Every answer that appends nothing needs it.
+// Confirm reads the streams of a principal again if any of them has moved, and returns the
+// principal as it is now: 401 for a token that was revoked, 403 for a person who is no longer a
+// member. Every answer without an append needs it.
 func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
 	for _, g := range p.Preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
@@ -116,10 +115,9 @@ func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, er
 	return p, nil
 }
 
-// Permit answers whether the principal has a right, as May does, and returns it.
-// What is known of it may be a moment old, and another process may have restored
-// the organization, or raised the member's role: a refusal is given only after
-// the streams it rests on were read again.
+// Permit checks whether the principal has a right, as May does, and returns the principal. Its
+// state may be out of date, and another process may have restored the organization or raised
+// the member's role. So before Permit refuses, it reads the streams again.
 func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
 	if p.May(right) == nil {
 		return p, nil
@@ -131,8 +129,8 @@ func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (P
 	return p, p.May(right)
 }
 
-// Again says how a command of a principal is tried again: before each further try it is read
-// again and must still have the right.
+// Again returns how a command of a principal is tried again: before each further try the
+// principal is read again and must still have the right.
 func (a *Organizations) Again(p *Principal, right Right) ground.Tries {
 	return ground.Tries{Again: func(ctx context.Context) error {
 		now, err := a.currentPrincipal(ctx, *p)
@@ -144,7 +142,7 @@ func (a *Organizations) Again(p *Principal, right Right) ground.Tries {
 	}}
 }
 
-// currentPrincipal is the principal as its streams are now.
+// currentPrincipal reads the principal's streams and returns the principal as it is now.
 func (a *Organizations) currentPrincipal(ctx context.Context, p Principal) (Principal, error) {
 	a.forgetOrganization(p.OrgID)
 	now, err := a.rebuild(ctx, p)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// RevokeToken ends a token at once. Revoking it again changes nothing; an id of
-// another organization is as unknown as any.
+// RevokeToken revokes a token at once. If it is revoked already, nothing changes. The id of
+// another organization's token is answered like an unknown one.
 func (a *Organizations) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {

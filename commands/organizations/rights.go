@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Roles of members, and the two that are not members': a bearer token, and the
-// operator at the command line.
+// Roles of members, and the roles of two principals who are not members: a bearer token, and
+// the operator at the command line.
 const (
 	RoleOwner     = "owner"
 	RoleAdmin     = "admin"
@@ -19,7 +19,7 @@ const (
 	RoleOperator  = "operator"
 )
 
-// Roles lists the roles a member may have, the mightiest first.
+// Roles lists the roles that a member may have, those with the most rights first.
 var Roles = []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor}
 
 // Scopes a token may have.
@@ -41,7 +41,7 @@ type Right string
 const (
 	RightDecide   Right = "decide"
 	RightReceipt  Right = "bind receipt"
-	RightRead     Right = "read history" // a developer sees the own records only: Principal.OwnOnly
+	RightRead     Right = "read history" // a developer sees only their own records: Principal.OwnOnly
 	RightExport   Right = "export"
 	RightDraft    Right = "draft policy"
 	RightPolicies Right = "read policies"
@@ -52,16 +52,16 @@ const (
 	RightErase    Right = "erase a subject"
 )
 
-// grant says who has a right.
+// grant describes who has a right.
 type grant struct {
 	Roles    []string
-	scopes   []string // of a token, each of which is enough; none: no token has it
+	scopes   []string // each of which gives a token the right; none: no token has it
 	fresh    bool     // only within 10 minutes of signing in
-	evidence bool     // stays open for 90 days after the plan has ended
+	evidence bool     // remains for 90 days after the plan has ended
 }
 
-// Grants is the one table of role or scope x right: the checks, and the test
-// that walks every cell, read it.
+// Grants is the only table of roles, scopes and rights. The checks read it, and so does the
+// test of every combination.
 var Grants = map[Right]grant{
 	RightDecide:   {Roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeDecide}},
 	RightReceipt:  {Roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeReceipt}},
@@ -76,8 +76,7 @@ var Grants = map[Right]grant{
 	RightErase:    {Roles: []string{RoleOwner, RoleOperator}, fresh: true},
 }
 
-// ScopeOf is the least scope with which a token has a right; empty if no token has
-// it.
+// ScopeOf returns the scope with which a token has a right; empty if no token has it.
 func ScopeOf(right Right) string { return Grants[right].scope() }
 
 func (g grant) scope() string {
@@ -97,12 +96,12 @@ const (
 	CodeNoActivePolicy = "no_active_policy"
 )
 
-// ErrSignInAgain refuses what needs a session that began a moment ago.
+// ErrSignInAgain is the refusal if a recent sign-in is required.
 var ErrSignInAgain = Forbidden("sign in again to do this")
 
-// May answers whether the principal has a right: nil, or the 403 that says what
-// is missing first: the plan, the scope or role, a fresh sign-in; or that the
-// organization is suspended.
+// May returns nil if the principal has a right, and otherwise the 403 with the first thing that
+// is missing: the plan, the scope or role, a recent sign-in; or that the organization is
+// suspended.
 func (p Principal) May(right Right) error {
 	g, known := Grants[right]
 	switch {

@@ -24,23 +24,23 @@ import (
 //	svco_<12 id>_<43 secret>_<6 check>
 const tokenPrefix = "svco_"
 
-// organizationToken is a token as its stream tells.
+// organizationToken is a token as read from its stream.
 type organizationToken struct {
 	id, name     string
 	orgID        string
 	hash         [32]byte
 	scopes       []string
 	createdBy    string
-	member       string // whose it is
+	member       string // the owner
 	created      time.Time
 	expires      time.Time
-	revoked      time.Time // zero: not
+	revoked      time.Time // zero: not revoked
 	rotates      string
 	addresses    []netip.Prefix
 	precondition ledger.Precondition
 }
 
-// live reports whether the token is good at a time.
+// live reports whether the token is valid at a time.
 func (t organizationToken) live(now time.Time) bool {
 	return t.id != "" && now.Before(t.expires) && (t.revoked.IsZero() || now.Before(t.revoked))
 }
@@ -111,8 +111,8 @@ func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Prin
 	return p, nil
 }
 
-// token is a token from the cache or its stream; without an organization, the
-// organization is looked up. An unknown id is the zero token.
+// token returns a token from the cache or its stream. Without an organization it looks the
+// organization up. For an unknown id it returns the zero token.
 func (a *Organizations) token(ctx context.Context, orgID, id string) (organizationToken, error) {
 	if t, ok := a.tokens.Get(id); ok {
 		return t, nil
@@ -130,9 +130,8 @@ func (a *Organizations) token(ctx context.Context, orgID, id string) (organizati
 	return t, err
 }
 
-// tenantOfToken finds the organization of a token, whose id is at home where the
-// organization is. The answer only says where to read: the token's stream there is
-// what counts.
+// tenantOfToken finds the organization of a token; id and organization are in the same
+// partition. The result only shows where to read: the token's stream there decides.
 func (a *Organizations) tenantOfToken(ctx context.Context, id string) (string, error) {
 	var tenant string
 	err := a.Ledger.Reading(ctx, func() error {
@@ -180,7 +179,7 @@ func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizat
 	return tokens, nil
 }
 
-// TokenInfo is what anybody may know of a token.
+// TokenInfo is what is shown of a token.
 type TokenInfo struct {
 	TokenID   string   `json:"tokenId"`
 	Name      string   `json:"name"`
@@ -193,7 +192,7 @@ type TokenInfo struct {
 	State     string   `json:"state" jsonschema:"enum=active,enum=rotating,enum=expired,enum=revoked"`
 }
 
-// at demands that the token's stream still ends where it was read.
+// at is the precondition that the token's stream has not moved since it was read.
 func (t organizationToken) at() ledger.Expect {
 	return ledger.History{Events: make([]ledger.Event, t.precondition.Version)}.At()
 }
@@ -236,7 +235,7 @@ func (a *Organizations) Tokens(ctx context.Context, p Principal) ([]TokenInfo, e
 }
 
 // AppendAs appends events without personal members for a principal. The principal's
-// preconditions make sure that it still has its rights at that position.
+// preconditions ensure that it still has its rights at that position.
 func (a *Organizations) AppendAs(ctx context.Context, p Principal, pending []ledger.Pending, stored []any) ([]ledger.Event, error) {
 	for i := range pending {
 		payload, err := canon.Marshal(stored[i])

@@ -26,12 +26,12 @@ type paymentKey struct {
 	ours           bool // the payment of this request has the key already, by an earlier try
 }
 
-// held reports whether a payment that was claimed, or is about to be, has the key. One
-// that was refused has moved no money and leaves it to the next.
+// held reports whether a payment that was claimed, or is about to be, has the key. A payment
+// that was refused has moved no money, so the key is free for the next one.
 func (k paymentKey) held() bool { return k.holderID != "" && k.holder.State != PaymentIsRefused }
 
-// readKey reads who has the key of a request. The key's name in the ledger is keyed,
-// since the payer's address is in it.
+// readKey reads which payment has the key of a request. The name of the key in the ledger is a
+// keyed hash, because it depends on the payer's address.
 func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, err error) {
 	if paid.IdempotencyKey == "" {
 		return k, nil
@@ -63,9 +63,9 @@ func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k payment
 	return k, err
 }
 
-// HasKey reports whether a payment sent again brings the Idempotency-Key that it was made
-// with, which is not on the chain. A key that could be guessed proves nothing: it must
-// be as long as a payment identifier.
+// HasKey reports whether a payment that is sent again brings the Idempotency-Key with which it
+// was made. The key is not on the chain, so it proves who the buyer is, provided that it cannot
+// be guessed: it must be as long as a payment identifier.
 func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
 	if len(paid.IdempotencyKey) < minSecretKey {
 		return false, nil
@@ -74,8 +74,8 @@ func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, erro
 	return k.ours, ground.Refusal(err)
 }
 
-// heldByKey answers with the payment that has the key, if the request is the same and
-// comes from the same payer.
+// heldByKey answers with the payment that has the key, if the request is the same and comes
+// from the same payer.
 func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {
 	if !p.Signed { // else the payer is known; whether he could pay again does not matter
 		if err := verify(ctx); err != nil {
@@ -117,9 +117,9 @@ func (a *Payments) awaitClaim(ctx context.Context, paymentID string) error {
 	}
 }
 
-// takeKey gives the key to a payment that is about to be claimed: in the same append
-// where both are at home together, so that of two payments one is claimed. Elsewhere it
-// is given first, and a payment that comes meanwhile waits (keyIsTaken).
+// takeKey gives the key to a payment that is about to be claimed. If key and payment are in the
+// same partition, that is part of the same append, so that of two payments one is claimed.
+// Otherwise the key is given first, and a payment that comes in between waits (keyIsTaken).
 func (a *Payments) takeKey(ctx context.Context, k paymentKey, p Payment, paid Paid, claim *ledger.Append) error {
 	if k.stream == "" || k.ours {
 		return nil

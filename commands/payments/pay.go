@@ -24,13 +24,13 @@ type Payments struct {
 	*ground.Ground
 	*accounts.Accounts
 
-	// Settler moves the money of x402 payments; nil is x402 off.
+	// Settler moves the money of x402 payments; nil turns x402 off.
 	Settler Settler
-	// Settling takes a claimed payment to its end after the call that claimed it, by Settle
-	// from this attempt on, and closes the channel when it has done what it can for now. The
-	// service runs it. Nil: the call does it itself.
+	// Settling settles a claimed payment after the call that claimed it has returned: it calls
+	// Settle from this attempt on, and closes the channel when it can do no more for now. The
+	// service runs it. If it is nil, the call settles the payment itself.
 	Settling func(paymentID string, attempt int) (ended <-chan struct{})
-	// PaymentWait bounds how long an answer waits for its settlement; 0: 12 s.
+	// PaymentWait is the longest time that an answer waits for its settlement; 0: 12 s.
 	PaymentWait time.Duration
 }
 
@@ -49,24 +49,25 @@ type Paid struct {
 	Operation   string      // id
 	RequestHash ledger.Hash // of RequestHash
 	PriceCents  int
-	// IdempotencyKey is the buyer's own of the request; empty: every payment is its own.
-	// Content is the hash of what it stands for.
+	// IdempotencyKey is the buyer's own key of the request; if it is empty, every payment is a
+	// request of its own. Content is the hash of what is requested under the key.
 	IdempotencyKey string
 	Content        ledger.Hash
 	// Prepare computes the answer and everything that is to be recorded with it,
 	// signed and sealed. It is called only for a payment that nobody has claimed;
 	// nothing of it is visible before the payment has settled.
 	Prepare func(context.Context) (Promise, error)
-	// VerifyFirst is for a Prepare that writes: nothing is written for a payment that
-	// does not verify. Where it only computes, what cannot be computed is not verified.
+	// VerifyFirst is for a Prepare that writes or computes much: the payment is verified
+	// before. Otherwise Prepare is called first, and a request that it refuses needs no
+	// verification.
 	VerifyFirst bool
 }
 
-// Promise is what becomes true when a payment has settled: at most 62 events.
+// Promise is what is recorded when a payment has settled: at most 62 events.
 type Promise struct {
 	Events        []events.PreparedEvent
-	Preconditions []ledger.Precondition // what the events rest on
-	Issued        time.Time             // what their record states; zero without one
+	Preconditions []ledger.Precondition // streams that the events depend on
+	Issued        time.Time             // the time in their record; zero if there is none
 	OutputHash    string
 	EngineVersion string
 }
@@ -75,8 +76,8 @@ type Promise struct {
 type Receipt struct {
 	PaymentID, Transaction, Payer, Network, Amount, Mode string
 
-	Extensions string         // what the facilitator said of the payment's extensions
-	Events     []ledger.Event // those that were promised, as they landed
+	Extensions string         // what the facilitator answered about the payment's extensions
+	Events     []ledger.Event // the promised events, as they were appended
 	Replayed   bool           // it had been claimed by an earlier request
 	ByKey      bool           // another payment of the same payer had paid, with the same Idempotency-Key
 }
@@ -95,12 +96,12 @@ var (
 	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
 )
 
-// CodeNoFacilitator is a payment that nobody can verify now.
+// CodeNoFacilitator is the code for a payment that cannot be verified now.
 const CodeNoFacilitator = "payment_facilitator_unavailable"
 
-// KnownPayment reports whether a payment has been claimed, by whatever request. Then
-// neither its window nor our price matters any more, but its signature must be
-// the one that was claimed: else it is refused.
+// KnownPayment reports whether a payment has been claimed, by any request. If so, its time
+// window and the price are not checked again, but its signature must be the one that was
+// claimed; otherwise it is refused.
 func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	s, err := a.ReadPayment(ctx, p.ID)
 	if err != nil {
@@ -136,7 +137,7 @@ func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, er
 	case s.Claim.RequestHash != paid.RequestHash.String():
 		return Receipt{}, errOtherRequest
 	}
-	attempt := 2 // who has not claimed it cannot know that nothing was sent
+	attempt := 2 // a process that has not claimed the payment cannot know that nothing was sent
 	if c.ours {
 		attempt = 1
 	}
@@ -149,8 +150,8 @@ func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, er
 	return receipt, err
 }
 
-// PendingOf makes what the ledger could not tell "not known yet": the payment may
-// have been claimed, or settled, or neither, and the same one sent again finds out.
+// PendingOf turns an error of the ledger into "not known yet": the payment may have been
+// claimed or settled, or neither. The same payment sent again finds that out.
 func PendingOf(p Payment, err error) error {
 	var unavailable *ground.Unavailable
 	if errors.As(err, &unavailable) {
@@ -162,7 +163,7 @@ func PendingOf(p Payment, err error) error {
 // claimed is the state of a claimed payment.
 type claimed struct {
 	Progress
-	ours  bool // by this request
+	ours  bool // claimed by this request
 	byKey bool // it is another payment, which was claimed with the same Idempotency-Key
 }
 
@@ -220,7 +221,7 @@ func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed
 	}
 }
 
-// ready is the promise of a payment that verifies: both before the claim, since a
+// ready verifies the payment and prepares the promise. Both come before the claim, since a
 // payment that was spent elsewhere must not be claimed here.
 func (p Paid) ready(ctx context.Context, verify func(context.Context) error) (Promise, error) {
 	if p.VerifyFirst {
@@ -244,7 +245,7 @@ func (a *Payments) verify(ctx context.Context, p Payment) error {
 	return &unasked{err}
 }
 
-// claim is the append that makes the payment this request's.
+// claim is the append that claims the payment for this request.
 func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
 	tenant := a.ServiceOf(p.ID)
 	by, err := a.Payer(ctx, tenant, p.Network, p.Payer)
@@ -270,9 +271,9 @@ func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Prom
 		Preconditions: promise.Preconditions, Events: []ledger.Pending{pending}}, err
 }
 
-// claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
-// of it, which is good once for each of our addresses. The two are kept apart, so
-// that nobody can spoil another's payment by giving its id to one of his own.
+// claimKey is the key of the claim in the ledger: the payment's, or the buyer's identifier for
+// it, which is valid once for each address that receives payments. The two kinds of keys
+// differ, so that nobody can block another buyer's payment by using its id as an identifier.
 func (a *Payments) claimKey(p Payment) ledger.Hash {
 	if p.Identifier == "" || a.reservedIn(p) != "" {
 		return ledger.IdemKey("payment", p.ID)
@@ -286,8 +287,9 @@ func identifierKey(p Payment) ledger.Hash {
 	return ledger.IdemKey("payment_identifier", identifierName(p))
 }
 
-// reservedIn is the tenant where a payment's identifier is reserved before the claim;
-// empty where the claim itself takes it, because both are at home together.
+// reservedIn returns the tenant where a payment's identifier is reserved before the claim. It
+// is empty if identifier and payment are in the same partition: then the claim itself takes the
+// identifier.
 func (a *Payments) reservedIn(p Payment) string {
 	if tenant := a.ServiceOf(identifierName(p)); p.Identifier != "" && tenant != a.ServiceOf(p.ID) {
 		return tenant
@@ -295,9 +297,9 @@ func (a *Payments) reservedIn(p Payment) string {
 	return ""
 }
 
-// reserve gives a payment its identifier, for ever, where that is at home elsewhere. A
-// claim that does not come to pass leaves it with this payment, which may be sent
-// again. What another payment has, by a reservation or its claim, is ErrKeyReused.
+// reserve gives an identifier from another partition to a payment, for ever. If the payment is
+// not claimed afterwards, the identifier stays with it, and it may be sent again. If another
+// payment has the identifier, by a reservation or a claim, the error is ErrKeyReused.
 func (a *Payments) reserve(ctx context.Context, p Payment) error {
 	tenant := a.reservedIn(p)
 	if tenant == "" {
@@ -314,7 +316,7 @@ func (a *Payments) reserve(ctx context.Context, p Payment) error {
 	return err
 }
 
-// reused tells the two conflicts of a claim apart.
+// reused returns which of the two conflicts of a claim has occurred.
 func (a *Payments) reused(ctx context.Context, p Payment) error {
 	s, err := a.ReadPayment(ctx, p.ID)
 	switch {
@@ -328,19 +330,19 @@ func (a *Payments) reused(ctx context.Context, p Payment) error {
 
 var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not configured")
 
-// unasked is a facilitator that did not answer: the caller is told that nothing
-// was charged, the log gets the cause.
+// unasked is the error for a facilitator that did not answer. The caller learns that nothing
+// was charged, and the cause is logged.
 type unasked struct{ cause error }
 
 // Error is for the log.
 func (u *unasked) Error() string { return "verify a payment: " + u.cause.Error() }
 
-// Unwrap returns the refusal that the API knows. The cause is not among it: that
-// the facilitator's time was over says nothing about the ledger.
+// Unwrap returns the refusal that the API answers with. It leaves out the cause: a timeout of
+// the facilitator must not be taken for one of the ledger.
 func (u *unasked) Unwrap() error { return errNoFacilitator }
 
-// outcome waits for the end of a claimed payment: it is the state afterwards,
-// still open if the time was over. Settling goes on behind it.
+// outcome waits for the result of a claimed payment and returns its state afterwards. If the
+// time is over, the state is still open, and settling goes on in the background.
 func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progress, error) {
 	if !s.Open() {
 		return s, nil
@@ -388,13 +390,13 @@ func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progre
 	}
 }
 
-// waitsFor is how long an answer waits for what another request does with a payment.
+// waitsFor returns how long an answer waits for another request that works on the same payment.
 func (a *Payments) waitsFor() time.Duration { return cmp.Or(a.PaymentWait, paymentWait) }
 
-// settlementKey is the key of the append that makes a promise true.
+// settlementKey is the key of the append that records the events of a promise.
 func settlementKey(id string) ledger.Hash { return ledger.IdemKey("settlement", id) }
 
-// receipt is what the ledger says of a payment.
+// receipt reads from the ledger what was recorded for a payment.
 func (a *Payments) receipt(ctx context.Context, s Progress, replayed bool) (Receipt, error) {
 	switch s.State {
 	case PaymentIsSettled:
@@ -426,7 +428,7 @@ func (s Progress) requestHash() (hash ledger.Hash, err error) {
 	return hash, nil
 }
 
-// WithoutKey takes the member idempotencyKey out: key and content are apart.
+// WithoutKey removes the member idempotencyKey: content is compared without the key.
 func WithoutKey(body []byte) []byte {
 	members, err := canon.Members(body)
 	if err != nil {

@@ -32,14 +32,14 @@ type Payment struct {
 	Nonce       string // 0x and 64 hex digits
 	ValidAfter  int64  // Unix seconds
 	ValidBefore int64  // Unix seconds
-	Identifier  string // the buyer's own, from the extension payment-identifier; empty without one
-	Signed      bool   // the payer's own key has signed, which was checked; of a claimed payment it is not set
+	Identifier  string // the buyer's own, from the extension payment-identifier; may be empty
+	Signed      bool   // the signature of the payer's own key was checked; not set for a claimed payment
 
 	Payload  jsontext.Value // the whole PaymentPayload as received
 	Accepted jsontext.Value // the terms in it, one of our offers
 
-	// Of a claimed payment: when that was, and the chain's last block then, 0 if
-	// nobody asked.
+	// Time of the claim and the chain's last block then, 0 if it was not asked for. Only a
+	// claimed payment has them.
 	ClaimedAt time.Time
 	HeadBlock int64
 }
@@ -58,68 +58,67 @@ type Settler interface {
 	Mode() string
 	// Configured reports whether payments are accepted now.
 	Configured() bool
-	// Head is the last block of the chain, 0 if it is not known: what is looked
-	// for later cannot have happened before.
+	// Head is the last block of the chain, 0 if it is not known. A transfer that is looked for
+	// later cannot be in an earlier block.
 	Head(ctx context.Context) int64
-	// Verify asks whether the payment would settle. The error is a
-	// *PaymentRefused, or anything else if nobody could be asked.
+	// Verify asks whether the payment would settle. The error is a *PaymentRefused, or any
+	// other error if that could not be found out.
 	Verify(ctx context.Context, p Payment) error
-	// Settle moves the money, or finds out whether it has moved. The first attempt
-	// is 1: only its refusal can prove that nothing was broadcast.
+	// Settle moves the money, or finds out whether it has moved. The first attempt is 1. Only a
+	// refusal of the first attempt can prove that nothing was broadcast.
 	Settle(ctx context.Context, p Payment, attempt int) Settlement
 }
 
 // SettlementState is how an attempt to settle ended.
 type SettlementState string
 
-// What an attempt can end in. Whatever does not prove one of the first two is
-// the third.
+// Results of an attempt. Unless one of the first two is proven, it is the third.
 const (
 	Settled SettlementState = "settled"
 	Refused SettlementState = "refused"
 	Unknown SettlementState = "unknown"
 )
 
-// Settlement is what an attempt to settle has shown.
+// Settlement is the result of an attempt to settle.
 type Settlement struct {
 	State       SettlementState
-	Transaction string // of what is settled; where that is not known, one that may have settled it
+	Transaction string // of a settled payment; of an unknown one the transaction that may have settled it
 	Payer       string // as the transfer shows it; empty: the payment's
 	Reason      string // of a refusal, or why it is unknown
-	Evidence    string // of what is settled: "facilitator", "chain", "dev" or "operator"
-	Extensions  string // what the facilitator says of the payment's extensions, as the header EXTENSION-RESPONSES; may be empty
+	Evidence    string // of a settled payment: "facilitator", "chain", "dev" or "operator"
+	Extensions  string // what the facilitator answered about the payment's extensions, as in the header EXTENSION-RESPONSES; may be empty
 }
 
-// PaymentRefused is a payment that is not accepted: nothing moved, and a new one
-// may be signed.
+// PaymentRefused is a payment that is not accepted. No money has moved, and a new payment may
+// be signed.
 type PaymentRefused struct {
 	Reason  string
-	Settled bool // it was claimed, and refused when it was to be settled
+	Settled bool // it was claimed before, and refused by the attempt to settle it
 }
 
 // Error is the reason, as the protocol names it.
 func (p *PaymentRefused) Error() string { return p.Reason }
 
-// SettlementPending is a payment whose end is not known yet: 503, and never a
-// demand to pay again. The same payment sent again gets the answer.
+// SettlementPending is a payment whose result is not known yet. The status is 503, and the
+// answer never demands another payment. The same payment sent again gets the answer.
 type SettlementPending struct {
 	PaymentID   string
-	Transaction string    // that may have settled it; empty if nobody named one
-	Until       time.Time // the payment can settle, and be found to have expired only afterwards; zero where that is not known
-	Cause       error     // for the log, where the ledger could not tell; else nil
+	Transaction string    // that may have settled it; empty if none is known
+	Until       time.Time // until then the payment can settle; only afterwards can it be found to have expired; zero if not known
+	Cause       error     // for the log, if the ledger could not be read; otherwise nil
 }
 
-// Error says so.
+// Error returns the code.
 func (*SettlementPending) Error() string { return "settlement_pending" }
 
-// PaymentRequired is a caller that is good and has nothing left to pay with: it
-// may sign a payment.
+// PaymentRequired is a caller with a valid credential that has nothing left to pay with. It may
+// sign a payment.
 type PaymentRequired struct{}
 
-// Error says so.
+// Error returns the text for the log.
 func (*PaymentRequired) Error() string { return "payment required" }
 
-// What a payment has come to. The first two are open, the others final.
+// States of a claimed payment. The first two are open, the others final.
 const (
 	PaymentIsClaimed = "claimed"
 	PaymentIsUnknown = "unknown"
@@ -132,7 +131,7 @@ type Progress struct {
 	State     string // empty: nobody has claimed it
 	Claim     events.PaymentClaimed
 	claimedAt time.Time
-	erased    bool // what leads to the payer cannot be read any more
+	erased    bool // the members that identify the payer cannot be read any more
 	Settled   events.PaymentSettled
 	refused   events.PaymentRefused
 	unknown   events.PaymentUnknown // the last one
@@ -143,7 +142,7 @@ type Progress struct {
 	History   ledger.History
 }
 
-// Open reports whether the end of the payment is not known yet.
+// Open reports whether the result of the payment is not known yet.
 func (s Progress) Open() bool { return s.State == PaymentIsClaimed || s.State == PaymentIsUnknown }
 
 // Stream returns the name of the stream of a payment.
@@ -182,7 +181,7 @@ func (s Progress) apply(e ledger.Event, read func(stored any) error) (Progress, 
 	return s, err
 }
 
-// readPaid reads an event of a payment, with what is sealed in it put back.
+// readPaid reads an event of a payment and decrypts its personal members.
 func (a *Payments) readPaid(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !events.Sealed(e.Type):
@@ -235,8 +234,9 @@ func (s Progress) payment() (Payment, error) {
 	return p, nil
 }
 
-// Payer is the party that a payment is of. Its address is a person's, so it is
-// nowhere in the clear: the data key's id stands for it, of the payment's tenant.
+// Payer returns the payer of a payment as a party. The payer's address is personal data and
+// never stored unencrypted: the id of the payer's data key in the payment's tenant stands for
+// it.
 func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (accounts.Party, error) {
 	if a.Vault == nil {
 		return accounts.Party{}, a.NoVault()
@@ -246,18 +246,18 @@ func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (
 	return accounts.Party{Actor: dataKey, DataKey: dataKey, Subject: subject}, err
 }
 
-// payerSubject names a payer to the vault: an address is one whatever its case.
+// payerSubject names a payer to the vault. The case of an address makes no difference.
 func payerSubject(network, address string) string {
 	return "payer:" + network + ":" + strings.ToLower(address)
 }
 
-// party is whom a claimed payment is of. What is still learned about one whose
-// payer was erased is sealed for this payment alone.
+// party returns the payer of a claimed payment. If the payer was erased, what is recorded later
+// is encrypted with a key for this payment alone.
 func (s Progress) party() accounts.Party {
 	return accounts.Party{Actor: s.Claim.Subject, DataKey: s.Claim.Subject, Subject: s.History.Stream}
 }
 
-// pending says that the end of the payment is not known.
+// pending returns the error for a payment whose result is not known.
 func (s Progress) pending(cause error) *SettlementPending {
 	p := &SettlementPending{PaymentID: s.Claim.PaymentID, Transaction: string(s.unknown.Transaction), Cause: cause}
 	if at := s.validBefore(); at != math.MaxInt64 {
@@ -266,9 +266,9 @@ func (s Progress) pending(cause error) *SettlementPending {
 	return p
 }
 
-// SettledModes says by what the payments of this ledger were settled: in the
-// ledger alone (dev), and on a chain. It asks the events themselves, so that a
-// start waits for no read model.
+// SettledModes reports how the payments of this ledger were settled: in the ledger alone (dev),
+// or on a chain. It reads the events themselves, so that the start of the program waits for no
+// read model.
 func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
 	for _, p := range a.Ledger.Partitions() {
 		var devHere, chainHere bool
@@ -286,7 +286,7 @@ func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err
 	return dev, facilitator, nil
 }
 
-// Refunding is the payment's refund, nil without one.
+// Refunding returns the payment's refund, or nil.
 func (s Progress) Refunding() *Refund {
 	if s.Requested == nil {
 		return nil
@@ -295,16 +295,16 @@ func (s Progress) Refunding() *Refund {
 	return &Refund{State: s.Refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
 }
 
-// Refund is promised for any settled call whose documented inputs do not
-// reproduce the output. We hold no wallet: an operator approves, pays outside and
-// records the transaction.
+// Refund is the refund of a payment. One is promised for every settled call whose documented
+// inputs do not reproduce the output. The service holds no wallet: an operator approves the
+// refund, pays it with other means and records the transaction.
 type Refund struct {
 	State       string // "requested", "approved" or "sent"
 	Amount      string
 	Asset       string
 	Network     string
 	To          string
-	Transaction string // of what was sent
+	Transaction string // that paid it
 }
 
 // States of a refund.

@@ -40,7 +40,7 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 		return s.State, err
 	}
 	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
-		attempt = max(attempt, 2) // another node may have taken it up by now
+		attempt = max(attempt, 2) // another node may have started to settle it by now
 	}
 	if attempt > 1 && s.State == PaymentIsClaimed {
 		state, err := a.recordEnd(ctx, id, Settlement{State: Unknown, Reason: "settlement_pending"})
@@ -51,8 +51,8 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 	return a.keep(ctx, id, a.Settler.Settle(ctx, p, attempt))
 }
 
-// keep records what an attempt has shown, and does not give up soon: that the money
-// has moved may be known here alone, and the database may be away for a while.
+// keep records the result of an attempt, and repeats that for a long time if it fails: perhaps
+// only this process knows that the money has moved, and the database may be down for a while.
 func (a *Payments) keep(ctx context.Context, id string, found Settlement) (string, error) {
 	for {
 		state, err := a.recordEnd(context.WithoutCancel(ctx), id, found)
@@ -69,14 +69,14 @@ func (a *Payments) keep(ctx context.Context, id string, found Settlement) (strin
 	}
 }
 
-// provenUnused are the reasons that the chain itself gives: they hold however
-// often was tried before.
+// provenUnused has the reasons that the chain itself gives. They hold however many attempts
+// there were before.
 var provenUnused = map[string]bool{"authorization_used_elsewhere": true, "authorization_expired_unused": true}
 
 var errNoPayment = policy.Refuse(ground.CodeNotFound, "", "payment not found")
 
-// recordEnd appends what an attempt has shown. An end that is recorded already
-// stands.
+// recordEnd appends the result of an attempt. If a final result is recorded already, that one
+// counts.
 func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) {
 		s, err := a.ReadPayment(ctx, id)
@@ -93,7 +93,7 @@ func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (
 			return a.AppendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
 				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.Claim.Mode, Evidence: operatorOnly(found.Evidence)})
 		}
-		// A transaction that was not named before is worth another record.
+		// A transaction that was not recorded before is recorded in addition.
 		if s.State == PaymentIsUnknown && (found.Transaction == "" || found.Transaction == string(s.unknown.Transaction) || s.unknowns >= maxUnknowns) {
 			return s.State, nil
 		}
@@ -109,10 +109,11 @@ func operatorOnly(evidence string) string {
 	return ""
 }
 
-// EvidenceOperator is what a person has found out.
+// EvidenceOperator marks a result that a person has found out.
 const EvidenceOperator = "operator"
 
-// AppendPayment appends one event to the payment's stream, as it was read.
+// AppendPayment appends one event to the payment's stream, which must not have moved since it
+// was read.
 func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor, eventType string, stored any) (string, error) {
 	pending, err := a.PaymentEvent(ctx, s, actor, eventType, stored)
 	if err != nil {
@@ -138,8 +139,8 @@ func (a *Payments) PaymentEvent(ctx context.Context, s Progress, actor, eventTyp
 	return d, err
 }
 
-// recordSettled makes the promise of the claim true. Nothing is signed again: the
-// prepared records were, and their key must still be active.
+// recordSettled appends the events that were promised with the claim. Nothing is signed again:
+// the prepared records are signed already, and their key must still be active.
 func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settlement) (string, error) {
 	payer := events.Text(found.Payer)
 	if payer == "" {
@@ -180,8 +181,8 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 	return PaymentIsSettled, nil
 }
 
-// promised are the prepared events of a claim: those that are at home with the payment,
-// and those of the customer it buys something for, where that one is not.
+// promised returns the prepared events of a claim: those for the partition of the payment, and
+// those for the customer who gets something, if the customer is in another partition.
 func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Pending) {
 	for _, e := range s.Claim.Prepared {
 		expect := ledger.New()
@@ -217,9 +218,9 @@ func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []stri
 	return []ledger.Precondition{history.Precondition()}, nil
 }
 
-// ResolvePayment records what the operator has found out about an open payment:
-// the transaction that settled it, or that it never will be. One that has ended
-// already stays as it is: a conflict, unless it is the same end.
+// ResolvePayment records what the operator has found out about an open payment: the transaction
+// that settled it, or that it will never settle. A payment with a final result stays as it is:
+// a different result is a conflict.
 func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	if err != nil {
@@ -256,7 +257,7 @@ func (s Progress) validBefore() int64 {
 	return at
 }
 
-// PaymentInfo is a payment as its stream tells.
+// PaymentInfo is a payment as read from its stream.
 type PaymentInfo struct {
 	PaymentID   string `json:"paymentId"`
 	State       string `json:"state"`
@@ -266,13 +267,13 @@ type PaymentInfo struct {
 	Network     string `json:"network"`
 	Asset       string `json:"asset"`
 	Amount      string `json:"amount"`
-	Payer       string `json:"payer"` // it, nonce and transaction are empty where Erased
+	Payer       string `json:"payer"` // it, nonce and transaction are empty if Erased
 	PayTo       string `json:"payTo"`
 	Nonce       string `json:"nonce"`
-	Erased      bool   `json:"erased,omitzero"` // who has paid was erased on request
+	Erased      bool   `json:"erased,omitzero"` // the payer was erased on request
 	ValidBefore string `json:"validBefore"`
 	ClaimedAt   string `json:"claimedAt"`
-	Transaction string `json:"transaction,omitempty"` // of an unknown one: that may have settled it
+	Transaction string `json:"transaction,omitempty"` // of an unknown result: the one that may have settled the payment
 	Evidence    string `json:"evidence,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Refund      string `json:"refund,omitempty"`
@@ -292,7 +293,7 @@ func (s Progress) info() PaymentInfo {
 	return info
 }
 
-// Payment tells what a payment has come to.
+// Payment returns the state of a payment.
 func (a *Payments) Payment(ctx context.Context, id string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	switch {

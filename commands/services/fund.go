@@ -14,37 +14,38 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// This file finds out who pays for a call. Everything else asks it.
+// This file finds out which fund pays for a call.
 
 // Kinds of charges.
 const (
 	chargedFree   = "free"
 	chargedCredit = "credit"
 	chargedPass   = "pass"
-	chargedX402   = "x402" // no fund is asked: the call brought a payment
+	chargedX402   = "x402" // no fund is used: the call came with a payment
 )
 
-// fund is what a call is paid from: the stream that its call.completed counts in, and what
-// must still hold when it is appended there.
+// fund is what a call is paid from: the stream in which its call.completed counts, and the
+// preconditions of that append.
 type fund struct {
 	charge        string
-	home          string // name of whose fund it is: the call is recorded where that is at home
+	home          string // name of the owner; the call is recorded in the owner's partition
 	stream        string
 	expect        ledger.Expect
-	used          int // cents of the pass or credit that are used, with this call
+	used          int // cents of the pass or credit that are used, including this call
 	preconditions []ledger.Precondition
 }
 
-// funds are asked in this order. Each says what it can pay a call from; false if the caller
-// has no such fund, or too little is left in it: a call is paid from one fund alone.
+// funds are asked in this order. Each returns false if the caller has no such fund, or too
+// little is left in it: a call is paid from one fund alone.
 //
 //	free    the free calls of a key's month
 //	credit  what an agent was granted
 //	pass    the pass of the key's account, or of the customer who claimed the agent
 var funds = []func(*Services, context.Context, Call) (fund, bool, error){(*Services).freeFund, (*Services).creditFund, (*Services).passFund}
 
-// fundOf is the first fund that can pay for a call; false if none can. That the free calls
-// of a month are used up is found out by the append, so the next try begins with the others.
+// fundOf returns the first fund that can pay for a call, or false if none can. Whether the free
+// calls of a month are used up is only found out by the append, so the next try begins with the
+// other funds.
 func (a *Services) fundOf(ctx context.Context, call Call, freeUsedUp bool) (f fund, ok bool, err error) {
 	asked := funds
 	if freeUsedUp {
@@ -58,13 +59,13 @@ func (a *Services) fundOf(ctx context.Context, call Call, freeUsedUp bool) (f fu
 	return fund{}, false, nil
 }
 
-// freeFund is the free calls of a key's month. An agent has none.
+// freeFund returns the free calls of a key's month. An agent has none.
 func (a *Services) freeFund(_ context.Context, call Call) (fund, bool, error) {
 	return fund{charge: chargedFree, home: call.Caller.ID, stream: accounts.UsageStream(call.Caller, a.Now()), expect: ledger.Any(accounts.FreeCallsPerMonth)},
 		call.Agent == nil, nil
 }
 
-// creditFund is the credit of an agent.
+// creditFund returns the credit of an agent.
 func (a *Services) creditFund(ctx context.Context, call Call) (fund, bool, error) {
 	if call.Agent == nil || call.Agent.Agent.Credit == 0 {
 		return fund{}, false, nil
@@ -75,8 +76,8 @@ func (a *Services) creditFund(ctx context.Context, call Call) (fund, bool, error
 	return fund{charge: chargedCredit, home: owner, stream: last.Stream, expect: last.At(), used: used}, used <= call.Agent.Agent.Credit, err
 }
 
-// passFund is the pass of a customer. The call lands only if the subscription is still as it
-// was judged here: the streams that say so are preconditions.
+// passFund returns the pass of a customer. The call is appended only if the subscription has
+// not changed since it was read here: its streams are preconditions.
 func (a *Services) passFund(ctx context.Context, call Call) (fund, bool, error) {
 	owner := call.customer()
 	live, preconditions, err := a.passesOf(ctx, owner)
@@ -103,7 +104,7 @@ func (c Call) customer() string {
 	return c.Caller.CustomerID
 }
 
-// account is who pays for a call that is not free: calls of one payer are charged one after
+// account names the payer of a call that is not free. Calls of one payer are charged one after
 // the other.
 func (c Call) account() string {
 	if c.Agent != nil {
@@ -112,13 +113,14 @@ func (c Call) account() string {
 	return c.Caller.CustomerID
 }
 
-// QuotaExhausted is a key that has used its month and has no pass to draw on.
+// QuotaExhausted is the refusal for a key that has used the free calls of its month and has no
+// pass to draw on.
 type QuotaExhausted struct{ ResetsAt time.Time }
 
-// Error says so.
+// Error returns the text for the log.
 func (q *QuotaExhausted) Error() string { return "monthly quota is used up" }
 
-// unfunded refuses a call that nothing is left for.
+// unfunded returns the refusal of a call for which no fund is left.
 func (a *Services) unfunded(call Call) error {
 	if call.Agent != nil {
 		return &payments.PaymentRequired{}
@@ -126,9 +128,9 @@ func (a *Services) unfunded(call Call) error {
 	return &QuotaExhausted{ResetsAt: accounts.NextMonth(a.Now())}
 }
 
-// mayCompute refuses a heavy call that nothing is left to pay for, since nobody would pay for
-// its computation. Of a small call the append finds that out. Credit and passes are read when
-// they are charged.
+// mayCompute refuses a heavy call for which no fund is left, since the computation would not be
+// paid. For a small call the append finds that out. Credit and passes are read when they are
+// charged.
 func (a *Services) mayCompute(ctx context.Context, call Call) error {
 	if len(call.Body) < ground.HeavyBody || call.account() != "" {
 		return nil
@@ -143,8 +145,8 @@ func (a *Services) mayCompute(ctx context.Context, call Call) error {
 	return nil
 }
 
-// homesOf are the names where a call may be recorded, by who pays: an agent's with the
-// agent that has credit, or with the customer whose pass it draws on.
+// homesOf returns the names in whose partitions a call may be recorded. For an agent's call
+// they are the agent with credit, and the customer whose pass it draws on.
 func (a *Services) homesOf(c Call) []string {
 	switch {
 	case c.payment != nil:
@@ -157,9 +159,9 @@ func (a *Services) homesOf(c Call) []string {
 	return []string{c.Agent.ClientID, c.Agent.CustomerID}
 }
 
-// CanPay reports whether an agent has anything to pay with: credit, or the pass of
-// who claimed it. How much is left is asked later, since a call it has paid for is
-// answered again, whatever is left.
+// CanPay reports whether an agent has anything to pay with: credit, or the pass of the customer
+// who claimed it. How much is left is checked later, since a call that was paid for before is
+// answered again in any case.
 func (a *Services) CanPay(ctx context.Context, agent accounts.Agent) (bool, error) {
 	if agent.Agent.Credit > 0 {
 		return true, nil
@@ -168,7 +170,7 @@ func (a *Services) CanPay(ctx context.Context, agent accounts.Agent) (bool, erro
 	return len(live) > 0, ground.Refusal(err)
 }
 
-// Balance is what a credit or a pass holds. A credit has no end.
+// Balance is the state of a credit or a pass. A credit does not expire.
 type Balance struct {
 	TotalCents, UsedCents int
 	Calls                 int64
@@ -176,8 +178,7 @@ type Balance struct {
 	Product               string // slug of the pass; empty for an agent's credit
 }
 
-// Credit is what an agent was granted and has used; nil if it was granted
-// nothing.
+// Credit returns what an agent was granted and has used, or nil if it was granted nothing.
 func (a *Services) Credit(ctx context.Context, g accounts.Agent) (*Balance, error) {
 	if g.Agent.Credit == 0 {
 		return nil, nil
@@ -189,7 +190,7 @@ func (a *Services) Credit(ctx context.Context, g accounts.Agent) (*Balance, erro
 	return &Balance{TotalCents: g.Agent.Credit, UsedCents: used, Calls: last.Version()}, nil
 }
 
-// Pass is what the customer's live passes hold together; nil without one.
+// Pass returns the sum of the customer's live passes, or nil if there is none.
 func (a *Services) Pass(ctx context.Context, customerID string) (*Balance, error) {
 	live, _, err := a.passesOf(ctx, customerID)
 	if err != nil || len(live) == 0 {
@@ -206,8 +207,8 @@ func (a *Services) Pass(ctx context.Context, customerID string) (*Balance, error
 	return b, nil
 }
 
-// PassProduct is the pass of the catalogue, which a caller at the quota is told
-// of. False if none is sold.
+// PassProduct returns the pass of the catalogue, which is offered to a caller whose quota is
+// used up. It returns false if none is sold.
 func (a *Services) PassProduct() (store.Product, bool) {
 	i := slices.IndexFunc(a.Products, func(p store.Product) bool { return p.CreditCents > 0 })
 	if i < 0 {
@@ -219,14 +220,14 @@ func (a *Services) PassProduct() (store.Product, bool) {
 func creditStream(clientID string) string { return "credit/" + clientID }
 
 // A pass is a subscription that adds credit to each paid period. Its stream
-// pass/<subscription>/<period start> holds the calls it has paid for; what is
-// left lapses with the period, since the next one has another stream.
+// pass/<subscription>/<period start> has the calls that it has paid for. The next period has
+// another stream, so unused credit expires with its period.
 func passStream(x store.Access) string {
 	return "pass/" + x.Subscription.Subscription + "/" + strconv.FormatInt(x.Subscription.PeriodStart, 10)
 }
 
-// passesOf are the customer's live passes, the one that ends first in front, and
-// the streams that say so.
+// passesOf returns the customer's live passes, the one that ends first in front, and the
+// streams that they were read from.
 func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Access, []ledger.Precondition, error) {
 	if customerID == "" {
 		return nil, nil, nil
@@ -242,14 +243,14 @@ func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Acc
 	return live, acc.Preconditions, nil
 }
 
-// creditOf is what a paid period of a subscription adds, in cents.
+// creditOf returns what a paid period of a subscription adds, in cents.
 func (a *Services) creditOf(x store.Access) int {
 	product, _ := a.Product(x.Product)
 	return int(product.CreditCents)
 }
 
-// drawn is the end of the stream of a fund, which is at home where its owner is, and
-// what was drawn from it so far: each event carries the total.
+// drawn returns the history of a fund's stream, in the partition of the owner, and what was
+// drawn from the fund so far: each event has the total.
 func (a *Services) drawn(ctx context.Context, owner, stream string) (ledger.History, int, error) {
 	last, err := a.Ledger.Last(ctx, a.ServiceOf(owner), stream)
 	if err != nil || len(last.Events) == 0 {

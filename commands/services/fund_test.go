@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// A call that was judged payable lands only if nothing that its pass rests on has
-// moved since.
+// A call that could be paid when it was checked is appended only if no stream that its pass
+// depends on has moved since.
 func TestPassIsGuarded(t *testing.T) {
 	t.Parallel()
 	a := newServices(t, store.Product{Slug: "pass", Kind: store.Subscription, PriceCents: 100, CreditCents: 30})
@@ -74,7 +74,7 @@ func TestPassIsGuarded(t *testing.T) {
 	}
 }
 
-// callOf is a call with a key of a customer.
+// callOf returns a call with a key of a customer.
 func callOf(customer string, priceCents int) Call {
 	return Call{Caller: accounts.Caller{CustomerID: customer}, Service: policy.Service{PriceCents: priceCents}}
 }
@@ -86,7 +86,7 @@ func mustRevoke(t *testing.T, a *Services, customer string) {
 	}
 }
 
-// newServices is the room on a ledger of its own, with a vault.
+// newServices returns the services on an empty ledger, with a vault.
 func newServices(t *testing.T, products ...store.Product) *Services {
 	t.Helper()
 	g := groundtest.New(t)

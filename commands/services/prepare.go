@@ -13,18 +13,18 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// prepared is an answer that nobody has seen yet, with what is to be appended for it.
-// What pays for the call decides when it becomes true.
+// prepared is an answer that was not given yet, with the events that are to be appended for it.
+// They are appended when the call is paid.
 type prepared struct {
 	answer        policy.Answer
-	home          string                // where what pays for it is at home, by its name
-	preconditions []ledger.Precondition // what the signature rests on
-	issued        time.Time             // what the record states; zero without one
+	home          string                // name in whose partition it is to be recorded: that of the fund or payment
+	preconditions []ledger.Precondition // streams that the signature depends on
+	issued        time.Time             // the time in the record; zero if there is none
 	call          events.CallCompleted
 }
 
-// prepare signs the answer where it must be signed, to be recorded where something is
-// at home. Nothing is visible yet.
+// prepare signs an answer that must be signed. home names the partition in which it is to be
+// recorded. Nothing is appended yet.
 func (a *Services) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
 	p := prepared{answer: answer, home: home, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
@@ -42,7 +42,7 @@ func (a *Services) prepare(ctx context.Context, call Call, home string, answer p
 	return p, nil
 }
 
-// receiptRecord is what the receipt of a service states. No raw input is in it.
+// receiptRecord is the signed content of a service's receipt. It contains no raw input.
 type receiptRecord struct {
 	ReceiptID      string           `json:"receiptId"`
 	ReceiptVersion string           `json:"receiptVersion"`
@@ -57,9 +57,9 @@ type receiptRecord struct {
 	Workflow       *events.Workflow `json:"workflow,omitempty"`
 }
 
-// sign makes the receipt, and puts into the answer what else the service's declaration
-// says of it: that it is kept as a workflow, that it signs a statement of its own. The
-// receipt stands once in what is appended, and reply puts it into the answer.
+// sign makes the receipt. It also adds to the answer what the service declares: the members of
+// a stored workflow, or a statement that the service signs. The receipt is appended once, and
+// reply puts it into the answer.
 func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
 	signer, precondition, err := a.ActiveSigner(ctx, a.ServiceOf(p.home))
 	if err != nil {

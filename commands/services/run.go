@@ -37,9 +37,9 @@ type Call struct {
 	Caller         accounts.Caller
 	Agent          *accounts.Agent
 	Body           []byte // canonical JSON that passed the service's schema
-	IdempotencyKey string // empty: every call is its own
+	IdempotencyKey string // empty: the call is never taken for a repetition
 
-	payment *payments.Payment // what pays for it otherwise
+	payment *payments.Payment // pays for the call instead
 	payer   accounts.Party    // of the payment
 }
 
@@ -63,9 +63,9 @@ type Reply struct {
 	Payment   *payments.Receipt // with "x402"
 }
 
-// RunService answers a call of a service. It is paid for by the caller's free
-// calls; a refused call is not counted. Refusals: those of the service, its
-// quota (*QuotaExhausted), idempotency_key_reused, signing_unavailable.
+// RunService answers a call of a service. The caller's free calls, credit or pass pay for it; a
+// refused call is not counted. Refusals: those of the service, its quota (*QuotaExhausted),
+// idempotency_key_reused, signing_unavailable.
 func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.NoVault()
@@ -79,7 +79,7 @@ func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err := a.mayCompute(ctx, call); err != nil {
 		return Reply{}, err
 	}
-	// Computed once, and in its own time: what follows has the ledger's.
+	// Compute once, and before the time limit for the ledger begins.
 	answer, err := a.Evaluate(ctx, call.Service, call.Body)
 	if err != nil {
 		return Reply{}, err
@@ -93,7 +93,7 @@ func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	}
 }
 
-// knownCall is what was stored for an equal call with the same key; nil for none.
+// knownCall returns what was stored for an equal call with the same key, or nil.
 func (a *Services) knownCall(ctx context.Context, t keyedCall) ([]ledger.Event, error) {
 	if t.key == (ledger.Hash{}) {
 		return nil, nil
@@ -104,8 +104,8 @@ func (a *Services) knownCall(ctx context.Context, t keyedCall) ([]ledger.Event, 
 	return known, ground.Refusal(err)
 }
 
-// keyedCall is a call with what an equal request is known by, which gets the stored answer.
-// A zero key makes every request its own.
+// keyedCall is a call with the key and the content by which an equal request is found, which
+// gets the stored answer. With a zero key no request is equal to it.
 type keyedCall struct {
 	call         *Call
 	key, content ledger.Hash
@@ -123,7 +123,7 @@ func (a *Services) again(call *Call) ground.Tries {
 	}}
 }
 
-// currentCall is the call with its caller or agent as it is now.
+// currentCall reads the caller or agent of the call again.
 func (a *Services) currentCall(ctx context.Context, call Call) (Call, error) {
 	if call.Agent == nil {
 		var err error
@@ -135,8 +135,8 @@ func (a *Services) currentCall(ctx context.Context, call Call) (Call, error) {
 	return call, err
 }
 
-// identity is the call's key in the ledger and the hash of what it asks for. The
-// key's operation names the caller, so that nobody can probe another's keys.
+// identity returns the call's key in the ledger and the hash of the request. The key contains
+// the caller, so that nobody can probe another caller's keys.
 func (c Call) identity() (key, content ledger.Hash) {
 	body := c.Body
 	if c.IdempotencyKey != "" {
@@ -176,7 +176,7 @@ func (a *Services) RunPaidService(ctx context.Context, call Call, p payments.Pay
 	return r, payments.PendingOf(p, ground.Refusal(err))
 }
 
-// promise is the prepared answer as the payment's claim keeps it.
+// promise returns the prepared answer in the form in which the payment's claim stores it.
 func (a *Services) promise(ctx context.Context, call Call, answer policy.Answer) (payments.Promise, error) {
 	p, err := a.prepare(ctx, call, call.payment.ID, answer)
 	switch {
@@ -219,8 +219,8 @@ func (a *Services) replay(ctx context.Context, stored []ledger.Event, err error)
 	return r, err
 }
 
-// reply is the stored answer with the receipt of the events behind it, where there is
-// one, and with where in the ledger its record is.
+// reply returns the stored answer with its receipt, if there is one, and the position of its
+// record in the ledger.
 func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	r := Reply{Body: body, Charge: charge, ResetsAt: accounts.NextMonth(stored[0].Occurred())}
 	if charge == chargedFree {
@@ -236,7 +236,7 @@ func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	return r, err
 }
 
-// receiptIn is the receipt whose record an event holds.
+// receiptIn returns the receipt from the event with its record.
 func receiptIn(e ledger.Event) (seal.Envelope, error) {
 	s, _, err := e.Signed()
 	if err != nil {

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// turns lets what draws on one fund go one after the other on this node. Its
-// stream is appended to at the version read, so all but one at a time would only
-// move it under each other.
+// turns makes the calls on this node that draw on one fund wait for each other. An append
+// requires the version of the fund's stream that was read, so if several calls tried at once,
+// all but one would have to start over.
 type turns struct {
 	mu    sync.Mutex // guards queue
 	queue map[string]*turn
 }
 
-// turn is one fund's. Who has put something into taken has the turn.
+// turn is the turn of one fund. The call that has put a value into taken has it.
 type turn struct {
 	taken chan struct{}
-	users int // who has it or waits for it
+	users int // calls that have the turn or wait for it
 }
 
-// take waits for the turn of a fund; done gives it on.
+// take waits for the turn of a fund. done passes it on.
 func (t *turns) take(ctx context.Context, name string) (done func(), err error) {
 	t.mu.Lock()
 	own := t.queue[name]

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// newWorkflowID makes the id of a workflow that is recorded where something else is at
-// home: there its status is looked for.
+// newWorkflowID makes the id of a workflow that is recorded in the partition of home, where its
+// status is looked up.
 func (a *Services) newWorkflowID(home string) string {
 	for {
 		if id := "asw_" + uuid.NewString(); a.Together(id, home) {
@@ -22,8 +22,8 @@ func (a *Services) newWorkflowID(home string) string {
 	}
 }
 
-// newWorkflow is what a run of the complete workflow leaves behind: the verdict,
-// bound to the action, with its id and its time to live.
+// newWorkflow returns what is stored of a run of the complete workflow: the verdict, bound to
+// the action, with its id and how long it is valid.
 func newWorkflow(id string, answer []byte, now time.Time) (*events.Workflow, error) {
 	var out actionsafety.Output
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -44,8 +44,8 @@ func newWorkflow(id string, answer []byte, now time.Time) (*events.Workflow, err
 	}, nil
 }
 
-// workflowMembers are the members of the answer that depend on time and place,
-// and so stand outside its outputHash.
+// workflowMembers returns the members of the answer that depend on the time and the server.
+// They are not part of its outputHash.
 func workflowMembers(w events.Workflow, baseURL string) map[string]any {
 	return map[string]any{
 		"workflowId": w.WorkflowID, "createdAt": w.CreatedAt, "expiresAt": w.ExpiresAt,

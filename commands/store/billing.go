@@ -14,14 +14,14 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// What the checkout provider told is in billing/<provider customer>, what became of a
-// payment in billing/<provider payment>, and what paid an invoice in billing/<invoice>
-// (invoice.go). Its deliveries come in any
-// order and more than once, so each fold below gives the same state for the same
-// facts in any order: facts are compared by the provider's own time.
+// The stream billing/<provider customer> has what the checkout provider reported about a
+// customer, billing/<provider payment> what happened to a payment, and billing/<invoice> what
+// paid an invoice (invoice.go). Reports come in any order and more than once, so each fold
+// below gives the same state for the same facts in any order: facts are compared by the
+// provider's own time.
 
-// billingStream is where the facts of a provider's customer, or of one of its
-// payments, stand.
+// billingStream names the stream with the facts about a provider's customer, or about one of
+// its payments.
 func billingStream(providerID string) string { return "billing/" + providerID }
 
 // billing is the fold of a provider customer's stream.
@@ -59,8 +59,8 @@ func (b billing) Apply(e ledger.Event) (billing, error) {
 	return b, err
 }
 
-// ownerOf is the customer that a subscription belongs to; empty while its checkout has
-// not been told.
+// ownerOf returns the customer that a subscription belongs to; empty while its checkout has not
+// been reported.
 func (b billing) ownerOf(subscription string) string {
 	if began, ok := b.began[subscription]; ok {
 		return began.CustomerID
@@ -68,9 +68,9 @@ func (b billing) ownerOf(subscription string) string {
 	return b.boundTo
 }
 
-// status judges a subscription at a time. It is not live if the payment of its present
-// period went back: only invoices count whose period is not over, or of which no event
-// says the period and that are the newest of the subscription.
+// status returns the state of a subscription at a time. It is not live if the payment of its
+// current period was refunded or disputed. For that, an invoice counts if its period is not
+// over, or if no event has its period and it is the newest invoice of the subscription.
 func (b billing) status(s events.SubscriptionUpdated, now time.Time) string {
 	status, newest := subscriptionStatus(s, now), int64(0)
 	for _, c := range b.charges {
@@ -90,7 +90,7 @@ func (b billing) status(s events.SubscriptionUpdated, now time.Time) string {
 	return status
 }
 
-// withEntry is a copy of a map with one entry set.
+// withEntry returns a copy of a map with one entry set.
 func withEntry[V any](m map[string]V, key string, value V) map[string]V {
 	changed := make(map[string]V, len(m)+1)
 	for k, v := range m {
@@ -100,10 +100,10 @@ func withEntry[V any](m map[string]V, key string, value V) map[string]V {
 	return changed
 }
 
-// compareFacts orders two facts about one subscription by which one counts: the
-// greater one. Deleted is final; then the provider's time; of facts of one second
-// a subscription's first is the older one, and what is left is decided by the
-// longer period and the event's id, so that it is decided at all.
+// compareFacts orders two facts about one subscription: the greater one counts. A deletion is
+// final; otherwise the later time of the provider counts. If the times are equal, a fact other
+// than the subscription's first counts, and then the longer period, and then the greater id of
+// the event.
 func compareFacts(a, b events.SubscriptionUpdated) int {
 	rank := func(yes bool) int {
 		if yes {
@@ -123,9 +123,9 @@ func compareFacts(a, b events.SubscriptionUpdated) int {
 // payment is the fold of a provider payment's stream.
 type payment struct {
 	full, part int64                              // the provider's time of the newest such refund
-	failed     map[string]int64                   // by refund: when it was first known to have failed
+	failed     map[string]int64                   // by refund: when its failure was first known
 	disputes   map[string]events.PurchaseRefunded // the fact that counts, by dispute
-	invoices   map[string]bool                    // that it has paid
+	invoices   map[string]bool                    // that the payment has paid
 }
 
 // Apply folds one event of the stream.
@@ -158,15 +158,15 @@ func (p payment) refunded(r events.PurchaseRefunded) payment {
 	return p
 }
 
-// compareDisputes orders two facts about one dispute: the newest counts, and of
-// one second the one that ends it.
+// compareDisputes orders two facts about one dispute: the newest counts, and if the times are
+// equal, the one that ends the dispute.
 func compareDisputes(a, b events.PurchaseRefunded) int {
 	rank := map[string]int{"open": 0, "won": 1, "lost": 2}
 	return cmp.Or(cmp.Compare(a.ProviderAt, b.ProviderAt), cmp.Compare(rank[a.State], rank[b.State]))
 }
 
-// status of what the payment bought. A part refund keeps access. A full refund
-// of which a part failed afterwards does not count; a new full refund counts again.
+// status returns the state of what the payment bought. A partial refund does not end access. A
+// full refund of which a part failed afterwards does not count; a new full refund does.
 func (p payment) status() string {
 	refunded := p.full > 0 && p.full >= p.part
 	for _, at := range p.failed {
@@ -183,7 +183,7 @@ func (p payment) status() string {
 	return StatusActive
 }
 
-// subscriptionStatus judges a subscription at a time: it is live while the
+// subscriptionStatus returns the state of a subscription at a time: it is live while the
 // provider calls it active or trialing and its paid period lasts.
 func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
 	switch {
@@ -197,10 +197,10 @@ func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
 	return StatusActive
 }
 
-// account is everything a customer has bought, been granted and lost.
+// account is everything that a customer has bought, been granted and lost.
 type account struct {
 	customerID    string
-	now           time.Time             // at which access is judged
+	now           time.Time             // the time for which access is computed
 	dataKey       string                // of the e-mail address
 	created       ledger.Event          // customer.created, which holds the address
 	providers     []string              // the provider's ids of the customer, the first bound first
@@ -213,13 +213,13 @@ type account struct {
 type Access struct {
 	Product, Status, source string
 	reference               string    // pur_… or the provider's subscription
-	Until                   time.Time // zero: for ever
+	Until                   time.Time // zero: without end
 
 	Subscription *events.SubscriptionUpdated
 	provider     string // the provider's customer of a subscription
 }
 
-// readAccount folds a customer's own stream and everything the provider told.
+// readAccount folds a customer's own stream and everything that the provider reported.
 func (a *Store) readAccount(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {
@@ -234,8 +234,7 @@ func (a *Store) readAccount(ctx context.Context, customerID string) (account, er
 	return acc, err
 }
 
-// markSentBack ends access that an x402 payment gave and whose money the operator
-// has sent back.
+// markSentBack ends access that was paid by x402 if the operator has refunded the payment.
 func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	for i, x := range acc.Accesses {
 		if x.source != SourceX402 {
@@ -262,8 +261,8 @@ func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	return nil
 }
 
-// ReadSubscriptions is readAccount without what was bought once and what became
-// of the payments for it.
+// ReadSubscriptions is readAccount without one-time purchases and what happened to the payments
+// for them.
 func (a *Store) ReadSubscriptions(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {
@@ -319,7 +318,7 @@ func (acc account) Apply(e ledger.Event) (account, error) {
 		return acc.grant(fact)
 	case events.EntitlementRevoked:
 		acc.Revoked[fact.Product] = true
-		// What the operator has granted before is over, whatever is granted later.
+		// A revocation ends every earlier grant of the operator, whatever is granted later.
 		acc.Accesses = slices.DeleteFunc(acc.Accesses, func(x Access) bool { return x.Product == fact.Product && x.source == SourceOperator })
 	}
 	return acc, err
@@ -349,7 +348,7 @@ func (a *Store) readBilling(ctx context.Context, provider string) (billing, ledg
 	return b, history, err
 }
 
-// addPurchases adds what the account owns of a provider customer's purchases.
+// addPurchases adds those of a provider customer's purchases that the account owns.
 func (a *Store) addPurchases(ctx context.Context, acc *account, b billing) error {
 	for _, p := range b.purchases {
 		if p.CustomerID != acc.customerID {
@@ -364,8 +363,8 @@ func (a *Store) addPurchases(ctx context.Context, acc *account, b billing) error
 	return nil
 }
 
-// addSubscriptions adds what the account owns of a provider customer's
-// subscriptions, judged at a time.
+// addSubscriptions adds those of a provider customer's subscriptions that the account owns, in
+// their state at a time.
 func (acc *account) addSubscriptions(provider string, b billing, now time.Time) {
 	for id, s := range b.subscriptions {
 		if b.ownerOf(id) != acc.customerID {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// told is an event of the ledger as the folds read it.
+// told returns an event of the ledger as the folds read it.
 func told(t interface{ Fatal(...any) }, eventType string, stored any) ledger.Event {
 	payload, err := canon.Marshal(stored)
 	if err != nil {
@@ -42,7 +42,7 @@ func foldPayment(t interface{ Fatal(...any) }, list []ledger.Event) payment {
 
 var exported = cmp.AllowUnexported(billing{}, payment{}, ledger.Precondition{})
 
-// reordered is the same facts in another order, some of them told twice.
+// reordered returns the same facts in another order, some of them twice.
 func reordered(t *rapid.T, list []ledger.Event) []ledger.Event {
 	again := append([]ledger.Event{}, list...)
 	for range rapid.IntRange(0, 3).Draw(t, "repeated") {
@@ -53,8 +53,8 @@ func reordered(t *rapid.T, list []ledger.Event) []ledger.Event {
 	return again
 }
 
-// Whatever the provider tells, and in whatever order and however often it is
-// delivered, the state is one. Facts of one second are common.
+// Whatever the provider reports, and in whatever order and however often it is delivered, the
+// state is the same. Facts with the same time are common.
 func TestStateIsTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	few := rapid.Int64Range(1, 2)
@@ -67,7 +67,7 @@ func TestStateIsTheSameInAnyOrder(t *testing.T) {
 			s := events.SubscriptionUpdated{Subscription: "sub_1", Product: "team", PeriodEnd: few.Draw(t, "end"), ProviderAt: few.Draw(t, "at"),
 				Status: rapid.SampledFrom([]string{"active", "past_due", "canceled"}).Draw(t, "status"),
 				Change: rapid.SampledFrom([]string{"created", "updated", "deleted"}).Draw(t, "change")}
-			s.ProviderEvent = fmt.Sprintf("evt_%d%d%s%s", s.PeriodEnd, s.ProviderAt, s.Status, s.Change) // no two say different things
+			s.ProviderEvent = fmt.Sprintf("evt_%d%d%s%s", s.PeriodEnd, s.ProviderAt, s.Status, s.Change) // no two events have the same id
 			return told(t, events.TypeSubscriptionUpdated, s)
 		}), 1, 6).Draw(t, "facts")
 		if diff := cmp.Diff(foldBilling(t, list), foldBilling(t, reordered(t, list)), exported); diff != "" {
@@ -102,7 +102,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		{refunds("full ch 1", "failed re_1 2"), StatusActive},
 		{refunds("full ch 1", "failed re_1 1"), StatusActive},
 		{refunds("full ch 1", "failed re_1 2", "full ch 3"), StatusRefunded},
-		{refunds("full ch 1", "failed re_1 2", "full ch 3", "failed re_1 4"), StatusRefunded}, // the old failure told once more
+		{refunds("full ch 1", "failed re_1 2", "full ch 3", "failed re_1 4"), StatusRefunded}, // the old failure was reported once more
 		{refunds("full ch 1", "failed re_1 2", "full ch 3", "failed re_2 4"), StatusActive},
 		{refunds("open du_1 1"), StatusDisputed},
 		{refunds("open du_1 1", "won du_1 2"), StatusActive},

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// DownloadLink is the secret of a link to a file, shown once and kept nowhere.
+// DownloadLink is the secret of a link to a file, shown once and not stored.
 type DownloadLink struct {
 	Token     string // 32 bytes, base64url
 	ExpiresAt time.Time
@@ -38,8 +38,8 @@ var (
 	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "every download of this purchase is used")
 )
 
-// CustomerDownload makes a link to the file of a product that the customer has
-// live access to; else the refusal of Entitlement.
+// CustomerDownload makes a link to the file of a product to which the customer has live access.
+// Without that, it returns the refusal of Entitlement.
 func (a *Store) CustomerDownload(ctx context.Context, customerID, product string) (DownloadLink, error) {
 	e, err := a.Entitlement(ctx, customerID, product)
 	if err != nil {
@@ -48,8 +48,8 @@ func (a *Store) CustomerDownload(ctx context.Context, customerID, product string
 	return a.mintDownload(ctx, e.reference, product)
 }
 
-// mintDownload makes a link to a product's file for one purchase. Of five unused
-// links the oldest gives way.
+// mintDownload makes a link to a product's file for one purchase. If there are five unused
+// links already, it replaces the oldest.
 func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (DownloadLink, error) {
 	if p, known := a.Product(product); !known || p.FileName == "" {
 		return DownloadLink{}, errNoFile
@@ -65,7 +65,8 @@ func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (D
 	now := a.Now()
 	link := DownloadLink{base64.RawURLEncoding.EncodeToString(secret), now.Add(downloadLives)}
 	pool := a.Ledger.Pool()
-	// By both clocks: a node whose own is ahead must not forget what others have made.
+	// Use the later deadline of both clocks: a node whose clock is ahead must not delete links
+	// that other nodes have made.
 	if _, err := pool.Exec(ctx, `delete from download_links where p = 0 and expires_at < least($1, now()) - $2::interval`, now, forgetLinks); err != nil {
 		return DownloadLink{}, ground.Refusal(&ground.Unavailable{Cause: err})
 	}
@@ -83,8 +84,8 @@ func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (D
 	return link, nil
 }
 
-// newLinkSecret makes the secret of a link, whose hash is at home where the purchase
-// is: a link that was used is known there alone.
+// newLinkSecret makes the secret of a link. Its hash belongs to the partition of the purchase,
+// which alone has the events of used links.
 func (a *Store) newLinkSecret(home string) (secret []byte, hash [32]byte) {
 	secret = make([]byte, 32)
 	for {
@@ -95,15 +96,15 @@ func (a *Store) newLinkSecret(home string) (secret []byte, hash [32]byte) {
 	}
 }
 
-// linkedFile is what a link leads to.
+// linkedFile is the file that a link is for.
 type linkedFile struct {
 	hash       [32]byte
 	purchaseID string
 	product    Product
 }
 
-// LookUpDownload says what a link leads to and uses nothing up. A used or old link
-// is CodeGone, one that never was CodeNotFound.
+// LookUpDownload returns the product that a link is for, without using up the link. The refusal
+// is CodeGone for a used or expired link and CodeNotFound for one that never existed.
 func (a *Store) LookUpDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	return l.product, err
@@ -137,7 +138,7 @@ func (a *Store) linked(ctx context.Context, token string) (linkedFile, error) {
 	return l, nil
 }
 
-// name is what the link is known by once it was used.
+// name identifies the link in the ledger after it was used.
 func (l linkedFile) name() string { return hex.EncodeToString(l.hash[:]) }
 
 // key is the idempotency key of the one append that may use the link up.
@@ -154,8 +155,8 @@ func (a *Store) usedOrUnknown(ctx context.Context, l linkedFile) error {
 	return errNoLink
 }
 
-// ConsumeDownload uses a link up and returns the product whose file is to be sent
-// now: once for each link, whatever asks at the same time on whatever node.
+// ConsumeDownload uses up a link and returns the product whose file is to be sent now. That
+// succeeds once for each link, however many requests there are at the same time on any nodes.
 func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	if err != nil {
@@ -183,7 +184,7 @@ func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, err
 	case result.Replayed:
 		return Product{}, errLinkUsed
 	}
-	// The event has decided; the row is only in the way of the next link.
+	// The event has used up the link; its row would only count against the next links.
 	_, _ = a.Ledger.Pool().Exec(ctx, `delete from download_links where p = 0 and token_hash = $1`, l.hash[:])
 	return l.product, nil
 }

@@ -27,7 +27,7 @@ const (
 	StatusRevoked  = "revoked"
 )
 
-// What an entitlement rests on.
+// What an entitlement comes from.
 const (
 	SourceCard     = "card"
 	SourceX402     = "x402"
@@ -38,7 +38,7 @@ const (
 // of any other entitlement that is not live, its state is the code.
 const CodeNoEntitlement = "none"
 
-// Entitlement is a customer's access to one product, judged when it is asked for.
+// Entitlement is a customer's access to one product, in its state at the time of the request.
 type Entitlement struct {
 	Product    string  `json:"product"`
 	Status     string  `json:"status" jsonschema:"enum=active,enum=canceled,enum=past_due,enum=expired,enum=refunded,enum=disputed,enum=revoked"`
@@ -50,8 +50,8 @@ type Entitlement struct {
 	subscription *events.SubscriptionUpdated
 }
 
-// Entitlements lists a customer's access to every product that was ever bought or
-// granted, by product. An unknown customer is CodeNotFound.
+// Entitlements lists a customer's access to every product that was ever bought or granted, by
+// product. For an unknown customer the refusal is CodeNotFound.
 func (a *Store) Entitlements(ctx context.Context, customerID string) ([]Entitlement, error) {
 	acc, err := a.readAccount(ctx, customerID)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *Store) Entitlements(ctx context.Context, customerID string) ([]Entitlem
 	return acc.entitlements(), nil
 }
 
-// entitlements is for each product the best of what gives access to it.
+// entitlements returns for each product the best of what gives access to it.
 func (acc account) entitlements() []Entitlement {
 	list := []Entitlement{}
 	best := map[string]Access{}
@@ -87,10 +87,11 @@ func (acc account) entitlements() []Entitlement {
 	return list
 }
 
-// worse lists the states from the one that tells most about lost access.
+// worse lists the states from the best to the worst, in the order in which they are preferred.
 var worse = []string{StatusActive, StatusPastDue, StatusDisputed, StatusCanceled, StatusExpired, StatusRefunded}
 
-// better reports whether x is what to show of two: the live one, the longer one.
+// better reports whether x is shown instead of than: live access before lost access, then the
+// one that lasts longer.
 func (x Access) better(than Access) bool {
 	if x.Status != than.Status {
 		return slices.Index(worse, x.Status) < slices.Index(worse, than.Status)
@@ -101,8 +102,8 @@ func (x Access) better(than Access) bool {
 	return x.reference < than.reference
 }
 
-// Entitlement is a customer's access to a product, refused with its state, or
-// "none", as code unless it is live.
+// Entitlement returns a customer's access to a product. Unless it is live, the refusal has its
+// state, or "none", as its code.
 func (a *Store) Entitlement(ctx context.Context, customerID, product string) (Entitlement, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
@@ -120,9 +121,9 @@ func (a *Store) Entitlement(ctx context.Context, customerID, product string) (En
 	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no live entitlement")
 }
 
-// ProviderCustomer is the provider's customer whose subscription a customer can
-// manage: of a live one, else of one that a payment would revive. CodeNotFound
-// without any.
+// ProviderCustomer returns the provider's customer whose subscription a customer can manage:
+// that of a live subscription, or else of one that a payment would make live again. Without
+// either the refusal is CodeNotFound.
 func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
@@ -138,15 +139,15 @@ func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string
 	return "", policy.Refuse(ground.CodeNotFound, "", "no active subscription")
 }
 
-// CheckoutIdentity is what the provider is told about a signed-in buyer: the
-// customer it has of them already, or the e-mail address.
+// CheckoutIdentity returns what the provider is told about a signed-in buyer: the id of the
+// provider's customer for the buyer if there is one, otherwise the e-mail address.
 func (a *Store) CheckoutIdentity(ctx context.Context, customerID string) (providerCustomer, email string, err error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
 		return "", "", ground.Refusal(err)
 	}
 	for _, provider := range acc.providers {
-		if strings.HasPrefix(provider, "cus_") { // a checkout may have made no customer
+		if strings.HasPrefix(provider, "cus_") { // a checkout may have created no customer
 			return provider, "", nil
 		}
 	}
@@ -154,7 +155,7 @@ func (a *Store) CheckoutIdentity(ctx context.Context, customerID string) (provid
 	return "", email, err
 }
 
-// Address is a customer's e-mail address, empty once erased.
+// Address returns a customer's e-mail address, or an empty text if it was erased.
 func (a *Store) Address(ctx context.Context, customerID string) (string, error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
@@ -163,7 +164,7 @@ func (a *Store) Address(ctx context.Context, customerID string) (string, error) 
 	return a.AddressOf(ctx, acc.created)
 }
 
-// CustomerByEmail finds the customer of an e-mail address, and makes nothing.
+// CustomerByEmail finds the customer of an e-mail address. It creates none.
 func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, error) {
 	address, err := accounts.CheckEmail(email)
 	if err != nil {
@@ -191,8 +192,8 @@ func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, erro
 	return created.CustomerID, err
 }
 
-// GrantEntitlement gives a customer access to a product of the catalogue, for
-// ever or until a time, as the operator. It also ends a revocation.
+// GrantEntitlement gives a customer access to a product of the catalogue, without end or until
+// a time, as the operator. It also ends a revocation.
 func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string, until time.Time, reason string) (Entitlement, error) {
 	if _, known := a.Product(product); !known {
 		return Entitlement{}, policy.Refuse(ground.CodeNotFound, "/product", "product not found")
@@ -207,8 +208,8 @@ func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string
 	return a.operate(ctx, customerID, product, events.TypeEntitlementGranted, reason, granted)
 }
 
-// RevokeEntitlement ends a customer's access to a product, whatever it rests on,
-// as the operator.
+// RevokeEntitlement ends a customer's access to a product, wherever the access comes from, as
+// the operator.
 func (a *Store) RevokeEntitlement(ctx context.Context, customerID, product, reason string) (Entitlement, error) {
 	return a.operate(ctx, customerID, product, events.TypeEntitlementRevoked, reason, events.EntitlementRevoked{Product: product, Reason: reason})
 }
@@ -247,5 +248,5 @@ func (a *Store) operate(ctx context.Context, customerID, product, eventType, rea
 	if err != nil {
 		return e, err
 	}
-	return e, a.followPlan(ctx, customerID) // the product may carry an organization
+	return e, a.followPlan(ctx, customerID) // an organization may depend on the product
 }

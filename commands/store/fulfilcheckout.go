@@ -14,26 +14,26 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CompletedCheckout is a checkout that the provider says is paid, or that
-// nothing had to be paid for.
+// CompletedCheckout is a checkout that was paid, or for which nothing had to be paid, as the
+// provider reports.
 type CompletedCheckout struct {
 	Session      string // the provider's checkout
 	Customer     string // the provider's customer
 	Payment      string // the provider's payment; none for a subscription
 	Subscription string // the provider's subscription; none for a one-time product
-	Product      string // slug, as we named it when the checkout was made
-	Reference    string // cus_… of who was signed in then; else empty
+	Product      string // slug, as it was sent when the checkout was created
+	Reference    string // cus_… of the customer who was signed in then; otherwise empty
 	Email        string // as typed at the checkout
 	AmountCents  int64
-	Currency     string // ISO 4217 in lower case, as the provider writes it; empty if it did not say
+	Currency     string // ISO 4217 in lower case, as the provider writes it; empty if the provider named none
 }
 
 var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// FulfilCheckout records what a completed checkout bought, and whose it is: the
-// customer's who was signed in, else the one's that this provider customer is
-// bound to, else the one's who receives mail at the typed address. That is safe:
-// only a person who receives that mail can sign in. Of one checkout the first report counts.
+// FulfilCheckout records what a completed checkout bought, and for which customer: the one who
+// was signed in, else the one to whom this provider customer is bound, else the one with the
+// e-mail address that was typed. That is safe, since only a person who receives mail at the
+// address can sign in. If a checkout is reported several times, the first report counts.
 func (a *Store) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
 	owner, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *Store) fulfilCheckout(ctx context.Context, from ProviderEvent, c Comple
 	return owner, a.appendFacts(ctx, from, facts)
 }
 
-// ownerOf is whose a completed checkout is.
+// ownerOf returns the customer whom a completed checkout belongs to.
 func (a *Store) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (string, error) {
 	if customerID.MatchString(c.Reference) {
 		version, err := a.Ledger.Version(ctx, a.ServiceOf(c.Reference), "customer/"+c.Reference)
@@ -118,11 +118,11 @@ type billingFact struct {
 	stored    any
 }
 
-// appendFacts appends what a provider's event tells, once: all or nothing where it is
-// of one tenant. Else each tenant's facts are an append of their own under the same
-// key, and the order counts: what decides goes first, what follows from it is made up
-// for when the provider, who was not answered, tells the event again. Nothing new is
-// nothing to append.
+// appendFacts appends what a provider's event reports, once. If all facts belong to one tenant,
+// they are one append. Otherwise there is one append for each tenant, under the same key, in
+// this order: first the facts that decide, then those that follow from them. If the process
+// crashes in between, the provider gets no answer and reports the event again, and the missing
+// facts are appended then. Without new facts nothing is appended.
 func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
 	if len(facts) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []bil
 		}
 		expect := f.history.At()
 		if slices.ContainsFunc(pending, func(d ledger.Pending) bool { return d.Stream == f.history.Stream }) {
-			expect = organizations.Unlimited // follows the one before it, which is at the end
+			expect = organizations.Unlimited // it comes after the previous fact, which is at the end
 		}
 		pending = append(pending, ledger.Pending{Stream: f.history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: f.eventType,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})

@@ -12,15 +12,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A refund or a dispute names a payment. What ties the payment to a subscription is the
-// invoice that it paid, and the provider tells that in several events: one names the
-// invoice and the subscription, one the invoice and the payment. Each is recorded where
-// the next one looks: in billing/<invoice> and in billing/<provider payment>. Whichever
-// comes last finds the other ones, and records in billing/<provider customer> what
-// became of the charge (subscription.charged), so that one stream is enough
-// to judge the subscription.
+// A refund or a dispute names a payment, and the payment belongs to a subscription through the
+// invoice that it paid. The provider reports that in several events: one names the invoice and
+// the subscription, another the invoice and the payment. Each is recorded in the streams that
+// the others are found by: billing/<invoice> and billing/<provider payment>. When the last of
+// them arrives, the others are read, and what happened to the charge is recorded in
+// billing/<provider customer> (subscription.charged). So the state of a subscription depends on
+// one stream only.
 
-// RecordInvoice records what an event tells of a paid invoice.
+// RecordInvoice records what an event reports about a paid invoice.
 func (a *Store) RecordInvoice(ctx context.Context, from ProviderEvent, i events.InvoicePaid) error {
 	if err := a.recordFacts(ctx, from, invoiceFacts(from, i)...); err != nil {
 		return err
@@ -37,8 +37,8 @@ func invoiceFacts(from ProviderEvent, i events.InvoicePaid) []providerFact {
 	return facts
 }
 
-// RecordRefund records what became of a payment: a refund, a dispute. invoice is the
-// one that was paid, empty if the event does not name it.
+// RecordRefund records a refund or a dispute of a payment. invoice is the one that was paid,
+// empty if the event does not name it.
 func (a *Store) RecordRefund(ctx context.Context, from ProviderEvent, r events.PurchaseRefunded, invoice string) error {
 	r.ProviderAt = from.At
 	facts := []providerFact{{billingStream(r.Payment), events.TypePurchaseRefunded, r}}
@@ -85,8 +85,8 @@ func (i invoice) Apply(e ledger.Event) (invoice, error) {
 	return i, nil
 }
 
-// followInvoice records at the customer what became of the payments of an invoice of a
-// subscription, once enough of it is known, and lets the organization follow.
+// followInvoice records in the customer's stream what happened to the payments of a
+// subscription's invoice, once enough of it is known, and then updates the organization.
 func (a *Store) followInvoice(ctx context.Context, id string) error {
 	type followed struct {
 		billing
@@ -107,8 +107,8 @@ func (a *Store) followInvoice(ctx context.Context, id string) error {
 	return a.followOwner(ctx, f.billing, f.subscription)
 }
 
-// followCharges appends what is new about the payments of an invoice. The append
-// requires that the customer's stream is as it was read; a newer event makes it start over.
+// followCharges appends what is new about the payments of an invoice. The append requires that
+// the customer's stream has not moved since it was read; if it has, followCharges starts over.
 func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 	b, history, err := a.readBilling(ctx, i.customer)
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 		}
 		expect := history.At()
 		if len(pending) > 0 {
-			expect = organizations.Unlimited // follows the one before it, which is at the end
+			expect = organizations.Unlimited // it comes after the previous fact, which is at the end
 		}
 		pending = append(pending, ledger.Pending{Stream: history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: events.TypeSubscriptionCharged,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})

@@ -27,7 +27,7 @@ type UnboundPurchase struct {
 	PurchaseID string
 	Product    Product
 	Network    string
-	Payer      string           // address; empty once erased
+	Payer      string           // address; empty if it was erased
 	Refund     *payments.Refund // nil: none was requested
 	Refundable bool             // nothing was downloaded, and no refund requested
 
@@ -94,8 +94,8 @@ func (a *Store) IsClaimSecret(purchaseID, text string) bool {
 	return secret != "" && subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1
 }
 
-// SignInNonce is the nonce of a message that the payer of a purchase is asked to sign:
-// it follows from the purchase and the time, so that nothing is kept of what was asked.
+// SignInNonce returns the nonce of a message that the payer of a purchase is asked to sign. It
+// is computed from the purchase and the time, so nothing has to be stored for it.
 func (a *Store) SignInNonce(purchaseID, issuedAt string) (string, error) {
 	if a.Vault == nil {
 		return "", a.NoVault()
@@ -103,8 +103,8 @@ func (a *Store) SignInNonce(purchaseID, issuedAt string) (string, error) {
 	return a.Vault.Reference(ledger.ServiceTenant, "sign_in_with_x:"+purchaseID+":"+issuedAt).String()[:32], nil
 }
 
-// DownloadUnbound uses up a download of a purchase whose payer was shown, and returns
-// the product whose file is to be sent now.
+// DownloadUnbound uses up a download of a purchase whose payer has proved to be the payer, and
+// returns the product whose file is to be sent now.
 func (a *Store) DownloadUnbound(ctx context.Context, u UnboundPurchase) (Product, error) {
 	link, err := a.mintDownload(ctx, u.PurchaseID, u.Product.Slug)
 	if err != nil {
@@ -118,9 +118,9 @@ var (
 	errRefunded   = policy.Refuse(accounts.CodeGone, "", "a refund of the purchase was requested, so there is no download any more")
 )
 
-// RefundUnbound requests a refund to the paying address of a purchase of which nothing
-// was downloaded. It ends the download: of both, what is recorded first counts. Asked
-// for again it says what has become of it.
+// RefundUnbound requests a refund to the paying address of a purchase of which nothing was
+// downloaded. After that nothing can be downloaded: download and refund exclude each other, and
+// the one that is recorded first counts. A repeated request returns the state of the refund.
 func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		u, downloads, err := a.unboundPurchase(ctx, purchaseID)

@@ -16,37 +16,37 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// purchaseOperation names every purchase over x402, however it was asked for: a
-// payment sent again by GET is the same request.
+// purchaseOperation names every purchase over x402, by whatever method it was requested: a
+// payment that is sent again by GET is the same request.
 const purchaseOperation = "purchase_product"
 
 // Fulfilment is a product that was paid for over x402, with a link to its file.
 type Fulfilment struct {
 	PurchaseID, Product string
-	Link                DownloadLink // without a token if the buyer has to prove first that he is the payer (payerproof.go)
-	ClaimSecret         string       // by which its buyer is known when the payment is sent again; empty for who is not
+	Link                DownloadLink // without a token if the buyer must first prove to be the payer (payerproof.go)
+	ClaimSecret         string       // proves the buyer when the payment is sent again; empty if the caller has not proved to be the buyer
 	Payment             payments.Receipt
 }
 
 var errSignIn = policy.Refuse(ground.CodeNotTheBuyer, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
 
-// Order is what a buyer asks for with a payment.
+// Order is what a buyer requests with a payment.
 type Order struct {
 	Product        Product
-	Email          string // whom the purchase belongs to; may be empty
+	Email          string // of the customer whom the purchase belongs to; may be empty
 	ClaimSecret    string // that of the first answer; may be empty
 	IdempotencyKey string // may be empty
 }
 
-// PurchaseProduct sells a one-time product for a payment. With an e-mail address
-// the purchase belongs to its customer, who is made one if need be: that is safe,
-// since only a person who receives mail there can sign in. The claim secret is that of
-// the first answer, or empty. Errors: those of Pay, and
-// of a payment sent again by who may not be its buyer CodeNotTheBuyer.
+// PurchaseProduct sells a one-time product for a payment. With an e-mail address the purchase
+// belongs to the customer with that address, who is created if necessary. That is safe, since
+// only a person who receives mail there can sign in. The claim secret is that of the first
+// answer, or empty. Errors: those of Pay, and CodeNotTheBuyer if a payment is sent again by a
+// caller who has not proved to be the buyer.
 func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment) (Fulfilment, error) {
 	product, claimSecret := o.Product, o.ClaimSecret
 	address, asked := "", map[string]string{"slug": product.Slug}
-	body, err := canon.Marshal(asked) // without the address: a payment sent again need not bring it
+	body, err := canon.Marshal(asked) // without the address: a payment that is sent again need not contain it
 	if err != nil {
 		return Fulfilment{}, err
 	}
@@ -101,13 +101,13 @@ func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment
 	return done, err
 }
 
-// sentAgain marks the links that a payment sent again has made, in place of whose
-// a purchase's are: their downloads are counted apart, so that nobody uses the
-// buyer's up.
+// sentAgain is at the end of the name of links that were made for a payment sent again. Their
+// downloads are counted apart from those of the buyer's links, so that nobody else can use
+// those up.
 const sentAgain = "/again"
 
-// claimSecret is what a purchase's first answer tells its buyer and nobody else can
-// know: it is made from the purchase with a key of the vault, and kept nowhere.
+// claimSecret is a secret in the first answer to the buyer. It is computed from the purchase
+// with a key of the vault, and not stored.
 func (a *Store) claimSecret(purchaseID string) string {
 	if a.Vault == nil {
 		return ""
@@ -116,14 +116,15 @@ func (a *Store) claimSecret(purchaseID string) string {
 	return "svcc_" + base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
-// buyerRef is an e-mail address as a purchase keeps it, to know it again.
+// buyerRef returns the form in which a purchase stores an e-mail address, to recognize it
+// later.
 func (a *Store) buyerRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "buyer:"+address).String()
 }
 
-// isBuyer reports whether a payment that was sent again comes from who sent it first.
-// Once settled, its authorization and signature are on the chain for everybody to
-// copy; the claim secret and the payment identifier are not.
+// isBuyer reports whether a payment that was sent again comes from its first sender. Once a
+// payment is settled, everybody can copy its authorization and signature from the chain, but
+// not the claim secret and the payment identifier.
 func (a *Store) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p payments.Payment) bool {
 	same := func(got, want string) bool {
 		return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
@@ -131,7 +132,7 @@ func (a *Store) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p p
 	return same(claimSecret, a.claimSecret(bought.PurchaseID)) || same(identifierHash(p), bought.IdentifierHash)
 }
 
-// promiseProduct is what a purchase records when its payment has settled.
+// promiseProduct prepares what a purchase records when its payment has settled.
 func (a *Store) promiseProduct(ctx context.Context, product Product, address string, p payments.Payment) (payments.Promise, error) {
 	bought := events.PurchaseFulfilled{PurchaseID: a.NewIDAt(p.ID, "pur_"), Product: product.Slug, Source: SourceX402,
 		PriceCents: product.PriceCents, PaymentID: p.ID, IdentifierHash: identifierHash(p)}
@@ -163,8 +164,8 @@ func (a *Store) promiseProduct(ctx context.Context, product Product, address str
 		events.EntitlementGranted{Product: product.Slug, Source: SourceX402, PurchaseID: bought.PurchaseID})
 }
 
-// identifierHash is the payment identifier as a purchase keeps it; empty without
-// one.
+// identifierHash returns the form in which a purchase stores the payment identifier; empty if
+// there is none.
 func identifierHash(p payments.Payment) string {
 	if p.Identifier == "" {
 		return ""
@@ -173,10 +174,10 @@ func identifierHash(p payments.Payment) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// mayFetchAgain reports whether a payment sent again by who has not shown to be its
-// buyer gets a link. Who sent a payment identifier must send it again, and an e-mail
-// address likewise: neither is on the chain. With the address a link is given until the
-// first download, since its answer may have been lost, and for 15 minutes from then.
+// mayFetchAgain reports whether a caller who sends a payment again and has not proved to be its
+// buyer gets a link. If the first request had a payment identifier or an e-mail address, the
+// caller must send it, too: neither is on the chain. With the address a link is given until the
+// first download, since the first answer may have been lost, and for 15 minutes after it.
 func (a *Store) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
 	ref := ""
 	if address != "" && a.Vault != nil {

@@ -14,27 +14,26 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Reproduction is what recomputing a paid answer has shown.
+// Reproduction is the result of computing a paid answer again.
 type Reproduction struct {
 	PaymentID            string
 	Reproduced           bool
 	RecordedOutputHash   string
-	RecomputedOutputHash string // empty: that engine version is not here any more
+	RecomputedOutputHash string // empty: this program does not have that engine version
 	EngineVersion        string // of the record
 	Refund               *payments.Refund
 }
 
-// RefundOrder asks to recompute what a payment has paid for.
+// RefundOrder is a request to compute again what was paid for.
 type RefundOrder struct {
 	PaymentID string
 	Service   policy.Service
-	Request   []byte // canonical JSON, as it was paid for
+	Request   []byte // canonical JSON, the same that was paid for
 }
 
-// RequestRefund recomputes a paid answer with the engine version that gave it. If
-// the output is another, or the version is gone, a refund is requested, once.
-// Refusals: not_found; payment_for_other_request; payment_not_settled, where nothing
-// was charged.
+// RequestRefund computes a paid answer again with the engine version that gave it. If the
+// output differs, or this program does not have that version, a refund is requested, once.
+// Refusals: not_found; payment_for_other_request; payment_not_settled, if nothing was charged.
 func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.ReadPayment(ctx, order.PaymentID)
@@ -54,12 +53,13 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 		if s.Claim.EngineVersion == policy.Version {
 			answer, err := a.Evaluate(ctx, order.Service, payments.WithoutKey(order.Request))
 			if ground.IsBusy(err) {
-				return Reproduction{}, err // which says nothing about the answer
+				return Reproduction{}, err // such an error proves nothing about the answer
 			}
 			if err == nil {
 				r.RecomputedOutputHash = answer.OutputHash
 			}
-			// An engine that refuses now what it answered then does not reproduce it.
+			// If the engine now refuses a request that it answered before, the answer is not
+			// reproduced.
 			r.Reproduced = err == nil && answer.OutputHash == s.Claim.OutputHash
 		}
 		if !r.Reproduced && s.Requested == nil {
@@ -72,10 +72,10 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 	})
 }
 
-// Recheck recomputes a settled call from what the ledger keeps of it, and says
-// whether it still gives what was paid for. What cannot be recomputed, because it is
-// no call, is erased, or was answered by another engine version or rule
-// set, is no fault.
+// Recheck computes a settled call again from what the ledger stores of it, and reports whether
+// the result is what was paid for. A payment that cannot be computed again is not reported as a
+// difference: one that was not for a call, was erased, or was answered by another engine
+// version or rule set.
 func (a *Store) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
 	s, err := a.ReadPayment(ctx, paymentID)
 	if err != nil {
@@ -121,8 +121,8 @@ func (a *Store) requestRefund(ctx context.Context, s payments.Progress, r Reprod
 	return s, nil
 }
 
-// ApproveRefund reserves a requested refund's amount. Approving it again changes
-// nothing.
+// ApproveRefund reserves a requested refund's amount. If it is approved already, nothing
+// changes.
 func (a *Store) ApproveRefund(ctx context.Context, paymentID, reason string) (payments.Refund, error) {
 	if reason != "" {
 		if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
@@ -133,14 +133,14 @@ func (a *Store) ApproveRefund(ctx context.Context, paymentID, reason string) (pa
 		events.RefundApproved{PaymentID: paymentID, Reason: reason}, func(payments.Refund) bool { return true })
 }
 
-// SendRefund records the transaction by which an approved refund was paid, outside.
-// Recording it again changes nothing; another transaction is a conflict.
+// SendRefund records the transaction with which an approved refund was paid. Recording the same
+// transaction again changes nothing; another one is a conflict.
 func (a *Store) SendRefund(ctx context.Context, paymentID, transaction string) (payments.Refund, error) {
 	return a.moveRefund(ctx, paymentID, payments.RefundApproved, payments.RefundSent, events.TypeRefundSent,
 		events.RefundSent{PaymentID: paymentID, Transaction: events.Text(transaction)}, func(r payments.Refund) bool { return r.Transaction == transaction })
 }
 
-// moveRefund takes a refund one step further, from the state before it.
+// moveRefund moves a refund from one state to the next.
 func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(payments.Refund) bool) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		s, err := a.ReadPayment(ctx, paymentID)
@@ -166,7 +166,7 @@ func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType s
 	})
 }
 
-// Refund tells the refund of a payment.
+// Refund returns the refund of a payment.
 func (a *Store) Refund(ctx context.Context, paymentID string) (payments.Refund, error) {
 	s, err := a.ReadPayment(ctx, paymentID)
 	if err != nil {

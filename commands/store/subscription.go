@@ -15,22 +15,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ProviderEvent says where a fact of the checkout provider comes from. Its id
-// makes recording it twice impossible.
+// ProviderEvent identifies an event of the checkout provider. Its id keeps a fact from being
+// recorded twice.
 type ProviderEvent struct {
-	ID string // evt_…, theirs
+	ID string // evt_…, the provider's id
 	At int64  // Unix seconds
 }
 
-// key is the idempotency key of what is recorded for the event. Its content is
-// the event's id, since a repeated delivery differs in members that mean nothing.
+// key returns the idempotency key of what is recorded for the event. The content is the event's
+// id, since repeated deliveries may differ in members without a meaning.
 func (e ProviderEvent) key() (key, content ledger.Hash) {
 	return ledger.IdemKey("webhook", "stripe:"+e.ID), sha256.Sum256([]byte(e.ID))
 }
 
-// RecordSubscription records a subscription as the provider tells it, and lets
-// the organization that rests on it follow. customer is the provider's. One that
-// names no product is ours only if it did before.
+// RecordSubscription records a subscription as the provider reports it, and updates the
+// organization that depends on it. customer is the provider's. A report that names no product
+// counts only if an earlier one named a product of the catalogue.
 func (a *Store) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
 	if s.Product == "" {
 		b, _, err := a.readBilling(ctx, customer)
@@ -55,11 +55,11 @@ func (a *Store) RecordSubscription(ctx context.Context, from ProviderEvent, cust
 	return a.followOwner(ctx, b, s.Subscription)
 }
 
-// followOwner lets the organization follow that rests on a subscription.
+// followOwner updates the organization that depends on a subscription.
 func (a *Store) followOwner(ctx context.Context, b billing, subscription string) error {
 	owner := b.ownerOf(subscription)
 	if owner == "" {
-		return nil // its checkout has not been told yet
+		return nil // its checkout has not been reported yet
 	}
 	return a.followPlan(ctx, owner)
 }
@@ -75,9 +75,9 @@ type providerFact struct {
 	stored            any
 }
 
-// recordFacts appends what one event of the provider says, once. Facts of several
-// partitions are an append each under the same key: what a crash leaves out is made up
-// for when the event is delivered again.
+// recordFacts appends what one event of the provider reports, once. Facts of several partitions
+// are one append each, under the same key. If a crash leaves one out, it is appended when the
+// event is delivered again.
 func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
 	key, content := from.key()
 	var order []string // the tenants
@@ -102,21 +102,20 @@ func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...pr
 	return nil
 }
 
-// organizationOfSubscriptions is the organization that a customer's Team and
-// Business subscriptions carry. There is one per customer, so its id is made from
-// the customer's, and a new subscription continues it.
+// organizationOfSubscriptions returns the organization that depends on a customer's Team and
+// Business subscriptions. There is one per customer, so its id is computed from the customer's,
+// and a new subscription continues it.
 func organizationOfSubscriptions(customerID string) string {
 	return "org_" + strings.TrimPrefix(customerID, "cus_")
 }
 
-// followPlan makes a customer's organization what the customer's subscriptions
-// say: started with the first live one, on the greatest plan of those that live,
-// lapsed without any. An organization that the operator suspended stays so. It
-// changes nothing that is right already, so it may run at any time, and runs
-// after every fact: what a crash has left out is made up for by the next delivery.
-// If customer and organization are in two partitions, no precondition covers both. Then it
-// reads the account again after it has changed the organization, and a command that has
-// changed the account in between does the same.
+// followPlan makes a customer's organization what the customer's subscriptions require: it is
+// created for the first live one, has the greatest plan of the live ones, and lapses without
+// any. An organization that the operator suspended stays suspended. followPlan changes nothing
+// that is right already, so it may run at any time. It runs after every fact, so what a crash
+// has left out is done at the next delivery. If customer and organization are in two
+// partitions, no precondition covers both. Then it reads the account again after it has changed
+// the organization, and a command that has changed the account in between does the same.
 func (a *Store) followPlan(ctx context.Context, customerID string) error {
 	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.ReadSubscriptions(ctx, customerID)
@@ -140,8 +139,8 @@ func (a *Store) followPlan(ctx context.Context, customerID string) error {
 	return err
 }
 
-// planOf is the greatest plan among the account's live subscriptions, empty if
-// none is live; ever says whether there was one at all.
+// planOf returns the greatest plan among the account's live subscriptions, empty if none is
+// live. ever reports whether there was one at all.
 func (a *Store) planOf(acc account) (plan string, ever bool) {
 	for _, x := range acc.Accesses {
 		product, _ := a.Product(x.Product)
@@ -162,7 +161,7 @@ func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan 
 	}
 	address, err := a.AddressOf(ctx, acc.created)
 	if err != nil || address == "" {
-		return err // nothing is started for an erased person
+		return err // no organization is created for an erased person
 	}
 	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
 	here, elsewhere := a.Apart(orgID, acc.Preconditions)
@@ -172,8 +171,8 @@ func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan 
 	return a.Unmoved(ctx, elsewhere)
 }
 
-// changePlan makes an organization what the account says it should be, as long as
-// the account is as it was read.
+// changePlan makes an organization what the account requires, provided that the account has not
+// changed since it was read.
 func (a *Store) changePlan(ctx context.Context, acc account, o organizations.Organization, history ledger.History, plan string) error {
 	change := a.changeOf(o, plan)
 	if change == (events.OrganizationUpdated{}) {
@@ -188,7 +187,7 @@ func (a *Store) changePlan(ctx context.Context, acc account, o organizations.Org
 	return a.Unmoved(ctx, elsewhere)
 }
 
-// changeOf is what the organization lacks to be on a plan, or to be without one.
+// changeOf returns what must change in an organization so that it is on a plan, or without one.
 func (a *Store) changeOf(o organizations.Organization, plan string) events.OrganizationUpdated {
 	switch {
 	case o.State == organizations.StateSuspended:

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// GuardReport is a part of a guard's log as the ledger has it.
+// GuardReport is a part of a guard's log as it is stored in the ledger.
 type GuardReport struct {
 	Machine string         `json:"machine"`
 	First   int64          `json:"first"`
@@ -28,15 +28,15 @@ type GuardReport struct {
 	Lines      []guardlog.Line `json:"lines,omitempty"` // what was asked about, denied or unseen
 }
 
-// guardReport is what an event says of the report; the lines are another matter.
+// guardReport returns the report of an event, without its lines.
 func guardReport(e ledger.Event, stored events.GuardReported) GuardReport {
 	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: canon.Stamp(e.Occurred())}
 }
 
 func guardStream(machine string) string { return "guard/" + machine }
 
-// ReportGuard records a part of the log of a guard. It must follow on what the machine
-// reported before; the same part again is answered as it was.
+// ReportGuard records a part of the log of a guard. It must continue what the machine reported
+// before. If the same part is sent again, the answer is the same.
 func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r guardlog.Report) (GuardReport, error) {
 	if err := r.Check(); err != nil {
 		return GuardReport{}, err
@@ -132,7 +132,7 @@ func (a *Webhooks) GuardReports(ctx context.Context, p organizations.Principal, 
 	return reports, nil
 }
 
-// openGuard is a report as it is shown; erased lines are none.
+// openGuard returns a report as it is shown, without lines that were erased.
 func (a *Webhooks) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error) {
 	lines := []guardlog.Line{}
 	stored := events.GuardReported{Lines: &lines}

@@ -32,7 +32,7 @@ type Webhooks struct {
 	WebhookNetworks []netip.Prefix
 }
 
-// Topics a webhook may be told of.
+// Topics that a webhook can subscribe to.
 const (
 	TopicDecisions   = "decisions"   // every decision
 	TopicViolations  = "violations"  // receipts of what was done against a decision
@@ -43,18 +43,18 @@ const (
 // Topics lists every topic of a webhook.
 var Topics = []string{TopicCheckpoints, TopicDecisions, TopicReviews, TopicViolations}
 
-// webhooksStream holds every webhook of an organization, so that their number is
-// decided where one is added.
+// webhooksStream has every webhook of an organization, so that the append that adds one also
+// checks their number.
 const webhooksStream = "webhooks"
 
-// secretPrefix begins a secret as Standard Webhooks writes it; standard base64
-// of the bytes follows.
+// secretPrefix is the beginning of a secret, as Standard Webhooks writes it. The bytes in
+// standard base64 follow.
 const secretPrefix = "whsec_"
 
 var errNoWebhook = policy.Refuse(ground.CodeNotFound, "", "webhook not found")
 
-// webhook is a webhook as its stream tells. The encrypted members stay in their
-// events until they are needed.
+// webhook is a webhook as read from its stream. The encrypted members stay in their events
+// until they are needed.
 type webhook struct {
 	id, name      string
 	topics        []string
@@ -104,26 +104,26 @@ func (a *Webhooks) readWebhooks(ctx context.Context, orgID string) (webhooks, le
 	return ground.Fold(ctx, a.Ground, orgID, webhooksStream, webhooks(nil))
 }
 
-// WebhookOrder is what a webhook shall be.
+// WebhookOrder describes the webhook to create.
 type WebhookOrder struct {
 	URL    string
 	Topics []string // none: decisions, reviews and violations
 	Name   string
 }
 
-// WebhookInfo is what members may know of a webhook. URL is shown without path
-// and query, which may hold a secret of the receiver's.
+// WebhookInfo is what members are shown of a webhook. URL has no path and no query, which may
+// contain a secret of the receiver.
 type WebhookInfo struct {
 	WebhookID string   `json:"webhookId"`
 	Name      string   `json:"name"`
 	Origin    string   `json:"origin" jsonschema_description:"Scheme, host and port of its address; the rest may be a secret."`
 	Topics    []string `json:"topics"`
 	CreatedAt string   `json:"createdAt" jsonschema:"format=date-time"`
-	// RotatesUntil is when a rotated secret ends to sign, if it still does.
+	// RotatesUntil is when the previous secret stops signing, if it still does.
 	RotatesUntil string `json:"rotatesUntil,omitempty" jsonschema:"format=date-time"`
 }
 
-// CreatedWebhook is a webhook with its secret, which is shown this once.
+// CreatedWebhook is a webhook with its secret, which is shown only once.
 type CreatedWebhook struct {
 	Secret string `json:"secret"`
 	WebhookInfo
@@ -160,9 +160,9 @@ func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal,
 }
 
 func newWebhookSecret() string {
-	octets := make([]byte, 32)
-	rand.Read(octets)
-	return base64.StdEncoding.EncodeToString(octets)
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	return base64.StdEncoding.EncodeToString(secret)
 }
 
 func originOf(address string) string {
@@ -173,8 +173,8 @@ func originOf(address string) string {
 	return u.Origin()
 }
 
-// checkWebhook is the order in normal form. Names that resolve to private
-// addresses are refused when the sender connects.
+// checkWebhook returns the order in normal form. It does not look up names: one that resolves
+// to a private address is refused when the sender connects.
 func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	u, err := normal.ParseURL(o.URL)
 	if err != nil || u.UserInfo || u.Fragment || u.Scheme != "https" && u.Scheme != "http" {
@@ -203,8 +203,8 @@ func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	return o, nil
 }
 
-// mayReach reports whether a private host may be one of the networks that are
-// allowed; a name may always be, if there are any.
+// mayReach reports whether a private host may be in one of the allowed networks. A name may
+// always be, if any network is allowed.
 func (a *Webhooks) mayReach(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
@@ -213,8 +213,8 @@ func (a *Webhooks) mayReach(host string) bool {
 	return slices.ContainsFunc(a.WebhookNetworks, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
 }
 
-// appendWebhook seals and appends one event of the stream under the webhook's own
-// data key.
+// appendWebhook encrypts one event of the stream with the webhook's own data key and appends
+// it.
 func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal, history ledger.History, id, eventType string, stored any) (ledger.Event, error) {
 	if a.Vault == nil {
 		return ledger.Event{}, a.NoVault()
@@ -234,8 +234,8 @@ func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal,
 	return result.Events[0], nil
 }
 
-// RotateWebhook gives a webhook a new secret, shown this once. For 24 hours
-// messages are signed with both secrets.
+// RotateWebhook gives a webhook a new secret, which is shown only once. For 24 hours messages
+// are signed with both secrets.
 func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal, id string) (CreatedWebhook, error) {
 	if err := p.May(organizations.RightManage); err != nil {
 		return CreatedWebhook{}, err
@@ -264,7 +264,7 @@ func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal,
 	})
 }
 
-// RemoveWebhook ends a webhook: nothing more is sent to it, not even what waits.
+// RemoveWebhook removes a webhook. Nothing more is sent to it, not even messages that wait.
 func (a *Webhooks) RemoveWebhook(ctx context.Context, p organizations.Principal, id, reason string) error {
 	if err := p.May(organizations.RightManage); err != nil {
 		return err
@@ -330,8 +330,7 @@ func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, 
 	return info, nil
 }
 
-// HasWebhook reports whether a webhook is one of the organization's, as RightMembers
-// may know.
+// HasWebhook reports whether an organization has a webhook. It does not check rights.
 func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id string) error {
 	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
 	if err == nil && hooks.find(id) == nil {
@@ -340,15 +339,15 @@ func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id
 	return ground.Refusal(err)
 }
 
-// WebhookEndpoint is where messages of a webhook go, and the secrets that sign
-// them, the newest first. It is for the sender of messages, never for an answer.
+// WebhookEndpoint is the address that messages of a webhook are sent to, and the secrets that
+// sign them, the newest first. It is for the sender of messages and never part of an answer.
 type WebhookEndpoint struct {
 	URL     string
 	Secrets [][]byte
 }
 
-// WebhookEndpoint reads a webhook's address and the secrets that sign now. One
-// that was removed is CodeNotFound.
+// WebhookEndpoint reads a webhook's address and the secrets that sign now. For a webhook that
+// was removed the refusal is CodeNotFound.
 func (a *Webhooks) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
 	if a.Vault == nil {
 		return WebhookEndpoint{}, a.NoVault()

@@ -16,7 +16,7 @@ const lean = (value, within) => {
   if (Array.isArray(value)) return value.map((v) => lean(v, within));
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value)
-    .filter(([name]) => within === "properties" || !["example", "examples", "tags", "x-payment-info", "security", "headers"].includes(name))
+    .filter(([name]) => within === "properties" || !["description", "summary", "example", "examples", "tags", "x-payment-info", "security", "headers"].includes(name))
     .map(([name, v]) => [name, lean(v, name)]));
 };
 const collect = (value) => {
@@ -32,9 +32,9 @@ for (const [path, methods] of Object.entries(all.paths)) {
   for (const [method, operation] of Object.entries(methods)) {
     if (!missing.delete(operation.operationId)) continue;
     const kept = lean(operation);
-    kept.description = undefined;
     kept.parameters = kept.parameters?.filter((p) => p.in !== "header");
-    kept.responses = Object.fromEntries(Object.entries(kept.responses).filter(([status]) => status < "300" || status === "default"));
+    kept.responses = Object.fromEntries(Object.entries(kept.responses).filter(([status]) => status < "300" || status === "default")
+      .map(([status, response]) => [status, { description: "", ...response }]));
     (paths[path] ??= {})[method] = kept;
     collect(kept);
   }

@@ -253,7 +253,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 		for range 300 {
 			_, _ = w.Write([]byte(" "))
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(5 * time.Millisecond) // it is a slow server
+			time.Sleep(10 * time.Millisecond) // it is a slow server
 		}
 		_, _ = w.Write(text) // for a client that is still there
 	default:

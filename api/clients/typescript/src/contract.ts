@@ -13,7 +13,6 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Action safety quick gate. */
         post: operations["action_safety_quick_gate"];
         delete?: never;
         options?: never;
@@ -30,7 +29,6 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. needs_review waits for a person: GET /api/assurance/decisions/{decisionId}/approval is 404 until one has said approved or rejected; act on approved before its validUntil. One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase. */
         post: operations["assurance_decide"];
         delete?: never;
         options?: never;
@@ -45,7 +43,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a person said about a decision that needs a review, as it was signed: 404 until then. Act on verdict approved, before validUntil; the decision's own record stays as it is. */
         get: operations["assurance_get_approval"];
         put?: never;
         post?: never;
@@ -62,7 +59,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether a decision may be acted on now: an emergency stop, or another policy that denies the action, ends the allows and approvals that were given before it. Ask just before executing. */
         get: operations["assurance_get_standing"];
         put?: never;
         post?: never;
@@ -81,7 +77,6 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused. */
         post: operations["assurance_bind_receipt"];
         delete?: never;
         options?: never;
@@ -96,7 +91,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One rule: what it catches and what not, why, the safer way, and examples, judged when asked. */
         get: operations["get_rule"];
         put?: never;
         post?: never;
@@ -111,59 +105,31 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         ActionSafetyQuickGateAnswer: {
-            /**
-             * @description How bindingHash or actionHash is made.
-             * @enum {string}
-             */
+            /** @enum {string} */
             actionBindingVersion: "svc-action-v1";
-            /** @description SHA-256 of the canonical action, by which an executor recognises it. */
             actionHash: string;
-            /** @description Ids of the rules that matched. */
             matchedRuleIds: string[];
-            /** @description What to call next; null if nothing. */
             nextRecommendedCall: components["schemas"]["NextCall"] | null;
-            /** @description Whether a person should approve first. */
             requiresApproval: boolean;
-            /**
-             * @description The highest level of the rules that matched.
-             * @enum {string}
-             */
+            /** @enum {string} */
             risk: "low" | "medium" | "high" | "critical";
-            /**
-             * @description Name of the service.
-             * @enum {string}
-             */
+            /** @enum {string} */
             service: "action-safety-quick-gate";
-            /**
-             * @description Always scored.
-             * @enum {string}
-             */
+            /** @enum {string} */
             status: "scored";
         };
         ActionSafetyQuickGateRequest: {
-            /** @description Who proposes the action; never changes the risk. */
             actor?: string | null;
-            /** @description Checked-out branch, used by Git rules without an explicit refspec. */
             branch?: string | null;
-            /** @description Exact shell, SQL, Git, deploy, cloud, MCP, wallet or x402 action to preflight. */
             command: string;
-            /** @description Commit the action belongs to; never changes the risk. */
             commit?: string | null;
-            /** @description Working directory; relative paths are judged against it. */
             cwd?: string | null;
-            /** @description Hash of the change; never changes the risk. */
             diffHash?: string | null;
-            /** @description Size of the change; never changes the risk. */
             diffStat?: string | null;
-            /** @description Environment the action reaches, such as production, staging or development. */
             environment?: string | null;
-            /** @description If true, an action that no rule knows and that is not proven read-only is routed to review instead of low risk. */
             failClosedOnUnmatched?: boolean | null;
-            /** @description Stated purpose; never changes the risk. */
             intent?: string | null;
-            /** @description Repository the action runs in. */
             repo?: string | null;
-            /** @description Resource the action reaches; names of environments in it count. */
             target?: string | null;
         };
         ApprovalRecord: {
@@ -172,10 +138,7 @@ export interface components {
             bindingHash: string;
             decisionId: string;
             decisionRecordHash: string;
-            /**
-             * @description Always false: an approval is a record of its own.
-             * @constant
-             */
+            /** @constant */
             humanApprovalIncluded: false;
             /** Format: date-time */
             issuedAt: string;
@@ -199,17 +162,12 @@ export interface components {
             verify: components["schemas"]["VerifyAt"];
         };
         AssuranceBindReceiptRequest: {
-            /** @description record.bindingHash of the decision. */
             bindingHash: string;
             decisionId: string;
-            /** @description integrity.recordHash of the decision. */
             decisionRecordHash: string;
             evidenceHashes?: string[] | null;
             observedAt?: string | null;
-            /**
-             * @description rejected: it was not executed.
-             * @enum {string}
-             */
+            /** @enum {string} */
             outcome: "fulfilled" | "failed" | "rejected";
             /** @enum {string} */
             protocol: "x402" | "mcp";
@@ -224,11 +182,8 @@ export interface components {
             verify: components["schemas"]["VerifyAt"];
         };
         AssuranceDecideRequest: {
-            /** @description One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase. */
             idempotencyKey: string;
-            /** @description The exact purchase or tool call: the members of one protocol, never of both. x402 needs resourceUrl and method, mcp needs serverId and toolName. */
             intent: components["schemas"]["IntentInput"];
-            /** @description What you believe is in force. It must name the active policyId and version; stricter members are applied as well, weaker ones are refused with 409. */
             policy?: components["schemas"]["AssurancePolicy"] | null;
             /** @enum {string} */
             protocol: "x402" | "mcp";
@@ -241,10 +196,7 @@ export interface components {
             verify: components["schemas"]["VerifyAt"];
         };
         AssuranceGetStandingAnswer: {
-            /**
-             * @description What the active policy says of the same action.
-             * @enum {string}
-             */
+            /** @enum {string} */
             activeDecision: "allow" | "deny" | "needs_review";
             approvalId: string | null;
             /** Format: date-time */
@@ -253,43 +205,28 @@ export interface components {
             decision: "allow" | "deny" | "needs_review";
             decisionId: string;
             decisionRecordHash: string;
-            /** @description The action may be executed now. */
             holds: boolean;
             orgId: string;
-            /** @description Why it may not. */
             reason: string | null;
-            /** @description Of the allow, or of its approval. */
             validUntil: string | null;
         };
         AssurancePolicy: {
-            /** @description host, *.domain, host:port */
             allowedHosts?: string[];
             allowedMcpServers?: string[];
-            /** @description tool or server/tool */
             allowedMcpTools?: string[];
-            /** @description CAIP-2 names or their aliases. */
             allowedNetworks?: string[];
-            /** @description Addresses that may be paid. */
             allowedPayTo?: string[];
-            /** @description As allowedHosts; covers every subdomain and port, and wins. */
             blockedHosts?: string[];
-            /** @description tool or server/tool, in any case */
             blockedMcpTools?: string[];
-            /** @description US dollars. */
             maxUsdPerTransaction?: number;
-            /** @description The organization's one policy. */
             policyId: string;
             requireExactScheme?: boolean;
             requireHttps?: boolean;
             requireMcpArgumentBinding?: boolean;
             requirePaymentIdentifier?: boolean;
             requireResourceBinding?: boolean;
-            /**
-             * @description Declared risks from here on need a review.
-             * @enum {string}
-             */
+            /** @enum {string} */
             reviewMcpRiskAtOrAbove?: "medium" | "high" | "critical";
-            /** @description The activated version. */
             version: number;
         };
         AssuranceSubject: {
@@ -303,7 +240,6 @@ export interface components {
             runId: string;
         };
         BareError: {
-            /** @description One clause for people that names the field and never the value. */
             error: string;
         };
         DecisionRecord: {
@@ -334,81 +270,51 @@ export interface components {
             validUntil: string | null;
         };
         Error: {
-            /** @description Snake case, for branching. */
             code?: string;
-            /**
-             * Format: uri
-             * @description The page of the code: cause, charged or not, retry or not, what to send.
-             */
+            /** Format: uri */
             docUrl?: string;
-            /** @description One clause for people that names the field and never the value. */
             error: string;
-            /** @description JSON pointer of the offending value. */
             path?: string;
-            /** @description The same call can be paid over x402. */
             payPerCall?: boolean;
             paymentId?: string;
-            /** @description As in X-Request-Id: finds the line in the operator's log. */
             requestId?: string;
             /** Format: date-time */
             resetsAt?: string;
-            /** @description What to do about a payment whose end is not known yet. */
             retry?: string;
             /** Format: uri */
             upgradeUrl?: string;
-            /**
-             * Format: date-time
-             * @description Until when that payment can settle: it is called expired only afterwards.
-             */
+            /** Format: date-time */
             validBefore?: string;
         };
         GetRuleAnswer: {
-            /** @description What the action does, one clause. */
             catches: string;
-            /** @description What looks like it and is not meant, one clause each. */
             catchesNot: string[];
             category: string;
-            /** @description What the action's own members change about the level. */
             context: string[];
             id: string;
-            /** @description The safer way, in words. */
             instead?: string;
             level: string;
-            /** @description Examples that look alike and do not. */
             notRaised: components["schemas"]["Judged"][];
-            /** @description What a reviewer needs to know. */
             questions: string[];
-            /** @description Examples that raise the rule. */
             raised: components["schemas"]["Judged"][];
             retired?: boolean;
             /** @enum {string} */
             reversible: "yes" | "hard" | "no";
-            /** @description The safer way as actions; none of them is stopped. */
             safer: components["schemas"]["Judged"][];
             title: string;
-            /** @description Why it has its level. */
             why: string;
         };
         Integrity: {
-            /** @description How record is made canonical. */
             canonicalization: string;
-            /** @description Hash of the canonical record. */
             hashAlgorithm: string;
-            /** @description First 16 hexadecimal digits of the SHA-256 of the public key. */
             keyId: string;
-            /** @description Media type of record, which the signature covers. */
             payloadType: string;
-            /** @description The hash, in hexadecimal digits. */
             recordHash: string;
-            /** @description Base64 of the signature over the DSSE pre-authentication encoding. */
             signature: string;
-            /** @description Algorithm of the signature. */
             signatureAlgorithm: string;
         };
         IntentInput: {
-            /** @description In the token's smallest units. */
             amountUnits?: string | null;
-            /** @description US dollars. */
             amountUsd?: number | null;
             asset?: string | null;
             declaredRisk?: ("low" | "medium" | "high" | "critical") | null;
@@ -423,64 +329,39 @@ export interface components {
             scheme?: string | null;
             serverId?: string | null;
             serverUrl?: string | null;
-            /** @description Any JSON value. Only its hash is kept. */
             toolArguments?: unknown | null;
-            /** @description SHA-256 of the canonical JSON of the arguments, hex. */
             toolArgumentsHash?: string | null;
             toolName?: string | null;
         };
         Judged: {
-            /** @description Who proposes the action; never changes the risk. */
             actor?: string;
-            /** @description Checked-out branch, used by Git rules without an explicit refspec. */
             branch?: string;
-            /** @description Exact shell, SQL, Git, deploy, cloud, MCP, wallet or x402 action to preflight. */
             command: string;
-            /** @description Commit the action belongs to; never changes the risk. */
             commit?: string;
-            /** @description Working directory; relative paths are judged against it. */
             cwd?: string;
-            /** @description Hash of the change; never changes the risk. */
             diffHash?: string;
-            /** @description Size of the change; never changes the risk. */
             diffStat?: string;
-            /** @description Environment the action reaches, such as production, staging or development. */
             environment?: string;
-            /** @description If true, an action that no rule knows and that is not proven read-only is routed to review instead of low risk. */
             failClosedOnUnmatched?: boolean;
-            /** @description Stated purpose; never changes the risk. */
             intent?: string;
             matchedRuleIds: string[];
-            /** @description Repository the action runs in. */
             repo?: string;
             /** @enum {string} */
             risk: "low" | "medium" | "high" | "critical";
-            /** @description Resource the action reaches; names of environments in it count. */
             target?: string;
         };
         NextCall: {
-            /**
-             * @description HTTP method of the call.
-             * @enum {string}
-             */
+            /** @enum {string} */
             method: "POST";
-            /** @description Path of the call, below the address of the service. */
             path: string;
-            /** @description What it costs, in US cents. */
             priceCents: number;
-            /** @description The same call as an MCP tool. */
             tool: string;
         };
         Place: {
-            /** @description SHA-256 of the event that holds the record. */
             eventHash: string;
-            /** @description Partition of the ledger. */
             partition?: number;
-            /** @description Position in the ledger. */
             position: number;
-            /** @description Number among the tenant's events. */
             sequence: number;
-            /** @description Organization, or service. */
             tenant: string;
         };
         ReceiptFinding: {
@@ -488,7 +369,6 @@ export interface components {
             effect: "info" | "inconclusive" | "violation";
             field: string;
             message: string;
-            /** @description Its page is /rules/ID, below the address of the service. */
             ruleId: string;
         };
         ReceiptRecord: {
@@ -519,14 +399,9 @@ export interface components {
             submittedBy: components["schemas"]["Submitter"];
         };
         RecordApproval: {
-            /** @description Always null: the approval is a record of its own. */
             approvalId: string | null;
-            /**
-             * @description Always false: an approval is a record of its own.
-             * @constant
-             */
+            /** @constant */
             humanApprovalIncluded: false;
-            /** @description A person has to approve first: GET /api/assurance/decisions/{decisionId}/approval tells who asked. */
             required: boolean;
         };
         RecordPolicy: {
@@ -547,7 +422,6 @@ export interface components {
             expected: string;
             field: string;
             message: string;
-            /** @description Its page is /rules/ID, below the address of the service. */
             ruleId: string;
             /** @enum {string} */
             source: "policy" | "assertion" | "always";
@@ -586,9 +460,7 @@ export interface components {
             toolName?: string;
         };
         VerifyAt: {
-            /** @description HTTP method. */
             method: string;
-            /** @description Where to send the envelope. */
             url: string;
         };
     };
@@ -613,7 +485,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -622,7 +493,6 @@ export interface operations {
                     "application/json": components["schemas"]["ActionSafetyQuickGateAnswer"];
                 };
             };
-            /** @description Any other refusal. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -646,7 +516,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The stored answer of the same request, again. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -655,7 +524,6 @@ export interface operations {
                     "application/json": components["schemas"]["AssuranceDecideAnswer"];
                 };
             };
-            /** @description Made, and the answer. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -664,7 +532,6 @@ export interface operations {
                     "application/json": components["schemas"]["AssuranceDecideAnswer"];
                 };
             };
-            /** @description Any other refusal. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -686,7 +553,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -695,7 +561,6 @@ export interface operations {
                     "application/json": components["schemas"]["AssuranceGetApprovalAnswer"];
                 };
             };
-            /** @description Any other refusal. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -717,7 +582,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -726,7 +590,6 @@ export interface operations {
                     "application/json": components["schemas"]["AssuranceGetStandingAnswer"];
                 };
             };
-            /** @description Any other refusal. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -750,7 +613,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The stored answer of the same request, again. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -759,7 +621,6 @@ export interface operations {
                     "application/json": components["schemas"]["AssuranceBindReceiptAnswer"];
                 };
             };
-            /** @description Made, and the answer. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -768,7 +629,6 @@ export interface operations {
                     "application/json": components["schemas"]["AssuranceBindReceiptAnswer"];
                 };
             };
-            /** @description Any other refusal. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -790,7 +650,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -799,7 +658,6 @@ export interface operations {
                     "application/json": components["schemas"]["GetRuleAnswer"];
                 };
             };
-            /** @description Any other refusal. */
             default: {
                 headers: {
                     [name: string]: unknown;

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api/decisions"
 	apievidence "github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
@@ -282,7 +281,7 @@ func TestASelectionProvesThatNothingIsMissing(t *testing.T) {
 		n.clock.Add(time.Second)
 		times = append(times, n.clock.Now().UTC().Format(time.RFC3339))
 		tool := []string{"read", "delete"}[i%2]
-		n.wants(n.send("POST", decisions.Decide.Path, fmt.Sprintf(`{"protocol":"mcp","idempotencyKey":"k%d","subject":{"runId":"run-%d","agentId":"agent-%d"},"intent":{"serverId":"files","toolName":%q}}`, i, i%3, i%4/2, tool),
+		n.wants(n.send("POST", "/api/assurance/decisions", fmt.Sprintf(`{"protocol":"mcp","idempotencyKey":"k%d","subject":{"runId":"run-%d","agentId":"agent-%d"},"intent":{"serverId":"files","toolName":%q}}`, i, i%3, i%4/2, tool),
 			"Authorization", "Bearer "+token, "Content-Type", "application/json"), 201)
 	}
 	selection := func(f bundle.Filters) (evidence.Exported, bundle.Result, string) {

@@ -2,7 +2,7 @@ package walletscreen
 
 import "time"
 
-// What makes transfers a pattern (components.md's contract, from the reporting
+// What makes transfers a pattern (from the reporting
 // thresholds of anti-money-laundering practice: 10,000 USD and one day).
 const (
 	structuringFrom  = 9000.0  // USD, included

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -23,10 +22,7 @@ import (
 	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands/webhooks"
-	"github.com/countersign/countersign/ledger/checkpoint"
-	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -321,10 +317,6 @@ func TestWebhookOperations(t *testing.T) {
 func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
-	signer, err := seal.NewSigner(bytes.Repeat([]byte{8}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
 	n, r := newTenant(t, s, "team", "ada@example.com"), newReceiver(t)
 	created := n.webhook(t, r, "checkpoints")
 	d := n.decide(t, decisionBody("k1", weather)).decision(t)
@@ -332,10 +324,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	if waiting := deliveriesOf(t, n, views, created.WebhookID, "due"); len(waiting) != 1 {
 		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
 	}
-	err = keeper.Start(t.Context(), s.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.keepCheckpoints(t)
 	for len(r.got) == 0 { // a checkpoint covers it soon
 		dueNow(t, s)
 	}

@@ -259,6 +259,7 @@ func TestWalkFilterAndExport(t *testing.T) {
 func TestSignedBundleOfAFilter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
+	s.keepCheckpoints(t)
 	who, _ := pagesOf(t, s)
 	who.want(who.get("/decisions?decision=deny"), 200, `<button class="small">Signed bundle</button>`)
 	if text := who.get("/decisions?conformance=violation").body; strings.Contains(text, "Signed bundle") {

@@ -28,6 +28,8 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/vault"
@@ -117,6 +119,20 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *mail.O
 }
 
 // lockedBuffer is a log that is written to and read at once.
+// keepCheckpoints signs the head of the ledger from now on, as a node with a key for checkpoints
+// does. An export waits for a checkpoint that covers it.
+func (s *site) keepCheckpoints(t *testing.T) {
+	t.Helper()
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{0xc4}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = keeper.Start(t.Context(), s.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 type lockedBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer

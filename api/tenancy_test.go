@@ -13,9 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/ledger/checkpoint"
-	"github.com/countersign/countersign/ledger/keeper"
-	"github.com/countersign/countersign/ledger/seal"
 )
 
 // belongings are one thing of each kind that an organization can have, by the
@@ -106,14 +103,7 @@ func (c *crew) history(t *testing.T) (n int) {
 func TestIDsOfAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
-	signer, err := seal.NewSigner([]byte(strings.Repeat("c", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = keeper.Start(t.Context(), s.app.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.keepCheckpoints(t)
 	victim, other := newCrew(t, s, "business", "acme.example"), newCrew(t, s, "business", "other.example")
 	theirs := victim.furnish(t)
 	// A position is one of the organization's own partition: the other may have an event

@@ -14,8 +14,8 @@
 //
 // # Hashes, byte for byte
 //
-// S(x) is the length of x in octets as 4 octets big-endian, then x. U(n) is n as
-// 8 octets big-endian. ‖ joins. Text is UTF-8 without NUL. An absent idem_key or
+// S(x) is the length of x in bytes as 4 bytes big-endian, then x. U(n) is n as
+// 8 bytes big-endian. ‖ joins. Text is UTF-8 without NUL. An absent idem_key or
 // content_hash is S("").
 //
 //	genesis(tenant) = SHA-256( "svc-ledger-genesis-v1\0" ‖ S(origin) ‖ S(tenant) )           prev of the event with tseq 1
@@ -53,7 +53,7 @@
 //	payload          {"name":"Acme","plan":"team"}           {"policyId":"default","version":1}
 //	idem_key         operation organization, key acme-1      absent
 //	content_hash     of {"name":"Acme","owner":"ada@example.com","plan":"team"}   absent
-//	preimage length  350 octets                              274 octets
+//	preimage length  350 bytes                               274 bytes
 //	hash             fc3623f93e30aab3876faaa6fb2d252b        ad3dc2483add25f130d6888ca5692a63
 //	                 9e59dc74f0e25337243d44b2ee8f991d        97179547310af6833e8ebefa46ba6558
 //
@@ -66,7 +66,7 @@
 //	event_id         evt_01JD3Z8W5T0000000000000005          evt_01JD3Z8W5T0000000000000008
 //	type             decision.recorded                       decision.recorded
 //	occurred_us      1795186802000000                        1795186803000000
-//	preimage length  385 octets                              449 octets
+//	preimage length  385 bytes                               449 bytes
 //	hash             2c1cdf105daa85fb6f0231c9e56643f4        5ae67e9f6af5474fc81c21c38fc7efc8
 //	                 721d5548efcf3b91ef5d42c615d1e6e9        5b2ed0e461b38ab6cf46de4a17c088df
 //
@@ -127,7 +127,7 @@ type Event struct {
 	OccurredUS    int64 // microseconds since 1970 UTC, never falling within a tenant
 	Actor         string
 	KeyID         string // signing key of the record in the payload, or empty
-	IdemKey       []byte // 32 octets on the first event of an append, else nil
+	IdemKey       []byte // 32 bytes on the first event of an append, else nil
 	ContentHash   []byte // likewise
 	Payload       []byte // canonical JSON, the very bytes that were hashed
 	PayloadHash   Hash

@@ -22,7 +22,7 @@ import (
 
 // Home returns the partition of a tenant in a ledger of n partitions. It never changes:
 //
-//	first 4 octets of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
+//	first 4 bytes of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
 //
 // except that "service" is in partition 0 and "service/<p>" in partition p, so that each
 // partition has a tenant for what belongs to no organization and for the signing keys that

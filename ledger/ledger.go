@@ -1,7 +1,7 @@
-// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which
-// everything else rests. Whatever countersign decides, signs, is paid for or is told
-// afterwards is an event here. The package appends and reads; its rooms do the rest: vault
-// seals personal members, keeper signs checkpoints, archive moves old payloads out of the
+// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which all
+// other packages depend. Every decision, signed record, payment and receipt of countersign is an
+// event here. The package appends and reads events. The packages in its folder do the rest:
+// vault seals personal members, keeper signs checkpoints, archive moves old payloads out of the
 // database, audit verifies everything.
 //
 // # Promises
@@ -27,8 +27,8 @@
 //	content_hash    = SHA-256( canonical request without its idempotencyKey )
 //	leaf            = SHA-256( 0x00 ‖ hash )        node = SHA-256( 0x01 ‖ left ‖ right )     RFC 6962; leaf index = pos - 1
 //
-// An event that is numbered in a series goes on after S(payload_hash), and one that is also
-// numbered for an agent goes on after that:
+// The preimage of an event that is numbered in a series goes on after S(payload_hash), and that
+// of an event that is also numbered for an agent goes on after that:
 //
 //	‖ S(series) ‖ U(series_n) ‖ S(series_prev)
 //	‖ S(agent) ‖ U(agent_n) ‖ S(agent_prev)
@@ -145,10 +145,10 @@ type Event struct {
 	AgentPrev  []byte // likewise
 }
 
-// Occurred is when the event was appended, by the clock of the node that appended it.
+// Occurred returns when the event was appended, by the clock of the node that appended it.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
 
-// Place is the position of the event as the envelope of its record states it.
+// Place returns the position of the event in the form of its record's envelope.
 func (e Event) Place() seal.Place {
 	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 }
@@ -328,21 +328,21 @@ func (l *Ledger) Close() {
 	l.pool.Close()
 }
 
-// Archive is the one that the ledger was opened with, or nil.
+// Archive returns the archive that the ledger was opened with, or nil.
 func (l *Ledger) Archive() Archive { return l.archive }
 
-// Go runs work of another room of the ledger in the background. Close ends its context
+// Go runs work of another package of the ledger in the background. Close ends its context
 // and waits for it.
 func (l *Ledger) Go(work func(context.Context)) { l.done.Go(func() { work(l.background) }) }
 
-// Log is where the ledger reports what its operator should know.
+// Log returns the logger to which the ledger reports what its operator should know.
 func (l *Ledger) Log() *slog.Logger { return l.log }
 
-// Now is the time of the ledger's clock.
+// Now returns the time of the ledger's clock.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Pool has the connections of the read models: their rows and their checkpoint change in
-// one transaction of it. Nothing writes events through it.
+// Pool returns the connections of the read models, whose rows and checkpoint change in one
+// transaction. No code writes events through it.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
 // InTurn runs a short query of a reader that follows the ledger, one at a time on this node: all
@@ -362,7 +362,7 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
 
 // Stopped says why this node no longer appends, or nil. Reading goes on. A reason in one
-// partition stops all of them: the database is not the one it was.
+// partition stops all of them, since it means that the database is not the one it was.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

@@ -93,7 +93,7 @@ type Append struct {
 	// signature. The zero value means no time.
 	NotBefore time.Time
 
-	ready []readyPayload // of the events, made by the caller's goroutine to spare the sequencer's
+	ready []readyPayload // of the events; the caller's goroutine makes them, so that the sequencer's has less work
 }
 
 // readyPayload is the payload of an event as its row stores it, its hash, and the series in
@@ -108,8 +108,8 @@ type readyPayload struct {
 	born    seriesKey // newAgentKey of the agent
 }
 
-// makeReady prepares the events. It refuses those whose series is not known and those whose
-// agent is another than their payload says.
+// makeReady prepares the events. An event whose series is not known, or whose agent is not that
+// of its payload, is an error.
 func (a *Append) makeReady() error {
 	a.ready = make([]readyPayload, len(a.Events))
 	for i, d := range a.Events {

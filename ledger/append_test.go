@@ -56,7 +56,7 @@ func TestAppendAndRead(t *testing.T) {
 	fixture.Clean(t, l, 2)
 }
 
-// A -> B on one stream: whoever has read before B cannot append after it.
+// A -> B on one stream: a caller that has read before B cannot append after it.
 func TestExpectationsAndGuards(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
@@ -322,8 +322,8 @@ func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 	fixture.Clean(t, l, 1)
 }
 
-// A payload of several KB lies in its row, and not in a table of its own, which would
-// cost an append as much as all the rest: also one that cannot be packed.
+// A payload of several KB is stored in its row, also if it cannot be packed, and not in a
+// table of its own, which would cost an append as much as all the rest.
 func TestAPayloadStaysInItsRow(t *testing.T) {
 	t.Parallel()
 	ledgertest.Plain(t)

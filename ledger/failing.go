@@ -57,8 +57,8 @@ func (p *Partition) failing(ctx context.Context) error {
 	return nil
 }
 
-// passing says whether tryToWrite would meet the same error: connections, transactions,
-// resources (a full disk), locks, an operator, the system.
+// passing says whether tryToWrite would meet the same error. These are the errors of connections,
+// transactions, resources (a full disk), locks, an operator and the system.
 func passing(refused *pgconn.PgError) bool {
 	switch refused.Code[:2] {
 	case "08", "40", "53", "55", "57", "58":

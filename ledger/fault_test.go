@@ -204,7 +204,7 @@ func TestFaultBackendsEndBetweenAppends(t *testing.T) {
 	VerifyAll(t, l)
 }
 
-// The head row is locked by somebody else for longer than a request may wait:
+// Another session locks the head row for longer than a request may wait:
 // the answer is an error within the budget, nothing is written, and the ledger
 // goes on when the lock is gone.
 func TestFaultHeadRowLocked(t *testing.T) {
@@ -297,7 +297,7 @@ func quietLedger(t *testing.T, databaseURL string) *Ledger {
 	return l
 }
 
-// dial is a connection beside the ledger's, which ends before it does.
+// dial is a connection in addition to the ledger's, which ends before it does.
 func dial(t *testing.T, databaseURL string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)

@@ -33,8 +33,8 @@ const (
 // head row needs it too, and has the code.
 func Genesis(origin, tenant string) Hash { return migrations.Genesis(origin, tenant) }
 
-// IdemKey is how an operation's idempotency key is stored: the caller's text
-// itself never is.
+// IdemKey returns the hash in which an operation's idempotency key is stored. The caller's text
+// itself is never stored.
 func IdemKey(operation, key string) Hash {
 	return sha256.Sum256(preimage.S(preimage.S([]byte(idemDomain), operation), key))
 }

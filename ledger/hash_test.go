@@ -97,7 +97,7 @@ func TestVerifierFindsEveryChange(t *testing.T) {
 	const origin = "ledger.example.com/countersign/0"
 	first, second := goldenEvents()
 	// The example's second event has no key, which only an append's first event
-	// may lack: make the two one append, hashed anew.
+	// may lack: make the two one append, hashed again.
 	first.More = 1
 	first.Hash = first.Sum()
 	second.Prev = first.Hash

@@ -39,8 +39,8 @@ type SigningKey struct {
 	Void    int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
 }
 
-// Compromised says whether a signature at a position does not count, because somebody else has
-// the key. Position 0 means unknown, and counts as compromised if any does.
+// Compromised says whether a signature at a position does not count because the key is
+// compromised. Position 0 means unknown, and counts as compromised if any position does.
 func (k SigningKey) Compromised(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }

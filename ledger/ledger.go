@@ -1,7 +1,7 @@
-// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which
-// everything else rests. Whatever countersign decides, signs, is paid for or is told
-// afterwards is an event here. The package appends and reads; its rooms do the rest: vault
-// seals personal members, keeper signs checkpoints, archive moves old payloads out of the
+// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which all
+// other packages depend. Every decision, signed record, payment and receipt of countersign is an
+// event here. The package appends and reads events. The packages in its folder do the rest:
+// vault seals personal members, keeper signs checkpoints, archive moves old payloads out of the
 // database, audit verifies everything.
 //
 // # Promises
@@ -14,8 +14,8 @@
 //
 // # Hashes, byte for byte
 //
-// S(x) is the length of x in octets as 4 octets big-endian, then x. U(n) is n as
-// 8 octets big-endian. ‖ joins. Text is UTF-8 without NUL. An absent idem_key or
+// S(x) is the length of x in bytes as 4 bytes big-endian, then x. U(n) is n as
+// 8 bytes big-endian. ‖ joins. Text is UTF-8 without NUL. An absent idem_key or
 // content_hash is S("").
 //
 //	genesis(tenant) = SHA-256( "svc-ledger-genesis-v1\0" ‖ S(origin) ‖ S(tenant) )           prev of the event with tseq 1
@@ -27,8 +27,8 @@
 //	content_hash    = SHA-256( canonical request without its idempotencyKey )
 //	leaf            = SHA-256( 0x00 ‖ hash )        node = SHA-256( 0x01 ‖ left ‖ right )     RFC 6962; leaf index = pos - 1
 //
-// An event that is numbered in a series goes on after S(payload_hash), and one that is also
-// numbered for an agent goes on after that:
+// The preimage of an event that is numbered in a series goes on after S(payload_hash), and that
+// of an event that is also numbered for an agent goes on after that:
 //
 //	‖ S(series) ‖ U(series_n) ‖ S(series_prev)
 //	‖ S(agent) ‖ U(agent_n) ‖ S(agent_prev)
@@ -53,7 +53,7 @@
 //	payload          {"name":"Acme","plan":"team"}           {"policyId":"default","version":1}
 //	idem_key         operation organization, key acme-1      absent
 //	content_hash     of {"name":"Acme","owner":"ada@example.com","plan":"team"}   absent
-//	preimage length  350 octets                              274 octets
+//	preimage length  350 bytes                               274 bytes
 //	hash             fc3623f93e30aab3876faaa6fb2d252b        ad3dc2483add25f130d6888ca5692a63
 //	                 9e59dc74f0e25337243d44b2ee8f991d        97179547310af6833e8ebefa46ba6558
 //
@@ -66,7 +66,7 @@
 //	event_id         evt_01JD3Z8W5T0000000000000005          evt_01JD3Z8W5T0000000000000008
 //	type             decision.recorded                       decision.recorded
 //	occurred_us      1795186802000000                        1795186803000000
-//	preimage length  385 octets                              449 octets
+//	preimage length  385 bytes                               449 bytes
 //	hash             2c1cdf105daa85fb6f0231c9e56643f4        5ae67e9f6af5474fc81c21c38fc7efc8
 //	                 721d5548efcf3b91ef5d42c615d1e6e9        5b2ed0e461b38ab6cf46de4a17c088df
 //
@@ -127,7 +127,7 @@ type Event struct {
 	OccurredUS    int64 // microseconds since 1970 UTC, never falling within a tenant
 	Actor         string
 	KeyID         string // signing key of the record in the payload, or empty
-	IdemKey       []byte // 32 octets on the first event of an append, else nil
+	IdemKey       []byte // 32 bytes on the first event of an append, else nil
 	ContentHash   []byte // likewise
 	Payload       []byte // canonical JSON, the very bytes that were hashed
 	PayloadHash   Hash
@@ -145,10 +145,10 @@ type Event struct {
 	AgentPrev  []byte // likewise
 }
 
-// Occurred is when the event was appended, by the clock of the node that appended it.
+// Occurred returns when the event was appended, by the clock of the node that appended it.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
 
-// Place is the position of the event as the envelope of its record states it.
+// Place returns the position of the event in the form of its record's envelope.
 func (e Event) Place() seal.Place {
 	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 }
@@ -328,21 +328,21 @@ func (l *Ledger) Close() {
 	l.pool.Close()
 }
 
-// Archive is the one that the ledger was opened with, or nil.
+// Archive returns the archive that the ledger was opened with, or nil.
 func (l *Ledger) Archive() Archive { return l.archive }
 
-// Go runs work of another room of the ledger in the background. Close ends its context
+// Go runs work of another package of the ledger in the background. Close ends its context
 // and waits for it.
 func (l *Ledger) Go(work func(context.Context)) { l.done.Go(func() { work(l.background) }) }
 
-// Log is where the ledger reports what its operator should know.
+// Log returns the logger to which the ledger reports what its operator should know.
 func (l *Ledger) Log() *slog.Logger { return l.log }
 
-// Now is the time of the ledger's clock.
+// Now returns the time of the ledger's clock.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Pool has the connections of the read models: their rows and their checkpoint change in
-// one transaction of it. Nothing writes events through it.
+// Pool returns the connections of the read models, whose rows and checkpoint change in one
+// transaction. No code writes events through it.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
 // InTurn runs a short query of a reader that follows the ledger, one at a time on this node: all
@@ -362,7 +362,7 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
 
 // Stopped says why this node no longer appends, or nil. Reading goes on. A reason in one
-// partition stops all of them: the database is not the one it was.
+// partition stops all of them, since it means that the database is not the one it was.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

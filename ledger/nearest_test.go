@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// gate stands in front of the worker that holds partition 0 of a cluster: everybody is
-// told that the worker is here.
+// gate is a proxy of the worker that holds partition 0 of a cluster. The cluster gives all
+// clients its address as that of the worker.
 type gate struct {
 	worker  string      // its address
 	closed  atomic.Bool // lets in nobody but the coordinator

@@ -22,7 +22,7 @@ const channel = "countersign_events"
 const coalesce = 20 * time.Millisecond
 
 // Changed returns a channel that is closed when this node or another has probably added
-// events. It is a hint: a reader must also look at least once a second.
+// events. It is a hint: a reader must also query at least once a second.
 func (p *Partition) Changed() <-chan struct{} { return p.wake.Wait() }
 
 // committed keeps the events that this node has appended and wakes those who wait for them.

@@ -22,7 +22,7 @@ type Pace struct {
 const (
 	paceShare = 20               // of the time one part is work
 	paceMost  = 15 * time.Second // of one rest
-	paceBusy  = 20               // events a second that count as somebody at work
+	paceBusy  = 20               // events a second from which others count as appending
 )
 
 // NewPace returns a pace that learns from head how many events there are.

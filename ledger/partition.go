@@ -22,11 +22,11 @@ import (
 
 // Home returns the partition of a tenant in a ledger of n partitions. It never changes:
 //
-//	first 4 octets of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
+//	first 4 bytes of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
 //
 // except that "service" is in partition 0 and "service/<p>" in partition p, so that each
-// partition has a tenant for what belongs to no organization and for the signing keys that
-// are valid in it. With one partition every tenant is in 0.
+// partition has a tenant for events that belong to no organization and for the signing keys
+// that are valid in it. With one partition every tenant is in 0.
 func Home(tenant string, n int) int16 {
 	if tenant == ServiceTenant || n == 1 {
 		return 0
@@ -40,8 +40,8 @@ func Home(tenant string, n int) int16 {
 	return int16(binary.BigEndian.Uint32(sum[:4]) % uint32(n))
 }
 
-// ServiceIn is the tenant of a partition's signing keys and of everything there that
-// belongs to no organization.
+// ServiceIn returns the tenant of a partition's signing keys and of all its events that belong
+// to no organization.
 func ServiceIn(p int16) string {
 	if p == 0 {
 		return ServiceTenant
@@ -70,8 +70,8 @@ type Partition struct {
 	kept    atomic.Pointer[kept.State] // nil: this node keeps no checkpoints
 }
 
-// Kept has the state of the keeper of the partition's checkpoints, nil where this node keeps
-// none.
+// Kept returns the state of the keeper of the partition's checkpoints. It points to nil if this
+// node keeps no checkpoints.
 func (p *Partition) Kept() *atomic.Pointer[kept.State] { return &p.kept }
 
 // Partitions returns all partitions of the ledger, by number.
@@ -106,7 +106,7 @@ func (p *Partition) Number() int16 { return p.p }
 // Origin names this partition for ever, for example "ledger.example.com/countersign/0".
 func (p *Partition) Origin() string { return p.origin }
 
-// ErrPartitions says that a ledger has another number of partitions than the settings.
+// ErrPartitions means that a ledger has another number of partitions than the settings.
 var ErrPartitions = errors.New("the number of partitions of a ledger is fixed when it is made")
 
 // readPartitions reads the origins of a ledger's partitions and checks that they belong
@@ -158,7 +158,7 @@ func (l *Ledger) Origin() string {
 	return l.Base()
 }
 
-// Base is the origin without the number of a partition.
+// Base returns the origin without the number of a partition.
 func (l *Ledger) Base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
 
 // Changed returns a channel that is closed when this node or another has probably added events

@@ -173,7 +173,7 @@ func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
 	}
 }
 
-// Whoever changes n by hand gives tenants a second chain: verify and the start say so.
+// An operator who changes n by hand gives tenants a second chain: verify and the start say so.
 func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)

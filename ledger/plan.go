@@ -265,8 +265,8 @@ func (p *plan) numbered() bool {
 	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Series != "" })
 }
 
-// settle sets the events of replays whose first append is in the same batch. They are
-// committed by now.
+// settle sets the events in the answers to replays whose first append is in the same batch. It
+// is called after the commit.
 func (p *plan) settle() {
 	for i, out := range p.outcomes {
 		if first := p.head.position - int64(len(p.events)); out.replayed && out.position > first {
@@ -276,7 +276,7 @@ func (p *plan) settle() {
 	}
 }
 
-// advance moves the heads behind a committed plan. It caches only the streams that are
+// advance moves the heads to the end of a committed plan. It caches only the streams that are
 // written with Any: nearly all others are written once, and an append to them names the
 // version.
 func (h *heads) advance(after *heads, counted map[streamName]bool) {

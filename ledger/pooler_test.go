@@ -29,8 +29,8 @@ type lender struct {
 	idle []*pgconn.HijackedConn
 }
 
-// startPooler listens in front of a database that has so many idle sessions already
-// and returns the URL that leads through it.
+// startPooler starts a pooler in front of a database, with a number of idle sessions, and
+// returns the URL that leads through it.
 func startPooler(t *testing.T, databaseURL string, p *lender, idle int) string {
 	t.Helper()
 	var err error

@@ -1,8 +1,8 @@
 // Package archive moves old payloads out of the database into objects (files of a folder or
-// a bucket), and reads them there. Everything else of an event stays in the database: chain,
-// look-ups, guards and idempotency need no more. The payloads that the service needs to
-// decide (keys, policies, members, payments) stay too: events.Archived lists the types that
-// go.
+// a bucket), and reads them there. All other columns of an event stay in the database, so chain,
+// look-ups, preconditions and idempotency do not need the archive. The payloads that the service
+// needs to decide (keys, policies, members, payments) stay too: events.Archived lists the types
+// whose payloads are moved.
 //
 // Each object proves itself: it begins with a signed record, and its events are leaves of
 // the tree of a signed checkpoint (object.go, Check).

@@ -117,7 +117,7 @@ func unpackObject(packed []byte) (o unpacked, err error) {
 		return o, err
 	}
 	if len(text) > maxObject {
-		return o, fmt.Errorf("it is longer than %d octets", maxObject)
+		return o, fmt.Errorf("it is longer than %d bytes", maxObject)
 	}
 	head, lines, _ := bytes.Cut(text, []byte("\n"))
 	members, err := canon.Members(head)

@@ -86,7 +86,7 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 	t.Logf("%d of %d changed values were found", found, changed)
 }
 
-// The attacks are those of somebody who has every right in the database and no signing key.
+// The attacks are those of an attacker who has every right in the database and no signing key.
 // Some repair the chain afterwards (rehash).
 func TestAuditFindsEveryAttack(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	}
 }
 
-// The lies are those of somebody who holds every key: chain, hashes and signatures are right,
+// The lies are those of an attacker with every key: chain, hashes and signatures are right,
 // and only what the series say is false.
 func TestAuditFindsFalseNumbers(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ func (s *spanResult) meaning(r *run, e *ledger.Event, payload auditedPayload, t 
 		return
 	}
 	if record.OrgID != "" && record.OrgID != e.Tenant {
-		fault("record: it is of organization %s and stands in tenant %s", record.OrgID, e.Tenant)
+		fault("record: it is of organization %s and is in tenant %s", record.OrgID, e.Tenant)
 	}
 	for _, text := range []string{record.IssuedAt, record.ReceivedAt} {
 		if text == "" {

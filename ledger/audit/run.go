@@ -196,7 +196,7 @@ func (r *run) conclude() {
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the personal members of %d events, which were not opened (DATA_KEK is not given, or they are erased)", r.unopened))
 	}
 	if r.unread > 0 {
-		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("what stands in the payloads of %d archived events, which were not read (countersign verify reads them)", r.unread))
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the payloads of %d archived events, which were not read (countersign verify reads them)", r.unread))
 	}
 	if r.void.count > 0 {
 		from := fmt.Sprint(r.void.first)

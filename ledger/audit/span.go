@@ -95,7 +95,7 @@ func (r *run) span(ctx context.Context, from, to int64) spanResult {
 			return s
 		}
 		if wrong != "" {
-			s.fault(eventFault(e.Position, wrong, "want 32 octets"))
+			s.fault(eventFault(e.Position, wrong, "want 32 bytes"))
 		}
 		e.Payload = stored.Payload(e.Payload)
 		if e.Position != next {

@@ -43,7 +43,7 @@ var changes = map[string]string{
 }
 
 // Verification finds every change of every column of every event, and removed, inserted and
-// cut rows, by somebody who has every right in the database.
+// cut rows, by an attacker who has every right in the database.
 func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

@@ -1,20 +1,20 @@
 // Package backup copies a ledger's tables out of a database and back into an empty
-// one, whatever PostgreSQL they are in: it needs no program of the server's.
+// one. It works with any PostgreSQL server, since it needs no program of the server.
 //
-// A backup is a folder, and a file apart from it:
+// A backup is a folder, and a separate file with the keys:
 //
-//	manifest.json           what follows, as JSON (type Manifest)
+//	manifest.json           lists the tables, as JSON (type Manifest)
 //	tables/NAME.copy.gz     rows of a table as COPY writes them (text format), by primary key, gzip
 //	base.tar.gz             in the place of tables: the files of a private PostgreSQL (localpg.CopyBase)
 //	NAME.keys.age           the wrapped data keys and the key files of the data folder, a tar in the age format
 //
-// All tables are of one moment: one repeatable-read transaction reads them, and
-// appends go on. The keys are apart because whoever holds both can read what was
-// sealed, and because an erased person's key lives on in old copies of them: keep
-// those for 30 days at most, the folder for as long as you like.
+// All tables are of one moment: one repeatable-read transaction reads them, while
+// appends go on. The keys are in a separate file because a reader of both can open sealed
+// members, and because old copies of the keys still have the key of an erased person. The
+// operator should keep the keys for 30 days at most, and may keep the folder for ever.
 //
-// Left out is what is made again or forgotten: read models and their checkpoints,
-// sessions, sign-in and download links.
+// A backup leaves out data that can be rebuilt or may be lost: read models and their
+// checkpoints, sessions, sign-in and download links.
 package backup
 
 import (
@@ -39,11 +39,11 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Manifest says what a backup holds.
+// Manifest says which ledger and which tables a backup has.
 type Manifest struct {
 	Schema     string  `json:"schema"` // "svc-backup-v1"
 	CreatedAt  string  `json:"createdAt"`
-	Migration  uint    `json:"migration"` // that the tables are at
+	Migration  uint    `json:"migration"` // schema version of the tables
 	Beginning  string  `json:"beginning"` // of the schema (migrations.Beginning)
 	Origin     string  `json:"origin"`
 	Epoch      int64   `json:"epoch"`
@@ -70,7 +70,7 @@ const (
 	baseName     = "base.tar.gz"
 )
 
-// IsPart says whether a folder that Write or WriteBase makes has something of this name.
+// IsPart says whether Write or WriteBase makes a file or folder of this name in a backup.
 func IsPart(name string) bool { return name == manifestName || name == tablesName || name == baseName }
 
 const keysTable = "subject_keys"
@@ -78,19 +78,21 @@ const keysTable = "subject_keys"
 // left are tables that are not copied.
 var left = []string{
 	"schema_migrations",              // the program makes the schema
-	"projection_dead",                // of read models, which are built again
-	"sessions",                       // whoever was signed in signs in again
+	"projection_dead",                // of read models, which are rebuilt
+	"sessions",                       // members sign in again
 	"signin_links", "download_links", // they live for minutes
 }
 
-// keep restricts what is copied of a table.
+// keep has for some tables a condition that selects the rows to copy.
 var keep = map[string]string{
-	// What hands events on has no read model to be built again.
+	// Webhooks and sinks send events to others, so they must go on where they were. All other
+	// checkpoints are of read models, which are rebuilt.
 	"projection_checkpoint": `where name = 'webhooks' or name like 'sink/%'`,
 }
 
-// Write copies the tables into a new folder and the keys, with files of the data
-// folder by name, into keys; nil leaves those out. The login needs to read only.
+// Write copies the tables into a new folder. It writes the data keys, and files of the data
+// folder by name, into keys; if keys is nil, it leaves them out. The login needs only the right
+// to read.
 func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -129,7 +131,8 @@ func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, file
 	return m, m.write(folder)
 }
 
-// write puts the manifest into its folder, last of all: a folder without one is no backup.
+// write writes the manifest into its folder. It is the last file, so that an interrupted backup
+// has none and is not taken for a backup.
 func (m Manifest) write(folder string) error {
 	text, err := canon.Marshal(m)
 	if err != nil {
@@ -138,8 +141,8 @@ func (m Manifest) write(folder string) error {
 	return writeSynced(filepath.Join(folder, manifestName), text)
 }
 
-// WriteBase writes the files of a private server, which copy gives, into a new folder,
-// and files of the data folder, which open what is sealed, into keys.
+// WriteBase writes the files of a private server, which copy returns, into a new folder. It
+// writes the key files of the data folder, which open sealed members, into keys.
 func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte, copy func(context.Context, io.Writer) error) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -186,7 +189,7 @@ func Base(folder string) (io.ReadCloser, error) {
 	}{unpacked, f}, nil
 }
 
-// Keys reads the key files beside a base copy; none from nil.
+// Keys reads the key files of a base copy. If in is nil, it returns none.
 func Keys(in io.Reader) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if in == nil {
@@ -217,13 +220,13 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	// A copy takes as long as it takes.
+	// A copy may take long.
 	_, err = conn.Exec(ctx, `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
 	return conn, err
 }
 
-// describe reads the ledger's head and the tables there are: one that a later
-// migration adds is copied before anybody has thought of it.
+// describe reads the ledger's head and the list of tables. The list comes from the database, so
+// that a table which a later migration adds is copied, too.
 func describe(ctx context.Context, tx pgx.Tx) (Manifest, error) {
 	m := Manifest{Schema: format, CreatedAt: time.Now().UTC().Format(time.RFC3339)}
 	err := tx.QueryRow(ctx, `select h.origin, h.epoch, sums.pos, encode(h.last_hash, 'hex'), s.version, sums.n, obj_description('public.ledger_head'::regclass, 'pg_class')
@@ -278,8 +281,8 @@ func (t *Table) write(ctx context.Context, tx pgx.Tx, path string) error {
 	return err
 }
 
-// chunk is how much of the data keys goes into one entry of the tar, which wants
-// each size before the octets.
+// chunk is the number of bytes from which data keys are written as an entry of the tar. There
+// are several entries, since a tar has the size of each entry before its content.
 const chunk = 1 << 20
 
 // writeKeys writes the tar: key files, then the table in pieces.
@@ -371,13 +374,13 @@ func Read(folder string) (m Manifest, err error) {
 	return m, nil
 }
 
-// ErrHoldsEvents is a database that is not empty: nothing is restored over it.
+// ErrHoldsEvents means that the database is not empty. Nothing is restored over a ledger.
 var ErrHoldsEvents = errors.New("the database holds a ledger with events: restore into an empty one")
 
-// Restore brings a database to this program's schema and copies a backup into it,
-// all or nothing. From keys come the data keys, and key files for the caller; nil
-// leaves personal members closed for ever. The login needs to be, or be able to
-// become, countersign_owner.
+// Restore brings a database to this program's schema and copies a backup into it, all or
+// nothing. It reads the data keys from keys, and returns the key files in it. If keys is nil,
+// personal members can never be opened again. The login must be countersign_owner or able to
+// become it.
 func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (files map[string][]byte, err error) {
 	m, err := Read(folder)
 	if err != nil {
@@ -445,7 +448,7 @@ func restoreKeys(ctx context.Context, tx pgx.Tx, in io.Reader) (map[string][]byt
 	files, archive := map[string][]byte{}, tar.NewReader(in)
 	reader, writer := io.Pipe()
 	read := make(chan error, 1)
-	go func() { // ends with the archive, or when the copy does not take any more
+	go func() { // ends with the archive, or when the copy has failed
 		err := func() error {
 			for {
 				header, err := archive.Next()

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// altered is a bundle as somebody made it, and what both verifiers must say of it.
+// altered is a bundle that an attacker made, and what both verifiers must say of it.
 type altered struct {
 	files  map[string][]byte
 	pin    []byte
@@ -251,8 +251,8 @@ func TestAPinProtectsATenantsTail(t *testing.T) {
 	}
 }
 
-// What lies beside a bundle's files is refused by name, or does not hurt: links, files
-// of others and those that an operating system leaves.
+// Additional entries in a bundle's folder (links, other files) are refused by name. Files that
+// an operating system leaves are passed over.
 func TestFilesBesideABundle(t *testing.T) {
 	add := func(name, text string) func(*testing.T, string) {
 		return func(t *testing.T, folder string) { write(t, folder, map[string][]byte{name: []byte(text)}) }

@@ -1,8 +1,9 @@
-// Package bundle is an export of one tenant's history: everything an auditor needs
-// to check it without the service, and without a program of ours.
+// Package bundle writes and verifies exports of one tenant's history. An export, or bundle,
+// has everything that an auditor needs to check the history without the service, and without
+// a program of ours.
 //
-// VERIFY.md, which is part of every bundle, is the format on one page; verify.py is
-// a verifier of standard-library Python. Verify is the same in Go: both make the
+// VERIFY.md, which is part of every bundle, describes the format on one page; verify.py is
+// a verifier in standard-library Python. Verify is the same in Go: both make the
 // same checks in the same order and name the same first reason.
 package bundle
 
@@ -22,7 +23,7 @@ const PayloadType = "application/vnd.svc.export.v1+json"
 // Schema of the manifest's record.
 const Schema = "svc-export-v1"
 
-// VerifierPy is verify.py and Format is VERIFY.md, as they lie in every bundle.
+// VerifierPy is verify.py and Format is VERIFY.md. Every bundle has a copy of both.
 var (
 	//go:embed verify.py
 	VerifierPy []byte
@@ -52,10 +53,10 @@ type Manifest struct {
 	Generator       string            `json:"generator"`
 }
 
-// Filters say which events of its range a bundle shows with their payloads: those of
-// the period, and of its decisions those that are selected. Of all others it holds every
-// column but the payload, so the chain is complete. The event before the period and the
-// append after it are in the range. Without To the range goes to the end of the history.
+// Filters say which events of its range a bundle shows with their payloads: those of the
+// period, except decisions that are not selected. For every other event it has all columns
+// but the payload, so the chain is complete. The event before the period and the append after
+// it are in the range. Without To the range goes to the end of the history.
 type Filters struct {
 	From       string `json:"from,omitempty"` // RFC 3339 in UTC, to the microsecond at most
 	To         string `json:"to,omitempty"`   // likewise; the first moment after the period
@@ -69,8 +70,8 @@ type Filters struct {
 
 var periodForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
 
-// Period reads From and To as microseconds since 1970, 0 where there is none. ok is
-// false where one has another form.
+// Period returns From and To as microseconds since 1970, 0 if the member is empty. ok is false
+// if one of them has another form.
 func (f Filters) Period() (from, to int64, ok bool) {
 	for _, bound := range []struct {
 		text string
@@ -96,7 +97,7 @@ type Proof struct {
 	Hashes   []string `json:"hashes"`
 }
 
-// NewProof writes hashes in hex.
+// NewProof returns p with the hashes in hex.
 func NewProof(p Proof, hashes []tree.Hash) Proof {
 	p.Hashes = []string{}
 	for _, h := range hashes {
@@ -105,7 +106,7 @@ func NewProof(p Proof, hashes []tree.Hash) Proof {
 	return p
 }
 
-// Opening is a line of openings.jsonl: what stands behind a commitment. Value is
+// Opening is a line of openings.jsonl: the salt and the value of a commitment. Value is
 // canonical JSON as text.
 type Opening struct {
 	EventID string `json:"eventId"`

@@ -69,7 +69,7 @@ func keySets() [][]bundle.Key {
 	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }), retired, compromised(4)}
 }
 
-// compromised are the keys, where somebody else has that for records from a position on.
+// compromised returns the keys with the record key compromised from a position on.
 func compromised(from int64) []bundle.Key {
 	keys := trusted()
 	for i, k := range keys {
@@ -113,7 +113,7 @@ const seenSize = 4
 // a second each, the last two together.
 const firstTime = 1_795_186_800_000_000
 
-// seen is a checkpoint of the ledger of draw, which had so many events then.
+// seen is a checkpoint of the ledger of draw at a smaller size.
 func seen(size int) []byte {
 	_, leaves := drawn()
 	return note(int64(size), root(leaves[:size]))
@@ -262,7 +262,7 @@ func write(t *testing.T, folder string, files map[string][]byte) {
 	}
 }
 
-// verified verifies files as they lie in a folder.
+// verified verifies files in a folder.
 func verified(t *testing.T, files map[string][]byte, pin []byte) bundle.Result {
 	t.Helper()
 	folder := t.TempDir()
@@ -467,7 +467,7 @@ func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 	}
 }
 
-// A manifest that lacks a member which the verifiers rest on is false, whoever signed it.
+// A manifest that lacks a member which the verifiers depend on is false, even if it is signed.
 func TestAManifestHasEveryMemberThatIsRestedOn(t *testing.T) {
 	for _, name := range []string{"schema", "origin", "tenant", "partition", "firstSequence", "count", "prevBeforeFirst", "lastHash", "checkpointSize", "priorDecisions", "filters", "withheld", "files"} {
 		files := draw()
@@ -515,8 +515,8 @@ var oddJSON = []string{`"\ud800"`, `"\ud83d\ude00"`, `1e999`, `-0`, `01`, `1.`, 
 	strings.Repeat("[", 62) + strings.Repeat("]", 62), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 3000) + strings.Repeat("]", 3000), `[`, `"`, `1}{`, `null,"record":null`, `1,"integrity":{},"record":{}`,
 	`1,"integrity":{"keyId":""},"record":{"orgId":1e999}`, `1,"integrity":[],"record":{}`, `1,"\u0069ntegrity":{},"\u0072ecord":{}`}
 
-// mutate changes one thing of a bundle; half of the time the insider's way, with a
-// manifest that is signed anew.
+// mutate changes one thing of a bundle. Half of the time it signs the manifest again
+// afterwards, as an insider could.
 func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	files = maps.Clone(files)
 	names := slices.Sorted(maps.Keys(files))
@@ -812,7 +812,7 @@ func TestVerifyPyRefusesWhatItCannotCheck(t *testing.T) {
 	}
 }
 
-// drawLong makes a bundle of so many events without records, of 8 KiB each.
+// drawLong makes a bundle of n events without records, of 8 KiB each.
 func drawLong(count int) map[string][]byte {
 	payload := must(canon.Marshal(map[string]any{"pad": strings.Repeat("x", 8<<10)}))
 	genesis := ledger.Hash(ledger.Genesis(origin, "org_1"))
@@ -870,7 +870,7 @@ print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1))`,
 	}
 }
 
-// packed is a tar.gz of these entries, as somebody else may send one.
+// packed is a tar.gz of these entries, as an attacker may send one.
 func packed(entries ...tar.Header) []byte {
 	var text bytes.Buffer
 	compressed := gzip.NewWriter(&text)
@@ -914,8 +914,8 @@ func (c *endless) Err() error {
 	return nil
 }
 
-// Whoever stops an export from being unpacked or verified does not wait, and finds
-// nothing of it on the disk.
+// A caller who cancels the unpacking or the verification of an export does not wait, and no
+// file of it stays on the disk.
 func TestAStoppedVerificationLeavesNothing(t *testing.T) {
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)

@@ -21,17 +21,17 @@ import (
 	"time"
 )
 
-// Folder is a bundle that is being written: what goes into it is hashed on its way,
-// so that nothing has to be held in memory.
+// Folder is a bundle that is being written. It hashes each file while it is written, so that
+// no file has to be held in memory.
 type Folder struct {
 	path  string
 	Files map[string]string // SHA-256 by name
 }
 
-// NewFolder writes into an empty folder.
+// NewFolder begins a bundle in an empty folder.
 func NewFolder(path string) *Folder { return &Folder{path, map[string]string{}} }
 
-// File is one of its files. Close counts it among Files.
+// File is a file of a Folder that is being written. Close adds it to Files.
 type File struct {
 	folder *Folder
 	name   string
@@ -40,7 +40,7 @@ type File struct {
 	hash   hash.Hash
 }
 
-// Create begins a file, by its name in the bundle.
+// Create begins a file. name is its name in the bundle.
 func (f *Folder) Create(name string) (*File, error) {
 	path := filepath.Join(f.path, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -78,8 +78,8 @@ func (f *Folder) Put(name string, text []byte) error {
 	return errors.Join(err, w.Close())
 }
 
-// Pack writes the folder as a tar.gz whose octets depend on nothing but the files:
-// sorted names, one time, no owner.
+// Pack writes the folder as a tar.gz whose bytes depend only on the files: the names are
+// sorted, all times are equal, and there is no owner.
 func (f *Folder) Pack(to io.Writer) error {
 	compressed := gzip.NewWriter(to)
 	archive := tar.NewWriter(compressed)
@@ -96,7 +96,7 @@ func (f *Folder) Pack(to io.Writer) error {
 	slices.Sort(names)
 	for _, path := range names {
 		if err := f.pack(archive, path); err != nil {
-			return err // whatever comes after it would say the same
+			return err // closing archive and compressed would only repeat it
 		}
 	}
 	if err := archive.Close(); err != nil {
@@ -129,13 +129,13 @@ func (f *Folder) pack(archive *tar.Writer, path string) error {
 	return err
 }
 
-// archived is the header of a file. Its form is USTAR, and PAX where the file has 8 GiB
-// or more, which USTAR cannot say.
+// archived returns the header of a file. Package tar writes it as USTAR, and as PAX if the
+// file has 8 GiB or more, which USTAR cannot express.
 func archived(name string, size int64) *tar.Header {
 	return &tar.Header{Name: "export/" + filepath.ToSlash(name), Mode: 0o644, Size: size, ModTime: epoch}
 }
 
-// maxFile and maxFiles bound what is read of a bundle: it comes from somebody else.
+// maxFile and maxFiles bound how much is read of a bundle, whose sender may be an attacker.
 const (
 	maxFile   = 64 << 30 // bytes of an archive, unpacked
 	maxRatio  = 100      // of them to those of the archive, from freeRatio on: exports have about 5, a bomb has 1000
@@ -145,8 +145,7 @@ const (
 	maxLine   = 16 << 20
 )
 
-// Bundle is an export as it lies on a disk. Nothing of it is held in memory but what
-// is asked for.
+// Bundle is an export that is read from a disk. It holds only file names in memory.
 type Bundle struct {
 	root      *os.Root
 	names     map[string]bool
@@ -170,8 +169,8 @@ func Open(ctx context.Context, path string, progress Progress) (*Bundle, error) 
 	return Unpack(ctx, file, progress)
 }
 
-// Unpack opens a tar.gz as Pack writes it, in a folder that Close removes. It is
-// removed at once where the context ends first.
+// Unpack opens a tar.gz as Pack writes it. It unpacks it into a temporary folder that Close
+// removes. If unpacking fails or the context ends, it removes the folder at once.
 func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
 	b := &Bundle{names: map[string]bool{}}
 	var err error
@@ -208,7 +207,7 @@ func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
 	return b, nil
 }
 
-// Close removes what Open has unpacked.
+// Close removes the folder into which Open has unpacked the bundle, if there is one.
 func (b *Bundle) Close() {
 	if b.root != nil {
 		_ = b.root.Close()
@@ -218,7 +217,7 @@ func (b *Bundle) Close() {
 	}
 }
 
-// Text reads a small file whole; nil where there is none.
+// Text reads a small file as a whole. It returns nil if the bundle has no such file.
 func (b *Bundle) Text(name string) ([]byte, error) {
 	if !b.names[name] {
 		return nil, nil
@@ -238,7 +237,7 @@ func (b *Bundle) Text(name string) ([]byte, error) {
 	return text, err
 }
 
-// sum is the SHA-256 of a file, in hex.
+// sum returns the SHA-256 of a file, in hex.
 func (b *Bundle) sum(ctx context.Context, name string, progress Progress) (string, error) {
 	file, err := b.root.Open(name)
 	if err != nil {
@@ -250,9 +249,9 @@ func (b *Bundle) sum(ctx context.Context, name string, progress Progress) (strin
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// lines calls for each line of a file, without its line feed, with its number from 1.
-// ended is false where the last one has no line feed:
-// then nothing was called. A line above maxLine is cut behind that.
+// lines calls line for each line of a file, without its line feed, with its number from 1.
+// ended is false if the last line has no line feed: then line was not called for it. A line
+// longer than maxLine is cut after that.
 func (b *Bundle) lines(ctx context.Context, name string, line func(n int, text []byte) error) (ended bool, err error) {
 	if !b.names[name] {
 		return true, nil
@@ -304,14 +303,14 @@ func readLine(from *bufio.Reader, text []byte) (line []byte, err error) {
 	}
 }
 
-// Progress hears how far a long step is, now and then; nil hears nothing.
+// Progress is called from time to time with how far a long step is. It may be nil.
 type Progress func(text string)
 
-// watched reads until a context ends.
+// watched is a reader that reports its progress and fails once its context has ended.
 type watched struct {
 	ctx         context.Context // of this reading alone
 	from        io.Reader
-	read, heard int64 // octets, and what progress knows of them
+	read, heard int64 // bytes that were read, and those that were reported to progress
 	progress    Progress
 	doing       string
 }
@@ -331,7 +330,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded reads what was compressed, as long as it is no more than a bundle can be.
+// bounded reads the unpacked bytes of an archive. It fails if they are more than a bundle can
+// have.
 type bounded struct {
 	watched
 	packed *watched
@@ -350,7 +350,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // unpack writes the files of an archive into an empty folder.
 func unpack(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
-	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // which counts the bytes
+	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // counts the packed bytes for bounded
 	compressed, err := gzip.NewReader(source)
 	if err != nil {
 		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
@@ -370,7 +370,7 @@ func unpack(ctx context.Context, packed io.Reader, folder string, progress Progr
 		if err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
-		whole := path.Clean(header.Name) // who packs a bundle again may write ./export
+		whole := path.Clean(header.Name) // a bundle that was packed again may have ./export
 		name, ours := strings.CutPrefix(whole, "export/")
 		folder := header.Typeflag == tar.TypeDir && (ours || whole == "export" || whole == ".")
 		if left -= header.Size; left < 0 {
@@ -391,8 +391,8 @@ func unpack(ctx context.Context, packed io.Reader, folder string, progress Progr
 
 var errNotOurs = errors.New("the file is no bundle of countersign export, or is too large")
 
-// padding reads what follows an archive: zeros, as programs pad, up to the end of what
-// was compressed, whose check sum is then right.
+// padding reads the bytes after an archive to their end, so that the check sum of gzip is
+// checked. They must be zeros, with which programs pad archives.
 func padding(content io.Reader) error {
 	block := make([]byte, 64<<10)
 	for most := 1 << 20; most > 0; {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A history of 8 GiB and more can be carried, and smaller ones have the octets they
-// always had.
+// A history of 8 GiB and more can be packed, and smaller ones are packed to the same bytes as
+// ever.
 func TestFilesOfEverySizeAreArchived(t *testing.T) {
 	for _, c := range []struct {
 		size int64

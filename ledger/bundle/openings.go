@@ -19,8 +19,8 @@ import (
 
 const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
 
-// openings puts what stands behind the commitments back. They stand in the order of
-// the events, so that each file is read once.
+// openings puts the openings of the commitments back into the payloads and checks the records
+// again. The openings are in the order of the events, so that each file is read once.
 func (v *verifier) openings(ctx context.Context) error {
 	nextEvent, stop := iter.Pull2(v.eventLines(ctx))
 	defer stop()
@@ -63,7 +63,7 @@ func (v *verifier) openings(ctx context.Context) error {
 	return v.redactions(ctx)
 }
 
-// eventLines reads the events again, which were good when they were read first.
+// eventLines reads the events a second time. Their form was checked the first time.
 func (v *verifier) eventLines(ctx context.Context) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		_, err := v.bundle.lines(ctx, eventsFile, func(_ int, text []byte) error {
@@ -79,8 +79,8 @@ func (v *verifier) eventLines(ctx context.Context) iter.Seq2[ledger.Line, error]
 	}
 }
 
-// parseOpening reads a line of openings.jsonl, and says what stands in the payload in
-// its place.
+// parseOpening reads a line of openings.jsonl. mark is the commitment that the payload has in
+// the place of the value.
 func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	members, err := canon.Members(text)
 	if !isCanonical(text) || err != nil || len(members) != 4 || json.Unmarshal(text, &o) != nil || !isHex(o.Salt) {

@@ -91,7 +91,7 @@ func (f Filters) Series() []string {
 // narrows says whether the filters leave out payloads of the numbers that they ask for.
 func (f Filters) narrows() bool { return f.Protocol != "" || f.Run != "" }
 
-// shown is what a verification has met of a Range.
+// shown is a Range with what a verification has read of it so far.
 type shown struct {
 	Range
 	n    int64 // the last number
@@ -231,8 +231,8 @@ func (v *verifier) rangeOf(e *ledger.Event) *shown {
 	return v.ranges[i]
 }
 
-// placeIn is the number of an event in the series of a selection, and what it says about the
-// number before.
+// placeIn returns the number of an event in the series of a selection, and the hash that it
+// has of the number before.
 func (v *verifier) placeIn(e *ledger.Event) (n int64, prev []byte) {
 	if v.selection.Agent != "" {
 		return e.AgentN, e.AgentPrev
@@ -298,15 +298,15 @@ func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, is bool) {
 	}
 	members, err := canon.Members([]byte(*l.Payload))
 	if err != nil || !isPayload(*l.Payload) {
-		return "", "", false // record says what is wrong
+		return "", "", false // record reports what is wrong
 	}
-	said, _ := canon.Members(members["record"]) // none, and what is no object, have none
+	said, _ := canon.Members(members["record"]) // no members if it is missing or not an object
 	series, known := events.SeriesBy(l.Type, func(member string) string { return textOf(said[member]) })
 	kind, outcome, _ = strings.Cut(series, "/")
 	return outcome, kind, known && series != l.Series
 }
 
-// ended says what a series lacks at its end.
+// ended says what a series lacks at its end. It is empty if the series is complete.
 func (v *verifier) ended(r *shown) string {
 	series := seriesIn(r.Series, v.selection.Agent)
 	needed := max(r.Last, r.First-1)
@@ -357,8 +357,8 @@ func (v *verifier) repeats(payload []byte) bool {
 		bytes.Equal(record["series"], series) && withoutAgent(filters) == withoutAgent(v.filters)
 }
 
-// pinnedSeries holds the series of a selection against the numbers that the pin knows, and
-// brings the pin up to date.
+// pinnedSeries compares the series of a selection with the numbers that the pin knows, and
+// updates the pin.
 func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
 	for _, r := range v.ranges {
 		series := seriesIn(r.Series, v.selection.Agent)

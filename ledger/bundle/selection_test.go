@@ -17,15 +17,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// told is a history of which a selection is made, and the lies that whoever holds every key
-// tells in it.
+// told is a history of which a selection is made, and the false statements that an attacker
+// with every key makes in it.
 type told struct {
 	history []drawnEvent
 	filters bundle.Filters
 	numbers func(list []ledger.Event)               // lies when the events are appended
-	claim   func(*bundle.Claim)                     // lies in the claim
-	lines   func(lines []ledger.Line) []ledger.Line // lies in the bundle
-	say     func(*bundle.Manifest)                  // lies in the manifest
+	claim   func(*bundle.Claim)                     // falsifies the claim
+	lines   func(lines []ledger.Line) []ledger.Line // falsifies the bundle
+	say     func(*bundle.Manifest)                  // falsifies the manifest
 	proofs  func(proofs []bundle.Proof) []bundle.Proof
 	through int // events when the export was asked for; 0: all
 }
@@ -244,8 +244,8 @@ func changedLine(at int, change func(*ledger.Line)) func([]ledger.Line) []ledger
 	return func(lines []ledger.Line) []ledger.Line { change(&lines[at]); return lines }
 }
 
-// The attacks of somebody with every key. What a selection cannot show is valid here; the
-// audit of the database and the export of a whole history find it.
+// The attacks are those of an attacker with every key. A lie that a selection cannot show is
+// valid here; the audit of the database and the export of a whole history find it.
 func TestLiesInASelection(t *testing.T) {
 	const series = "decision/deny of agent sub_k: "
 	payload := func(lines []ledger.Line) []ledger.Line {

@@ -19,7 +19,7 @@ type numbered struct {
 	hash ledger.Hash
 }
 
-// seriesIn names a series in a report.
+// seriesIn formats the name of a series for a report.
 func seriesIn(series, agent string) string {
 	if agent == "" {
 		return series
@@ -90,7 +90,7 @@ func isNumbered(l ledger.Line, record, sealed map[string]jsontext.Value) string 
 	return ""
 }
 
-// article is a kind of events as it is printed.
+// article returns a kind of events with its article, to be printed.
 func article(kind string) string {
 	if kind == "approval" {
 		return "an " + kind

@@ -12,7 +12,7 @@ import (
 )
 
 // withLines is the bundle of draw after a change of its lines. Hashes, manifest and proofs are
-// made good again, as somebody could who holds every key.
+// made right again, as an attacker with every key could do.
 func withLines(change func(lines []ledger.Line) []ledger.Line) map[string][]byte {
 	files := draw()
 	lines := change(linesOf(files))

@@ -25,14 +25,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Key is a public key that a verifier holds, with where it is good in one partition.
+// Key is a public key that a verifier has, and the positions at which it is valid in one
+// partition.
 type Key struct {
 	Purpose   string // "record" or "checkpoint"
 	Public    ed25519.PublicKey
 	Partition int   // of the positions, or AnyPartition
 	From      int64 // position of its activation; 0: not known
 	To        int64 // of its retirement; 0: active
-	Void      int64 // from where on what it signed counts for nothing, since somebody else has it; 0: nowhere
+	Void      int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
 }
 
 // AnyPartition is the partition of a key that is trusted wherever it signed.
@@ -55,28 +56,28 @@ type Result struct {
 	Pin     []byte          `json:"-"`                // the pin that was given, brought up to date; nil: none was, or the bundle is not valid
 }
 
-// reason is a check that failed.
+// reason is the error of a check that failed: the bundle is not valid.
 type reason string
 
-// Error is the reason.
+// Error returns the reason.
 func (r reason) Error() string { return string(r) }
 
-// Unchecked is what a verification lacked, in words: nothing is false, and nothing is
-// shown.
+// Unchecked says what a verification lacked. It has found nothing false, and has proven
+// nothing.
 type Unchecked string
 
-// Error is the text.
+// Error returns the text.
 func (u Unchecked) Error() string { return string(u) }
 
-// What verify.py says in the same words.
+// verify.py has the same texts.
 const (
 	noRecordKey     = Unchecked("keys: none signs records; save them from /.well-known/jwks.json of the service")
 	noCheckpointKey = Unchecked("keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service")
-	pinUnread       = Unchecked("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, and if the ledger has a new checkpoint key, save its keys anew")
+	pinUnread       = Unchecked("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, and if the ledger has a new checkpoint key, save its keys again")
 	pinUncovered    = Unchecked("pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export")
 )
 
-// pinUnproven is a pin that no proof of the bundle begins with.
+// pinUnproven means that no proof of the bundle begins with the pin.
 func pinUnproven(pin, head int64) error {
 	return Unchecked(fmt.Sprintf("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "+
 		"bring it up to date from the service itself (countersign pin https://...), then ask for a new export", head, pin))
@@ -85,7 +86,7 @@ func pinUnproven(pin, head int64) error {
 // falsef makes a reason.
 func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format, args...)) }
 
-// verifier is one verification; it makes the checks of verify.py, in its order.
+// verifier is one verification. It makes the checks of verify.py, in the same order.
 type verifier struct {
 	bundle   *Bundle
 	progress Progress
@@ -116,8 +117,8 @@ type verifier struct {
 	result Result
 }
 
-// relied are the members of a manifest that a verification rests on; of the others it
-// says no more than that they were signed.
+// relied has the members of a manifest that a verification depends on. Of the other members
+// it says only that they were signed.
 type relied struct {
 	Schema          string            `json:"schema"`
 	ExportID        string            `json:"exportId"`
@@ -141,7 +142,8 @@ type Trust struct {
 	Pin  []byte // the checkpoint.Pin that was kept from before; nil: none was
 }
 
-// Verify checks a bundle. The error is of what could not be read, or Unchecked.
+// Verify checks a bundle. A bundle that is not valid is no error: the result says so. The error
+// is Unchecked, or says what could not be read.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
 	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
@@ -169,8 +171,8 @@ func (v *verifier) gap(format string, args ...any) {
 	v.result.Gaps = append(v.result.Gaps, fmt.Sprintf(format, args...))
 }
 
-// choose takes the keys of the manifest's partition. Where a key is good in it counts
-// more than that it is trusted anywhere.
+// choose selects the keys of the manifest's partition. If a key is given twice, once for this
+// partition and once for AnyPartition, the former counts.
 func (v *verifier) choose() {
 	for _, key := range v.given {
 		id := seal.KeyID(key.Public)
@@ -180,16 +182,16 @@ func (v *verifier) choose() {
 	}
 }
 
-// holds says whether the verifier has brought a key for something.
+// holds says whether the verifier has brought a key for a purpose.
 func (v *verifier) holds(purpose string) bool {
 	return slices.ContainsFunc(v.given, func(k Key) bool { return k.Purpose == purpose })
 }
 
-// RetiredBy says whether a key signed nothing any more once this position was taken.
+// RetiredBy says whether a key was retired at a position or before.
 func (k Key) RetiredBy(position int64) bool { return k.To > 0 && position >= k.To }
 
-// CompromisedAt says whether what a key signed counts for nothing. A position of 0 is
-// unknown.
+// CompromisedAt says whether a signature at a position does not count because the key is
+// compromised. Position 0 means unknown.
 func (k Key) CompromisedAt(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }
@@ -208,9 +210,8 @@ func isHex(text string) bool {
 	return err == nil && len(octets) == 32 && hex.EncodeToString(octets) == text
 }
 
-// isCanonical says whether a text is the canonical form of something whose numbers
-// are integers up to 2^53-1, as everything of a bundle is. A payload, in which larger
-// ones keep their digits, is a string in it.
+// isCanonical says whether a text is canonical JSON whose numbers are integers up to 2^53-1.
+// Every text of a bundle must be. A payload may have larger integers, but is a string in it.
 func isCanonical(text []byte) bool {
 	return len(text) <= maxLine && canon.IsCanonical(text) && canon.AllExact(text)
 }
@@ -227,7 +228,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: form", name)
 	}
 	if signing, err := canon.Members(members["integrity"]); err != nil || len(signing) != integrityMembers {
-		return falsef("%s: form", name) // what nobody signed would pass for signed
+		return falsef("%s: form", name) // a reader could take an unsigned member for a signed one
 	}
 	record, err := canon.Members(members["record"])
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema && v.m.Schema != SelectionSchema {
@@ -278,7 +279,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: signature", name)
 	}
 	v.signer = v.keys[i.KeyID]
-	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned says what is wrong with it
+	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports what is wrong with it
 		v.seen = pin.Tenants[v.m.Tenant]
 		for _, r := range v.ranges {
 			r.seen = pin.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)]
@@ -288,14 +289,14 @@ func (v *verifier) manifest(ctx context.Context) error {
 	return nil
 }
 
-// integrityMembers are those of an envelope's integrity, each of which is checked.
+// integrityMembers is the number of members of an envelope's integrity. Each of them is checked.
 const integrityMembers = 7
 
 func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
 
-// integrityOf reads the members that are strings; one of another type is empty.
+// integrityOf reads the members of an integrity. A member that is not a string becomes empty.
 func integrityOf(text jsontext.Value) (i seal.Integrity) {
-	members, _ := canon.Members(text) // a value that is no object has none
+	members, _ := canon.Members(text) // no members if it is not an object
 	into := map[string]*string{"canonicalization": &i.Canonicalization, "hashAlgorithm": &i.HashAlgorithm, "recordHash": &i.RecordHash,
 		"payloadType": &i.PayloadType, "signatureAlgorithm": &i.SignatureAlgorithm, "keyId": &i.KeyID, "signature": &i.Signature}
 	for name, field := range into {
@@ -304,7 +305,7 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 	return i
 }
 
-// manifestKinds checks the types of the members that the verifier rests on.
+// manifestKinds checks the types of the members that the verifier depends on.
 func manifestKinds(record map[string]jsontext.Value) bool {
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
 		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "filters": '{', "withheld": '0', "files": '{', "partition": '0'} {
@@ -328,8 +329,8 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 	return true
 }
 
-// isFilter says whether a member of filters is one that the verifiers know: what they
-// do not know they could not hold against the events.
+// isFilter says whether the verifiers know a member of filters. They could not check an unknown
+// filter against the events.
 func isFilter(name string, value jsontext.Value) bool {
 	switch name {
 	case "from", "to", "protocol", "decision", "agent", "run":
@@ -340,9 +341,10 @@ func isFilter(name string, value jsontext.Value) bool {
 	return false
 }
 
-// mayHide says whether the filters let the payload of an event be left out, and
-// mustHide whether they want it: outside of the period no event is shown; within it
-// only decisions are selected, with what belongs to them.
+// mayHide says whether the filters allow the payload of an event to be left out, and mustHide
+// whether they require it. No payload outside of the period is shown. Within the period only
+// the payloads of decisions, and of the approvals and receipts in their streams, may be left
+// out.
 func (v *verifier) mayHide(l ledger.Line) bool {
 	f := v.m.Filters
 	return v.mustHide(l) || strings.HasPrefix(l.Stream, "decision/") && (f.Protocol != "" || f.Decision != "" || f.Agent != "" || f.Run != "")
@@ -352,8 +354,7 @@ func (v *verifier) mustHide(l ledger.Line) bool {
 	return l.OccurredUS < v.from || v.to > 0 && l.OccurredUS >= v.to
 }
 
-// ofSystem says whether a file is one that an operating system leaves in folders
-// without being asked.
+// ofSystem says whether a file is one that an operating system puts into folders by itself.
 func ofSystem(name string) bool {
 	switch base := path.Base(name); base {
 	case ".DS_Store", "Thumbs.db", "desktop.ini":
@@ -363,8 +364,8 @@ func ofSystem(name string) bool {
 	}
 }
 
-// Shown is a file's name as it is printed: other characters than letters, digits and
-// a few signs are escaped as in a URL, since they may come from anybody.
+// Shown returns a file's name in a form that is safe to print. All characters but letters,
+// digits and a few signs are escaped as in a URL, since the name may be an attacker's.
 func Shown(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -379,7 +380,7 @@ func Shown(name string) string {
 
 func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
 	var keys []ed25519.PublicKey
-	said, _ := checkpoint.Parse(text) // Open says what is wrong with it
+	said, _ := checkpoint.Parse(text) // Open reports what is wrong with it
 	for _, key := range v.keys {
 		if key.Purpose == ledger.PurposeCheckpoint && !key.CompromisedAt(said.Size) {
 			keys = append(keys, key.Public)
@@ -411,7 +412,8 @@ func (v *verifier) note(context.Context) error {
 	return nil
 }
 
-// lines of a file, each of which ends in a line feed, are numbered from 1.
+// lines calls line for each line of a file, with its number from 1. A file whose last line does
+// not end in a line feed is false.
 func (v *verifier) lines(ctx context.Context, name string, line func(n int, text []byte) error) error {
 	ended, err := v.bundle.lines(ctx, name, line)
 	if err == nil && !ended {
@@ -420,7 +422,7 @@ func (v *verifier) lines(ctx context.Context, name string, line func(n int, text
 	return err
 }
 
-// decisions hold, as hashes, what the receipt of each must repeat.
+// decisions has for each decision a hash of what its receipt must repeat.
 type decisions map[[32]byte][32]byte
 
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
@@ -505,7 +507,7 @@ func (v *verifier) events(ctx context.Context) error {
 		return falsef("%s: to", name) // an event of the period may be after it
 	case withheld != v.m.Withheld:
 		return falsef("manifest.json: withheld")
-	case v.signer.RetiredBy(v.last) || v.signer.CompromisedAt(v.last): // which no checkpoint may cover
+	case v.signer.RetiredBy(v.last) || v.signer.CompromisedAt(v.last): // the last event may be after the checkpoint
 		return falsef("manifest.json: key")
 	}
 	if v.void.count > 0 {
@@ -530,9 +532,8 @@ func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
 	return l, e, ok
 }
 
-// isPayload says whether a text is a strict JSON object, of any numbers, without white
-// space and not too deep: what is read of it must not depend on how forgiving a reader
-// is.
+// isPayload says whether a text is a strict JSON object, with any numbers, without white
+// space and not too deep. All JSON readers must read the same from it, strict or lenient.
 func isPayload(text string) bool {
 	depth, inside := 0, false
 	for i := 0; i < len(text); i++ {
@@ -555,7 +556,7 @@ func isPayload(text string) bool {
 	return strings.HasPrefix(text, "{") && jsontext.Value(text).IsValid()
 }
 
-// textOf is a member that is a string, and empty for any other.
+// textOf returns a member that is a string, and an empty text for any other member.
 func textOf(value jsontext.Value) (text string) {
 	_ = json.Unmarshal(value, &text)
 	return text
@@ -568,7 +569,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if err != nil || !isPayload(*l.Payload) {
 		return "payload"
 	}
-	said, _ := canon.Members(members["record"])   // none, and what is no object, have none
+	said, _ := canon.Members(members["record"])   // no members if it is missing or not an object
 	sealed, _ := canon.Members(members["sealed"]) // likewise
 	if no := isNumbered(l, said, sealed); no != "" {
 		return no
@@ -591,7 +592,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if key == nil {
 		return "key"
 	}
-	if v.keys[l.KeyID].CompromisedAt(l.Position) { // as the operator has said: the event is what it was
+	if v.keys[l.KeyID].CompromisedAt(l.Position) { // the operator has declared it compromised; the event itself is intact
 		if v.void.count++; v.void.count == 1 {
 			v.void.first = l.Position
 		}
@@ -621,14 +622,15 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	return ""
 }
 
-// proven are the positions that proofs name: of the other events no hash is held.
+// proven returns the positions that proofs name. Only the hashes of these events are kept in
+// memory.
 func (v *verifier) proven(ctx context.Context) (map[int64]bool, error) {
 	positions := map[int64]bool{}
 	if v.head == nil {
 		return positions, nil
 	}
 	_, err := v.bundle.lines(ctx, inclusionFile, func(_ int, text []byte) error {
-		if position, _, ok := proofLine(text, "pos"); ok { // inclusion says where not
+		if position, _, ok := proofLine(text, "pos"); ok { // inclusion reports lines of another form
 			positions[position] = true
 		}
 		return nil
@@ -694,11 +696,12 @@ func (v *verifier) inclusion(ctx context.Context) error {
 	return nil
 }
 
-// AllProofs events of a bundle are each proven; of a longer one, first and last.
+// AllProofs is the largest number of events of which each has a proof. In a longer bundle only
+// the first and the last event have one.
 const AllProofs = 10_000
 
-// policies checks that what a decision names by its hash is named by its hash: the
-// policy it was made under, and the rules.
+// policies checks that the files of policies and rules, which decisions name by their hashes,
+// have these hashes.
 func (v *verifier) policies(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.m.Files)) {
 		folder, _, _ := strings.Cut(name, "/")
@@ -755,8 +758,8 @@ func (v *verifier) pinned(ctx context.Context) error {
 	return nil
 }
 
-// pinnedTenant holds the events against the one of this tenant that the pin knows. A
-// bundle without to shows the history up to its end.
+// pinnedTenant compares the events with the event of this tenant that the pin knows. A bundle
+// without the filter to must not end before that event.
 func (v *verifier) pinnedTenant(last int64) error {
 	seen := v.seen.Sequence
 	switch {

@@ -101,7 +101,7 @@ class Unchecked(Exception):
 NO_RECORD_KEY = "keys: none signs records; save them from /.well-known/jwks.json of the service"
 NO_CHECKPOINT_KEY = "keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service"
 PIN_UNREAD = ("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, "
-              "and if the ledger has a new checkpoint key, save its keys anew")
+              "and if the ledger has a new checkpoint key, save its keys again")
 PIN_UNCOVERED = "pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export"
 PIN_UNPROVEN = ("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "
                 "bring it up to date from the service itself (countersign pin https://...), then ask for a new export")
@@ -143,7 +143,7 @@ def canonical(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-MAX_LINE = 16 << 20  # octets: no event comes near
+MAX_LINE = 16 << 20  # bytes: no event comes near
 
 
 def is_canonical(text):
@@ -556,7 +556,7 @@ class Range:
         return e[self.name + "_n"], e.get(self.name + "_prev")
 
 
-MAX_TEXT = 64 << 20  # octets of a file that is read whole
+MAX_TEXT = 64 << 20  # bytes of a file that is read whole
 
 
 def refuse(error):

@@ -1,5 +1,5 @@
-// Package checkpoint signs and reads the heads of a ledger's tree, and keeps them
-// where the database cannot take them back.
+// Package checkpoint signs and reads the heads of a ledger's tree, and keeps them outside of
+// the database, where an operator of the database cannot take them back.
 //
 // # The note
 //
@@ -44,33 +44,33 @@ type Checkpoint struct {
 	Root   tree.Hash
 }
 
-// Text is what a note signs.
+// Text returns the text that a note signs.
 func (c Checkpoint) Text() string {
 	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + base64.StdEncoding.EncodeToString(c.Root[:]) + "\n"
 }
 
-// Short is what the header Ledger-Checkpoint says: size and root.
+// Short returns the value of the header Ledger-Checkpoint: size and root.
 func (c Checkpoint) Short() string {
 	return strconv.FormatInt(c.Size, 10) + " " + base64.StdEncoding.EncodeToString(c.Root[:])
 }
 
-// algEd25519 is the algorithm octet of notes signed with Ed25519.
+// algEd25519 is the algorithm byte of notes signed with Ed25519.
 const algEd25519 = 1
 
-// keyHash names a key within a note: the first 4 octets of
+// keyHash names a key within a note: the first 4 bytes of
 // SHA-256( name ‖ "\n" ‖ 0x01 ‖ public key ), big-endian.
 func keyHash(name string, public ed25519.PublicKey) uint32 {
 	sum := sha256.Sum256(append([]byte(name+"\n\x01"), public...))
 	return binary.BigEndian.Uint32(sum[:4])
 }
 
-// VerifierKey is a key as other programs take it: name+hash+base64.
+// VerifierKey formats a key as other programs read it: name+hash+base64.
 func VerifierKey(name string, public ed25519.PublicKey) string {
 	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, public), base64.StdEncoding.EncodeToString(append([]byte{algEd25519}, public...)))
 }
 
-// Partition is the partition that a note says to be of, the last part of its origin;
-// -1 where it names none. Whether it is signed only Open says.
+// Partition returns the partition that a note names, the last part of its origin, or -1 if it
+// names none. It does not check the signature; Open does.
 func Partition(text []byte) int {
 	origin, _, _ := strings.Cut(string(text), "\n")
 	p, err := strconv.ParseUint(origin[strings.LastIndexByte(origin, '/')+1:], 10, 15)
@@ -80,7 +80,7 @@ func Partition(text []byte) int {
 	return int(p)
 }
 
-// signer is a key, wherever it lives, as package note wants it.
+// signer makes a key, which may be outside of this process, a note.Signer.
 type signer struct {
 	name string
 	key  crypto.Signer
@@ -103,7 +103,7 @@ func Sign(c Checkpoint, key crypto.Signer) ([]byte, error) {
 	return note.Sign(&note.Note{Text: c.Text()}, signer{c.Origin, key})
 }
 
-// ErrNote is a text that is no checkpoint of the ledger and key asked for.
+// ErrNote means that a text is not a checkpoint of the requested ledger and key.
 var ErrNote = errors.New("checkpoint")
 
 // Open reads a note of a ledger that one of the keys signed.
@@ -135,8 +135,8 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 	return c, checkLines(text, c, verifiers)
 }
 
-// checkLines checks every signature line of the trusted keys. Package note passes over
-// a second line of one key, so its verdict depends on the order of a good and a bad one.
+// checkLines checks every signature line of the trusted keys. Package note ignores a second
+// line of one key, so its result depends on the order of a good and a bad line.
 func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 	_, lines, _ := strings.Cut(string(text), "\n\n")
 	for line := range strings.Lines(lines) {
@@ -181,7 +181,7 @@ type Published struct {
 	Short string // the value of the header Ledger-Checkpoint
 }
 
-// NewPublished is a checkpoint of an epoch with its note.
+// NewPublished returns a checkpoint of an epoch with its note.
 func NewPublished(c Checkpoint, epoch int64, text []byte) *Published {
 	return &Published{c, epoch, text, c.Short()}
 }

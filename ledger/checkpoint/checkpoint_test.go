@@ -54,7 +54,7 @@ func example(t *testing.T) checkpoint.Checkpoint {
 const exampleNote = origin + "\n2\neU8uOhpgXYnTAyjHs9UKLaaMLBI0cfe4CRQUefdT/ZY=\n\n" +
 	"— " + origin + " auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=\n"
 
-// The note is the one that the documentation shows, to the octet.
+// The note is the one that the documentation shows, to the byte.
 func TestTheNoteOfTheExample(t *testing.T) {
 	text, err := checkpoint.Sign(example(t), exampleKey())
 	if err != nil || string(text) != exampleNote {

@@ -38,7 +38,7 @@ func SeriesName(tenant, series, agent string) string {
 
 var pinLine = regexp.MustCompile(`^([^ ]+(?: [^ ]+){0,2}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})$`)
 
-// ParsePin reads a pin. Who signed its note only Open says.
+// ParsePin reads a pin. It does not check who signed the note; Open does.
 func ParsePin(text []byte) (Pin, error) {
 	body, rest, _ := strings.Cut(string(text), "\n\n")
 	signatures, tenants, more := strings.Cut(rest, "\n\n")
@@ -61,7 +61,7 @@ func ParsePin(text []byte) (Pin, error) {
 	return pin, nil
 }
 
-// Text is the pin as ParsePin reads it.
+// Text formats the pin as ParsePin reads it.
 func (p Pin) Text() []byte {
 	text := string(p.Note)
 	if len(p.Tenants) > 0 {

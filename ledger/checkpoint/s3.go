@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// S3 keeps notes in a bucket of S3 or of what speaks like it, under path-style
-// addresses. Two requests, PUT and GET, are all it needs, signed as AWS Signature
-// Version 4 says; a client library would bring twenty modules for them. Give the
-// bucket versioning or an object lock: then whoever has these keys can add notes
-// and take none back.
+// S3 keeps notes in a bucket of S3 or of a compatible server, under path-style addresses. It
+// needs only two requests, PUT and GET, signed with AWS Signature Version 4; a client library
+// would bring twenty modules for them. The operator should give the bucket versioning or an
+// object lock: then an attacker with these keys can add notes, but take none back.
 type S3 struct {
 	Endpoint, Region, Bucket, Prefix string
 	AccessKey, SecretKey             string
@@ -30,7 +29,7 @@ type S3 struct {
 const (
 	s3Timeout   = 10 * time.Second
 	fileTimeout = 2 * time.Minute // of one that may have some ten megabytes
-	maxNote     = 64 << 10        // octets, with the lines of many witnesses
+	maxNote     = 64 << 10        // bytes, with the lines of many witnesses
 )
 
 // String implements Store.

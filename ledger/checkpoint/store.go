@@ -21,8 +21,8 @@ import (
 type Store interface {
 	// Put keeps a note for ever, as the newest of its ledger and epoch.
 	Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error
-	// Newest is the note of a ledger's highest epoch and size, and that epoch; or
-	// fs.ErrNotExist.
+	// Newest returns the note of a ledger's highest epoch and, in it, of the largest size,
+	// together with that epoch. Without a note the error is fs.ErrNotExist.
 	Newest(ctx context.Context, origin string) (epoch int64, text []byte, err error)
 	// String names the place for people, without secrets.
 	String() string
@@ -33,13 +33,14 @@ type Store interface {
 type Files interface {
 	// Write keeps a file; one of the same name is replaced as a whole.
 	Write(ctx context.Context, name string, octets []byte) error
-	// Read returns a file of at most so many octets; fs.ErrNotExist where there is none.
+	// Read returns a file. A file longer than most bytes is an error. If there is no file,
+	// the error is fs.ErrNotExist.
 	Read(ctx context.Context, name string, most int64) ([]byte, error)
 	// String names the place for people, without secrets.
 	String() string
 }
 
-// ParseFiles reads a place of files: a folder's path, or s3://BUCKET/PREFIX as of
+// ParseFiles reads where to keep files: a folder's path, or s3://BUCKET/PREFIX as in
 // ParseStore.
 func ParseFiles(place string, env func(string) string) (Files, error) {
 	store, err := ParseStore(place, env)
@@ -53,7 +54,7 @@ func ParseFiles(place string, env func(string) string) (Files, error) {
 	return files, nil
 }
 
-// ParseStore reads a place: a folder's path, git:PATH for a folder that is a Git
+// ParseStore reads where to keep notes: a folder's path, git:PATH for a folder that is a Git
 // working tree, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, whose keys are in
 // AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (env looks them up).
 func ParseStore(place string, env func(string) string) (Store, error) {
@@ -81,8 +82,8 @@ func ParseStore(place string, env func(string) string) (Store, error) {
 	return s, nil
 }
 
-// name is where a note lies: a part of the path for the ledger, one for the epoch,
-// and the size, so that the last name is the newest note.
+// name returns the path of a note: a part for the ledger, one for the epoch, and the size, in
+// digits of fixed length, so that the last name in the order of names is the newest note.
 func name(origin string, epoch, size int64) string {
 	return fmt.Sprintf("%s/epoch-%06d/%019d.note", LedgerName(origin), epoch, size)
 }
@@ -96,13 +97,13 @@ func epochOf(folder string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
-// LedgerName is an origin as one part of a path.
+// LedgerName returns an origin as one part of a path.
 func LedgerName(origin string) string {
 	return strings.NewReplacer("/", "_", `\`, "_", ":", "_", "..", "__").Replace(origin)
 }
 
-// Folder keeps notes as files: a temporary one, synced, then renamed, so that a
-// note is there whole or not at all.
+// Folder keeps notes as files. It writes a temporary file, syncs it and renames it, so that a
+// note is complete or does not exist.
 type Folder struct{ Path string }
 
 // String implements Store.
@@ -116,10 +117,11 @@ func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) e
 	return nil
 }
 
-// Write implements Files. Unlike notes, files are for their owner alone.
+// Write implements Files. Unlike notes, only the owner of these files can read them.
 func (f Folder) Write(_ context.Context, name string, octets []byte) error {
 	err := f.write(name, octets, 0o700, 0o600)
-	// Its caller may remove what it holds elsewhere: the names of new folders must last, too.
+	// The caller may remove its own copy after this, so the names of new folders must be
+	// synced, too.
 	for part := path.Dir(name); err == nil && part != "."; part = path.Dir(part) {
 		err = syncFolder(filepath.Join(f.Path, filepath.FromSlash(path.Dir(part))))
 	}
@@ -136,11 +138,11 @@ func (f Folder) Read(_ context.Context, name string, most int64) ([]byte, error)
 	return readMost(file, most)
 }
 
-// readMost reads to the end, and refuses what is longer.
+// readMost reads to the end. More than most bytes are an error.
 func readMost(r io.Reader, most int64) ([]byte, error) {
 	octets, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(octets)) > most {
-		err = fmt.Errorf("it is longer than %d octets", most)
+		err = fmt.Errorf("it is longer than %d bytes", most)
 	}
 	return octets, err
 }
@@ -167,7 +169,7 @@ func (f Folder) write(name string, octets []byte, folders, mode fs.FileMode) err
 	return syncFolder(folder)
 }
 
-// syncFolder makes a rename last.
+// syncFolder syncs a folder, so that a rename in it outlasts a crash.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
@@ -209,7 +211,7 @@ func (f Folder) Ledgers() []string {
 
 // backwards lists a folder, last name first.
 func backwards(path string) []string {
-	entries, _ := os.ReadDir(path) // what cannot be listed holds nothing
+	entries, _ := os.ReadDir(path) // a folder that cannot be listed counts as empty
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
@@ -221,8 +223,8 @@ func backwards(path string) []string {
 	return names
 }
 
-// Prune removes the notes of an epoch below a size, but for one of each hour (by
-// the file's time) and those that keep names.
+// Prune removes the notes of an epoch below a size. It leaves the newest note of each hour (by
+// the file's time) and the notes whose size keep accepts.
 func (f Folder) Prune(origin string, epoch, below int64, keep func(size int64) bool) error {
 	folder := filepath.Dir(filepath.Join(f.Path, filepath.FromSlash(name(origin, epoch, 0))))
 	hours := map[int64]bool{}
@@ -242,8 +244,8 @@ func (f Folder) Prune(origin string, epoch, below int64, keep func(size int64) b
 	return failed
 }
 
-// Git is a Folder inside a Git working tree: each note is a commit, which a push
-// by somebody else's schedule takes further away.
+// Git is a Folder inside a Git working tree. Each note is a commit. The operator's own schedule
+// pushes the commits to another machine.
 type Git struct{ Folder }
 
 // String implements Store.

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Witness is somebody who has seen our checkpoints grow and says so with a
-// signature of their own, by C2SP tlog-witness: POST <url>/add-checkpoint.
+// Witness is a service of another party that signs our checkpoints if each continues the one
+// before, by C2SP tlog-witness: POST <url>/add-checkpoint.
 type Witness struct {
 	url      string
 	verifier note.Verifier
@@ -30,20 +30,21 @@ type Witness struct {
 
 const outsideTimeout = 10 * time.Second
 
-// outside is a client for places that the operator names: they are asked there and
-// nowhere else, wherever their answer points.
+// outside makes a client for addresses that the operator names. It follows no redirect, so
+// that it asks these addresses and no others.
 func outside(within time.Duration) *http.Client {
 	return &http.Client{Timeout: within, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// ErrInconsistent is a witness that has seen a history which ours does not
-// continue: somebody was shown another one.
+// ErrInconsistent means that a witness has seen a history which ours does not continue: the
+// witness was shown another history.
 var ErrInconsistent = errors.New("the witness has seen another history")
 
-// SizeError is a witness that has seen another size than was thought.
+// SizeError means that the last size that a witness has seen is not the expected one. It is the
+// size that the witness has seen.
 type SizeError int64
 
-// Error says which size.
+// Error formats the size for people.
 func (e SizeError) Error() string { return fmt.Sprintf("the witness is at size %d", int64(e)) }
 
 // ParseWitness reads a verifier key (name+hash+base64) and, after a space, the
@@ -60,9 +61,9 @@ func ParseWitness(text string) (Witness, error) {
 	return Witness{strings.TrimSuffix(strings.TrimSpace(url), "/"), verifier, outside(outsideTimeout)}, nil
 }
 
-// cosigner checks lines of C2SP tlog-cosignature: 8 octets of time, then an Ed25519
+// cosigner checks lines of C2SP tlog-cosignature: 8 bytes of time, then an Ed25519
 // signature over "cosignature/v1\ntime <seconds>\n" and the note's text. Its key
-// has the algorithm octet 4.
+// has the algorithm byte 4.
 type cosigner struct {
 	name   string
 	hash   uint32
@@ -101,7 +102,7 @@ func (c cosigner) Verify(text, signature []byte) bool {
 	return ed25519.Verify(c.public, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", seconds, text), signature[8:])
 }
 
-// Name of the witness.
+// Name returns the name of the witness.
 func (w Witness) Name() string { return w.verifier.Name() }
 
 // Add shows a note to the witness, with a proof that its tree continues the one of

@@ -32,23 +32,23 @@ var agents = []kind{
 }
 
 // AgentRegistered is agent.registered, schema version 1, first in the stream
-// agent/<client id>. The secret is nowhere.
+// agent/<client id>. The secret is not stored, only its hash.
 type AgentRegistered struct {
 	ClientID     string `json:"clientId"` // agt_…
 	Name         any    `json:"name" personal:"true"`
 	IdentityType string `json:"identityType"` // "anonymous" or "verified_email"
 	Email        any    `json:"email,omitempty" personal:"true"`
-	SecretHash   string `json:"secretHash"` // SHA-256 of the 32 octets, hex
+	SecretHash   string `json:"secretHash"` // SHA-256 of the 32 bytes, hex
 	Subject      string `json:"subject"`    // data key id under which the agent's calls are sealed
 }
 
 // AgentVerified is agent.verified, schema version 1, at most once in the stream
-// agent/<client id>: somebody with a mailbox stands for the agent.
+// agent/<client id>: a customer with a verified e-mail address vouches for the agent.
 type AgentVerified struct {
 	ClientID    string `json:"clientId"`
 	CustomerID  string `json:"customerId"`  // cus_…
 	Method      string `json:"method"`      // "email" or "claim"
-	CreditCents int    `json:"creditCents"` // 0, but for the first agent of each of the first hundred customers
+	CreditCents int    `json:"creditCents"` // above 0 only for the first agent of each of the first hundred customers
 }
 
 // AgentClaimed is agent.claimed, schema version 1, at most once in the stream
@@ -64,14 +64,14 @@ type AgentClaimed struct {
 type AccessTokenRevoked struct {
 	ClientID  string `json:"clientId"`
 	TokenID   string `json:"tokenId,omitempty"`   // the token's jti
-	ExpiresAt string `json:"expiresAt,omitempty"` // of the token, RFC 3339: afterwards nobody needs to remember it
+	ExpiresAt string `json:"expiresAt,omitempty"` // of the token, RFC 3339; after that the revocation need not be remembered
 	Reason    string `json:"reason"`
 }
 
-// CreditGranted is credit.granted, schema version 1, in the one stream
-// verified_agents, which takes a hundred of them and each mailbox once; and again in
-// agent/<client id> where that lives in another partition, since agent.verified could
-// not tell of it yet.
+// CreditGranted is credit.granted, schema version 1, in the stream verified_agents. That
+// stream accepts a hundred of these events, and one for each e-mail address. If the stream
+// agent/<client id> is in another partition, it gets a copy, since agent.verified, which was
+// appended first, could not have the credit yet.
 type CreditGranted struct {
 	ClientID   string `json:"clientId"`
 	CustomerID string `json:"customerId"` // cus_…

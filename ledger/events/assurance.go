@@ -34,14 +34,14 @@ var assurance = []kind{
 
 // DecisionRecorded is decision.recorded, schema version 1. Record is the signed
 // record; its members subject.agentId and subject.purpose are never stored in
-// the clear (vault.Vault.SealRecord). ToolArguments, which no record holds, are
-// kept beside it in the same way where the organization wants that: what a
-// reviewer sees, erasable, and bound to the record by their hash in it.
+// the clear (vault.Vault.SealRecord). ToolArguments are not part of the record. If
+// the organization wants to keep them, they are sealed in the same way: reviewers see
+// them, they can be erased, and the record has their hash.
 type DecisionRecorded struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
-	Member    string         `json:"member"`             // cus_… who asked; for a token whose it is
+	Member    string         `json:"member"`             // cus_… who asked, or whose token did
 	Asserted  jsontext.Value `json:"asserted,omitempty"` // the caller's assertion in normal form, to evaluate it again
 
 	ToolArguments jsontext.Value `json:"toolArguments,omitempty"` // canonical; sealed
@@ -59,5 +59,5 @@ type ReceiptRecorded struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
-	Member    string         `json:"member"` // cus_… who brought it; for a token whose it is
+	Member    string         `json:"member"` // cus_… who brought it, or whose token did
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Types of what concerns the ledger itself and those who check it.
+// Types of events about the ledger itself, and for those who check it.
 const (
 	TypeCheckpointsBegun = "ledger.checkpoints_begun"
 	TypeRollbackDeclared = "ledger.rollback_declared"
@@ -36,8 +36,8 @@ var audit = []kind{
 }
 
 // CheckpointsBegun is ledger.checkpoints_begun, schema version 1, once in the
-// stream checkpoints of the tenant service: it says what the first checkpoint of
-// a ledger vouches for.
+// stream checkpoints of the tenant service: it says for which events the first checkpoint
+// of a ledger vouches.
 type CheckpointsBegun struct {
 	Size      int64  `json:"size"` // events before this append
 	Root      string `json:"root"` // of the tree over them, hex
@@ -53,8 +53,8 @@ type RollbackDeclared struct {
 	Integrity seal.Integrity `json:"integrity"`
 }
 
-// Rollback is the record inside ledger.rollback_declared. Where the history is not
-// shorter but another one, LostFrom is 1: nobody can say where it parted.
+// Rollback is the record inside ledger.rollback_declared. If the history is not shorter but
+// a different one, LostFrom is 1, since the position of the first different event is not known.
 type Rollback struct {
 	Schema   string `json:"schema"` // "svc-rollback-v1"
 	LostFrom int64  `json:"lostFrom"`

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Types of what services have answered.
+// Types of the answers of services.
 const (
 	TypeCallCompleted     = "call.completed"
 	TypeWorkflowCompleted = "workflow.completed"
@@ -24,7 +24,7 @@ var calls = []kind{
 	}},
 }
 
-// CallCompleted is call.completed, schema version 1: one answered call. It stands
+// CallCompleted is call.completed, schema version 1: one answered call. It is
 // in the stream of what paid for it: usage/<key or customer id>/<yyyy-mm>,
 // pass/<subscription>/<period start>, credit/<client id>, payment/<payment id>.
 type CallCompleted struct {
@@ -39,8 +39,8 @@ type CallCompleted struct {
 	RulesetVersion string          `json:"rulesetVersion,omitempty"`
 	RulesetHash    string          `json:"rulesetHash,omitempty"`
 	Request        any             `json:"request" personal:"true"`
-	Answer         any             `json:"answer" personal:"true"` // without its receipt, which stands in the clear
-	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, where the service gives one; that of a run holds its workflow
+	Answer         any             `json:"answer" personal:"true"` // without its receipt, which is stored in the clear
+	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, if the service gives one; the receipt of a run has its workflow
 	Integrity      *seal.Integrity `json:"integrity,omitempty"`
 	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
@@ -53,7 +53,7 @@ type WorkflowCompleted struct {
 	Workflow Workflow `json:"workflow"`
 }
 
-// Workflow is what is kept of a workflow: the member of that name in its receipt's
+// Workflow is the stored form of a workflow: the member of that name in its receipt's
 // record. Times are RFC 3339, UTC, milliseconds.
 type Workflow struct {
 	WorkflowID            string   `json:"workflowId"`

@@ -1,5 +1,5 @@
-// Package events holds what is stored in the ledger: one struct for each type of
-// event. It is not the struct that the API shows.
+// Package events has the form in which the ledger stores events: one struct for each type of
+// event. The API shows other structs.
 //
 // A stored struct changes only by optional members that an old event lacks; a member
 // never moves, is never renamed and never changes its meaning. If the golden-bytes
@@ -11,7 +11,7 @@
 // it can be erased without touching the chain.
 //
 // Each file declares the types of one subject: their names, a row for each in the table
-// of kinds, and their structs. A new type is such a row; tests say what the row lacks.
+// of kinds, and their structs. A new type needs such a row; tests report what the row lacks.
 package events
 
 import (
@@ -25,8 +25,8 @@ type kind struct {
 	name   string       // "noun.verb", in the past tense
 	stored reflect.Type // its present struct
 
-	// shown names the read models that follow the type. It is nowhere for events that only
-	// commands read, in their streams.
+	// shown names the read models that follow the type. It is nowhere for types that no read
+	// model follows, since only commands read them, in their streams.
 	shown []string
 
 	// golden are payloads of the type before its personal members are sealed. Together they
@@ -45,22 +45,22 @@ type kind struct {
 	// function erase_subject), so that a row holds the text itself.
 	inSQL bool
 	// archived says that payloads of the type may leave the database when they are old. These
-	// types make up nearly all of its size, and are read again only if somebody asks for that
-	// very record. What decisions and credentials depend on is of other types.
+	// types make up nearly all of its size, and are read again only if a caller asks for that
+	// very record. Decisions and credentials depend only on events of other types.
 	archived bool
 	// series says how events of the type are numbered. The zero value means that they are not.
 	series numbered
 
-	// sealed says that personal members may be stored in the payload as commitments, with
-	// what unseals them. Then only the other members are read without the vault. It follows
-	// from the members above.
+	// sealed says that personal members may be stored in the payload as commitments, together
+	// with the sealed box that opens them. Then readers without the vault read only the other
+	// members. It follows from the members above.
 	sealed bool
 }
 
 // kinds is the table of all types, and the one place from which stored bytes become structs.
 var kinds = byName(slices.Concat(keys, calls, organizations, assurance, purchases, agents, payments, webhooks, audit, guard))
 
-// nowhere is the mark of types that no read model follows.
+// nowhere marks types that no read model follows.
 var nowhere = []string{}
 
 func in(readModels ...string) []string { return readModels }
@@ -118,7 +118,7 @@ func (k kind) personal() (names []string) {
 	return names
 }
 
-// versions are the oldest and the newest schema version of the events of a type.
+// versions returns the oldest and the newest schema version of the events of a type.
 func (k kind) versions() (oldest, newest int) {
 	if k.legacy {
 		return 0, 0
@@ -136,7 +136,7 @@ func Sealed(eventType string) bool { return kinds[eventType].sealed }
 // and other members that are kept as JSON, which are stored sealed.
 func PersonalInRecord(eventType string) []string { return kinds[eventType].inRecord }
 
-// Newest is the schema version in which this program writes events of a type.
+// Newest returns the schema version in which this program writes events of a type.
 func Newest(eventType string) int {
 	_, newest := kinds[eventType].versions()
 	return newest

@@ -73,7 +73,7 @@ var inTheClear = map[string]string{
 	"ledger.checkpoints_begun statement": "a text of ours",
 	"workflow.completed workflow":        "computed by rules; holds codes only",
 
-	// Auditors must be able to read why something was done, whoever is erased later. The form
+	// Auditors must be able to read why something was done, even if the person is erased later. The form
 	// says that the reason is kept.
 	"access_token.revoked reason":       "why an operator or a client did it",
 	"entitlement.granted reason":        "why an operator did it",
@@ -102,8 +102,8 @@ var inTheClear = map[string]string{
 	"payment.claimed prepared.payload": "payloads whose personal members are sealed already",
 }
 
-// TestFreeTextIsSealed asks of every member of every type whether it can hold a text that
-// somebody typed. Such a member is tagged personal:"true", or listed in the row's inRecord,
+// TestFreeTextIsSealed checks every member of every type that can hold a text which a person
+// typed. Such a member is tagged personal:"true", or listed in the row's inRecord,
 // or listed above with the reason why it is stored in the clear.
 func TestFreeTextIsSealed(t *testing.T) {
 	used := map[string]bool{}

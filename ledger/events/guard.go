@@ -13,7 +13,7 @@ var guard = []kind{
 
 // GuardReported is guard.reported, schema version 1: a part of the log of a coding
 // agent's guard, signed by the machine it was written on (policy/guardlog). Before is
-// the head of the event before in the stream, so that a part that is missing is seen.
+// the head of the previous event in the stream, so that a missing part is noticed.
 type GuardReported struct {
 	Machine   string         `json:"machine"`   // 16 hex digits, of the key
 	PublicKey string         `json:"publicKey"` // base64

@@ -37,12 +37,12 @@ var keys = []kind{
 	}},
 }
 
-// SigningKey is the record inside signing_key.activated. It is signed by the
-// previous key of its purpose, the first by itself.
+// SigningKey is the record inside signing_key.activated. The previous key of its purpose
+// signs it. The first key signs its own.
 type SigningKey struct {
 	KeyID         string  `json:"keyId"`         // 16 hex digits
 	Purpose       string  `json:"purpose"`       // "record" or "checkpoint"
-	PublicKey     string  `json:"publicKey"`     // 32 octets, base64
+	PublicKey     string  `json:"publicKey"`     // 32 bytes, base64
 	PreviousKeyID *string `json:"previousKeyId"` // null for the first
 	Reason        string  `json:"reason"`        // "first" or "rotated"
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Types of an organization, its members, its tokens and its policy. All but
-// customer.created stand in the organization's own tenant.
+// customer.created are in the organization's own tenant.
 const (
 	TypeCustomerCreated          = "customer.created"
 	TypeOrganizationCreated      = "organization.created"
@@ -68,8 +68,8 @@ type OrganizationCreated struct {
 	Plan  string `json:"plan"` // "team" or "business"
 }
 
-// OrganizationUpdated is organization.updated, schema version 1. A member that
-// is absent has not changed. PlanEndedAt, RFC 3339, is when a lapsed plan ended.
+// OrganizationUpdated is organization.updated, schema version 1. An absent member
+// has not changed. PlanEndedAt, RFC 3339, is when a lapsed plan ended.
 type OrganizationUpdated struct {
 	Name        string `json:"name,omitempty"`
 	Plan        string `json:"plan,omitempty"`
@@ -79,8 +79,8 @@ type OrganizationUpdated struct {
 	Reason      string `json:"reason"`
 }
 
-// MemberAdded is member.added, schema version 1, in the stream organization.
-// For somebody who is a member already it is a change of role.
+// MemberAdded is member.added, schema version 1, in the stream organization. For a
+// customer who is a member already it is a change of role.
 type MemberAdded struct {
 	MemberID string `json:"memberId"` // cus_…
 	Role     string `json:"role"`     // "owner", "admin", "developer" or "auditor"
@@ -93,21 +93,21 @@ type MemberRemoved struct {
 }
 
 // OrganizationTokenIssued is organization_token.issued, schema version 1, first
-// in the stream organization_token/<token id>. The secret is nowhere.
+// in the stream organization_token/<token id>. The secret is not stored, only its hash.
 type OrganizationTokenIssued struct {
 	TokenID    string   `json:"tokenId"` // 12 characters
 	Name       string   `json:"name,omitempty"`
-	SecretHash string   `json:"secretHash"` // SHA-256 of the 32 octets, hex
+	SecretHash string   `json:"secretHash"` // SHA-256 of the 32 bytes, hex
 	Scopes     []string `json:"scopes"`
 	CreatedBy  string   `json:"createdBy"`        // cus_… or "operator"
-	Member     string   `json:"member,omitempty"` // whose token it is, where that is not the creator
+	Member     string   `json:"member,omitempty"` // whose token it is, if that is not the creator
 	ExpiresAt  string   `json:"expiresAt"`        // RFC 3339
 	Addresses  []string `json:"addresses,omitempty"`
 	Rotates    string   `json:"rotates,omitempty"` // the token this one follows
 }
 
 // OrganizationTokenRevoked is organization_token.revoked, schema version 1. The
-// token is good until EffectiveAt: now, or after the overlap of a rotation. Of
+// token is valid until EffectiveAt, which is now or after the overlap of a rotation. Of
 // several events the earliest time counts.
 type OrganizationTokenRevoked struct {
 	TokenID     string `json:"tokenId"`
@@ -125,7 +125,7 @@ type PolicyDrafted struct {
 	Author     string         `json:"author"`
 }
 
-// PolicyLint is a warning that a draft was frozen with.
+// PolicyLint is a warning that a draft had when it was saved.
 type PolicyLint struct {
 	RuleID   string `json:"ruleId"`
 	Severity string `json:"severity"`

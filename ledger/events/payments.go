@@ -7,7 +7,7 @@ import (
 )
 
 // Types of x402 payments and of the refunds that follow some of them, in the
-// tenant service. All stand in payment/<payment id>, but for identifier.reserved.
+// tenant service. All but identifier.reserved are in payment/<payment id>.
 const (
 	TypePaymentClaimed  = "payment.claimed"
 	TypePaymentSettled  = "payment.settled"
@@ -53,14 +53,14 @@ var payments = []kind{
 	}},
 }
 
-// A payer's address is personal data like an e-mail address, and everything of a payment
-// that is on the chain leads to it: address, nonce, signature, transaction. Types that
-// hold such a member seal it under the payer's data key, whose id is also the actor.
+// A payer's address is personal data like an e-mail address. Everything of a payment that is
+// on the chain leads to the payer: address, nonce, signature, transaction. Types with such a
+// member seal it under the payer's data key, whose id is also the actor.
 
-// PaymentClaimed is payment.claimed, schema version 1, first in its stream: from
-// here on the payment belongs to one request. Everything the request's answer
-// rests on is in it, so that only the money is missing: whoever finds out that it
-// has moved appends Prepared as it stands.
+// PaymentClaimed is payment.claimed, schema version 1, first in its stream. From then on
+// the payment belongs to one request. The event has everything that the request's answer
+// depends on, so that only the money is missing: the process that finds out that the money
+// has moved appends Prepared without a change.
 type PaymentClaimed struct {
 	PaymentID   string `json:"paymentId"`
 	Operation   string `json:"operation"`   // id
@@ -68,7 +68,7 @@ type PaymentClaimed struct {
 	PriceCents  int    `json:"priceCents"`
 	Mode        string `json:"mode"` // "dev" or "facilitator"
 
-	// What was signed, in one spelling.
+	// The members that the payer signed, each in one spelling.
 	Network     string `json:"network"`
 	Asset       string `json:"asset"`
 	Payer       Text   `json:"payer" personal:"true"`
@@ -82,7 +82,7 @@ type PaymentClaimed struct {
 	Subject    string `json:"subject"`                              // the payer's data key, sub_…
 	Identifier Text   `json:"identifier,omitempty" personal:"true"` // the buyer's own, from the extension payment-identifier
 	Payload    Text   `json:"payload" personal:"true"`              // the PaymentPayload, JSON as it was received
-	HeadBlock  int64  `json:"headBlock,omitzero"`                   // of the chain, if somebody asked
+	HeadBlock  int64  `json:"headBlock,omitzero"`                   // of the chain, if it was asked
 
 	OutputHash    string          `json:"outputHash,omitempty"`
 	EngineVersion string          `json:"engineVersion,omitempty"`
@@ -114,17 +114,17 @@ type PaymentSettled struct {
 }
 
 // PaymentRefused is payment.refused, schema version 1: the money has not moved and
-// will not. Nothing that was prepared becomes true.
+// will not. The prepared events of the claim are never appended.
 type PaymentRefused struct {
 	PaymentID string `json:"paymentId"`
 	Reason    string `json:"reason"`
 	Mode      string `json:"mode"`
-	Evidence  string `json:"evidence,omitempty"` // "operator", where it was one
+	Evidence  string `json:"evidence,omitempty"` // "operator", if an operator refused it
 }
 
-// PaymentUnknown is payment.unknown, schema version 1: an attempt to settle had no
-// clear end. There is one for the first such attempt, and one for each that named
-// another transaction. A settled or refused follows.
+// PaymentUnknown is payment.unknown, schema version 1: it is not known whether an attempt to
+// settle succeeded. There is one for the first such attempt, and one for each that named
+// another transaction. A payment.settled or payment.refused follows.
 type PaymentUnknown struct {
 	PaymentID   string `json:"paymentId"`
 	Reason      string `json:"reason"`
@@ -132,7 +132,7 @@ type PaymentUnknown struct {
 	Transaction Text   `json:"transaction,omitempty" personal:"true"` // that may have settled it
 }
 
-// CauseNotDownloaded is the cause of a refund of a purchase whose file nobody has had.
+// CauseNotDownloaded is the cause of a refund of a purchase whose file was never downloaded.
 const CauseNotDownloaded = "not_downloaded"
 
 // RefundRequested is refund.requested, schema version 1, at most once: a settled
@@ -142,7 +142,7 @@ type RefundRequested struct {
 	PaymentID            string `json:"paymentId"`
 	Cause                string `json:"cause,omitempty"` // CauseNotDownloaded; empty: the output was not reproduced
 	RecordedOutputHash   string `json:"recordedOutputHash"`
-	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // none: that engine version is no longer there
+	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // empty: that engine version is no longer there
 	EngineVersion        string `json:"engineVersion"`                  // of the record
 	Amount               string `json:"amount"`
 	Asset                string `json:"asset"`
@@ -158,21 +158,21 @@ type RefundApproved struct {
 }
 
 // RefundSent is refund.sent, schema version 1, at most once: the operator has paid
-// it back, outside.
+// the amount back, outside of this program.
 type RefundSent struct {
 	PaymentID   string `json:"paymentId"`
 	Transaction Text   `json:"transaction" personal:"true"`
 }
 
-// IdentifierReserved is identifier.reserved, schema version 1: what a buyer has named a
-// request by belongs to this payment.
+// IdentifierReserved is identifier.reserved, schema version 1: the identifier by which a buyer
+// has named a request belongs to this payment.
 //
-// It is alone in the stream payment_identifier/<digits of its key> for an identifier of
-// the extension payment-identifier. There is one only where payment and identifier are
-// in two partitions; elsewhere the claim's key says it.
+// For an identifier of the extension payment-identifier it is the only event of the stream
+// payment_identifier/<digits of its key>. It exists only if payment and identifier are in two
+// partitions; otherwise the claim's idempotency key does its work.
 //
 // For an Idempotency-Key it is in the stream payment_key/<reference>, whose last event
-// counts: a payment that was refused leaves the key to the next one.
+// counts: after a payment was refused, the next payment can take the key.
 type IdentifierReserved struct {
 	PaymentID   string `json:"paymentId"`
 	ContentHash string `json:"contentHash,omitempty"` // of the request, hex; of an Idempotency-Key

@@ -2,8 +2,8 @@ package events
 
 import "reflect"
 
-// Types of what is bought: purchases, subscriptions, the entitlements that follow
-// from them, and downloads. All stand in the tenant service.
+// Types of purchases, subscriptions, the entitlements that follow from them, and downloads.
+// All are in the tenant service.
 const (
 	TypeCustomerBound       = "customer.bound"
 	TypePurchaseFulfilled   = "purchase.fulfilled"
@@ -49,8 +49,8 @@ var purchases = []kind{
 }
 
 // CustomerBound is customer.bound, schema version 1: a customer of the checkout
-// provider is this customer. It stands in billing/<provider customer> and in
-// customer/<customer id>. Subscription is the one a completed checkout began.
+// provider is this customer. It is in billing/<provider customer> and in
+// customer/<customer id>. Subscription is the one that a completed checkout began.
 type CustomerBound struct {
 	CustomerID       string `json:"customerId"`       // cus_…, ours
 	ProviderCustomer string `json:"providerCustomer"` // theirs
@@ -59,8 +59,8 @@ type CustomerBound struct {
 }
 
 // PurchaseFulfilled is purchase.fulfilled, schema version 1: a one-time product
-// was paid for. By card it stands in billing/<provider customer>, by x402 it is
-// the first event of purchase/<purchase id>.
+// was paid for. If it was paid by card it is in billing/<provider customer>, if by x402 it
+// is the first event of purchase/<purchase id>.
 type PurchaseFulfilled struct {
 	PurchaseID string `json:"purchaseId"` // pur_…
 	Product    string `json:"product"`
@@ -78,9 +78,9 @@ type PurchaseFulfilled struct {
 	BuyerRef       string `json:"buyerRef,omitempty"`       // keyed hash of the e-mail address that the payment was made with
 }
 
-// PurchaseRefunded is purchase.refunded, schema version 1: what became of a
-// payment by card afterwards, in billing/<provider payment>, since not every
-// such fact names the provider's customer.
+// PurchaseRefunded is purchase.refunded, schema version 1: a refund or dispute of a payment by
+// card, in billing/<provider payment>, since not every such event of the provider names its
+// customer.
 type PurchaseRefunded struct {
 	Payment     string `json:"payment"`
 	Cause       string `json:"cause"`  // "refund" or "dispute"
@@ -96,7 +96,7 @@ type PurchaseRefunded struct {
 type SubscriptionUpdated struct {
 	Subscription  string `json:"subscription"`
 	Product       string `json:"product,omitempty"`
-	Status        string `json:"status"`      // the provider's word
+	Status        string `json:"status"`      // as the provider names it
 	Change        string `json:"change"`      // "created", "updated", "deleted", "paused", "resumed", or "read" when we asked
 	PeriodStart   int64  `json:"periodStart"` // Unix seconds
 	PeriodEnd     int64  `json:"periodEnd"`   // Unix seconds
@@ -105,8 +105,8 @@ type SubscriptionUpdated struct {
 	ProviderEvent string `json:"providerEvent"`
 }
 
-// InvoicePaid is invoice.paid, schema version 1, in billing/<invoice> and, where it
-// names one, in billing/<provider payment>: what the provider tells of a paid invoice.
+// InvoicePaid is invoice.paid, schema version 1, in billing/<invoice> and, if it names a
+// payment, in billing/<provider payment>: what the provider reports of a paid invoice.
 // One of its events names the subscription and its customer, another the payment.
 type InvoicePaid struct {
 	Invoice          string `json:"invoice"`
@@ -118,8 +118,8 @@ type InvoicePaid struct {
 }
 
 // SubscriptionCharged is subscription.charged, schema version 1, in
-// billing/<provider customer>: what became of the payment of an invoice of a
-// subscription, as the facts about both say. Of one payment the last event counts.
+// billing/<provider customer>: the status of the payment of an invoice of a subscription, as
+// the provider's events about both say. Of one payment the last event counts.
 type SubscriptionCharged struct {
 	Subscription string `json:"subscription"`
 	Invoice      string `json:"invoice"`
@@ -140,8 +140,8 @@ type EntitlementGranted struct {
 }
 
 // EntitlementRevoked is entitlement.revoked, schema version 1, in
-// customer/<customer id>: the operator ends access to a product, whatever it
-// rests on, until a later grant.
+// customer/<customer id>: the operator ends access to a product, however the customer got it,
+// until a later grant.
 type EntitlementRevoked struct {
 	Product string `json:"product"`
 	Reason  string `json:"reason"`
@@ -149,7 +149,7 @@ type EntitlementRevoked struct {
 
 // DownloadConsumed is download.consumed, schema version 1, in
 // download/<purchase id>: its file was about to be sent. The link's secret is
-// nowhere; the hash of its hash is in the append's idempotency key.
+// not stored; the hash of its hash is in the append's idempotency key.
 type DownloadConsumed struct {
 	PurchaseID string `json:"purchaseId"`
 	Product    string `json:"product"`

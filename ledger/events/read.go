@@ -12,15 +12,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ErrVersion is an event of a type or schema version that this program does not
-// know: a newer one has written it.
+// ErrVersion means that this program does not know the type or schema version of an event. A
+// newer program has written the event.
 var ErrVersion = errors.New("a newer program has written the event: start that one")
 
-// Read decodes the payload of an event of a type and schema version into the
-// present struct of that type, whatever version it was stored in: a version differs
-// from the one before only by what is sealed in it, and by optional members. stored
-// is a pointer to that struct. Personal members that are sealed stay what they are
-// stored as: commitments.
+// Read decodes the payload of an event of a type and schema version into the present struct of
+// that type. stored is a pointer to that struct. It reads every schema version, since a version
+// differs from the one before only by which members are sealed, and by optional members. Sealed
+// personal members stay commitments.
 func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
 	k, err := kindInto(eventType, schemaVersion, stored)
 	switch {
@@ -32,8 +31,8 @@ func Read(eventType string, schemaVersion int, payload []byte, stored any) error
 	return canon.Decode(payload, stored)
 }
 
-// ReadOpened is Read for a payload whose personal members have been put back, or
-// which are gone for ever and stay commitments. It was checked when it was sealed.
+// ReadOpened is Read for a payload whose personal members have been put back. Members that were
+// erased stay commitments. It does not check the payload, which was checked when it was sealed.
 func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any) error {
 	if _, err := kindInto(eventType, schemaVersion, stored); err != nil {
 		return err
@@ -41,7 +40,7 @@ func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any)
 	return canon.DecodeChecked(payload, stored)
 }
 
-// kindInto is the kind of a type whose present struct stored points to.
+// kindInto returns the kind of a type, and an error unless stored points to its present struct.
 func kindInto(eventType string, schemaVersion int, stored any) (kind, error) {
 	k, err := kindOf(eventType, schemaVersion)
 	if err == nil && reflect.TypeOf(stored) != reflect.PointerTo(k.stored) {
@@ -62,7 +61,8 @@ func kindOf(eventType string, schemaVersion int) (kind, error) {
 	return k, nil
 }
 
-// Stored is Read into a new struct of the event's type, as a value: a fold asks which it is.
+// Stored is Read into a new struct of the event's type. It returns the struct as a value, so
+// that a fold can switch over its type.
 func Stored(eventType string, schemaVersion int, payload []byte) (any, error) {
 	k, err := kindOf(eventType, schemaVersion)
 	if err != nil {
@@ -81,15 +81,15 @@ func As[T any](e interface{ Read(stored any) error }) (stored T, err error) {
 	return stored, err
 }
 
-// Signed is what all events with a signed record have in common.
+// Signed has the members that all events with a signed record have in common.
 type Signed struct {
 	Record    jsontext.Value // part of the payload it was read from
 	Integrity seal.Integrity
-	VerifyURL string // empty where the event does not say
-	Member    string // cus_… who caused it; empty likewise
+	VerifyURL string // empty if the event does not have it
+	Member    string // cus_… who caused it; empty if the event does not have it
 }
 
-// ReadSigned reads these members alone, of whatever type, and does not look into the
+// ReadSigned reads only these members, of an event of any type, and does not decode the
 // record. signed is false if the event has none.
 func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, signed bool, err error) {
 	if _, err := kindOf(eventType, schemaVersion); err != nil {
@@ -110,7 +110,7 @@ func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, 
 	return s, true, err
 }
 
-// RecordIn is the record inside of a payload, nil if it has none.
+// RecordIn returns the record inside of a payload, nil if it has none.
 func RecordIn(payload []byte) jsontext.Value {
 	start, end, found := canon.Find(payload, "record")
 	if !found {
@@ -119,7 +119,7 @@ func RecordIn(payload []byte) jsontext.Value {
 	return jsontext.Value(payload[start:end:end])
 }
 
-// textIn is a text at the top of a payload, empty if it is not there.
+// textIn returns a member of a payload that is a text, or an empty text if it is absent.
 func textIn(payload []byte, name string) (text string, err error) {
 	start, end, found := canon.Find(payload, name)
 	if !found {

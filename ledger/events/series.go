@@ -65,9 +65,8 @@ func SeriesNames(eventType string) []string {
 	return names
 }
 
-// AgentOf returns the agent that an event must be numbered for, as far as its payload says
-// so. Where ofDecision is true the payload does not say it: the agent is that of the decision
-// in the event's stream.
+// AgentOf returns the agent that an event must be numbered for. If ofDecision is true, the
+// payload does not name the agent: it is that of the decision in the event's stream.
 func AgentOf(eventType string, payload []byte) (agent string, ofDecision bool) {
 	switch kinds[eventType].series.agent {
 	case agentOfDecision:

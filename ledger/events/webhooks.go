@@ -2,7 +2,7 @@ package events
 
 import "reflect"
 
-// Types of the addresses an organization is told at. All stand in the one stream
+// Types of the webhooks to which an organization's events are sent. All are in the stream
 // webhooks of its tenant.
 const (
 	TypeWebhookCreated = "webhook.created"
@@ -22,18 +22,18 @@ var webhooks = []kind{
 	}},
 }
 
-// WebhookCreated is webhook.created, schema version 1. The address is sealed as
-// the secret is: with many receivers it is a secret itself.
+// WebhookCreated is webhook.created, schema version 1. The address is sealed like the secret,
+// since the addresses of many receivers are secret, too.
 type WebhookCreated struct {
 	WebhookID string   `json:"webhookId"` // whk_…
 	Name      string   `json:"name,omitempty"`
 	Topics    []string `json:"topics"` // sorted: "checkpoints", "decisions", "reviews", "violations"
 	URL       any      `json:"url" personal:"true"`
-	Secret    any      `json:"secret" personal:"true"` // 32 octets, base64, as after whsec_
+	Secret    any      `json:"secret" personal:"true"` // 32 bytes, base64, as after whsec_
 }
 
-// WebhookRotated is webhook.rotated, schema version 1. What was the secret before
-// signs beside this one until PreviousUntil, RFC 3339; one still older no more.
+// WebhookRotated is webhook.rotated, schema version 1. Until PreviousUntil, RFC 3339, each
+// message is signed with both the previous secret and this one. Older secrets sign no more.
 type WebhookRotated struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        any    `json:"secret" personal:"true"`

@@ -65,7 +65,7 @@ func Sizes(ctx context.Context, p *ledger.Partition, below int64, limit int) (si
 }
 
 // Keys are the public keys that may have signed the partition's notes. They include
-// compromised keys: a note outside is evidence of lost events whoever signed it.
+// compromised keys: a note outside is evidence of lost events whichever key has signed it.
 func Keys(ctx context.Context, p *ledger.Partition) ([]ed25519.PublicKey, error) {
 	ring, _, err := p.Keyring(ctx)
 	return ring.Public(ledger.PurposeCheckpoint), err

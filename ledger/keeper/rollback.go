@@ -37,7 +37,7 @@ type Rollback struct {
 
 // Error tells the operator what is missing and how to go on.
 func (r *Rollback) Error() string {
-	return fmt.Sprintf("the database is not the one that was published: %s (the note lies in %s). "+
+	return fmt.Sprintf("the database is not the one that was published: %s (the note is in %s). "+
 		"Restore the newest copy of the database and start again. If there is none, serve --accept-rollback goes on without positions %d to %d, "+
 		"and a signed event says so for ever", r.Reason, r.Place, r.From, r.To)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Away lets no session of the database begin and ends all there are: it is gone for its
-// users until Back. A session that was beginning meanwhile is ended, too.
+// Away makes the database unreachable for its users until Back: it lets no session begin and
+// ends all existing sessions, also one that is just beginning.
 func (db *DB) Away(t testing.TB) {
 	t.Helper()
 	db.fromElsewhere(t, "alter database "+db.name+" allow_connections false", fmt.Sprintf(endUsers, db.name))
@@ -18,7 +18,7 @@ func (db *DB) Back(t testing.TB) {
 	db.fromElsewhere(t, "alter database "+db.name+" allow_connections true")
 }
 
-// endUsers ends the sessions of a database until there is none.
+// endUsers ends the sessions of a database until none is left.
 const endUsers = `do $$ begin
 	loop
 		perform pg_terminate_backend(pid) from pg_stat_activity where datname = '%s';

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Bucket is a store of objects that speaks like S3 and knows the access key "AK". It
-// returns its address, for as long as the test runs.
+// Bucket starts a store of objects that is compatible with S3 and knows the access key "AK". It
+// runs until the test ends. Bucket returns its address.
 func Bucket(t testing.TB) (endpoint string) {
 	var mu sync.Mutex
 	objects := map[string][]byte{}

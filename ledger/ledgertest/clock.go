@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Clock is a machine's clock that only a test moves.
+// Clock replaces a machine's clock. Only the test moves it.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock is a clock that stands.
+// NewClock returns a clock that does not move by itself.
 func NewClock(now time.Time) *Clock { return &Clock{now: now} }
 
-// Present is about now, never later than the database's, and with one and the same
-// fraction in every run: what is cut to seconds, to milliseconds or to microseconds
-// must not be right by the moment at which a test begins.
+// Present returns a time shortly before now, so never later than the database's time. Its
+// fraction of a second is the same in every run: a test of code that cuts times to seconds,
+// milliseconds or microseconds must not depend on the moment at which it begins.
 func Present() time.Time { return time.Now().Truncate(time.Second).Add(-12_345_679) }
 
-// Now is the time of the clock.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Clock) Set(now time.Time) {
 	c.now = now
 }
 
-// Add moves the clock on.
+// Add moves the clock forward.
 func (c *Clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

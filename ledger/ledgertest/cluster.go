@@ -12,11 +12,11 @@ import (
 )
 
 // A test database of a cluster is one database of the same name on each server. The
-// template is joined and distributed once; a copy of it on every server is whole,
-// since the cluster's own tables, which say what lies where, are copied with it.
+// template is joined and distributed once. A copy of it on every server is complete, since it
+// includes the cluster's own tables, which say on which server each row is.
 
-// Plain skips a test of what only a ledger in one database has, such as a trigger
-// or the rows of a table in that table.
+// Plain skips a test on a cluster if it needs a ledger in one database, for example its
+// triggers, or all rows of a table in one place.
 func Plain(t testing.TB) {
 	t.Helper()
 	if OnCluster() {
@@ -24,7 +24,7 @@ func Plain(t testing.TB) {
 	}
 }
 
-// Cluster skips a test of what only a distributed ledger has.
+// Cluster skips a test that needs a distributed ledger unless there is one.
 func Cluster(t testing.TB) {
 	t.Helper()
 	if !OnCluster() {
@@ -70,7 +70,7 @@ func workersOf(ctx context.Context, super string) ([]string, error) {
 	})
 }
 
-// join makes a database that exists on all servers one of the cluster.
+// join adds a database that exists on all servers to the cluster.
 func (s testServer) join(ctx context.Context, database string) error {
 	servers := append([]string{s.super}, s.workers...)
 	for _, server := range servers {

@@ -21,25 +21,25 @@ import (
 
 // The shared server has a folder with these files in it:
 //
-//	users     each test program holds it shared, until it ends, however it ends
-//	starting  held while a program starts the keeper
-//	keeper    held by the keeper as long as it lives
+//	users     each test program has a shared lock on it until it ends, also by a crash
+//	starting  locked while a program starts the keeper
+//	keeper    locked by the keeper as long as it lives
 //	ready     the superuser's URL, once the server answers
-//	log       what the keeper and the server's launcher say
+//	log       the output of the keeper and of the server's launcher
 //	data/     the server's data folder
 //
-// The kernel drops the locks of a dead process, so nothing here can be stale but
-// ready, which counts only while keeper is held.
+// The kernel drops the locks of a dead process, so only the file ready can be out of date. It
+// counts only while keeper is locked.
 
 const (
 	// keeperEnv tells a test binary that it is the keeper of the folder named.
 	keeperEnv = "COUNTERSIGN_TEST_KEEPER"
 
-	// exitNoPostgres is the keeper's status where there is no PostgreSQL: the only
+	// exitNoPostgres is the keeper's exit status if there is no PostgreSQL. It is the only
 	// reason to skip a test.
 	exitNoPostgres = 3
 
-	// pollEvery is how often a lock or a file is looked at.
+	// pollEvery is how often a lock or a file is checked.
 	pollEvery = 10 * time.Millisecond
 
 	// keepFor is how long the server outlives its last user: go test starts the
@@ -71,14 +71,14 @@ func init() {
 	}
 }
 
-// users is the shared lock of this program. It is never closed: it says that the
-// program lives.
+// users is the file users with the shared lock of this program. It is never closed, so the
+// lock shows that the program lives.
 //
 //lint:ignore U1000 it is held, never read
 var users *os.File
 
-// shared returns the superuser's URL of the shared server, after starting it if
-// need be.
+// shared returns the superuser's URL of the shared server. It starts the server if it does not
+// run yet.
 func shared(ctx context.Context) (string, error) {
 	dir, err := sharedDir()
 	if err != nil {
@@ -123,7 +123,7 @@ func waitReady(ctx context.Context, dir string, ended <-chan error) (string, err
 	}
 }
 
-// explain makes an error of how the keeper ended and what it said.
+// explain makes an error that says how the keeper ended and what it has written.
 func explain(err error, said string) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == exitNoPostgres {
@@ -133,9 +133,9 @@ func explain(err error, said string) error {
 	return fmt.Errorf("the keeper of the shared test server ended (%v):\n%s", err, said)
 }
 
-// startKeeper starts this binary again. It gets a session of its own, so that
-// Ctrl-C on one program does not take the server from the others, and its output
-// goes to a file: go test waits for everybody who holds its own.
+// startKeeper starts this binary again as the keeper. The keeper gets a session of its own, so
+// that Ctrl-C on one program does not end the server of the others. Its output goes to a file:
+// go test would wait for every process that has inherited its own output.
 func startKeeper(dir string, ended chan<- error) error {
 	if err := os.Remove(filepath.Join(dir, "ready")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -161,7 +161,7 @@ func startKeeper(dir string, ended chan<- error) error {
 	return nil
 }
 
-// keep runs the server until nobody has used it for keepFor, or until a signal.
+// keep runs the server until no program has used it for keepFor, or until a signal.
 func keep(dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -187,7 +187,8 @@ func keep(dir string) error {
 	if err == nil {
 		last, err = untilUnused(ctx, s, filepath.Join(dir, "users"))
 	}
-	// Whoever comes now waits for last and then finds neither URL nor keeper.
+	// A program that comes now waits for the lock of last. Then it finds neither URL nor
+	// keeper, and starts a new one.
 	err = errors.Join(err, os.Remove(ready), s.Stop(), discard(data), me.Close())
 	if last != nil {
 		err = errors.Join(err, last.Close())
@@ -204,8 +205,9 @@ var settings = []string{
 	"autovacuum=off",
 }
 
-// untilUnused returns, holding the users lock, when no test program has held it
-// for keepFor; or without it when the server or the keeper is told to end.
+// untilUnused waits until no test program has had the lock of users for keepFor, and returns
+// with that lock. It returns without the lock if the server has ended or the keeper was
+// signalled.
 func untilUnused(ctx context.Context, s *localpg.Server, path string) (*os.File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -235,13 +237,13 @@ func untilUnused(ctx context.Context, s *localpg.Server, path string) (*os.File,
 	}
 }
 
-// discard removes the cluster of an earlier keeper, and keeps what was fetched.
+// discard removes the cluster of an earlier keeper. It leaves the fetched binaries.
 func discard(data string) error {
 	return errors.Join(os.RemoveAll(filepath.Join(data, "pg")), os.RemoveAll(filepath.Join(data, "run")))
 }
 
-// sharedDir makes the folder of the shared server, one per user: in memory where
-// there is room, since nothing in it needs to last.
+// sharedDir makes the folder of the shared server. Each user has one. It is in memory if there
+// is room, since nothing in it needs to last.
 func sharedDir() (string, error) {
 	dir := filepath.Join(Base(), "countersign-test-"+strconv.Itoa(os.Geteuid()))
 	mode := fs.FileMode(0o700)
@@ -250,7 +252,7 @@ func sharedDir() (string, error) {
 	}
 	err := os.Mkdir(dir, mode)
 	if err == nil {
-		err = os.Chmod(dir, mode) // whatever the umask is
+		err = os.Chmod(dir, mode) // Mkdir is subject to the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("folder of the shared test server: %w", err)
@@ -265,7 +267,7 @@ func sharedDir() (string, error) {
 	return dir, nil
 }
 
-// Base is the folder in which a server of tests keeps its own: in memory where there
+// Base returns the folder in which a server of tests makes its folder. It is in memory if there
 // is room.
 func Base() string {
 	if dir := os.Getenv("TEST_DATABASE_DIR"); dir != "" {
@@ -302,7 +304,7 @@ func lock(ctx context.Context, path string, how int) (*os.File, error) {
 	}
 }
 
-// held tells whether another process holds the exclusive lock of a file.
+// held says whether another process has the exclusive lock of a file.
 func held(path string) (bool, error) {
 	f, err := open(path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 const pollEvery = 10 * time.Millisecond
 
-// shared has nothing to offer where localpg starts no server.
+// shared returns an error, since localpg starts no server on Windows.
 func shared(context.Context) (string, error) { return "", localpg.ErrNoPostgres }
 
-// Base is where a server would keep its own.
+// Base returns the folder in which a server of tests would make its folder.
 func Base() string { return os.TempDir() }

@@ -5,23 +5,22 @@
 //		db := ledgertest.New(t)
 //		pool, err := pgxpool.New(t.Context(), db.URL)
 //
-// All test programs of "go test ./..." share one throw-away server, and no
-// package needs a TestMain for it; Overlap is for those that would take long. The
-// first program that wants the server starts its own binary again as the keeper
-// (keeper.go), which runs it and ends a few seconds after the last program has. Its
-// databases forget everything when they crash (fsync off): a test of durability
-// starts its own server with localpg.
+// All test programs of "go test ./..." share one temporary server. A package needs no TestMain
+// for it; Overlap in a TestMain shortens tests that take long. The first program that needs the
+// server starts its own binary again as the keeper (keeper.go). The keeper runs the server and
+// ends a few seconds after the last program has. The databases lose everything in a crash
+// (fsync off): a test of durability starts its own server with localpg.
 //
 // TEST_DATABASE_URL names another server instead, as a superuser, in the form
-// postgres://…; its roles get no login, so tests become them after the login. Where
-// that is the coordinator of a Citus cluster, every test database is one of the
-// cluster, with a distributed ledger (cluster.go).
-// TEST_PARTITIONS is how many partitions the tests' ledgers have, 1 without it.
+// postgres://…. Its roles get no login; tests log in as the superuser and then set the role. If
+// the server is the coordinator of a Citus cluster, every test database belongs to the cluster
+// and has a distributed ledger (cluster.go).
+// TEST_PARTITIONS is the number of partitions of the tests' ledgers, 1 without it.
 //
 // TEST_DATABASE_DIR names another folder for the shared server than /dev/shm or
-// the temp folder. Without any PostgreSQL, and with none to fetch, tests skip and
-// say why; REQUIRE_DB=1 makes that a failure. Anything else that goes wrong, a
-// migration above all, is a failure always.
+// the temp folder. If there is no PostgreSQL and none can be fetched, tests are skipped and
+// say why; with REQUIRE_DB=1 they fail. Any other error, such as that of a migration, always
+// fails the test.
 package ledgertest
 
 import (
@@ -48,8 +47,7 @@ import (
 // Origin + "/0", as in the worked example of package ledger.
 const Origin = "ledger.example.com/countersign"
 
-// DB is a database of one test. The three strings are the same database as three
-// roles.
+// DB is a database of one test. The three strings lead to the same database as three roles.
 type DB struct {
 	URL      string // countersign_app: what the service may do
 	OwnerURL string // countersign_owner: what migrations may do
@@ -57,19 +55,17 @@ type DB struct {
 	name     string
 }
 
-// setupWithin bounds everything New does; the first call of all fetches and
-// starts a server.
+// setupWithin bounds the time of New. The first call of all may fetch and start a server.
 const setupWithin = 2 * time.Minute
 
-// New makes a database for the test, migrated, with Origin, and otherwise empty,
-// and drops it when the test ends. It skips or fails the test as the package
-// comment says.
+// New makes a database for the test. It is migrated, has Origin and is otherwise empty. New drops
+// it when the test ends. Without a server it skips or fails the test as the package comment says.
 func New(t testing.TB) *DB {
 	t.Helper()
 	return NewPartitioned(t, Partitions())
 }
 
-// Partitions is how many the ledgers of tests have: TEST_PARTITIONS, or 1.
+// Partitions returns the number of partitions of the tests' ledgers: TEST_PARTITIONS, or 1.
 func Partitions() int {
 	if n, err := strconv.Atoi(os.Getenv("TEST_PARTITIONS")); err == nil && n > 0 {
 		return n
@@ -77,7 +73,8 @@ func Partitions() int {
 	return 1
 }
 
-// setUp is the server that tests share, and the time for making a database there.
+// setUp returns the server that tests share, and a context that bounds the time for making a
+// database there.
 func setUp(t testing.TB) (context.Context, context.CancelFunc, testServer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
@@ -89,7 +86,7 @@ func setUp(t testing.TB) (context.Context, context.CancelFunc, testServer) {
 	return ctx, cancel, s
 }
 
-// NewPartitioned is New for a ledger of so many partitions.
+// NewPartitioned is New for a ledger with that number of partitions.
 func NewPartitioned(t testing.TB, partitions int) *DB {
 	t.Helper()
 	ctx, cancel, s := setUp(t)
@@ -103,8 +100,8 @@ func NewPartitioned(t testing.TB, partitions int) *DB {
 	return db
 }
 
-// A Template is what the databases of several tests begin with, beyond what New
-// gives them: made once in a program, and copied as New copies its own.
+// A Template is the content with which the databases of several tests begin, in addition to that
+// of New. A program makes it once and copies it for each test.
 type Template struct {
 	Make func(context.Context, *DB) error // closes what it opens
 	once sync.Once
@@ -112,8 +109,8 @@ type Template struct {
 	err  error
 }
 
-// New is the package's New with what Make does. On a server that is not ours
-// nothing may be left behind, so each database is made by itself there.
+// New makes a database like the package's New, with the content of Make. On a server of
+// TEST_DATABASE_URL no template may stay, so there Make is called for each database.
 func (m *Template) New(t testing.TB) *DB {
 	t.Helper()
 	ctx, cancel, s := setUp(t)
@@ -132,8 +129,8 @@ func (m *Template) New(t testing.TB) *DB {
 	return s.copy(ctx, t, m.name)
 }
 
-// prepare keeps a database of the test under a name that outlives it: the server
-// ends with its programs.
+// prepare makes the template as a copy of a database of this test, so that it is not dropped
+// with the test. It is gone when the shared server ends.
 func (m *Template) prepare(ctx context.Context, t testing.TB, s testServer) error {
 	db := New(t)
 	if err := m.Make(ctx, db); err != nil {
@@ -146,9 +143,10 @@ func (m *Template) prepare(ctx context.Context, t testing.TB, s testServer) erro
 // copy makes a database of the test from a template.
 func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB {
 	t.Helper()
-	// A ledger writes into folders of its test until it is closed, the note of its last
-	// event in the end. The first folder of a test is removed with all others in it when
-	// that test's own turn comes: begun here, it is removed after the ledger was closed.
+	// A ledger writes into temporary folders of its test until it is closed; the last write is
+	// the note of its last event. The first call of TempDir registers the removal of all of
+	// them. Since it is called here, before the ledger is opened, the folders are removed after
+	// the ledger was closed.
 	t.TempDir()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), count.Add(1))
 	t.Cleanup(func() {
@@ -173,9 +171,9 @@ func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB
 	}
 }
 
-// untilUsersLeft waits for the sessions of a database whose clients have just hung up:
-// they are gone within a millisecond or two, while a drop that finds one looks again
-// only after a tenth of a second, and the other tests wait for it.
+// untilUsersLeft waits for the end of the sessions of a database whose clients have just
+// disconnected. They end within one or two milliseconds. A drop that meets a session checks
+// again only after a tenth of a second, and other tests wait for it meanwhile.
 const untilUsersLeft = `do $$ begin
 	for i in 1..50 loop
 		exit when not exists (select from pg_stat_activity where datname = '%s');
@@ -189,7 +187,7 @@ var (
 	said  sync.Once    // for the line on stderr
 )
 
-// unavailable ends the test that cannot have a database.
+// unavailable skips or fails a test that cannot have a database.
 func unavailable(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, localpg.ErrNoPostgres) {
@@ -204,24 +202,24 @@ func unavailable(t testing.TB, err error) {
 	t.Skipf("no test server: %v", err)
 }
 
-// A testServer is where this program's databases are.
+// A testServer is the server, or cluster, that has this program's databases.
 type testServer struct {
 	super   string   // the superuser's URL
-	workers []string // those of the servers of a cluster behind it
+	workers []string // the superuser's URLs of the workers, if it is the coordinator of a cluster
 	logins  bool     // the roles may log in without a password
 	work    *worker
 }
 
-// A worker runs statements as superuser, one after the other, on a connection to
-// the server that stays open: two new ones in each test would cost the server as
-// much as the test's database.
+// A worker runs statements as superuser, one after the other, on a connection to the server
+// that stays open. Two new connections in each test would cost the server as much as the test's
+// database.
 type worker struct {
 	mu   sync.Mutex
 	conn *pgx.Conn // nil: none yet, or it broke
 }
 
-// server returns the server, with its template. The answer, good or bad, is the
-// same for the whole program.
+// server returns the server, with its template. It is found once for the whole program, and so
+// is an error.
 var server = func() func(context.Context) (testServer, error) {
 	var (
 		once sync.Once
@@ -250,12 +248,12 @@ var server = func() func(context.Context) (testServer, error) {
 	}
 }()
 
-// templateName changes with the migrations. A name in PostgreSQL has at most 63
-// octets, so it holds half of the hash.
+// templateName returns a name that changes with the migrations. A name in PostgreSQL has at most
+// 63 bytes, so it has half of their hash.
 func templateName() string { return "tmpl_" + migrations.Hash()[:32] }
 
-// everywhere runs statements, each by itself, as superuser, on the server, and on
-// each of a cluster behind it.
+// everywhere runs statements as superuser on the server and, in a cluster, on each worker. Each
+// statement is its own transaction.
 func (s testServer) everywhere(ctx context.Context, statements ...string) error {
 	if err := s.work.run(ctx, s.super, statements); err != nil {
 		return err
@@ -283,7 +281,8 @@ func (w *worker) run(ctx context.Context, url string, statements []string) (err 
 const templateLock = 7_024_118_366_510_443
 
 // makeTemplate makes the migrated database that tests copy, unless it is there.
-// It is made under another name: a program that is killed leaves no half one.
+// It is made under another name and then renamed, so that a program that is killed leaves no
+// incomplete template.
 func (s testServer) makeTemplate(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.super)
 	if err != nil {
@@ -307,7 +306,7 @@ func (s testServer) makeTemplate(ctx context.Context) error {
 	}
 	err = s.everywhere(ctx,
 		"alter database "+draft+" allow_connections false",
-		// A cluster keeps a session of its own in each database.
+		// A cluster has a session of its own in each database.
 		"select pg_terminate_backend(pid) from pg_stat_activity where datname = '"+draft+"'",
 		"alter database "+draft+" rename to "+templateName())
 	if err != nil {
@@ -316,8 +315,7 @@ func (s testServer) makeTemplate(ctx context.Context) error {
 	return nil
 }
 
-// makeLedger migrates an empty database, and distributes it where it is one of a
-// cluster.
+// makeLedger migrates an empty database, and distributes it if it belongs to a cluster.
 func (s testServer) makeLedger(ctx context.Context, database string) error {
 	if len(s.workers) == 0 {
 		return migrations.Up(ctx, s.url(database, ""), Origin)
@@ -331,8 +329,8 @@ func (s testServer) makeLedger(ctx context.Context, database string) error {
 	return migrations.Distribute(ctx, s.url(database, ""))
 }
 
-// patiently runs statements, each by itself. Some need a database without sessions:
-// the one that has just ended may not be gone yet.
+// patiently runs statements, each as its own transaction, and repeats one that fails because the
+// database has sessions: a session that has just been closed may still be listed.
 func patiently(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	for len(statements) > 0 {
 		_, err := conn.Exec(ctx, statements[0])
@@ -361,13 +359,13 @@ func (s testServer) run(ctx context.Context, statements ...string) error {
 	return patiently(ctx, conn, statements)
 }
 
-// url is the connection string of a database as a role; the empty role is the
-// superuser. Where the roles cannot log in, the superuser does and is the role
-// from the first statement on.
+// url returns the connection string of a database as a role; the empty role is the superuser.
+// If the roles cannot log in, the superuser logs in and the session has the role from the first
+// statement on.
 func (s testServer) url(database, role string) string {
 	u, err := url.Parse(s.super)
 	if err != nil {
-		return s.super // cannot be: pgx has connected with it
+		return s.super // cannot happen: pgx has connected with it
 	}
 	u.Path = "/" + database
 	query := u.Query()

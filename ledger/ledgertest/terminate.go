@@ -12,10 +12,10 @@ import (
 // terminateEvery is the least time between two rounds of Terminate.
 const terminateEvery = 10 * time.Millisecond
 
-// Terminate ends about a share of the database's sessions, in rounds, until stop is
-// closed, and returns how many it has ended. Each round waits until the work has done
-// something more since the one before, as done counts: where a session takes longer to
-// begin than a round to come, nothing would ever be done.
+// Terminate ends about a share of the database's sessions, in rounds, until stop is closed, and
+// returns how many it has ended. A round begins only after the count that done returns has
+// grown since the round before. Otherwise, if a session took longer to begin than a round, the
+// work would never get on.
 func (db *DB) Terminate(t testing.TB, share float64, done func() int64, stop <-chan struct{}) (ended int64) {
 	t.Helper()
 	super, err := pgx.Connect(context.Background(), db.SuperURL)

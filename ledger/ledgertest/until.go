@@ -10,8 +10,8 @@ const (
 	untilBefore = 5 * time.Second // the deadline of go test, which would not say what was waited for
 )
 
-// Until waits for something to come about. A machine may be as slow as it likes: it
-// ends the test only when go test is about to end them all.
+// Until waits until done returns true. It has no time-out of its own, since a machine may be
+// slow: it fails the test only shortly before go test would end all tests.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(untilEvery)

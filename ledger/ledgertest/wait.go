@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// wait lets some time pass, unless ctx ends before.
+// wait waits for some time, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

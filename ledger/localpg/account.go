@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// account is the user the server runs as: ourselves, or, as PostgreSQL refuses
-// root, user postgres or nobody.
+// account is the user that the server runs as: the user of this process, or, since
+// PostgreSQL refuses root, the user postgres or nobody.
 type account struct {
 	name     string
 	uid, gid uint32
-	other    bool // not ourselves: we are root
+	other    bool // another user than that of this process, which is root
 }
 
 func serverAccount() (account, error) {
@@ -42,19 +42,19 @@ func serverAccount() (account, error) {
 	return account{}, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as; start countersign as an ordinary user")
 }
 
-// makeDataDir makes the data folder if it is missing and refuses one that is
-// somebody else's or that the server's user cannot reach.
+// makeDataDir makes the data folder if it is missing. It refuses a folder that belongs to
+// another user or that the server's user cannot reach.
 func (a account) makeDataDir(dir string) error {
 	mode := fs.FileMode(0o700)
 	if a.other {
-		mode = 0o755 // the server's user passes through to pg and run
+		mode = 0o755 // the server's user must reach pg and run in it
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
 	err := os.Mkdir(dir, mode)
 	if err == nil {
-		err = os.Chmod(dir, mode) // whatever the umask is
+		err = os.Chmod(dir, mode) // Mkdir is subject to the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the data folder: %w", err)
@@ -106,7 +106,7 @@ func (a account) mayUse(dir string, info fs.FileInfo) error {
 func owner(info fs.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
 
 // closedParent returns the first folder on the way to path, itself included,
-// that the account may not enter. Access lists are not looked at.
+// that the account may not enter. It does not read access control lists.
 func (a account) closedParent(path string) (string, bool) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -136,9 +136,9 @@ func (a account) enters(info fs.FileInfo) bool {
 	return info.Mode()&0o001 != 0
 }
 
-// socketDir returns the folder for the socket: run in the data folder, or, where
-// that path is too long for a socket, a fresh one in the temp folder, which is
-// returned as temp too and is ours to remove.
+// socketDir returns the folder for the socket: run in the data folder. If that path is too long
+// for a socket, it makes a new folder in the temp folder and returns it as temp, too; the
+// caller must remove it.
 func (l *launcher) socketDir() (dir, temp string, err error) {
 	name := fmt.Sprintf("/.s.PGSQL.%d", port)
 	dir = filepath.Join(l.dataDir, "run")

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pidFile is what a running server writes into its cluster.
+// pidFile is the content of the file that a running server writes into its cluster.
 type pidFile struct {
 	pid       int
 	port      int
@@ -41,9 +41,9 @@ func readPIDFile(pgDir string) (p pidFile, ok bool) {
 	return p, true
 }
 
-// adopt returns the server that runs on our cluster already, waiting for one
-// that is starting or stopping. It returns nil when there is none; then it has
-// removed what one left behind that is proven to be dead.
+// adopt returns the server that runs on our cluster already. It waits for a server that is
+// starting or stopping. It returns nil if there is none; then it has removed the files of a
+// server that is proven to be dead.
 func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 	patience := time.Now().Add(readyWithin)
 	line := time.Now().Add(recoveryLine)
@@ -78,7 +78,7 @@ func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 	}
 }
 
-// heldAlive says whether a process of the server lives, wherever that is.
+// heldAlive says whether a process of the server lives, also in another container.
 func (l *launcher) heldAlive() bool {
 	f, err := os.OpenFile(l.alivePath(), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -88,10 +88,10 @@ func (l *launcher) heldAlive() bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }
 
-// removeStale removes the files by which a dead server still claims the cluster
-// and the socket: PostgreSQL would refuse to start if a stranger has its number.
-// They are PostgreSQL's own interlock, so without a proof that the server is dead
-// they stay, and PostgreSQL judges.
+// removeStale removes the files by which a dead server still claims the cluster and the
+// socket. PostgreSQL would refuse to start if another process has the same number now. The
+// files are PostgreSQL's own lock, so without a proof that the server is dead they stay, and
+// PostgreSQL decides.
 func (l *launcher) removeStale(pid pidFile) error {
 	l.say("the last PostgreSQL in %s (pid %d) did not end by itself; it will recover", l.pgDir, pid.pid)
 	if _, err := os.Lstat(l.alivePath()); err != nil {
@@ -108,8 +108,8 @@ func (l *launcher) removeStale(pid pidFile) error {
 	return nil
 }
 
-// join watches over a server that somebody else started, by a connection that
-// ends when it does. The goroutine ends with the server or with Stop.
+// join returns a server that another process has started. It watches it by a connection that
+// ends when the server does. The goroutine ends with the server or with Stop.
 func (l *launcher) join(ctx context.Context, pid pidFile) (*Server, error) {
 	s := &Server{dataDir: l.dataDir, socketDir: pid.socketDir, port: pid.port, done: make(chan struct{})}
 	conn, err := pgx.Connect(ctx, s.DatabaseURL(Superuser, "postgres"))
@@ -133,7 +133,7 @@ func (l *launcher) join(ctx context.Context, pid pidFile) (*Server, error) {
 	return s, nil
 }
 
-// state is what a socket has to say.
+// state says what answers on a socket.
 type state int
 
 const (
@@ -143,7 +143,7 @@ const (
 	foreign              // another server
 )
 
-// probe asks who serves a socket. Only a server that names our folder is ours.
+// probe finds out which server answers on a socket. Only a server that names our folder is ours.
 func probe(ctx context.Context, socketDir string, port int, pgDir string) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()

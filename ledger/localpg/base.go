@@ -20,15 +20,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// archiveTimeout is after how many seconds a segment of the log is kept although it
-// is not full: what a lost disk takes with it.
+// archiveTimeout is the number of seconds after which the server hands on a segment of the log
+// although it is not full. If a disk is lost, at most the log of this time is lost with it.
 const archiveTimeout = 60
 
-// plainPath is what may stand in a command of the server: no quotes, no per cent.
+// plainPath matches a path that may be part of a command of the server: it has no quotes and
+// no per cent signs.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._+@=-]*$`)
 
-// logFolder makes the folder that takes the server's log ready, or finds the one of an
-// earlier start: a server that ran without it once would leave a gap. Empty is none.
+// logFolder prepares the folder that gets the server's log, and returns it. If this start names
+// none, it returns that of an earlier start, since a server that ran once without the folder
+// would leave a gap in the log. It returns an empty text if there is none.
 func (l *launcher) logFolder() (string, error) {
 	remembered := filepath.Join(l.dataDir, "wal.folder")
 	if l.WAL == "" {
@@ -57,8 +59,8 @@ func (l *launcher) logFolder() (string, error) {
 	return folder, os.WriteFile(remembered, []byte(folder+"\n"), 0o600)
 }
 
-// keepLog are the settings by which the server hands each segment of its log on:
-// packed, synced and then renamed, and the same one twice without an error.
+// keepLog returns the settings by which the server writes each segment of its log into folder:
+// packed, synced and then renamed. Writing the same segment twice is no error.
 func keepLog(folder string) []string {
 	if folder == "" {
 		return []string{"archive_mode=off"}
@@ -68,18 +70,18 @@ func keepLog(folder string) []string {
 		`if test -f "` + kept + `"; then gzip -dc "` + kept + `" | cmp -s - "%p"; else gzip -1 < "%p" > "` + kept + `.part" && sync "` + kept + `.part" && mv "` + kept + `.part" "` + kept + `" && sync "` + folder + `"; fi`}
 }
 
-// notCopied are folders whose content a base copy does without, and files of which it
-// must not have any.
+// notCopied lists folders whose content a base copy does not need, and neverIn lists files that
+// it must not have.
 var (
 	notCopied = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"}
 	neverIn   = []string{"postmaster.pid", "postmaster.opts", "backup_label", "tablespace_map", "recovery.signal", "standby.signal", "pg_internal.init"}
 )
 
-// ErrNoLog is a server that does not keep its log.
+// ErrNoLog means that the server does not keep its log.
 var ErrNoLog = errors.New("the private PostgreSQL does not keep its log: set WAL_DIR to a folder on another disk, start again, and then make a base copy")
 
-// CopyBase writes the files of the server's cluster as a tar while it works. With the
-// log that is kept from then on they can be brought to any moment after their end.
+// CopyBase writes the files of the server's cluster as a tar while the server runs. With the
+// log that is kept from then on, Recover can bring them to any moment after the end of the copy.
 func (s *Server) CopyBase(ctx context.Context, to io.Writer) error {
 	return s.asSuperuser(ctx, "postgres", func(conn *pgx.Conn) error {
 		var keeps string
@@ -139,8 +141,8 @@ func copyCluster(ctx context.Context, to *tar.Writer, folder string) error {
 	return copyFile(to, filepath.Join(folder, control), control)
 }
 
-// copyFile copies a file that may change: as many octets as it had, with zeros for
-// what is missing. The log mends what was torn.
+// copyFile copies a file that may change meanwhile. It copies exactly as many bytes as the file
+// had, with zeros for missing ones. Recovery repairs torn pages from the log.
 func copyFile(to *tar.Writer, file, name string) error {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,18 +171,18 @@ type zeros struct{}
 // Read implements io.Reader.
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// Recovery is how far a base copy is brought.
+// Recovery says up to which moment a base copy is recovered.
 type Recovery struct {
 	WAL string    // folder of the log that was kept
 	At  time.Time // to this moment; zero: to the end of the log
 	XID string    // to the end of this transaction instead; empty: none
 }
 
-// ErrBeforeBase is a moment to which a base copy cannot be brought.
+// ErrBeforeBase means that the requested moment is before the base copy.
 var ErrBeforeBase = errors.New("what was asked for is before the base copy: take an earlier base copy, or ask for a later moment or position")
 
-// Recover makes the cluster of an empty data folder from a base copy and the log, and
-// stops its server again. What fails leaves no cluster.
+// Recover makes the cluster of an empty data folder from a base copy and the log, and stops its
+// server again. If it fails, it leaves no cluster.
 func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err error) {
 	l, err := newLauncher(o)
 	if err != nil {
@@ -208,7 +210,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 	if err := l.unpackBase(base); err != nil {
 		return fmt.Errorf("unpack the base copy: %w", err)
 	}
-	// The server's user may not be able to read the log where it lies: it gets a copy.
+	// The server's user may not be allowed to read the folder of the log, so it gets a copy.
 	log := filepath.Join(l.dataDir, "recovery-log")
 	defer os.RemoveAll(log)
 	if err := l.user.ownDir(log); err != nil {
@@ -234,7 +236,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 		ended := strings.Contains(err.Error(), "recovery ended before configured recovery target was reached")
 		switch {
 		case ended && r.XID != "", strings.Contains(err.Error(), "requested recovery stop point is before consistent recovery point"):
-			// A transaction that is known and that the log does not end is in the copy already.
+			// The transaction exists, but the log has no end of it: so it is in the copy already.
 			return ErrBeforeBase
 		case ended:
 			return errors.New("the log ends before the moment that was asked for: leave --at and --position out to come to its end")
@@ -244,7 +246,8 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 	return s.Stop()
 }
 
-// unpackBase unpacks what CopyBase wrote, as the server's user, and asks for recovery.
+// unpackBase unpacks a tar of CopyBase as the server's user, and adds the file that makes
+// PostgreSQL recover.
 func (l *launcher) unpackBase(base io.Reader) error {
 	root, err := os.OpenRoot(l.pgDir)
 	if err != nil {

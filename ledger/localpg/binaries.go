@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// ErrNoPostgres is the first line of the error of a machine without PostgreSQL;
-// what was tried and three ways out follow it.
+// ErrNoPostgres means that a machine has no PostgreSQL. It is the first line of the error; the
+// next lines say what was tried and list three ways to go on.
 var ErrNoPostgres = errors.New("no PostgreSQL to keep the ledger in")
 
-// usualPlaces are where distributions and installers put the server.
+// usualPlaces lists where distributions and installers put the server.
 var usualPlaces = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -39,9 +39,9 @@ type binaries struct {
 	major   int
 }
 
-// binaries chooses the server's programs: those on the machine, newest major
-// first, then those fetched earlier, then those it fetches. A cluster that exists
-// decides the major; it is never upgraded silently.
+// binaries chooses the server's programs: those on the machine, the newest major version
+// first, then those fetched earlier, then those that it fetches now. If there is a cluster, the
+// programs must have its major version; it is never upgraded silently.
 func (l *launcher) binaries(ctx context.Context) (binaries, error) {
 	need, err := l.clusterMajor()
 	if err != nil {
@@ -75,8 +75,8 @@ func (l *launcher) binaries(ctx context.Context) (binaries, error) {
 	return binaries{}, l.nothing(found, fetching)
 }
 
-// installed returns what is on the machine and usable by the server's user: the
-// newest major first, PATH before the usual places.
+// installed returns the installations on the machine that the server's user can run: the
+// newest major version first, PATH before the usual places.
 func (l *launcher) installed() []binaries {
 	var dirs []string
 	places := l.places
@@ -125,7 +125,7 @@ func (l *launcher) look(dir string) (binaries, bool) {
 	return binaries{dir: dir, version: string(m[1]), major: major}, err == nil
 }
 
-// wrongMajor is the error of a cluster that none of the servers found can open.
+// wrongMajor makes the error for a cluster that none of the servers found can open.
 func (l *launcher) wrongMajor(need int, found []binaries, fetching error) error {
 	text := fmt.Sprintf("the data in %s needs PostgreSQL %d; %s", l.pgDir, need, describe(found))
 	if fetching != nil {
@@ -134,7 +134,7 @@ func (l *launcher) wrongMajor(need int, found []binaries, fetching error) error 
 	return errors.New(text)
 }
 
-// nothing is the error of a machine without a server.
+// nothing makes the error for a machine without a server.
 func (l *launcher) nothing(found []binaries, fetching error) error {
 	places := append([]string{"PATH"}, usualPlaces...)
 	if l.places != nil {
@@ -165,7 +165,7 @@ func describe(found []binaries) string {
 	return "found only " + strings.Join(parts, ", ")
 }
 
-// musl tells a Linux without glibc, on which the fetched binaries do not run.
+// musl says whether this is a Linux without glibc, on which the fetched binaries do not run.
 func musl() bool {
 	if runtime.GOOS != "linux" {
 		return false

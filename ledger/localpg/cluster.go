@@ -19,8 +19,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// clusterMajor is the major version that the cluster needs; 0 when there is no
-// cluster yet.
+// clusterMajor returns the major version that the cluster needs, 0 if there is no cluster yet.
 func (l *launcher) clusterMajor() (int, error) {
 	b, err := os.ReadFile(filepath.Join(l.pgDir, "PG_VERSION"))
 	if err == nil {
@@ -43,9 +42,9 @@ func (l *launcher) clusterMajor() (int, error) {
 	return 0, nil
 }
 
-// makeCluster makes the cluster if it is missing, or checks that the one there
-// belongs to the server's user. It is made under another name, written to disk as
-// a whole and renamed: there is never half a cluster under its own name.
+// makeCluster makes the cluster if it is missing. Otherwise it checks that the cluster belongs
+// to the server's user. It makes the cluster under another name, syncs all of it and renames
+// it, so that there is never an incomplete cluster under the final name.
 func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 	major, err := l.clusterMajor()
 	if err != nil {
@@ -112,8 +111,8 @@ func syncDir(dir string) error {
 	return f.Sync()
 }
 
-// makeDatabase makes the two roles and the ledger's database, if missing: the
-// only work that is done as superuser.
+// makeDatabase makes the two roles and the ledger's database if they are missing. Only this
+// work is done as superuser.
 func (s *Server) makeDatabase(ctx context.Context) error {
 	err := s.asSuperuser(ctx, "postgres", func(conn *pgx.Conn) error {
 		for _, role := range roles {

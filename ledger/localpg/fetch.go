@@ -37,11 +37,11 @@ var packages = map[string]pinned{
 	"darwin-x64":   {"55.2 MB", "4tShSYWMxUQTSWoQAdLnHISvRj6L9gTch9/31ASJPg6wgyN64LDRwMcOINEWybM7N0ropJ3nTYhFT3UX1bKY5Q=="},
 }
 
-// errUnusable is a package that was fetched and is not what it must be, or cannot
-// be unpacked: never a reason to look for another way, always one to stop.
+// errUnusable means that a fetched package does not have the pinned hash or cannot be unpacked.
+// Then the start fails and tries nothing else.
 var errUnusable = errors.New("the fetched PostgreSQL cannot be used; nothing of it was kept")
 
-// platform is npm's name of this machine, as in the names of the packages.
+// platform returns npm's name of this kind of machine, as in the names of the packages.
 func platform() string {
 	arch := runtime.GOARCH
 	if arch == "amd64" {
@@ -156,8 +156,8 @@ func download(ctx context.Context, url, path string, pin pinned) error {
 	return f.Close()
 }
 
-// shorten takes the method and the address off an error of net/http: the caller
-// has named the address.
+// shorten removes the method and the address from an error of net/http, since the caller's text
+// has the address already.
 func shorten(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
@@ -170,8 +170,8 @@ func shorten(err error) error {
 	return err
 }
 
-// registry is the npm registry this user has configured, else the public one.
-// Which one it is does not matter for trust, as the hash is pinned.
+// registry returns the npm registry that this user has configured, or else the public one. It
+// need not be trusted, since the hash is pinned.
 func registry() string {
 	for _, name := range []string{"NPM_CONFIG_REGISTRY", "npm_config_registry"} {
 		if url := os.Getenv(name); isURL(url) {
@@ -196,8 +196,8 @@ func isURL(s string) bool {
 	return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")
 }
 
-// npmrcValue reads one setting of an .npmrc file: key = value per line, the value
-// perhaps in quotes and with ${NAME} of the environment. The last one counts.
+// npmrcValue reads a setting from an .npmrc file, which has key = value on each line. The value
+// may be in quotes and may have ${NAME} from the environment. The last line of a key counts.
 func npmrcValue(path, key string) (value string) {
 	f, err := os.Open(path)
 	if err != nil {

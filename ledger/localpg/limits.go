@@ -10,7 +10,7 @@ const (
 	// port only names the socket file; nothing listens on the network.
 	port = 5432
 
-	// maxSocketPath is below what sockaddr_un holds everywhere: 108 octets on
+	// maxSocketPath is below the size of sockaddr_un's path on every system: 108 bytes on
 	// Linux, 104 on macOS, both with a final NUL.
 	maxSocketPath = 100
 
@@ -24,19 +24,19 @@ const (
 	// socket costs it nothing.
 	readyEvery = 20 * time.Millisecond
 
-	// readyWithin bounds a start. While the server says it is recovering, it may
-	// take longer: it is replaying what must not be lost.
+	// readyWithin bounds a start. While the server says that it is recovering, it may
+	// take longer: it is replaying commits that must not be lost.
 	readyWithin = 30 * time.Second
 
-	// recoveryLine is how often a person hears that recovery goes on.
+	// recoveryLine is how often a line tells the person that recovery goes on.
 	recoveryLine = 5 * time.Second
 
 	// probeWithin bounds one attempt to connect to a server that may hang.
 	probeWithin = 5 * time.Second
 
 	// fastStop is how long a fast shutdown may take before it becomes an
-	// immediate one, and that one before it becomes a kill. Usual is 20 ms; a
-	// checkpoint on a slow disk is what takes seconds.
+	// immediate one, and that one before it becomes a kill. It usually takes 20 ms;
+	// only a checkpoint on a slow disk takes seconds.
 	fastStop      = 10 * time.Second
 	immediateStop = 5 * time.Second
 
@@ -47,7 +47,7 @@ const (
 	// came or went meanwhile.
 	startTries = 5
 
-	// maxLog is how large postgres.log may be at a start before it is put aside.
+	// maxLog is how large postgres.log may be at a start before it is renamed.
 	maxLog = 10 << 20
 
 	// logTail is how much of the log an error message repeats.
@@ -66,8 +66,8 @@ const (
 	// maxPackage bounds the download; the largest pinned one has 55.2 MB.
 	maxPackage = 80 << 20
 
-	// maxEntries, maxUnpacked and maxFile bound what a package becomes: the
-	// Linux one has 1,029 entries, 60 MB in all, and 27 MB in one file.
+	// maxEntries, maxUnpacked and maxFile bound the files of a package. The
+	// Linux package has 1,029 entries, 60 MB in all, and 27 MB in one file.
 	maxEntries  = 20_000
 	maxUnpacked = 512 << 20
 	maxFile     = 128 << 20

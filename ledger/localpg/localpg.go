@@ -2,11 +2,11 @@
 // program alone, so that the ledger works on a bare machine without a second,
 // weaker kind of storage.
 //
-// Everything lies in one data folder, and removing that removes everything:
+// Everything is in one data folder, and removing that removes everything:
 //
 //	pg/            the database cluster, 0700, owned by the server's user
 //	run/           the socket, 0700
-//	lock           held while a server is started
+//	lock           a file that is locked while a server is started
 //	fetched-…/     binaries, when none were on the machine
 //	postgres.log   what the server says
 //
@@ -15,10 +15,10 @@
 // root, it runs as a user that other programs share. Then only root may log in, which
 // the kernel confirms to the server (peer authentication). It is a child of this process
 // and ends with it, also by kill -9: on Linux the kernel signals it, elsewhere the orphan
-// goes on and the next Start adopts it. Whoever
-// starts second on the same folder adopts the running server.
+// goes on and the next Start adopts it. A second program that calls Start on the same folder
+// adopts the running server.
 //
-// Windows has no such server: Start says so, and DATABASE_URL is the way.
+// On Windows Start returns ErrNoPostgres: there a ledger needs DATABASE_URL.
 package localpg
 
 import (
@@ -34,7 +34,7 @@ import (
 )
 
 // Superuser is the role of the launcher, and of tests that tamper. The service
-// never works as it.
+// never uses it.
 const Superuser = "postgres"
 
 // Database is the name of the ledger's database on the private server.
@@ -46,16 +46,16 @@ type Options struct {
 	DataDir  string    // the data folder; empty means DefaultDataDir
 	NoFetch  bool      // never fetch binaries from the network
 	Log      io.Writer // gets one line per step, for a person; nil drops them
-	WAL      string    // folder that takes the server's log, for CopyBase and Recover; empty: as at the start before
-	Settings []string  // further "name=value" server settings, stronger than ours
+	WAL      string    // folder that gets the server's log, for CopyBase and Recover; empty: the same as at the previous start
+	Settings []string  // further "name=value" server settings, which override ours
 
 	places []string // tests: search here for binaries and nowhere else
 	pin    *pinned  // tests: what the package of this platform must be
 }
 
-// DefaultDataDir is where the data lies unless somebody says otherwise:
-// $XDG_DATA_HOME/countersign where that is set, else /var/lib/countersign for root and
-// ~/.local/share/countersign for others. It is empty when there is no home.
+// DefaultDataDir returns the data folder for a user who names none:
+// $XDG_DATA_HOME/countersign if that is set, otherwise /var/lib/countersign for root and
+// ~/.local/share/countersign for others. It is empty if the user has no home folder.
 func DefaultDataDir() string {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "countersign")
@@ -70,26 +70,26 @@ func DefaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "countersign")
 }
 
-// Made says whether a data folder has a cluster already. A folder that this user may
-// not look into counts as one: opening it says what is wrong.
+// Made says whether a data folder has a cluster already. A folder that this user may not read
+// counts as one: the error of opening it then says what is wrong.
 func Made(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "pg", "PG_VERSION"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// URL is the connection string of the ledger's database for a role:
+// URL returns the connection string of the ledger's database for a role:
 // migrations.OwnerRole, migrations.AppRole or Superuser.
 func (s *Server) URL(role string) string { return s.DatabaseURL(role, Database) }
 
-// DatabaseURL is the connection string of any database of the server.
+// DatabaseURL returns the connection string of any database of the server.
 func (s *Server) DatabaseURL(role, database string) string {
 	return socketURL(s.socketDir, s.port, role, database)
 }
 
-// Adopted tells whether the server ran before Start; then Stop leaves it running.
+// Adopted says whether the server ran before Start; then Stop leaves it running.
 func (s *Server) Adopted() bool { return s.child == nil }
 
-// DataDir is the folder that holds everything, as an absolute path.
+// DataDir returns the data folder as an absolute path.
 func (s *Server) DataDir() string { return s.dataDir }
 
 func socketURL(dir string, port int, role, database string) string {
@@ -98,7 +98,7 @@ func socketURL(dir string, port int, role, database string) string {
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
 }
 
-// pinned is what a package must be, octet for octet.
+// pinned is the size and the hash that a package must have.
 type pinned struct{ size, sha512 string }
 
 // roles that the launcher makes; both may log in, since the socket is private.

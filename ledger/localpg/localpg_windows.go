@@ -36,10 +36,10 @@ var ErrNoLog = ErrNoPostgres
 // CopyBase returns ErrNoLog.
 func (s *Server) CopyBase(context.Context, io.Writer) error { return ErrNoLog }
 
-// ErrBeforeBase is what Recover never gets to say.
+// ErrBeforeBase is never returned on Windows.
 var ErrBeforeBase = ErrNoPostgres
 
-// Recovery is how far a base copy is brought.
+// Recovery says up to which moment a base copy is recovered.
 type Recovery struct {
 	WAL string
 	At  time.Time

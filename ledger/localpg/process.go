@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A child is a process of ours. Its goroutine owns the command, and ends when
-// the process does.
+// A child is a process that this program has started. Its goroutine owns the command, and ends
+// when the process does.
 type child struct {
 	pid     int
 	process *os.Process
@@ -32,8 +32,8 @@ func launch(path string, args []string, as account, output io.Writer, inherits .
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = inherits
-	// Nothing of our environment: PGOPTIONS, PGDATA and the like would change the
-	// server, and secrets have no business in it.
+	// The child gets nothing of our environment: PGOPTIONS, PGDATA and others would change the
+	// server, and it must not have our secrets.
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = childAttributes()
 	if as.other {
@@ -79,7 +79,7 @@ func (c *child) stop(fast, immediate time.Duration) error {
 	return fmt.Errorf("postgres (pid %d) does not end", c.pid)
 }
 
-// openLog opens the server's log at its end, after putting an overlong one aside.
+// openLog opens the server's log at its end. It renames a log that is too long first.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -93,7 +93,7 @@ func openLog(path string) (*os.File, error) {
 	return f, nil
 }
 
-// tail returns the last lines of a file, at most n octets of them.
+// tail returns the last lines of a file, at most n bytes of them.
 func tail(path string, n int64) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// childAttributes: a group of its own, so that Ctrl-C reaches only us and the
-// server is stopped after the service. There is no parent-death signal here: an
-// orphan goes on and the next start adopts it.
+// childAttributes gives a child a process group of its own, so that Ctrl-C reaches only this
+// program, which stops the server after the service. These systems have no parent-death
+// signal: an orphan goes on and the next start adopts it.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// runsIn tells whether the process is alive and looks like a PostgreSQL server.
-// There is no cheap way to its working folder here, so this may take another
-// server for ours; then the start waits and says so instead of harming anything.
+// runsIn says whether a process is alive and looks like a PostgreSQL server. These systems have
+// no cheap way to find out its working folder, so it may take another server for ours; then the
+// start waits and says so, and does no harm.
 func runsIn(pid int, _ string) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -32,6 +32,5 @@ func (l *launcher) syncTree(ctx context.Context, bin binaries, dir string) error
 	return l.initdb(ctx, bin, "--sync-only", "-D", dir)
 }
 
-// DieWithGoRun does something on Linux only, where the kernel can tell a process
-// that its parent died.
+// DieWithGoRun does nothing: only the kernel of Linux can signal a process that its parent died.
 func DieWithGoRun() {}

@@ -24,20 +24,20 @@ type Server struct {
 
 	child *child        // nil when adopted
 	temp  string        // socket folder of our own in the temp folder, if any
-	done  chan struct{} // closed when the server is gone, or let go
+	done  chan struct{} // closed when the server has ended, or by Stop
 
 	leave func() // ends the watch over an adopted server
 	once  sync.Once
 	err   error
 }
 
-// Start returns the server of the data folder: the one that runs there, or one
-// it starts from binaries on this machine, fetched earlier, or fetched now. The
-// database Database and the roles exist then; the schema is the caller's work
-// (migrations.Up as migrations.OwnerRole). ctx bounds the start, not the server.
+// Start returns the server of the data folder: the one that runs there already, or one that it
+// starts from binaries that are on this machine, were fetched earlier or are fetched now.
+// Database and the roles exist then; the caller makes the schema (migrations.Up as
+// migrations.OwnerRole). ctx bounds the start, not the server.
 //
-// An error for which errors.Is(err, ErrNoPostgres) holds is a text for a person,
-// with what was tried and three ways out.
+// An error for which errors.Is(err, ErrNoPostgres) is true is a text for a person: it says what
+// was tried and lists three ways to go on.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	l, err := newLauncher(o)
 	if err != nil {
@@ -54,7 +54,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			s, err = l.start(ctx)
 		}
 		if errors.Is(err, errOther) {
-			continue // another server came or went: look again
+			continue // another server came or went: begin again
 		}
 		if err != nil {
 			return nil, err
@@ -71,8 +71,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 // Stop ends a server that Start started: fast, then immediately, then by force.
-// It returns when the process is gone. An adopted server is only let go. A second
-// call, and one on nil, does nothing and returns the same.
+// It returns when the process has ended. An adopted server goes on. A second call does nothing
+// and returns the same; so does a call on nil.
 func (s *Server) Stop() error {
 	if s == nil {
 		return nil
@@ -90,9 +90,9 @@ func (s *Server) Stop() error {
 	return s.err
 }
 
-// Done is closed when the server is gone, whoever ended it, and also by Stop. A
-// program that adopted its server calls Start again then: the one who started it
-// ended.
+// Done returns a channel that is closed when the server has ended for any reason, and also by
+// Stop. A program that has adopted its server must call Start again then, since the program
+// that started the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // A launcher is one call of Start. It holds the lock of the data folder.
@@ -137,8 +137,8 @@ func (l *launcher) say(format string, args ...any) {
 	fmt.Fprintf(l.log, format+"\n", args...) //nolint:errcheck // a closed terminal is no reason to stop
 }
 
-// start runs a server of our own. It returns errOther when one that adopt did
-// not see holds the folder.
+// start starts a server. It returns errOther if a server that adopt did not see holds the
+// folder.
 func (l *launcher) start(ctx context.Context) (*Server, error) {
 	bin, err := l.binaries(ctx)
 	if err != nil {
@@ -170,13 +170,13 @@ func removeTemp(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// settings of the server. What makes a commit durable stays on; parallel query
-// is off because it wants shared memory that containers do not have.
+// settings returns the settings of the server. Everything that makes a commit durable is on.
+// Parallel query is off because it needs shared memory that containers do not have.
 func (l *launcher) settings(socketDir, logFolder string) []string {
 	return slices.Concat([]string{
 		"listen_addresses=",
 		"unix_socket_directories=" + socketDir,
-		"unix_socket_permissions=0777", // the folder is what is closed
+		"unix_socket_permissions=0777", // its folder is closed to others
 		fmt.Sprintf("port=%d", port),
 		"fsync=on",
 		"full_page_writes=on",
@@ -185,9 +185,9 @@ func (l *launcher) settings(socketDir, logFolder string) []string {
 		"shared_buffers=128MB",
 		"min_wal_size=80MB", // initdb would scale both by the segments' size
 		"max_wal_size=1GB",
-		// What makes room in the buffers is written beside the appends, and reaches the disk
-		// a little at a time: a checkpoint that syncs all of it at its end lets the commits
-		// wait for 0.2 seconds, every minute under load.
+		// The background writer writes dirty buffers during the appends, and a little at a
+		// time. Otherwise a checkpoint syncs all of them at its end, and commits wait for
+		// 0.2 seconds, every minute under load.
 		"bgwriter_delay=20ms",
 		"bgwriter_lru_maxpages=400",
 		"bgwriter_lru_multiplier=4",
@@ -202,14 +202,14 @@ func (l *launcher) settings(socketDir, logFolder string) []string {
 	}, l.access(), keepLog(logFolder), l.Settings)
 }
 
-// accessFiles are the two files that say who may log in to a server that root started.
-// They are root's, so the user that the server runs as cannot change them.
+// accessFiles returns the paths of the two files that say who may log in to a server that root
+// started. They belong to root, so the user that the server runs as cannot change them.
 func (l *launcher) accessFiles() (hba, ident string) {
 	return filepath.Join(l.dataDir, "pg_hba.conf"), filepath.Join(l.dataDir, "pg_ident.conf")
 }
 
-// access are the settings that close the server to other programs of the user it runs
-// as, which pass through its socket folder as the server does.
+// access returns the settings that close the server to other programs of the user that it runs
+// as. These programs can enter its socket folder as the server can.
 func (l *launcher) access() []string {
 	if !l.user.other {
 		return nil
@@ -218,8 +218,8 @@ func (l *launcher) access() []string {
 	return []string{"hba_file=" + hba, "ident_file=" + ident}
 }
 
-// writeAccess lets root log in in every role: by name before PostgreSQL 16, which has a
-// word for all.
+// writeAccess writes the files by which root may log in as every role. Before PostgreSQL 16,
+// which has a keyword for all roles, they name each role.
 func (l *launcher) writeAccess(major int) error {
 	if !l.user.other {
 		return nil
@@ -241,8 +241,8 @@ func (l *launcher) writeAccess(major int) error {
 	return nil
 }
 
-// writeNew writes a file that everybody may read, in the place of the one there is: what
-// is there may be a link that another user made.
+// writeNew writes a file that every user may read. It removes an existing file of that name
+// first, since that may be a link that another user made.
 func writeNew(path, text string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -252,7 +252,7 @@ func writeNew(path, text string) error {
 		return err
 	}
 	_, err = file.WriteString(text)
-	return errors.Join(err, file.Chmod(0o644), file.Close()) // whatever the umask is
+	return errors.Join(err, file.Chmod(0o644), file.Close()) // OpenFile is subject to the umask
 }
 
 func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*child, error) {
@@ -265,7 +265,7 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 	if err != nil {
 		return nil, fmt.Errorf("processes of another server still use %s: %w", l.pgDir, err)
 	}
-	defer alive.Close() // the child has its own
+	defer alive.Close() // the child has a copy of the descriptor
 	folder, err := l.logFolder()
 	if err != nil {
 		return nil, fmt.Errorf("keep the log: %w", err)
@@ -278,7 +278,7 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has a copy of the descriptor
 	c, err := launch(filepath.Join(bin.dir, "postgres"), args, l.user, log, alive)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
@@ -286,15 +286,15 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 	return c, nil
 }
 
-// alivePath is a file that every process of the server holds locked as long as it
-// lives. So a free lock proves that they are dead, also to a container that has
-// other process numbers and shares the folder.
+// alivePath returns the path of a file that every process of the server keeps locked as long as
+// it lives. So a free lock proves that they are dead, also to a container that has other
+// process numbers and shares the folder.
 func (l *launcher) alivePath() string { return filepath.Join(l.dataDir, "server.lock") }
 
 func (l *launcher) logPath() string { return filepath.Join(l.dataDir, "postgres.log") }
 
-// waitReady returns when the server answers, or when it ended, or took too long
-// without saying that it is recovering.
+// waitReady waits until the server answers. It returns an error if the server ends, or takes
+// too long without saying that it is recovering.
 func (l *launcher) waitReady(ctx context.Context, s *Server) error {
 	began := time.Now()
 	patience, line := began.Add(readyWithin), began.Add(recoveryLine)
@@ -325,8 +325,8 @@ func (l *launcher) waitReady(ctx context.Context, s *Server) error {
 	}
 }
 
-// explainExit makes an error of a server that ended while starting. If there is
-// a pid file now that another server holds, adopt must look again.
+// explainExit makes the error for a server that ended while it started. It is errOther if there
+// is a pid file of another server now; then adopt must check again.
 func (l *launcher) explainExit(c *child) error {
 	err := fmt.Errorf("postgres ended while starting (%v); the end of %s:\n%s", c.err, l.logPath(), tail(l.logPath(), logTail))
 	if pid, ok := readPIDFile(l.pgDir); ok && pid.pid != c.pid && runsIn(pid.pid, l.pgDir) {

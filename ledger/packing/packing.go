@@ -1,30 +1,31 @@
 // Package packing makes small JSON texts smaller: with a dictionary of what countersign
 // writes again and again, names of members, texts of rules and whole lists that never
-// change cost an octet or two. A packed text takes one of two forms, told apart by how
-// it begins; no JSON text begins like either.
+// change cost one or two bytes. A packed text has one of two forms, which differ in their
+// first bytes; no JSON text begins like either.
 //
-// A long one is a Zstandard frame (RFC 8878), which names its dictionary. Anybody can
-// read it:
+// A long text is a Zstandard frame (RFC 8878), which names its dictionary. Any Zstandard
+// program can read it:
 //
 //	zstd -d -D v1.dict
 //
-// A short one, below shortText octets, is
+// A short text, below shortText bytes, is
 //
 //	0x02 ‖ the number of its dictionary ‖ the number of hashes ‖ the hashes ‖ an S2 block
 //
 // The block holds the text, in which each string of 64 lower-case hexadecimal digits is
-// the octet 0x00, which no JSON text holds; their octets are the hashes, 32 each. S2 is
-// Snappy's block format with repeated offsets, as package s2 of klauspost/compress
-// describes and reads it, and its dictionary is the content of the same file behind the
-// tables (RFC 8878, section 5), with the first repeat at its start.
-// What a frame does for each text, however short (a copy of its tables, a code for its
-// literals), costs five times as much as all of a block: of a call of the quick gate that
-// was a quarter of the program's time.
+// the byte 0x00, which no JSON text holds; the hashes are their bytes, 32 each, in the same
+// order. S2 is Snappy's block format with repeated offsets, as package s2 of
+// klauspost/compress describes and reads it. Its dictionary is the content of the same file
+// after the tables (RFC 8878, section 5), with the first repeat at its start.
 //
-// A dictionary that was released is never changed and never removed: what was packed
-// by it must be read for ever. A further one gets the next number and a file beside
-// the first; what is written is packed by the newest. bench packing tells how one is
-// made.
+// Short texts are not frames, since a frame has a fixed cost (a copy of its tables, a code for
+// its literals) of five times the cost of a block. That was a quarter of the program's time in
+// a call of the quick gate.
+//
+// A dictionary that was released is never changed and never removed: texts that were packed
+// with it must stay readable for ever. The next one gets the next number and its own file next
+// to the first. Texts are packed with the newest dictionary. The help of bench packing says how
+// a dictionary is made.
 package packing
 
 import (
@@ -43,22 +44,22 @@ import (
 //go:embed v1.dict
 var first []byte
 
-// dictionaries are all there ever were, the newest last.
+// dictionaries lists every dictionary that was ever released, the newest last.
 var dictionaries = [][]byte{first}
 
 const (
 	frameMagic = "\x28\xb5\x2f\xfd" // begins a frame
-	blockMark  = 0x02               // begins what is packed in a block
-	blockHead  = 3                  // octets: the mark, the dictionary's number, that of hashes
+	blockMark  = 0x02               // begins a text that is packed in a block
+	blockHead  = 3                  // bytes: the mark, the dictionary's number, the number of hashes
 	hashMark   = 0x00               // stands for a hash
 
-	// shortText is the length in octets from which a frame pays. Below are what the quick
-	// gate keeps and what it seals; above, the answers of whole workflows.
+	// shortText is the length in bytes from which a frame is worth its cost. The records of the
+	// quick gate are shorter, the answers of whole workflows longer.
 	shortText = 1024
 )
 
-// Limit of octets unpacked: an event's payload has at most 2 MiB, and what is sealed in
-// it less than that and is packed once more.
+// Limit is the largest number of bytes that Unpack returns. An event's payload has at most
+// 2 MiB; the sealed part of it is smaller, and is packed a second time.
 const Limit = 8 << 20
 
 // encoder, decoder and blocks are made when they are needed first: most runs of the program
@@ -92,11 +93,11 @@ var (
 	})
 )
 
-// ErrDictionary is a text that was packed by a dictionary which this program does not
-// have: a newer one has written it.
+// ErrDictionary means that a text was packed with a dictionary which this program does not
+// have. A newer program has written the text.
 var ErrDictionary = errors.New("packed by a dictionary of a newer program: start that one")
 
-// Pack is the text, packed.
+// Pack returns the text in packed form.
 func Pack(text []byte) []byte {
 	if len(text) >= shortText {
 		return encoder().EncodeAll(text, make([]byte, 0, len(text)/2+64))
@@ -110,7 +111,8 @@ func Pack(text []byte) []byte {
 	return packed[:len(packed)+len(block)]
 }
 
-// withoutHashes takes the hashes out of a text, none where the text holds their mark.
+// withoutHashes takes the hashes out of a text. If the text holds hashMark already, it takes
+// none out.
 func withoutHashes(text []byte) (rest, hashes []byte) {
 	if bytes.IndexByte(text, hashMark) >= 0 {
 		return text, nil
@@ -123,7 +125,7 @@ func withoutHashes(text []byte) (rest, hashes []byte) {
 		}
 		rest, text = append(rest, text[:quote+1]...), text[quote+1:]
 		if len(text) > hexDigits && text[hexDigits] == '"' && lowerHex(text[:hexDigits]) {
-			hashes, _ = hex.AppendDecode(hashes, text[:hexDigits]) // digits they are
+			hashes, _ = hex.AppendDecode(hashes, text[:hexDigits]) // only hex digits
 			rest, text = append(rest, hashMark), text[hexDigits:]
 		}
 	}
@@ -157,14 +159,14 @@ func withHashes(rest, hashes []byte) ([]byte, error) {
 	return append(text, rest...), nil
 }
 
-// Packed says whether octets are packed, and not the text itself.
+// Packed says whether octets are a packed text, and not the text itself.
 func Packed(octets []byte) bool { return framed(octets) || inBlock(octets) }
 
 func framed(octets []byte) bool { return bytes.HasPrefix(octets, []byte(frameMagic)) }
 
 func inBlock(octets []byte) bool { return len(octets) > blockHead && octets[0] == blockMark }
 
-// Unpack is the text that was packed.
+// Unpack returns the text that was packed.
 func Unpack(packed []byte) ([]byte, error) {
 	switch {
 	case framed(packed):

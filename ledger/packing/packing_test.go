@@ -55,7 +55,7 @@ func TestTheDictionaryIsUsed(t *testing.T) {
 	}
 }
 
-// A hash takes 32 octets, wherever it stands; what only looks like one stays as it is.
+// A hash takes 32 bytes, wherever it is; a text that only looks like one stays as it is.
 func TestHashesTakeHalf(t *testing.T) {
 	hash := sha256.Sum256([]byte("x"))
 	digits := hex.EncodeToString(hash[:])
@@ -112,7 +112,7 @@ func TestWhatCannotBeUnpacked(t *testing.T) {
 	frame, block := Pack(make([]byte, shortText)), Pack([]byte(`{"charge":"free"}`))
 	for name, tc := range map[string]struct {
 		packed []byte
-		at     int // of the number of the dictionary, in one octet
+		at     int // of the number of the dictionary, in one byte
 	}{"frame": {frame, bytes.IndexByte(frame[5:], 1) + 5}, "block": {block, 1}} {
 		for _, number := range []byte{200, 255} {
 			other := bytes.Clone(tc.packed)

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Unhashed are the members of a service's answer that its outputHash leaves out:
-// the receipt that carries the hash, and what depends on time and place.
+// Unhashed lists the members of a service's answer that its outputHash leaves out:
+// the receipt that carries the hash, and members that depend on time and place.
 var Unhashed = []string{"outputHash", "receipt", "record", "integrity", "verifyUrl", "workflowId", "statusUrl", "createdAt", "expiresAt"}
 
 // Gap is a member of a document that no signature covers.
@@ -25,7 +25,7 @@ type Gap struct {
 	Detail string `json:"detail"`
 }
 
-// Examination is what was found out about a document.
+// Examination is the result of examining a document.
 type Examination struct {
 	Valid bool `json:"valid"`
 	// Says is one line: what is valid, or the first thing that is not.
@@ -34,13 +34,13 @@ type Examination struct {
 	NotCovered []Gap   `json:"notCovered" jsonschema_description:"Members of the document that no signature covers: believe them as far as you believe who gave you the document."`
 }
 
-// ErrNoRecord is a document without anything signed in it.
+// ErrNoRecord means that a document has no signed record in it.
 var ErrNoRecord = &canon.Error{Code: "missing_field", Message: "there is no signed record in it: want an object with record and integrity, an answer with a receipt, or a list of them"}
 
-// ErrTooMany is a document with more records than the caller of Examine allows.
+// ErrTooMany means that a document has more records than the caller of Examine allows.
 var ErrTooMany = &canon.Error{Code: "too_many_items", Message: "there are too many signed records in it; send them in parts"}
 
-// ErrTooMuchUnsigned is a document with more members that nothing signs than the
+// ErrTooMuchUnsigned means that a document has more members without a signature than the
 // caller of Examine allows.
 var ErrTooMuchUnsigned = &canon.Error{Code: "too_many_items", Message: "there is too much in it that no signature covers; send the signed records alone, or use countersign verify"}
 
@@ -48,15 +48,15 @@ var ErrTooMuchUnsigned = &canon.Error{Code: "too_many_items", Message: "there is
 // receipt, a workflow's status record, or anything that holds some of these.
 type Examiner struct {
 	Keys   Keys
-	Locate func(Envelope) Check // looks a record up in the ledger; nil: there is none at hand
-	Most   int                  // records in one document; 0: any number
-	Rest   int                  // members of one document that are looked at beside them; 0: any number
+	Locate func(Envelope) Check // looks a record up in the ledger; nil: without a ledger
+	Most   int                  // limit of records in one document; 0: any number
+	Rest   int                  // limit of members outside of the records that are examined; 0: any number
 }
 
-// Examine looks at every member of a document, which must be a strict JSON text.
-// What a signed record covers is recomputed or compared with it; what none covers
-// is named. The error is a *canon.Error: the document cannot be read, or nothing
-// in it is signed.
+// Examine checks every member of a document, which must be a strict JSON text. A member that
+// a signed record covers is recomputed from the record or compared with it. A member that no
+// record covers is reported as a gap. The error is a *canon.Error: the document cannot be read,
+// or nothing in it is signed.
 func (x Examiner) Examine(text []byte) (Examination, error) {
 	canonical, err := canon.Canonical(text)
 	if err != nil {
@@ -89,7 +89,7 @@ type document struct {
 	checks   []Check
 	gaps     []Gap
 	found    []found
-	looked   int // at members beside the records
+	looked   int // number of members outside of the records that were examined
 }
 
 // found is a signed record, at the path of the envelope.
@@ -111,7 +111,7 @@ func (d *document) gap(path, detail string) {
 	}
 }
 
-// look counts a member that is looked at, and says whether it still may be.
+// look counts a member that is examined, and says whether it is still within the limit.
 func (d *document) look() bool {
 	d.looked++
 	return d.examiner.Rest == 0 || d.looked <= d.examiner.Rest
@@ -181,7 +181,7 @@ func (d *document) object(path string, text jsontext.Value) error {
 	return nil
 }
 
-// envelope examines a record, and says what of the envelope is not signed.
+// envelope examines a record, and reports the members of the envelope that are not signed.
 func (d *document) envelope(path string, members map[string]jsontext.Value) error {
 	if d.examiner.Most > 0 && len(d.found) == d.examiner.Most {
 		return ErrTooMany
@@ -229,7 +229,7 @@ func (d *document) envelope(path string, members map[string]jsontext.Value) erro
 	return nil
 }
 
-// answer examines the members beside a receipt.
+// answer examines the other members of an object that has a receipt.
 func (d *document) answer(path string, members map[string]jsontext.Value, receipt found) {
 	signed, hash := receipt.members["outputHash"], members["outputHash"]
 	if signed == nil || hash == nil && isStatusRecord(members) {
@@ -257,9 +257,9 @@ func (d *document) answer(path string, members map[string]jsontext.Value, receip
 	d.remaining(path, members, append(rest, "outputHash", "receipt", "record", "integrity", "ledger", "verify"), receipt)
 }
 
-// isStatusRecord says whether nothing stands in an object but what a workflow's
-// status record holds, which has no hash: its members are compared one by one. An
-// answer from which the hash was taken is none.
+// isStatusRecord says whether an object has only members of a workflow's status record. A
+// status record has no hash, so its members are compared one by one. An answer whose hash was
+// removed has other members, and is not taken for a status record.
 func isStatusRecord(members map[string]jsontext.Value) bool {
 	known := []string{"workflowId", "status", "risk", "decision", "requiresHumanReview", "audit", "createdAt", "expiresAt",
 		"actionBindingVersion", "actionHash", "binding", "receipt", "boundaries"}
@@ -302,7 +302,7 @@ func (d *document) uncovered(path, name string, value jsontext.Value, f found) {
 	d.gap(path, unsigned)
 }
 
-// compare holds a member against its counterpart in the signed record; false if
+// compare compares a member with its counterpart in the signed record. It returns false if
 // there is none.
 func (d *document) compare(path, name string, value jsontext.Value, f found, tellEqual bool) bool {
 	of, signed, found := f.counterpart(name)
@@ -343,8 +343,8 @@ func escape(name string) string {
 	return name
 }
 
-// word shows a short value as it is and calls the others what they are: documents
-// come from whoever wants to be believed, and are shown on terminals.
+// word returns a short plain value as it is, and "another value" for all others. The author of
+// a document may be an attacker, and the values are shown on terminals.
 func word(value jsontext.Value) string {
 	const most = 80
 	text := string(value)

@@ -118,8 +118,8 @@ func TestWhatCannotBeExamined(t *testing.T) {
 	}
 }
 
-// A long name stands in the place of everything below it: what is examined for anybody
-// has a bound for all places together, whatever shape the document has.
+// A long name is part of the path of every member below it. The memory that an examination
+// needs has a bound for all paths together, whatever shape the document has.
 func TestPlacesAreBounded(t *testing.T) {
 	s := testSigner(t)
 	one := sealed(t, seal.TypeReceipt, `{"a":1}`)

@@ -1,5 +1,5 @@
 // Package seal signs and checks records: decisions, receipts, workflow receipts,
-// attestations and everything else that somebody may want to check without us.
+// attestations and all others that an auditor may want to check without us.
 //
 // # The envelope
 //
@@ -19,12 +19,12 @@
 //
 // where record is the canonical form and the lengths are decimal ASCII, so each
 // record is a valid DSSE payload. keyId is the first 16 hex digits of the
-// SHA-256 of the public key. ledger and verify stand outside the signature: the
+// SHA-256 of the public key. The signature does not cover the members ledger and verify. The
 // event contains the signed record, so the chain commits to both.
 //
 // Example: with the seed 00 01 … 1f (keyId 56475aa75463474c), payload type
 // "application/vnd.svc.receipt.v1+json" and record {"b":1,"a":"x"}, the signed
-// octets are
+// bytes are
 //
 //	DSSEv1 35 application/vnd.svc.receipt.v1+json 15 {"a":"x","b":1}
 //
@@ -58,7 +58,7 @@ const (
 	TypeCommitted = "application/vnd.svc.committed.v1+json"
 )
 
-// Integrity is how a record is signed.
+// Integrity is the member of an envelope that says how the record is signed.
 type Integrity struct {
 	Canonicalization   string `json:"canonicalization" jsonschema_description:"How record is made canonical."`
 	HashAlgorithm      string `json:"hashAlgorithm" jsonschema_description:"Hash of the canonical record."`
@@ -69,7 +69,7 @@ type Integrity struct {
 	Signature          string `json:"signature" jsonschema_description:"Base64 of the signature over the DSSE pre-authentication encoding."`
 }
 
-// Place is where in the ledger the event with the record stands.
+// Place is the position in the ledger of the event with the record.
 type Place struct {
 	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent in the first
 	Position  int64  `json:"position" jsonschema_description:"Position in the ledger."`
@@ -84,7 +84,7 @@ type VerifyAt struct {
 	Method string `json:"method" jsonschema_description:"HTTP method."`
 }
 
-// Envelope is a signed record with all that is known about it.
+// Envelope is a signed record, its signature, and its position in the ledger.
 type Envelope struct {
 	Record    jsontext.Value `json:"record" jsonschema_description:"What is signed."`
 	Integrity Integrity      `json:"integrity" jsonschema_description:"Hash and signature of record."`
@@ -92,8 +92,8 @@ type Envelope struct {
 	Verify    *VerifyAt      `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
 }
 
-// Canonical is the envelope as it is answered. The record is canonical already and
-// is not read again.
+// Canonical returns the envelope as the service answers it. The record is canonical already
+// and is not read again.
 func (e Envelope) Canonical() ([]byte, error) {
 	record := e.Record
 	e.Record = jsontext.Value("{}")
@@ -104,28 +104,28 @@ func (e Envelope) Canonical() ([]byte, error) {
 	return canon.Put(text, record, "record"), nil
 }
 
-// ErrNoSigner is what signing without a key, or with one that cannot be reached,
-// ends in: nothing may be written.
+// ErrNoSigner means that there is no signing key or that it cannot be reached. Then no record
+// may be written.
 var ErrNoSigner = errors.New("seal: no signing key is available")
 
-// Signer signs records with one Ed25519 key, wherever that key lives. A nil Signer
-// refuses to sign.
+// Signer signs records with one Ed25519 key, which may be in this process or outside of it. A
+// nil Signer refuses to sign.
 type Signer struct {
 	key    crypto.Signer
 	public ed25519.PublicKey
 	id     string
 }
 
-// NewSigner makes a signer of an Ed25519 seed (RFC 8032: 32 octets).
+// NewSigner makes a signer from an Ed25519 seed (RFC 8032: 32 bytes).
 func NewSigner(seed []byte) (*Signer, error) {
 	if len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("seal: a signing seed has %d octets", ed25519.SeedSize)
+		return nil, fmt.Errorf("seal: a signing seed has %d bytes", ed25519.SeedSize)
 	}
 	return Using(ed25519.NewKeyFromSeed(seed))
 }
 
-// Using makes a signer of a key that may be somewhere else: in an agent, a
-// hardware module or a key service. It is asked for Ed25519 signatures of whole
+// Using makes a signer from a key that may be outside of this process: in an agent, a
+// hardware module or a key service. The signer asks it for Ed25519 signatures of whole
 // messages (crypto.Hash(0)), and never for the key itself.
 func Using(key crypto.Signer) (*Signer, error) {
 	public, ok := key.Public().(ed25519.PublicKey)
@@ -141,7 +141,7 @@ func KeyID(public ed25519.PublicKey) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// KeyID of the signer's key, empty without one.
+// KeyID returns the id of the signer's key, or an empty id without a key.
 func (s *Signer) KeyID() string {
 	if s == nil {
 		return ""
@@ -149,10 +149,10 @@ func (s *Signer) KeyID() string {
 	return s.id
 }
 
-// Public is the signer's public key.
+// Public returns the signer's public key.
 func (s *Signer) Public() ed25519.PublicKey { return s.public }
 
-// Key is what signs, for signatures in other forms than an envelope's.
+// Key returns the key that signs, for signatures in other forms than an envelope's.
 func (s *Signer) Key() crypto.Signer { return s.key }
 
 // Sign signs a record, which may be any Go value that has a canonical form.
@@ -187,7 +187,7 @@ func preAuth(payloadType string, record []byte) []byte {
 	return slices.Concat(preAuthHead(payloadType, record), record)
 }
 
-// preAuthHead is what stands before the record.
+// preAuthHead returns the part of the pre-authentication encoding before the record.
 func preAuthHead(payloadType string, record []byte) []byte {
 	b := append(make([]byte, 0, 128), "DSSEv1 "...)
 	b = strconv.AppendInt(b, int64(len(payloadType)), 10)
@@ -203,7 +203,7 @@ const (
 	Unknown = "unknown" // it could not be checked here
 )
 
-// Check is one thing that was looked at.
+// Check is one check and its result.
 type Check struct {
 	Name   string `json:"name" jsonschema_description:"Name of the check."`
 	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown" jsonschema_description:"unknown: what is needed is missing."`
@@ -260,15 +260,15 @@ func (e Envelope) Examine(keys Keys) []Check {
 	return checks
 }
 
-// Signed says whether a signature, in the one spelling that base64 has for it, is of
-// a key over a record in canonical form. What the record is worth is another
-// question: Examine asks it.
+// Signed says whether a key has made a signature over a record in canonical form. The
+// signature must have the one spelling that base64 has for it. Signed does not say whether the
+// record itself is good; Examine does.
 func Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
 	octets, ok := oneSpelling(signature)
 	return ok && ed25519.Verify(key, preAuth(payloadType, canonical), octets)
 }
 
-// Good says whether nothing failed and the signature was checked and is right.
+// Good says whether no check failed, and the signature was checked and is right.
 func Good(checks []Check) bool {
 	signed := false
 	for _, c := range checks {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// says is an examination in one line: what was signed, or what is wrong.
+// says summarizes an examination in one line: what was signed, or what is wrong.
 func (d *document) says(valid bool) string {
 	if !valid {
 		for _, c := range d.checks {
@@ -28,7 +28,8 @@ func (d *document) says(valid bool) string {
 	return fmt.Sprintf("VALID %d records: %s · %s", len(d.found), strings.Join(d.counts(), ", "), first.times(d.found[len(d.found)-1]))
 }
 
-// counts are how many records state what, in the order in which each is met first.
+// counts lists each statement with the number of records that make it, in the order in which
+// it appears first.
 func (d *document) counts() []string {
 	var order []string
 	n := map[string]int{}
@@ -44,8 +45,9 @@ func (d *document) counts() []string {
 	return order
 }
 
-// statement is what a record states, the most important first: the conformance of
-// an assurance receipt, the decision of whatever decides, the kind of the rest.
+// statement lists what a record states, the most important first: the conformance of an
+// assurance receipt, the decision or verdict of a record that has one, and the kind of any
+// other record.
 func (f found) statement() []string {
 	if conformance := f.text("conformance"); conformance != "" {
 		return f.with(conformance, f.text("outcome")+" after "+f.text("decision"), f.rules("findings"))
@@ -68,12 +70,12 @@ func (f found) statement() []string {
 	return f.with("record " + word(jsontext.Value(`"`+kind+`"`)))
 }
 
-// with leaves out what a record does not say.
+// with returns the parts without the empty ones, which the record does not have.
 func (f found) with(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }
 
-// text is a member that is a plain word, else empty.
+// text returns a member that is a plain word. For any other member it returns an empty text.
 func (f found) text(name string) string {
 	if value := f.members[name]; value.Kind() == '"' {
 		return word(value)
@@ -81,7 +83,7 @@ func (f found) text(name string) string {
 	return ""
 }
 
-// rules names the first rules of a list of ids or of findings.
+// rules names the first rules of a member, which lists ids or findings.
 func (f found) rules(name string) string {
 	const most = 3
 	var list []jsontext.Value
@@ -103,7 +105,7 @@ func (f found) rules(name string) string {
 	return strings.Join(ids, ", ")
 }
 
-// times is when the records of a document were made, and by which key.
+// times says when the records of a document were made, and which key has signed them.
 func (f found) times(last found) string {
 	from, to := f.time(), last.time()
 	if from != to && from != "" && to != "" {
@@ -112,7 +114,7 @@ func (f found) times(last found) string {
 	return strings.Join(f.with(from, "key "+word(jsontext.Value(`"`+f.envelope.Integrity.KeyID+`"`))), " · ")
 }
 
-// time is when a record was made, to the second.
+// time returns when a record was made, to the second.
 func (f found) time() string {
 	for _, name := range []string{"issuedAt", "receivedAt"} {
 		if t := f.text(name); t != "" {

@@ -11,17 +11,17 @@ import (
 	"filippo.io/edwards25519"
 )
 
-// Verifier checks many signatures of few keys for less than half of what each alone
-// costs: it keeps the multiples of a key that has signed much, and then needs
-// additions of points alone. It says of each signature exactly what crypto/ed25519
-// and verify.py say, by the same equation:
+// Verifier checks many signatures of few keys for less than half of the cost of checking each
+// alone. It keeps the multiples of a key that has signed much, and then needs only additions of
+// points. Its result for each signature is exactly that of crypto/ed25519 and verify.py, by the
+// same equation:
 //
 //	R = [s]B - [k]A
 //
-// A batch of signatures, checked by one sum of all, is faster still, and was left: it
-// holds for signatures too that the equation refuses, those with a point of small
-// order in them, which the holder of a key can make on purpose. A ledger must not be
-// true for one verifier and false for the next.
+// Checking a batch of signatures by one sum of all would be faster still, but is not used: it
+// also accepts signatures that the equation refuses, those with a point of small order in
+// them, which the holder of a key can make on purpose. A ledger must not be true for one
+// verifier and false for the next.
 //
 // The zero value is ready, and safe for several goroutines.
 type Verifier struct {
@@ -29,7 +29,7 @@ type Verifier struct {
 	keys map[string]*verified
 }
 
-// verified is a key that was met.
+// verified is a key whose signatures the Verifier has checked.
 type verified struct {
 	times int
 	once  sync.Once
@@ -41,7 +41,7 @@ const (
 	mostMultiples  = 32 // keys that a Verifier remembers, each with 640 KiB
 )
 
-// Signed is the function Signed.
+// Signed returns the same as the function Signed.
 func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
 	octets, ok := oneSpelling(signature)
 	if !ok || len(octets) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize {
@@ -61,7 +61,8 @@ func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical [
 	return bytes.Equal(r.Bytes(), octets[:32])
 }
 
-// multiples of the negated key, once it has signed enough.
+// multiples returns the multiples of the negated key, or nil while the key has not signed
+// enough to be worth the work.
 func (v *Verifier) multiples(key ed25519.PublicKey) *multiples {
 	v.mu.Lock()
 	k := v.keys[string(key)]
@@ -97,7 +98,7 @@ func challenge(r, key, head, rest []byte) *edwards25519.Scalar {
 	}
 	k, err := edwards25519.NewScalar().SetUniformBytes(h.Sum(nil))
 	if err != nil {
-		panic(err) // 64 octets always make a number
+		panic(err) // 64 bytes always make a number
 	}
 	return k
 }
@@ -121,10 +122,10 @@ func multiplesOf(p *edwards25519.Point) *multiples {
 // ofBase are the multiples of the base point B.
 var ofBase = sync.OnceValue(func() *multiples { return multiplesOf(edwards25519.NewGeneratorPoint()) })
 
-// add adds n·P to a sum. Each octet of n names a multiple; one above 128 names a
-// negative, and carries one to the next. The last octet of a reduced scalar is at
-// most 16, so nothing is carried out of it. What is checked is public: the time it
-// takes tells nothing.
+// add adds n·P to a sum. Each byte of n selects a multiple; a byte above 128 selects a
+// negative one, and carries one to the next byte. The last byte of a reduced scalar is at
+// most 16, so nothing is carried out of it. The time that add takes depends on n, which is
+// harmless, since everything that is checked here is public.
 func (m *multiples) add(sum *edwards25519.Point, n *edwards25519.Scalar) {
 	carry := 0
 	for i, octet := range n.Bytes() {
@@ -142,8 +143,8 @@ func (m *multiples) add(sum *edwards25519.Point, n *edwards25519.Scalar) {
 	}
 }
 
-// oneSpelling decodes a signature, of which base64 has one spelling: the strict
-// decoder alone would skip line breaks.
+// oneSpelling decodes a signature, and refuses every spelling of it but the one that base64
+// encoders write. The strict decoder alone would skip line breaks.
 func oneSpelling(signature string) (octets []byte, ok bool) {
 	if strings.ContainsAny(signature, "\r\n") {
 		return nil, false

@@ -19,8 +19,8 @@ import (
 
 const testType = "application/vnd.svc.test.v1+json"
 
-// A Verifier says of every signature what checking it alone says, whichever octet is
-// changed, however many there are and of however many keys.
+// A Verifier says of every signature what checking it alone says, whichever byte is
+// changed, for any number of signatures and keys.
 func TestAVerifierSaysWhatCheckingAloneSays(t *testing.T) {
 	var signers []*seal.Signer
 	for i := range 3 {

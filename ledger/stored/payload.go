@@ -42,8 +42,8 @@ func Form(eventType string, payload []byte) []byte {
 	return packed
 }
 
-// Payload returns the payload that a row stores as stored, for readers of the table. What cannot be unpacked is returned as it is; it does not have the hash of
-// its event.
+// Payload returns the payload of a row, for readers of the table. stored is the column. If it
+// cannot be unpacked it is returned as it is, and then does not have the hash of its event.
 func Payload(stored []byte) []byte {
 	end := len(stored) - packedTail
 	if end < 0 || !packing.Packed(stored) ||

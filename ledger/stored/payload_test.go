@@ -72,13 +72,13 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// isPayload says that octets can be a payload.
+// isPayload says that bytes can be a payload.
 func isPayload(octets []byte) bool {
 	return len(octets) > 1 && octets[0] == '{' && canon.IsCanonical(octets)
 }
 
-// Whatever octet of a packed payload is changed, or taken away, what is read is not the
-// payload any more: so its hash finds it.
+// If any byte of a packed payload is changed or removed, the text that is read is not the
+// payload any more, so its hash shows it.
 func TestAChangedOctetOfAPackedPayloadIsSeen(t *testing.T) {
 	t.Parallel()
 	short := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))

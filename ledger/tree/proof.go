@@ -12,15 +12,15 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// ErrNoTile is a tile that is not stored, or not yet as wide as asked for.
+// ErrNoTile means that a tile is not stored, or not yet as wide as requested.
 var ErrNoTile = errors.New("tree: there is no such tile")
 
-// Source reads stored tiles, in the order asked for. A tile may be wider than it
-// was when the tree had the size that is asked about.
+// Source reads stored tiles and returns them in the order of wanted. A tile may be wider than
+// it was when the tree had the size of the proof.
 type Source func(ctx context.Context, wanted []Tile) ([]Tile, error)
 
-// Proofs makes proofs from tiles. Everything it reads it checks against the root
-// first, so a proof that it returns is right or an error is.
+// Proofs makes proofs from tiles. It checks all tiles that it reads against the root first, so
+// that it returns either a right proof or an error.
 type Proofs struct {
 	size   int64
 	hashes tlog.HashReader
@@ -31,8 +31,8 @@ func NewProofs(ctx context.Context, size int64, root Hash, source Source) *Proof
 	return &Proofs{size, tlog.TileHashReader(tlog.Tree{N: size, Hash: root}, &reader{ctx: ctx, source: source, checked: map[tileAt][]byte{}})}
 }
 
-// Inclusion proves that a tree of a size holds the event at a position: the
-// hashes beside the path from leaf to root, from the bottom up.
+// Inclusion proves that a tree of a size holds the event at a position. The proof has the
+// siblings of the nodes on the path from leaf to root, from the bottom up.
 func (p *Proofs) Inclusion(size, position int64) ([]Hash, error) {
 	if size < 1 || size > p.size || position < 1 || position > size {
 		return nil, fmt.Errorf("%w: position %d of %d", ErrNoTile, position, size)
@@ -51,7 +51,7 @@ func (p *Proofs) Consistency(from, to int64) ([]Hash, error) {
 	return []Hash(proof), err
 }
 
-// Root of the tree when it had a smaller size.
+// Root returns the root of the tree when it had a smaller size.
 func (p *Proofs) Root(size int64) (Hash, error) {
 	if size < 0 || size > p.size {
 		return Hash{}, fmt.Errorf("%w: size %d", ErrNoTile, size)
@@ -60,8 +60,8 @@ func (p *Proofs) Root(size int64) (Hash, error) {
 }
 
 // Range proves that a tree of a size holds the events at the positions from+1 to
-// to: before and behind are the roots of the perfect subtrees on either side, from
-// the left to the right. With the leaves between they are all of the tree.
+// to. before and behind are the roots of the perfect subtrees on either side, from left to
+// right. Together with the leaves between them they cover the tree.
 func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) {
 	if from < 0 || from >= to || to > size || size > p.size {
 		return nil, nil, fmt.Errorf("%w: positions %d to %d of %d", ErrNoTile, from+1, to, size)
@@ -81,7 +81,7 @@ func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) 
 // CheckRange checks a proof of Range: leaves are those at the positions from from+1
 // on, root is that of size.
 func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves []Hash) error {
-	bad := errors.New("the hashes are not those beside the range in the tree")
+	bad := errors.New("the hashes are not those on both sides of the range in the tree")
 	to := from + int64(len(leaves))
 	if from < 0 || len(leaves) == 0 || to > size {
 		return bad
@@ -106,13 +106,13 @@ func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves
 	return nil
 }
 
-// subtree is a perfect one: over 2^level leaves from an index on.
+// subtree is a perfect subtree: it covers 2^level leaves from an index on.
 type subtree struct {
 	from  int64
 	level int
 }
 
-// subtrees are the fewest perfect ones over the leaves from an index up to another.
+// subtrees lists the fewest perfect subtrees that cover the leaves from an index up to another.
 func subtrees(from, to int64) (list []subtree) {
 	for from < to {
 		level := 0
@@ -125,8 +125,8 @@ func subtrees(from, to int64) (list []subtree) {
 	return list
 }
 
-// rootOf is the hash over the leaves from an index up to another, of subtrees that
-// cover them.
+// rootOf computes the hash over the leaves from an index up to another, from known subtrees
+// that cover them.
 func rootOf(known map[subtree]Hash, from, to int64) Hash {
 	level := bits.Len64(uint64(to-from)) - 1
 	if hash, ok := known[subtree{from, level}]; ok && to-from == 1<<level {
@@ -144,8 +144,8 @@ func CheckInclusion(proof []Hash, size int64, root Hash, position int64, leaf Ha
 	return tlog.CheckRecord(tlog.RecordProof(proof), size, root, position-1, leaf)
 }
 
-// CheckConsistency checks a proof of Consistency: root is that of size, and old
-// that of the smaller oldSize. Every tree continues the empty one.
+// CheckConsistency checks a proof of Consistency: root is the root at size, and old the root
+// at the smaller oldSize. Every tree continues the empty one.
 func CheckConsistency(proof []Hash, size int64, root Hash, oldSize int64, old Hash) error {
 	if oldSize == 0 {
 		if old != Empty() {
@@ -156,7 +156,7 @@ func CheckConsistency(proof []Hash, size int64, root Hash, oldSize int64, old Ha
 	return tlog.CheckTree(tlog.TreeProof(proof), size, root, oldSize, old)
 }
 
-// reader is a Source as tlog wants it.
+// reader makes a Source a tlog.TileReader.
 type reader struct {
 	ctx    context.Context
 	source Source

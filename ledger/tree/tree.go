@@ -1,6 +1,6 @@
 // Package tree is the Merkle tree over the events of a ledger, in tiles.
 //
-// It is the tree of RFC 6962 with SHA-256. The data of leaf i is the 32 octets of
+// It is the tree of RFC 6962 with SHA-256. The data of leaf i is the 32 bytes of
 // the hash of the event at position i+1, so
 //
 //	leaf = SHA-256( 0x00 ‖ event hash )        node = SHA-256( 0x01 ‖ left ‖ right )
@@ -10,7 +10,7 @@
 // # Tiles
 //
 // As in C2SP tlog-tiles: tile (level L, n) holds the hashes of 256 neighbouring
-// subtrees, each over 256^L leaves, from number 256·n on, 32 octets each. The last
+// subtrees, each over 256^L leaves, from number 256·n on, 32 bytes each. The last
 // tile of a level may be partial; its hashes never change, it only grows. Every
 // proof, for every size, is made from tiles.
 //
@@ -45,7 +45,7 @@ func Empty() Hash {
 	return h
 }
 
-// Tile is a stored tile: 32 octets per hash.
+// Tile is a stored tile: 32 bytes per hash.
 type Tile struct {
 	Level int
 	N     int64
@@ -60,7 +60,7 @@ type Builder struct {
 	edge [][]Hash // by level: the hashes of the last, partial tile; never 256
 }
 
-// ErrEdge is a right edge that does not belong to a tree of the size given.
+// ErrEdge means that a right edge does not belong to a tree of the given size.
 var ErrEdge = errors.New("tree: the right edge is not that of a tree of this size")
 
 // Resume continues a tree of a size from its partial tiles.
@@ -85,8 +85,7 @@ func Resume(size int64, partial []Tile) (*Builder, error) {
 	return b, nil
 }
 
-// Partial names the tiles of the right edge of a tree of a size: what Resume
-// needs.
+// Partial names the tiles of the right edge of a tree of that size, which Resume needs.
 func Partial(size int64) []Tile {
 	var tiles []Tile
 	for level := 0; size>>(Height*level) > 0; level++ {
@@ -133,7 +132,7 @@ func data(h []Hash) []byte {
 	return d
 }
 
-// Tiles are the partial tiles of the right edge.
+// Tiles returns the partial tiles of the right edge.
 func (b *Builder) Tiles() []Tile {
 	tiles := Partial(b.size)
 	for i := range tiles {
@@ -142,7 +141,7 @@ func (b *Builder) Tiles() []Tile {
 	return tiles
 }
 
-// perfect is the root over 2^k hashes.
+// perfect returns the root over 2^k hashes.
 func perfect(h []Hash) Hash {
 	if len(h) == 1 {
 		return h[0]
@@ -150,8 +149,8 @@ func perfect(h []Hash) Hash {
 	return tlog.NodeHash(perfect(h[:len(h)/2]), perfect(h[len(h)/2:]))
 }
 
-// Edge is the compact right edge: the roots of the perfect subtrees that the tree
-// falls into, the largest (leftmost) first.
+// Edge returns the compact right edge: the roots of the perfect subtrees that make up the
+// tree, the largest (leftmost) first.
 func (b *Builder) Edge() []Hash {
 	var nodes []Hash
 	for level := len(b.edge) - 1; level >= 0; level-- {
@@ -166,7 +165,7 @@ func (b *Builder) Edge() []Hash {
 	return nodes
 }
 
-// Root is the hash of the tree as it is.
+// Root returns the hash of the tree with the leaves added so far.
 func (b *Builder) Root() Hash {
 	nodes := b.Edge()
 	if len(nodes) == 0 {

@@ -168,7 +168,7 @@ func octets(h []tree.Hash) [][]byte {
 	return b
 }
 
-// A range of leaves and the hashes beside it are the tree; with any other leaf, or
+// A range of leaves and the hashes on both sides of it are the tree; with any other leaf, or
 // at another place, they are not.
 func TestRangeOfATree(t *testing.T) {
 	const most = 3_000

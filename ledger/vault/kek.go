@@ -61,7 +61,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 		return tx.SendBatch(ctx, &batch).Close()
 	})
 	if err != nil {
-		return 0, fmt.Errorf("wrap the data keys anew, nothing has changed: %w", err)
+		return 0, fmt.Errorf("wrap the data keys again, nothing has changed: %w", err)
 	}
 	return wrapped, nil
 }

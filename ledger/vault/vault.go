@@ -1,7 +1,7 @@
 // Package vault keeps the personal members of payloads where they can be erased. In the
 // place of each the payload has {"$committed":"<hex>"} with
 //
-//	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random octets of salt ‖ canonical value )
+//	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random bytes of salt ‖ canonical value )
 //
 // and the payload's member "sealed" {keyId, nonce, box} has the openings
 // [{pointer, salt, value}], encrypted with AES-256-GCM under the subject's data key and the
@@ -318,7 +318,7 @@ func (v *Vault) Open(ctx context.Context, e ledger.Event, stored any) error {
 // Opening is a personal member of a payload and the salt of its commitment.
 type Opening struct {
 	Pointer string // in the payload
-	Salt    []byte // 32 octets
+	Salt    []byte // 32 bytes
 	Value   jsontext.Value
 }
 

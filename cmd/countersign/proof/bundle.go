@@ -18,8 +18,9 @@ import (
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// openNamed opens what the user names: an export (a folder, or something compressed),
-// or a text, which is read whole; - is standard input.
+// openNamed opens the source that the user names. It returns an export if name is a folder
+// or a compressed file, and otherwise the whole text of the file. The name - is standard
+// input.
 func openNamed(ctx context.Context, o *screen.Output, name string) (export *bundle.Bundle, text []byte, err error) {
 	progress := func(text string) { o.Progress.Say("%s", text) }
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
@@ -84,8 +85,8 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	return nil
 }
 
-// readPin reads the checkpoint that somebody has kept. A name that was mistyped must
-// not look like a first time.
+// readPin reads the checkpoint that the user has kept. A missing file is an error: a mistyped
+// name must not look like a first verification.
 func readPin(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +95,7 @@ func readPin(path string) ([]byte, error) {
 	return text, err
 }
 
-// inWords explains what a pin says.
+// inWords explains to a person why the pin refuses a history. It is empty for other reasons.
 func inWords(reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "pin: ROLLBACK: "):

@@ -19,9 +19,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Check is the executor's own check, just before it pays or calls: the pending
-// call must be the one that was decided about, by this organization, and still valid. It
-// needs no database, and the service only to learn of a stop.
+// Check is the executor's own check, just before it pays or calls: the decision must be about
+// the pending call, by this organization, and still valid. It needs no database. It asks the
+// service only whether a stop has ended the decision.
 type Check struct {
 	Decision string `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
 	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
@@ -33,7 +33,7 @@ type Check struct {
 	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
 }
 
-// checkAnswer is the answer of check.
+// checkAnswer is the answer of check, as JSON.
 type checkAnswer struct {
 	Execute     bool    `json:"execute"`
 	OrgID       string  `json:"orgId"`
@@ -66,8 +66,9 @@ func (c *Check) Run(ctx context.Context, o *gate.Output) error {
 	return nil
 }
 
-// check goes from what costs nothing to what leaves a trace: the files, the service, the
-// list of used decisions. An error is what could not be found out, which is no answer.
+// check says why the call must not be made; an empty whyNot allows it. It checks the files
+// first, then asks the service, and adds the decision to the list of used ones last, since
+// only that leaves a trace. An error means that the check gave no answer.
 func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer) (whyNot string, err error) {
 	trusted, err := c.Trusted()
 	if err != nil {
@@ -124,8 +125,8 @@ func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer
 	return "", nil
 }
 
-// refusedRecord tells a record that is false, which is an answer, from one that cannot
-// be read.
+// refusedRecord returns the reason to refuse if a record is false, which is an answer. If the
+// record cannot be read, it returns the error.
 func refusedRecord(err error) (whyNot string, _ error) {
 	if errors.Is(err, errFalse) {
 		return err.Error(), nil
@@ -133,7 +134,7 @@ func refusedRecord(err error) (whyNot string, _ error) {
 	return "", err
 }
 
-// text is the answer for a person.
+// text formats the answer for a person.
 func (c checkAnswer) text() string {
 	if !c.Execute {
 		return "DO NOT EXECUTE  " + *c.Reason + "\norganization    " + c.OrgID + "\n"
@@ -146,10 +147,11 @@ func (c checkAnswer) text() string {
 		"organization    " + c.OrgID + "\n" + stop + "\n"
 }
 
-// errFalse is a record that is not what it says: an answer of no.
+// errFalse means that no trusted key has signed the record as it is. The answer is no.
 var errFalse = errors.New("is not a good record of a trusted key")
 
-// genuine reads a signed record and checks it with keys from elsewhere.
+// genuine reads a signed record from a file and checks it with keys that the caller trusts,
+// never with keys from the file itself.
 func (c *Check) genuine(file, payloadType string, keys seal.Keys) (record jsontext.Value, hash string, err error) {
 	text, err := files.ReadInput(file)
 	if err != nil {
@@ -166,7 +168,7 @@ func (c *Check) genuine(file, payloadType string, keys seal.Keys) (record jsonte
 	return record, envelope.Integrity.RecordHash, err
 }
 
-// pendingCall reads a call, or an intent alone of the decision's protocol.
+// pendingCall reads a call. If text is an intent alone, its protocol is that of the decision.
 func pendingCall(text, protocol string) (assurance.PendingCall, error) {
 	members, err := canon.Canonical([]byte(text))
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// audit is verify of a database: of DATABASE_URL, with whatever role may select, or
-// of the private one.
+// audit verifies a database: the one of DATABASE_URL, with any role that may select, or the
+// private one.
 func (c *Verify) audit(ctx context.Context, o *screen.Output) error {
 	a, err := c.auditor()
 	if err != nil {
@@ -50,8 +50,9 @@ func (c *Verify) audit(ctx context.Context, o *screen.Output) error {
 	return printReport(o, report)
 }
 
-// forgetFinding lets nodes append again that have found this ledger false, and keep
-// their checkpoints where this command is told to look.
+// forgetFinding deletes the note of an earlier finding, so that nodes which have stopped
+// because this ledger was false append again. It reaches the nodes that keep their checkpoints
+// in the folder that this command was given.
 func (c *Verify) forgetFinding(report audit.Report) error {
 	outside, err := node.Checkpoints(&c.Ledger, false)
 	if err != nil || c.ChainOnly {
@@ -60,7 +61,8 @@ func (c *Verify) forgetFinding(report audit.Report) error {
 	return outside.Folder.ForgetFinding(strings.TrimSuffix(report.Origin, "/0")) // the ledger of one partition
 }
 
-// auditor collects what is brought from outside.
+// auditor collects the options of the audit: trusted keys, pins and checkpoints outside of the
+// database.
 func (c *Verify) auditor() (audit.Options, error) {
 	a := audit.Options{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
 	var err error
@@ -105,8 +107,8 @@ func (c *Verify) auditor() (audit.Options, error) {
 	return a, err
 }
 
-// pinOf is where the pin of a partition is kept: that of the first in the file that is
-// named, those of others beside it.
+// pinOf returns the file with the pin of a partition. The pin of partition 0 is in the file
+// that the user names; that of partition p is next to it, with .p after the name.
 func pinOf(path string, partition int) string {
 	if partition == 0 {
 		return path
@@ -114,7 +116,7 @@ func pinOf(path string, partition int) string {
 	return fmt.Sprintf("%s.%d", path, partition)
 }
 
-// trustedOfEveryPurpose is the keys that are brought, for records and for checkpoints.
+// trustedOfEveryPurpose returns the keys that the user trusts, for records and for checkpoints.
 func (c *Verify) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
 	all, err := c.Trusted()
 	keys := map[string]ed25519.PublicKey{}
@@ -126,8 +128,8 @@ func (c *Verify) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
 	return keys, err
 }
 
-// keepPin writes the newest checkpoint of a ledger that verified into the pin file:
-// whoever has it can tell next time whether history was taken back.
+// keepPin writes the newest checkpoint of a ledger that verified into the pin file. With this
+// file the user's next verification shows whether history was taken back.
 func (c *Verify) keepPin(ctx context.Context, url string, report audit.Report) error {
 	if c.Pin == "" || report.Checkpoints == 0 {
 		return nil
@@ -144,7 +146,7 @@ func (c *Verify) keepPin(ctx context.Context, url string, report audit.Report) e
 	return nil
 }
 
-// replacePin puts a newer note into a pin; the tenants that the pin knows stay.
+// replacePin writes a newer note into a pin file. It keeps the tenants that the pin knows.
 func replacePin(path string, note []byte) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// Export writes the signed history of an organization for somebody who trusts
+// Export writes the signed history of an organization for an auditor who trusts
 // neither us nor our programs.
 type Export struct {
 	setting.Ledger
@@ -53,7 +53,7 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 		_, err := c.export(ctx, o, filters, o.Stdout, true)
 		return err
 	}
-	file, err := files.Create(c.Out) // before anything is recorded: what cannot be written is found now
+	file, err := files.Create(c.Out) // before the export is recorded, so that a file that cannot be written stops it
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func numbers(m evidence.Exported) string {
 	return text.String()
 }
 
-// showing says how many decisions an export shows, so that a filter that matches nothing
-// is noticed.
+// showing says how many decisions an export shows, so that the user notices a filter that
+// matches nothing.
 func showing(m evidence.Exported) string {
 	switch {
 	case m.Decisions == 0 && m.Filters.Selects():
@@ -100,9 +100,9 @@ func showing(m evidence.Exported) string {
 	return fmt.Sprintf("shows %d decisions", m.Decisions)
 }
 
-// export makes the bundle and packs it: before it is recorded, since a disk may be full,
-// but where what is written leaves at once (direct) behind that, so that nothing leaves
-// of which the ledger does not know.
+// export makes the bundle and packs it. It packs before the export is recorded in the ledger,
+// since a disk may be full. If to leaves this machine at once (direct), it packs after that, so
+// that no data leave which the ledger does not know of.
 func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Filters, to io.Writer, direct bool) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Fi
 	return m, err
 }
 
-// span is the time that is asked for, as RFC 3339.
+// span returns the beginning and the end of the time that the flags ask for, as RFC 3339.
 func (c *Export) span() (from, to string, err error) {
 	if c.Period != "" {
 		if c.From != "" || c.To != "" {
@@ -153,7 +153,8 @@ func (c *Export) span() (from, to string, err error) {
 	return from, to, err
 }
 
-// moment is a time, or the beginning of a day in UTC, as RFC 3339; empty from nothing.
+// moment reads a time, or a date, which means the beginning of that day in UTC. It returns
+// RFC 3339, or an empty text if text is empty.
 func moment(flag, text string) (string, error) {
 	if day, err := time.Parse(time.DateOnly, text); err == nil {
 		return day.Format(time.RFC3339), nil
@@ -166,8 +167,8 @@ func moment(flag, text string) (string, error) {
 
 var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
 
-// period is the first moment of a year, quarter or month, and that of the next, in
-// UTC.
+// period returns the first moment of a year, quarter or month, and the first moment of the
+// next one, in UTC.
 func period(text string) (from, to string, err error) {
 	parts := periodForm.FindStringSubmatch(text)
 	if parts == nil {

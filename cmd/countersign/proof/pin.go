@@ -26,15 +26,15 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Pin keeps the newest checkpoint somebody has seen of a ledger, and refuses one
-// that does not continue it: whoever runs it now and then is a witness.
+// Pin keeps the newest checkpoint that the user has seen of a ledger, and refuses one that
+// does not continue it. A user who runs it from time to time is a witness of the ledger.
 type Pin struct {
 	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint; - for standard input."`
 	Keys   string `help:"Keys you trust, as saved from /.well-known/jwks.json; without it those that the service had when you first asked it." placeholder:"FILE"`
 	Pin    string `help:"File to keep it in; default: one per ledger in your configuration folder." placeholder:"FILE"`
 }
 
-// pinnedHead is what pin has found.
+// pinnedHead is the result of pin.
 type pinnedHead struct {
 	Origin string `json:"origin"`
 	Size   int64  `json:"size"`
@@ -45,7 +45,8 @@ type pinnedHead struct {
 
 const pinTimeout = 10 * time.Second
 
-// Run compares and keeps. ROLLBACK and FORK are exit code 1.
+// Run compares the checkpoint of the source with the pin, and keeps the newer one. ROLLBACK and
+// FORK are exit code 1.
 func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 	text, proofs, err := c.read(ctx, o)
 	if err != nil {
@@ -111,7 +112,7 @@ func refusePin(o *screen.Output, found pinnedHead, no string) error {
 	return screen.ErrNo
 }
 
-// refuses says in which way a head does not continue the one before it; empty: it
+// refuses says in which way a head does not continue the one before it. It is empty if the head
 // does.
 func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (string, error) {
 	switch {
@@ -132,10 +133,11 @@ func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (stri
 	return "", nil
 }
 
-// consistencyProofs are where proofs come from that a tree continues a smaller one.
+// consistencyProofs returns the proof that the tree of size to continues the tree of size from.
 type consistencyProofs func(from, to int64) ([]tree.Hash, error)
 
-// read gets the checkpoint, and says where a proof comes from.
+// read gets the checkpoint from a service, an export or a file, and returns a function that
+// gets proofs from the same source.
 func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs consistencyProofs, err error) {
 	if strings.HasPrefix(c.Source, "https://") || strings.HasPrefix(c.Source, "http://") {
 		base := strings.TrimSuffix(c.Source, "/")
@@ -199,8 +201,9 @@ func readHashes(text []byte) ([]tree.Hash, error) {
 	return hashes, nil
 }
 
-// trusted are the checkpoint keys: of the file, or those that the service had when it
-// was first asked, which are kept beside the pin; first says that this is now.
+// trusted returns the checkpoint keys of the file that the user names. Without a file they are
+// those that the service had when it was first asked; they are kept next to the pin. first says
+// that the service was asked just now.
 func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error) {
 	kept := c.Pin + ".keys.json"
 	name := c.Keys
@@ -236,7 +239,7 @@ func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error
 // headKeys are keys that sign checkpoints.
 type headKeys []bundle.Key
 
-// at are those whose notes of a size count in a partition.
+// at returns the keys whose notes of a tree of that size count in a partition.
 func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	for _, key := range k {
 		if key.Partition != partition || !key.CompromisedAt(size) {
@@ -246,10 +249,10 @@ func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	return public
 }
 
-// all are the keys, whatever counts.
+// all returns every key, also those whose notes do not count.
 func (k headKeys) all() []ed25519.PublicKey { return k.at(bundle.AnyPartition, 0) }
 
-// fetch gets a small text of a service.
+// fetch gets a small text from a service.
 func fetch(ctx context.Context, address string) ([]byte, error) {
 	const most = 4 << 20
 	ctx, cancel := context.WithTimeout(ctx, pinTimeout)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Replay builds again, from the events, what was built from them.
+// Replay rebuilds from the events what was built from them: read models and decisions.
 type Replay struct {
 	Diff      replayDiffCmd      `cmd:"" help:"Compare every read model, row by row, with what the events give. Exit 1: a row differs."`
 	Decisions replayDecisionsCmd `cmd:"" help:"Evaluate recorded decisions again, or under another policy. Exit 1: one comes out otherwise."`
@@ -25,7 +25,7 @@ type replayRebuildCmd struct {
 	setting.Ledger
 }
 
-// Run rebuilds one read model, beside a running service or without one.
+// Run rebuilds one read model. A service may run at the same time.
 func (c *replayRebuildCmd) Run(ctx context.Context, o *screen.Output) error {
 	say := func(format string, args ...any) { fmt.Fprintf(o.Stderr, "countersign: "+format+"\n", args...) }
 	log := logs.New(slog.LevelWarn)

@@ -24,7 +24,7 @@ type replayDiffCmd struct {
 	setting.Ledger
 }
 
-// Run compares live read models with what the events give; a difference is exit
+// Run compares the read models in use with those that the events give. A difference is exit
 // code 1.
 func (c *replayDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
@@ -73,7 +73,7 @@ type replayAtCmd struct {
 	setting.Ledger
 }
 
-// Run builds the read models of a moment.
+// Run builds the read models as they were at a position or a time.
 func (c *replayAtCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
@@ -93,8 +93,9 @@ func (c *replayAtCmd) Run(ctx context.Context, o *screen.Output) error {
 			schema, strings.Trim(fmt.Sprint(positions), "[]"), schema))
 }
 
-// positionsAt is, for each partition, a position, or that of the last event before a
-// time. Only a ledger with one partition knows what a single position means.
+// positionsAt returns one position for each partition. If text is a time, it is the position of
+// the last event before that time. A single position is accepted only from a ledger with one
+// partition, since each partition has positions of its own.
 func positionsAt(ctx context.Context, n *node.Node, text string) ([]int64, error) {
 	heads, err := n.Ledger.Heads(ctx)
 	if err != nil {
@@ -115,7 +116,7 @@ func positionsAt(ctx context.Context, n *node.Node, text string) ([]int64, error
 	}
 	positions := make([]int64, len(heads))
 	for p, head := range heads {
-		// Times rise with positions but for the clocks of several nodes.
+		// Times rise with positions, except that the clocks of several nodes may differ.
 		var failed error
 		positions[p] = int64(sort.Search(int(head), func(i int) bool {
 			events, err := n.Ledger.Partition(int16(p)).After(ctx, int64(i), 1)
@@ -137,7 +138,7 @@ type replayDecisionsCmd struct {
 	Policy string `help:"What would this policy have decided? Decisions that would be others are listed." type:"existingfile" placeholder:"FILE"`
 }
 
-// Run evaluates decisions again; a difference is exit code 1.
+// Run evaluates recorded decisions again. A difference is exit code 1.
 func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Unsigned = true
 	n, err := node.Open(ctx, &c.Ledger)

@@ -20,8 +20,8 @@ import (
 // askWithin is how long the service may take to say whether a decision holds.
 const askWithin = 10 * time.Second
 
-// ask asks the service whether a decision, and the approval if there is one, still hold.
-// Without an answer nothing is known, which is an error.
+// ask asks the service whether a decision, and the approval if there is one, still hold. It
+// returns why not, or an empty text. If the service does not answer, it returns an error.
 func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, recordHash string, approval *assurance.ApprovalRecord) (whyNot string, err error) {
 	if c.Token == "" {
 		return "", errors.New("--url needs --token, of the organization")

@@ -24,7 +24,7 @@ type usedDecisions string
 // keepUsed is how long an id is kept: far longer than a decision is valid.
 const keepUsed = 7 * 24 * time.Hour
 
-// ownUsedDecisions is the file in the user's state folder, wherever HOME leads.
+// ownUsedDecisions returns the file in the user's state folder. It does not depend on HOME.
 func ownUsedDecisions(user guard.Account) (usedDecisions, error) {
 	folder := user.State()
 	if folder == "" {
@@ -33,8 +33,8 @@ func ownUsedDecisions(user guard.Account) (usedDecisions, error) {
 	return usedDecisions(filepath.Join(folder, "used.json")), nil
 }
 
-// add writes an id down before anything is done with it; first is false if it was there.
-// A lock on a second file makes checks that run at once take turns.
+// add writes the id of a decision to the file before the call is made. first is false if the
+// id was there already. A lock on a second file makes simultaneous checks take turns.
 func (u usedDecisions) add(id string, now time.Time) (first bool, err error) {
 	err = files.Locked(string(u)+".lock", func() (err error) {
 		first, err = u.write(id, now)
@@ -43,7 +43,7 @@ func (u usedDecisions) add(id string, now time.Time) (first bool, err error) {
 	return first, err
 }
 
-// write is add for who holds the lock.
+// write does what add promises. The caller holds the lock.
 func (u usedDecisions) write(id string, now time.Time) (first bool, err error) {
 	used := map[string]time.Time{}
 	text, err := os.ReadFile(string(u))

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Verify checks a record without trusting the server, or the whole ledger.
+// Verify checks a record or an export without trusting the server, or the whole ledger.
 type Verify struct {
 	File string `arg:"" optional:"" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Nothing: the whole ledger."`
 	setting.TrustedKeys
@@ -26,7 +26,7 @@ type Verify struct {
 	setting.Ledger
 }
 
-// Run prints each check; a false one is exit code 1.
+// Run prints each check. A check that fails is exit code 1.
 func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	if c.File == "" {
 		return c.audit(ctx, o)
@@ -59,7 +59,8 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	return PrintExamination(o, found)
 }
 
-// PrintExamination says first what is valid, then why, then what nothing covers.
+// PrintExamination prints first whether the document is valid, then each check, then what no
+// signature covers.
 func PrintExamination(o *screen.Output, found seal.Examination) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, found.Says)

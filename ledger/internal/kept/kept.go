@@ -1,6 +1,6 @@
 // Package kept has what the keeper of a partition's checkpoints (package keeper) tells the
-// rest of its node. Package ledger holds it for each partition, so that whoever has the
-// ledger can ask, and does not know the keeper.
+// rest of its node. Package ledger has it for each partition, so that its callers can ask
+// without knowing the keeper.
 package kept
 
 import (

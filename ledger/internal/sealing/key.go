@@ -11,13 +11,13 @@ import (
 	"github.com/countersign/countersign/ledger/internal/preimage"
 )
 
-// ErrWrongKEK is a data key that was wrapped under another key-encryption key.
+// ErrWrongKEK means that a data key was wrapped under another key-encryption key.
 var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
 
 // Cipher is AES-256-GCM under a data key or a key-encryption key.
 func Cipher(key []byte) (cipher.AEAD, error) {
 	if len(key) != 32 {
-		return nil, errors.New("a key of 32 octets is needed")
+		return nil, errors.New("a key of 32 bytes is needed")
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {

@@ -107,7 +107,7 @@ var problems = []explained{
 	{ground.CodeNotConfigured, http.StatusServiceUnavailable, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
 	{payments.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
 	{x402.ReasonPending, http.StatusServiceUnavailable, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
-	{op.CodeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
+	{op.CodeNoMail, http.StatusServiceUnavailable, "The service cannot send e-mails.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
 	{op.CodeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
 	{op.CodeCheckoutFailed, http.StatusServiceUnavailable, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
 	{op.CodeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},

@@ -7,7 +7,7 @@
 //	webhook-timestamp  of this attempt, seconds since 1970
 //	webhook-signature  "v1," and base64 of HMAC-SHA-256 over "id.timestamp.body", one per secret, a space between
 //
-// A secret is 24 to 64 octets, shown as "whsec_" and their base64. With the secret
+// A secret is 24 to 64 bytes, shown as "whsec_" and their base64. With the secret
 // whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, id msg_p5jXN8AQM9LWM0D4loKWxJek, timestamp
 // 1614265330 and body {"test": 2432232314} the signature is
 // v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=

@@ -57,7 +57,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// canary is a caller's secret: it must come back in no error and stand in no log.
+// canary is a caller's secret. No error may repeat it, and no log may contain it.
 const canary = "CANARY7f3a91"
 
 // logText is what a node has logged.
@@ -303,8 +303,8 @@ func asJSON(key string) []string {
 	return headers
 }
 
-// raw writes octets on a connection of its own and reads one response, for what
-// a client library would not send.
+// raw writes bytes on a connection of its own and reads one response. Tests use it for what a
+// client library would not send.
 func (n *node) raw(request string) answer {
 	n.t.Helper()
 	return n.wire(request, false)
@@ -492,7 +492,7 @@ func (n *node) discreet(a answer) {
 	}
 }
 
-// super runs SQL as somebody who may tamper.
+// super runs SQL as the superuser of the database, who may tamper with the ledger.
 func (n *node) super(sql string, args ...any) {
 	n.t.Helper()
 	conn, err := pgx.Connect(n.t.Context(), n.db.SuperURL)
@@ -529,8 +529,8 @@ func parallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// absent fails the test if a text stands anywhere in the database: in any column
-// of any table, as text, as octets, or as base64.
+// absent fails the test if the database contains a text in any column of any table, as text, as
+// bytes, or as base64.
 func (n *node) absent(text string) {
 	n.t.Helper()
 	conn, err := pgx.Connect(n.t.Context(), n.db.SuperURL)

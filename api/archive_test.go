@@ -18,9 +18,10 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// What was archived is answered as before: a repeated call, the history, a receipt
-// bound to an old decision, and the read model that is built anew from it. Where the
-// archive is away the answer is 503 and names the object, and nothing else suffers.
+// TestArchivedRecordsAreAnsweredAsBefore holds that archived events are answered as before: a
+// repeated call, the history, a receipt bound to an old decision, and the read model that is
+// rebuilt from them. If the archive is unavailable the answer is 503 and names the object, and
+// nothing else fails.
 func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}

@@ -26,7 +26,7 @@ const (
 	weather      = `{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}`
 )
 
-// tenant is an organization with a policy in force and a token.
+// tenant is an organization with an active policy and a token.
 type tenant struct {
 	site     *site
 	orgID    string
@@ -223,7 +223,8 @@ func TestViolationsAreRecorded(t *testing.T) {
 	clean(t, s)
 }
 
-// One answer for whatever does not match, whoever's it is.
+// TestReceiptsOfOthersAnswerLikeUnknownOnes holds that a decision of another organization gets the
+// same answer as one that does not exist.
 func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -427,7 +428,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	// A look-alike is another host: it does not match, and stands in its A-label.
+	// A look-alike is another host: it does not match, and the record has its A-label.
 	n.activate(t, `{"policyId":"default","allowedHosts":["api.weather.example"]}`)
 	if a := n.decide(t, strings.Replace(host("аpi.weather.example"), `"k"`, `"look-alike"`, 1)); !strings.Contains(a.body, "x402.host.not_allowed") || !strings.Contains(a.body, "xn--pi-6kc.weather.example") {
 		t.Errorf("look-alike: %s", a.body)

@@ -148,7 +148,8 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 	clean(t, one)
 }
 
-// A replay is the same octets whatever has changed: policy, signer, base URL.
+// TestReplaysSurviveEverything holds that a replay has the same bytes after the policy, the signer
+// or the base URL has changed.
 func TestReplaysSurviveEverything(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

@@ -53,7 +53,7 @@ func (n *node) token(c client, scope string) string {
 	return fmt.Sprint(a.members(n.t)["access_token"])
 }
 
-// signIn is somebody's session, as a Cookie header.
+// signIn returns the session of a new sign-in as a Cookie header.
 func (n *node) signIn(email string) string {
 	n.t.Helper()
 	link, err := n.app.RequestSignIn(n.t.Context(), email, "")
@@ -700,7 +700,7 @@ func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	n.refused(claim(), 503, "-", "")
 	n.db.Back(t)
 	a := claim()
-	for range 10 { // connections from before lie in the pool still
+	for range 10 { // the pool may still have connections from before the outage
 		if a.status == 503 {
 			a = claim()
 		}

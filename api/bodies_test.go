@@ -115,8 +115,8 @@ func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
 	}
 }
 
-// Who was cut off waits for the answer, and opens no other body meanwhile; whoever
-// sends a body in one piece does not wait.
+// TestWhoWasCutOffWaits holds that a client that was cut off waits for its answer and cannot open
+// another body meanwhile, and that a client that sends its body in one piece does not wait.
 func TestWhoWasCutOffWaits(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

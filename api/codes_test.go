@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/api/contract"
 )
 
-// ofOAuth are codes of RFC 6749, 7591 and 8707, which stand in bodies of their form.
+// ofOAuth are codes of RFC 6749, 7591 and 8707, which only bodies in the form of OAuth contain.
 var ofOAuth = map[string]bool{"invalid_scope": true, "invalid_target": true, "invalid_client_metadata": true, "unsupported_grant_type": true, "unsupported_response_type": true}
 
 // Every code that the service can refuse with has a page: what an answer calls docUrl

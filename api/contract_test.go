@@ -80,8 +80,8 @@ func TestTheContractHolds(t *testing.T) {
 	t.Logf("%d requests to %d operations, %d statuses of them", total, len(c.d.operations()), len(c.seen))
 }
 
-// begin makes what the drawn requests are about: an organization with a policy, an
-// owner who has signed in, an agent that somebody claimed, a key, a decision.
+// begin makes what the drawn requests are about: an organization with a policy, an owner who has
+// signed in, an agent that a customer has claimed, a key, and a decision.
 func (c *contractWalk) begin() {
 	ctx := c.t.Context()
 	owner := fmt.Sprintf("owner%d@example.com", addresses.Add(1))
@@ -127,7 +127,7 @@ type credentialKind struct {
 	headers func(o described) []string
 }
 
-// credentials are made anew now and then: a drawn request may end them.
+// credentials are renewed now and then, because a drawn request may end them.
 func (c *contractWalk) credentials() []credentialKind {
 	key, token, agent, wild := c.issueKey(), "", "", ""
 	lazily := func(made *string, make func() string) string {

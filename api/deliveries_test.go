@@ -158,8 +158,8 @@ func TestWebhooksTellWhatHappened(t *testing.T) {
 	}
 }
 
-// A message that fails comes again under its id; one that fails for good is kept,
-// and sent again when somebody asks for it.
+// TestDeadMessagesAreKeptAndSentAgain holds that a message that failed is sent again under its id,
+// and that one that failed for good is kept and is sent again when a member asks for it.
 func TestDeadMessagesAreKeptAndSentAgain(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -312,8 +312,9 @@ func TestWebhookOperations(t *testing.T) {
 	ada.get(path+"/deliveries").want(t, 404, "webhook not found")
 }
 
-// Whoever wants checkpoints gets a signed note that covers what has happened: kept
-// where the service cannot reach it, it shows a history that was put back.
+// TestWebhooksTellOfCheckpoints holds that a webhook for checkpoints gets a signed note that covers
+// everything that has happened. A copy that the service cannot reach shows when the history was
+// rolled back.
 func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))

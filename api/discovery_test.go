@@ -369,8 +369,8 @@ func TestFeedsComeInPages(t *testing.T) {
 	}
 }
 
-// Whoever looks for words finds the pages that hold all of them, titles first,
-// without a script.
+// TestPagesCanBeSearched holds that a search finds the pages that have all of its words, those with
+// the words in their titles first, and works without a script.
 func TestPagesCanBeSearched(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -30,7 +30,7 @@ func TestNoScanIsQuadratic(t *testing.T) {
 	if bodies := eachGrown(t, timedPart, timedMany*timedPart, compare); bodies < 2000 {
 		t.Errorf("only %d bodies were tried", bodies)
 	}
-	// The measure itself: one scan passes, and one for each octet does not.
+	// The measure itself: one scan of the text passes, and one scan for each byte does not.
 	scan := func(octets, times int) func() {
 		text := strings.Repeat("a", octets)
 		return func() {

@@ -14,33 +14,34 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// How much of a body has grown, in octets: what does more work than its length asks for
-// stands out, and thousands of bodies take seconds.
+// How many bytes of a body have grown. A function that does more work than its length asks for
+// stands out at these sizes, and thousands of bodies take seconds.
 const (
 	smallPart = 1 << 10
 	largePart = 8 * smallPart
 )
 
-// Three doublings may make so much more work, 2.2 times for each, and so many octets and
-// pieces more: lists and tables grow by leaps.
+// The bounds of the work after three doublings: 2.2 times for each doubling, and a constant number
+// of bytes and pieces more, because lists and tables grow in leaps.
 const (
 	mostTimes = 2.2 * 2.2 * 2.2
 	leap      = 48 << 10
 	leaps     = 200
 )
 
-// Whatever scans a body does work in proportion to its length. Each service, the parse,
-// the canonical form, the schema and the guard's log is given bodies in which one list, text
-// or free value of its schema has grown. Work is counted in octets of memory and in pieces of it, not
-// in time; scanners that ask for no memory are held by TestNoScanIsQuadratic.
+// TestTwiceTheBodyIsAboutTwiceTheWork holds that everything that scans a body does work in
+// proportion to its length. Each service, the parse, the canonical form, the schema and the guard's
+// log get bodies in which one list, text or free value of the schema has grown. Work is counted in
+// bytes of memory and in allocations, not in time; TestNoScanIsQuadratic covers scanners that
+// allocate nothing.
 func TestTwiceTheBodyIsAboutTwiceTheWork(t *testing.T) {
 	if bodies := eachGrown(t, smallPart, largePart, compareWork); bodies < 2000 {
 		t.Errorf("only %d bodies were tried", bodies)
 	}
 }
 
-// eachGrown compares what reading each body costs when one part of it takes so many
-// octets, and so many more.
+// eachGrown compares what reading each body costs when one part of it takes few bytes, and when it
+// takes many.
 func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name string, small, large func())) (bodies int) {
 	t.Helper()
 	for _, o := range operations() {

@@ -18,7 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// owner is somebody who has bought the verification kit by card.
+// newOwner returns a customer who has bought the verification kit by card, with the site and the
+// provider.
 func newOwner(t *testing.T) (*browser, *site, *stripeFake) {
 	t.Helper()
 	return newOwnerOn(t, api.Databases.New(t))
@@ -158,8 +159,8 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	s.browser(t).want(s.browser(t).post("/api/entitlements/verification-kit/downloads", ``), 401, "authentication required")
 }
 
-// The event stands before the first octet: if it cannot be appended there is no
-// file, and the link is good later.
+// TestDownloadThatCannotBeRecorded holds that the event is appended before the first byte is sent:
+// if that fails no file is sent, and the link still works later.
 func TestDownloadThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -182,7 +183,7 @@ func TestDownloadThatCannotBeRecorded(t *testing.T) {
 	}
 	run(`grant insert on events to countersign_app`)
 	got := s.browser(t).get(path)
-	for got.status == 503 && t.Context().Err() == nil { // the ledger connects anew, and says to ask again
+	for got.status == 503 && t.Context().Err() == nil { // the ledger reconnects, and asks the caller to try again
 		got = s.browser(t).get(path)
 	}
 	s.browser(t).want(got, 200, "PK")

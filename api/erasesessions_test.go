@@ -8,8 +8,9 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Whoever is erased is signed out at once, in every browser; others stay signed in, and
-// who signs in again is a new customer.
+// TestAnErasureEndsTheSessionsOfThePerson holds that an erased customer is signed out at once in
+// every browser, that others stay signed in, and that the same person is a new customer after
+// another sign-in.
 func TestAnErasureEndsTheSessionsOfThePerson(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -33,13 +33,12 @@ var withoutExample = map[string]string{
 	"prove_inclusion": "no checkpoints are kept here", "prove_consistency": "no checkpoints are kept here",
 }
 
-// exampleLimit is how many octets an example may have: a document that is longer is
-// its own example.
+// exampleLimit is how many bytes an example may have. A longer document is its own example.
 const exampleLimit = 6000
 
-// TestExamplesAreWhatTheServiceAnswers sends each operation its example, as whoever
-// may call it, and compares the answer with the one that is published: the same
-// members of the same types.
+// TestExamplesAreWhatTheServiceAnswers sends each operation its example, with the credentials of a
+// caller who may call it, and compares the answer with the published one: the same members of the
+// same types.
 func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -199,7 +198,7 @@ func (a *asker) answersRaw(id string) []byte {
 	return raw
 }
 
-// headers are the credentials of whoever may call.
+// headers returns the credentials of a caller who may call an operation.
 func (a *asker) headers(o *op.Operation) []string {
 	switch o.Access.Kind {
 	case credential.Payer:
@@ -273,7 +272,7 @@ func (a *asker) made(o *op.Operation, body []byte) {
 
 var secretText = regexp.MustCompile(`(svck_|svco_|svca_|whsec_)[A-Za-z0-9_+/=-]+`)
 
-// masked is an answer without secrets, at the address that stands in the file.
+// masked returns an answer without its secrets, and with the address that the file has.
 func (a *asker) masked(body []byte) jsontext.Value {
 	text := strings.ReplaceAll(string(body), a.url, contract.ExampleBase)
 	text = secretText.ReplaceAllString(text, "${1}shown-once")

@@ -37,9 +37,8 @@ func Plain(body string) string {
 	return strings.NewReplacer(",,", ",", ",}", "}", "{,", "{").Replace(ofOneRequest.ReplaceAllString(body, ","))
 }
 
-// AssuranceRoutes lists method and path of every operation below
-// /api/assurance/, with those that need only a session, of whomever, marked; and
-// what is wrong with the others.
+// AssuranceRoutes lists method and path of every operation below /api/assurance/. Those that need
+// only a session, of any customer, are marked. It also lists what is wrong with the others.
 func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	routes = map[string]bool{}
 	for _, o := range operations() {

@@ -30,8 +30,8 @@ func exportKeys(n *node) (keys []bundle.Key) {
 	return keys
 }
 
-// An export over HTTP is an event, verifies with keys alone, is the same octets each
-// time, and is refused once somebody in it was erased.
+// TestExportOverHTTP holds that an export over HTTP is an event, can be verified with public keys
+// alone, has the same bytes each time, and is refused once a person in it was erased.
 func TestExportOverHTTP(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

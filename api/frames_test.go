@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// mostFrames is how many of our own functions may stand between the handler of an
-// operation and the statement that appends its events, both included. Whoever
-// reads a trace of the main path reads that many.
+// mostFrames is how many of our own functions there may be between the handler of an operation and
+// the statement that appends its events, both included. A reader of a trace of the main path has to
+// read that many.
 const mostFrames = 12
 
 // framesOfAppends notes, at the first statement that inserts events after watch,
@@ -78,7 +78,7 @@ func ourFrames(stacks []byte, from *regexp.Regexp) []string {
 	return nil
 }
 
-// claimedAgent registers an agent for whom somebody stands, and is its credential.
+// claimedAgent registers an agent that a customer has claimed, and returns its credential.
 func (n *node) claimedAgent(email string) string {
 	n.t.Helper()
 	bearer := "Bearer " + n.token(n.register(), "")
@@ -86,7 +86,7 @@ func (n *node) claimedAgent(email string) string {
 	return bearer
 }
 
-// subscribed gives somebody a pass that is paid for a month.
+// subscribed gives a customer a pass that is paid for a month.
 func (n *node) subscribed(email string) {
 	n.t.Helper()
 	ctx, now := n.t.Context(), n.clock.Now().Unix()

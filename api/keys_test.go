@@ -268,7 +268,7 @@ func unknownKey(id string) string {
 func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	// Whoever waits for this body waits longer than the test.
+	// This server would wait for the body longer than the test lasts.
 	patient := httptest.NewUnstartedServer(nil)
 	patient.Config = request.HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
 	patient.Config.ReadTimeout, n.server.entry.Bodies.Limits.Grace = 0, time.Hour

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// secretShapes are the forms of what must stand in no log: every test of this
-// folder ends with a search of everything its nodes have logged.
+// secretShapes are the forms of secrets that no log may contain. Every test of this folder ends
+// with a search through everything its nodes have logged.
 var secretShapes = regexp.MustCompile(strings.Join([]string{
 	canary,
 	`sv(ck|co|ca)_[0-9a-z]{12}_`, // API key, organization token, client secret

@@ -30,7 +30,7 @@ func keepCheckpoints(n *node) {
 	keepCheckpointsIn(n, 0)
 }
 
-// keepCheckpointsIn starts them with a tree that grows by so many events at a time.
+// keepCheckpointsIn starts checkpoints of a tree that grows by step events at a time.
 func keepCheckpointsIn(n *node, step int64) {
 	n.t.Helper()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{0xc4}, 32))
@@ -105,8 +105,8 @@ func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	}
 }
 
-// With nothing but the public key, the checkpoint and the tiles, a client that is
-// not ours proves that a record stands in the ledger.
+// TestAnotherClientProvesARecord holds that a client of another vendor proves that a record is in
+// the ledger with the public key, the checkpoint and the tiles alone.
 func TestAnotherClientProvesARecord(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

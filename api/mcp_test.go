@@ -479,8 +479,8 @@ func notFoundError(err error) error {
 	return fmt.Errorf("not the error of an unknown resource: %w", err)
 }
 
-// The documents are resources, byte for byte; the policy in force is one for its
-// organization.
+// TestResourcesAndPrompts holds that the documents are resources, byte for byte, and that the
+// active policy is a resource for its organization.
 func TestResourcesAndPrompts(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

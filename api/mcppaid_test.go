@@ -21,7 +21,7 @@ const (
 	command = `{"command":"git push --force origin main"}`
 )
 
-// demanded is what a tool says to whoever has not paid.
+// demanded returns the demand for a payment in a tool's answer.
 func (n *node) demanded(a toolAnswer) x402.PaymentRequired {
 	n.t.Helper()
 	var required x402.PaymentRequired
@@ -99,8 +99,8 @@ func TestToolsArePaidFor(t *testing.T) {
 	}
 }
 
-// A payment that is not accepted is answered with the reason and a new offer, and
-// nothing is charged; a good key beside it is not looked at.
+// TestAToolsBadPayments holds that a payment that is not accepted is answered with the reason and a
+// new offer, and that nothing is charged. A good key that is sent with it is ignored.
 func TestAToolsBadPayments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -177,8 +177,8 @@ func TestABuyerHangsUpOnATool(t *testing.T) {
 	}
 }
 
-// A payment whose end is not known is no demand for another: text alone, and the
-// state beside it.
+// TestAToolsPaymentWithoutAnEnd holds that a payment whose outcome is not known leads to no demand
+// for another one: the answer is text alone, with the state.
 func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	n, facilitator, chain := settlingNode(t, time.Millisecond)

@@ -63,7 +63,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 			t.Errorf("%s is %s, want %s", line, got, want)
 		}
 	}
-	// The unit stands in the name: a bare number is read as whatever the reader expects.
+	// The name contains the unit. Of a bare number a reader would have to guess it.
 	if line := regexp.MustCompile(`"msg":"request".*"durationMs":\d+(\.\d+)?[,}]`); !line.MatchString(s.logs.String()) {
 		t.Errorf("no duration with its unit in the log")
 	}

@@ -211,8 +211,8 @@ func (d openAPIDocument) inlined(v any) any {
 	return v
 }
 
-// lenientRequests take what they do not know, as RFC 6749 and 7591 demand; what is
-// verified is whatever somebody was handed.
+// lenientRequests accept unknown members, as RFC 6749 and 7591 demand. A document to verify may be
+// anything that a caller was handed.
 var lenientRequests = map[string]bool{
 	"#/components/schemas/RegisterAgentRequest": true, "#/components/schemas/RequestAccessTokenRequest": true,
 	"#/components/schemas/RevokeAccessTokenRequest": true, "#/components/schemas/IntrospectAccessTokenRequest": true,
@@ -358,7 +358,8 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 	}
 }
 
-// Every operation of the table has a route, and stands in the document.
+// TestTableAndDocumentAreTheSame holds that every operation of the table has a route and is in the
+// document.
 func TestTableAndDocumentAreTheSame(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -494,10 +495,10 @@ func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	}
 }
 
-// TestAgentsContractIsPartOfTheWhole holds /openapi.json to what whoever has only the
-// address can read: every operation that the specification names, the verification of
-// records, nothing else, each as in the whole contract, each with a way to call it that
-// readers without OAuth understand.
+// TestAgentsContractIsPartOfTheWhole holds what /openapi.json contains, for a reader who has only
+// the address: every operation that the specification names, the verification of records, nothing
+// else, each as in the full contract, and each with a way to call it that readers without OAuth
+// understand.
 func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -96,7 +96,7 @@ func (b *browser) door(method, path string, header ...string) answer {
 	return b.do(method, path, "application/json", body, header...)
 }
 
-// crew is an organization with somebody in every role and a token of every scope.
+// crew is an organization with a member in every role and a token of every scope.
 type crew struct {
 	*tenant
 	people map[string]*browser
@@ -360,14 +360,14 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	} {
 		ada.want(ada.post(bad.path, bad.body), 400, bad.text)
 	}
-	// No secret stands in the log, nor anybody's address.
+	// The log contains no secret and no address.
 	if text := s.logs.String(); strings.Contains(text, token.Token[18:61]) || strings.Contains(text, "acme.example") {
 		t.Error("the log holds a secret or an address")
 	}
 	clean(t, s)
 }
 
-// TestPolicyOverTheAPI: drafted by one, put in force by another, seen by all.
+// TestPolicyOverTheAPI drafts a policy as one member, activates it as another, and reads it as all.
 func TestPolicyOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -496,7 +496,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 	b.want(b.get("/api/assurance/organization"), 200, one.orgID)
 }
 
-// TestReviewPage: somebody else than who asked sees the exact action and decides
+// TestReviewPage holds that a member other than the one who asked sees the exact action and decides
 // once.
 func TestReviewPage(t *testing.T) {
 	t.Parallel()

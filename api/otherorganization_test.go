@@ -118,7 +118,7 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy)) // somebody else's, so that the owner may put it in force
+	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy)) // another member's, so that the owner may activate it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,8 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	ada.actFor(beta, "")
 	ada.want(ada.get("/reviews/"+id), 404, "Look in Acme")
 
-	// Signed in anew, an address without an organization asks first and then goes on.
+	// After signing in again, an address without an organization asks for one first and then goes
+	// on.
 	ada.signIn("ada@example.com")
 	got := ada.get("/reviews/" + id)
 	if want := "/account?next=" + url.QueryEscape("/reviews/"+id); got.status != 303 || got.header.Get("Location") != want {

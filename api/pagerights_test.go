@@ -48,7 +48,7 @@ func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
 	things := c.furnish(t)
-	draft, err := s.app.DraftPolicy(t.Context(), c.now(t), []byte(toolPolicy)) // nobody's own, so that only the role decides who activates it
+	draft, err := s.app.DraftPolicy(t.Context(), c.now(t), []byte(toolPolicy)) // no tested member's own draft, so that only the role decides who activates it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +155,8 @@ func (w *pageWalk) asksForASignIn(page web.Route) {
 	w.wants(page, "a stranger", toSignIn(got), got)
 }
 
-// toSignIn says whether an answer sends somebody to sign in first: a page by a redirect, a form
-// by a page that keeps what was written.
+// toSignIn reports whether an answer asks the visitor to sign in first: a page does so by a
+// redirect, a form by a page that keeps what was written.
 func toSignIn(got answer) bool {
 	return got.status == http.StatusSeeOther && strings.HasPrefix(got.header.Get("Location"), "/sign-in?next=") ||
 		got.status == http.StatusUnauthorized && strings.Contains(got.body, `action="/sign-in"`)

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// subscriber is somebody with a pass and a key of the account.
+// subscriber is a customer with a pass and a key of the account.
 type subscriber struct {
 	*browser
 	site *site
@@ -201,7 +201,7 @@ func (u *subscriber) customer() string {
 	return id
 }
 
-// Where a call of the pass stands in the ledger.
+// TestPassStream holds in which stream of the ledger a call that the pass pays for is recorded.
 func TestPassStream(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// copied buys a product with neither an address nor an identifier, sends the payment
-// again as somebody does who copied it from the chain, and returns the first answer and
-// the path of the page of the second.
+// copied buys a product with neither an address nor an identifier, and sends the same payment
+// again, as an attacker does who copied it from the chain. It returns the first answer and the path
+// of the page in the second.
 func (s *shop) copied(nonce string) (first fulfilled, page string) {
 	s.t.Helper()
 	order := s.order("verification-kit", nonce)

@@ -83,8 +83,9 @@ func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	}
 }
 
-// The answer is lost, nobody asks the chain, and the buyer signs anew: he is told that
-// the first payment is open, and pays once.
+// TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken: the answer to a payment is lost, the chain is
+// not asked, and the buyer signs again. The answer says that the first payment is open, and the
+// buyer pays once.
 func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -495,7 +495,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 					t.Errorf("answer %d is %v", i, a)
 				}
 			}
-			// Nobody has made an attempt beside that of the claim.
+			// There was no attempt besides that of the claim.
 			want := []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}
 			if diff := cmp.Diff(want, all[0].recorded()); diff != "" || f.chain.Transfers() != 1 {
 				t.Errorf("%d transfers\n%s", f.chain.Transfers(), diff)
@@ -977,7 +977,8 @@ func TestPaidCallsAreSealed(t *testing.T) {
 	}
 }
 
-// Every reason with which a payment is refused stands in the documentation.
+// TestEveryReasonOfARefusedPaymentIsExplained holds that the documentation has every reason with
+// which a payment is refused.
 func TestEveryReasonOfARefusedPaymentIsExplained(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

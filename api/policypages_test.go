@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TestAPolicyIsMadeOnThePages: from a template, as a form, with its warnings, its
-// difference and what it would have changed; then put in force by somebody else.
+// TestAPolicyIsMadeOnThePages makes a policy from a template, in the form, with its warnings, its
+// difference and the decisions it would have changed. Then another member activates it.
 func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -179,8 +179,8 @@ func (e *editor) field(name, want string) {
 	}
 }
 
-// TestTheFormLosesNothing: of what stands in the text only what was changed in the form
-// is written, and what cannot be written stays where somebody wrote it.
+// TestTheFormLosesNothing holds that only the fields that were changed in the form are written into
+// the text, and that a value that cannot be written stays in its field.
 func TestTheFormLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

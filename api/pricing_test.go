@@ -100,7 +100,8 @@ func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 	}
 }
 
-// The introductory credit is named wherever somebody looks for what a call costs.
+// TestTheIntroductoryCreditIsNamed holds that every place that says what a call costs names the
+// introductory credit.
 func TestTheIntroductoryCreditIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

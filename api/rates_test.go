@@ -24,8 +24,9 @@ func TestRecomputingIsLimitedForANetwork(t *testing.T) {
 	}
 }
 
-// Strangers use up what their network may have done, and nobody else: whoever shows a
-// good credential from the same address goes on, and health is never limited.
+// TestStrangersDoNotLimitWhoIsKnown holds that callers without a good credential use up only what
+// their network may do: a caller with a good credential from the same address goes on, and health
+// is never limited.
 func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
@@ -101,8 +102,8 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// Whoever has called too often is answered with a status that the operation's document
-// names, by every operation but health.
+// TestEveryOperationPublishesThatItIsLimited holds that a caller who has called too often gets a
+// status that the operation's document names, from every operation but health.
 func TestEveryOperationPublishesThatItIsLimited(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})

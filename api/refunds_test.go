@@ -85,8 +85,8 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	}
 }
 
-// Whoever wants a refund finds what to send: in the contract, and on the page that
-// promises it, which names every member.
+// TestARefundIsDocumentedByExample holds that the contract, and the page that promises refunds, say
+// what to send, with every member.
 func TestARefundIsDocumentedByExample(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

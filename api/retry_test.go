@@ -9,9 +9,9 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// What the instructions tell a model to do after a time-out, every paid tool takes:
-// the same call with the same idempotencyKey gets the same answer and is counted once,
-// also beside HTTP, where the key is a header.
+// TestEveryPaidToolTakesAnIdempotencyKey holds that every paid tool accepts what the instructions
+// tell a model to do after a time-out: the same call with the same idempotencyKey gets the same
+// answer and is counted once. (Over HTTP the key is a header.)
 func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/api/mail"
 )
 
-// TestReviewersAreTold: whoever may resolve a decision gets the exact action by
-// mail, and who asks; many decisions make few letters.
+// TestReviewersAreTold holds that each member who may resolve a decision gets an e-mail with the
+// exact action and who asks for it, and that many decisions make few e-mails.
 func TestReviewersAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

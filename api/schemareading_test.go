@@ -404,9 +404,9 @@ func withArticle(noun string) string {
 // all of them may be far longer than it.
 type order struct{ root *spot }
 
-// spot is a value somebody asks for, or one that holds such a value.
+// spot is a value that a test asks for, or one that contains such a value.
 type spot struct {
-	start, end int // octets of the text before the value, and before its end; absent if it is not there
+	start, end int // bytes of the text before the value, and before its end; absent if it is not there
 	below      map[string]*spot
 }
 

@@ -151,7 +151,7 @@ func (l *lockedBuffer) String() string {
 	return l.text.String()
 }
 
-// browser is somebody with cookies who does not follow redirects.
+// browser is a visitor with cookies who does not follow redirects.
 type browser struct {
 	t    *testing.T
 	site *site
@@ -208,7 +208,7 @@ func (b *browser) post(path, body string, header ...string) answer {
 	return b.do(http.MethodPost, path, "application/json", body, header...)
 }
 
-// actsFor is the organization the next page will show; empty for nobody's.
+// actsFor returns the organization that the next page will show, and "" if there is none.
 func (b *browser) actsFor() string {
 	b.t.Helper()
 	got := b.get("/api/auth/session")
@@ -542,8 +542,8 @@ func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
 	thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+secret), 401, "authentication required")
 }
 
-// Signing out everywhere ends every session of the customer on every node, whoever
-// holds it, and nobody else's: over the API and from the page alike.
+// TestSignOutEverywhere holds that it ends every session of the customer on every node, in every
+// browser, and no session of another customer, over the API and from the page alike.
 func TestSignOutEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, signOut := range map[string]func(*browser) answer{
@@ -625,8 +625,8 @@ func TestPagesAreClosed(t *testing.T) {
 	}
 }
 
-// TestOutboxAnswersToThisMachineOnly: a name of somebody else's that was made to
-// point here is not this machine's.
+// TestOutboxAnswersToThisMachineOnly holds that a host name of another owner that was made to point
+// here does not count as this machine's.
 func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -31,7 +31,7 @@ func (b *browser) entitled(slug, state string) {
 	}
 }
 
-// signedIn is somebody with a session.
+// signedIn returns the browser of a customer who is signed in.
 func (s *site) signedIn(t *testing.T, email string) *browser {
 	t.Helper()
 	b := s.browser(t)
@@ -245,7 +245,7 @@ func TestWhoseACheckoutIs(t *testing.T) {
 	f.checkout(s.browser(t), "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_q", "cleo@example.com", fields{"client_reference_id": "cus_01JD3Z8W5T0000000000000009"})))
 	s.signedIn(t, "cleo@example.com").entitled("verification-kit", "active")
-	// One that names nobody is refused, so that somebody looks at it.
+	// A checkout without customer and address is refused, so that an operator looks at it.
 	f.checkout(s.browser(t), "verification-kit")
 	body := f.notice("checkout.session.completed", now, f.paid("cus_r", "", nil))
 	if got := f.send(body, sign(body, testWebhookSecret, now)); got.status != 400 {
@@ -276,7 +276,7 @@ func TestSubscription(t *testing.T) {
 		ada.entitled("monthly-pass", c.want)
 	}
 	ada.want(ada.post("/api/billing-portal", `{}`), 404, "no active subscription")
-	// Somebody has taken our mark away at the provider: it is ours all the same.
+	// Our mark was removed at the provider: the subscription is ours all the same.
 	f.checkout(ada, "team")
 	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, end, false)),
 		f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil)))
@@ -365,8 +365,9 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	}
 }
 
-// What went back is not paid: the organization lapses, the pass has no credit, until the
-// next period is paid. Events of another world or account are nobody's.
+// TestARefundedSubscriptionIsNotLive holds that a refunded period counts as not paid: the
+// organization lapses, and the pass has no credit, until the next period is paid. Events of the
+// test mode or of another account change nothing.
 func TestARefundedSubscriptionIsNotLive(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -621,8 +622,8 @@ func TestWebhookBodies(t *testing.T) {
 	}
 }
 
-// The signature proves who sent an event: what stands in a member that is never read
-// does not matter.
+// TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead holds that a member that is
+// never read may contain anything, because the signature proves who sent the event.
 func TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)

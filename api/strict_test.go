@@ -13,11 +13,10 @@ import (
 	"github.com/countersign/countersign/api/schema"
 )
 
-// OpenAI's strict mode takes a subset of JSON Schema: every object closed, every
-// member required, no keyword but these, and bounds on the whole. The guide for
-// OpenAI's agents describes five steps that make the input of a tool strict; this is
-// the same in Go, and every tool is either strict after them or named here with what
-// stands in the way.
+// OpenAI's strict mode takes a subset of JSON Schema: every object closed, every member required,
+// only these keywords, and bounds on the whole. The guide for OpenAI's agents describes five steps
+// that make the input of a tool strict. This test takes the same steps in Go. Every tool is strict
+// after them, or is named here with the reason why it is not.
 //
 // Source: OpenAI, "Structured model outputs", section "Supported schemas", as of
 // February 2026.

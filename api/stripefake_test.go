@@ -155,7 +155,7 @@ func (f *stripeFake) send(body string, signatures ...string) answer {
 	return f.site.browser(f.t).do(http.MethodPost, "/api/webhooks/stripe", "application/json; charset=utf-8", body, header...)
 }
 
-// paid is the newest checkout, completed by somebody; extra changes the object.
+// paid returns the newest checkout as completed by a buyer; extra changes the object.
 func (f *stripeFake) paid(customer, email string, extra fields) fields {
 	f.t.Helper()
 	f.mu.Lock()
@@ -200,7 +200,7 @@ func (f *stripeFake) subscription(customer, status string, from, to time.Time, l
 	return o
 }
 
-// checkout begins one as somebody and returns the form the provider was sent.
+// checkout begins a checkout in a browser and returns the form that the provider was sent.
 func (f *stripeFake) checkout(b *browser, slug string) url.Values {
 	f.t.Helper()
 	got := b.post("/api/checkout", `{"slug":"`+slug+`"}`)

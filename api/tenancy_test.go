@@ -97,9 +97,9 @@ func (c *crew) history(t *testing.T) (n int) {
 	return n
 }
 
-// TestIDsOfAnotherOrganization: everybody of one organization calls every
-// operation with the ids of another's things. What they are answered is to the
-// octet what an id is answered that nobody has, and nothing of the other's moves.
+// TestIDsOfAnotherOrganization calls every operation, as every role of one organization, with the
+// ids of another one's things. The answers are byte for byte those for an id that does not exist,
+// and nothing of the other organization changes.
 func TestIDsOfAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -164,7 +164,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	if after := victim.history(t); after != before {
 		t.Errorf("%d events became %d", before, after)
 	}
-	delete(theirs, "position") // a number that stands in much
+	delete(theirs, "position") // a number that is in many texts
 	for _, path := range []string{"/api/assurance/history", "/api/assurance/decisions", "/api/assurance/members", "/api/assurance/tokens", "/api/assurance/webhooks", "/api/assurance/policies", "/api/assurance/organization"} {
 		got := other.people["owner"].get(path)
 		for kind, id := range theirs {

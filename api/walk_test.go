@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// TestWalkTryACommand: somebody who knows nothing yet.
+// TestWalkTryACommand is the walk of a visitor who knows nothing yet.
 func TestWalkTryACommand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -64,7 +64,7 @@ func TestWalkReviews(t *testing.T) {
 	}
 }
 
-// TestWalkPolicies: from a template to a version in force, its preview on the way.
+// TestWalkPolicies goes from a template to an active version, with its preview on the way.
 func TestWalkPolicies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

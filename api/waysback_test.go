@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestAFormWithoutASessionIsNotLost: whoever was signed out meanwhile reads what
-// happened and what they wrote, and comes back to the page, filter included.
+// TestAFormWithoutASessionIsNotLost holds that a person who was signed out meanwhile reads what
+// happened and what they wrote, and comes back to the page, with its filter.
 func TestAFormWithoutASessionIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -474,7 +474,7 @@ func TestParallelRequestsWithOtherContent(t *testing.T) {
 	}
 }
 
-// The command stands in no column of the ledger in the clear.
+// TestCommandIsStoredSealed holds that no column of the ledger has the command in the clear.
 func TestCommandIsStoredSealed(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

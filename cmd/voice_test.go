@@ -49,7 +49,14 @@ var exempt = map[string]string{
 }
 
 // unread are folders whose texts were not yet read by this list. It only gets shorter.
-var unread = []string{"api/", "cmd/countersign/proof/", "ledger/", "policy/actionrisk/"}
+var unread = []string{
+	"api/client/", "api/clients/", "api/site/content/",
+	"api/contract/examples.json", // rule texts under a hash, and other answers of the service
+	// Tests expect these texts of pages:
+	"api/web/forms.go", "api/web/org/policyform.go", "api/web/templates/policies.html", "api/web/templates/policy-draft.html",
+	"api/web/templates/policy.html", "api/web/templates/webhook.html",
+	"cmd/countersign/proof/", "ledger/", "policy/actionrisk/",
+}
 
 // TestWords fails where a text has a word that the list replaces.
 func TestWords(t *testing.T) {

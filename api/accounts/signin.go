@@ -69,7 +69,7 @@ type signOutRequest struct {
 
 var signOut = &op.Operation{
 	ID: "sign_out", Method: http.MethodPost, Path: "/api/auth/sign-out",
-	Summary: "End the session, or every session of whoever is signed in.",
+	Summary: "End the session, or every session of the customer.",
 	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[signOutRequest](), Output: reflect.TypeFor[op.Ended](),
 	Example: `{}`, Errors: []int{400, 401, 403, 413, 503},
 }

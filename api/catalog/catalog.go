@@ -1,5 +1,5 @@
-// Package catalog reads what is sold: catalog.json and the files that buyers of
-// one-time products download. A catalogue is the only list of these prices.
+// Package catalog reads what is sold: catalog.json, and the files that buyers of one-time products
+// download. A catalogue is the only list of these prices.
 //
 //	{"products": [
 //	  {"slug": "kit", "name": "Kit", "description": "What it is and for whom.", "kind": "one_time",
@@ -10,8 +10,8 @@
 //	   "priceCents": 9900, "deliverable": "An organization.", "plan": "team"}
 //	]}
 //
-// file is relative to the catalogue: one file, or a folder, which becomes a ZIP
-// archive with the same octets every time. Subscriptions are paid monthly.
+// The path in file is relative to the catalogue. It names one file, or a folder, which becomes a
+// ZIP archive with the same bytes every time. Subscriptions are paid monthly.
 package catalog
 
 import (
@@ -40,16 +40,16 @@ import (
 var embedded embed.FS
 
 const (
-	maxCatalog = 1 << 20  // octets of catalog.json
-	maxFile    = 16 << 20 // octets of a product's file: each is kept in memory
+	maxCatalog = 1 << 20  // bytes of catalog.json
+	maxFile    = 16 << 20 // bytes of a product's file; each is kept in memory
 	maxText    = 1000     // characters of a description
-	minPrice   = 50       // cents: the checkout provider's least
+	minPrice   = 50       // cents, the minimum of the checkout provider
 	maxPrice   = 99_999_999
 )
 
 var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// stored is catalog.json.
+// stored is the form of catalog.json.
 type stored struct {
 	Products []product `json:"products"`
 }
@@ -66,22 +66,21 @@ type product struct {
 	File        string `json:"file,omitempty"`
 }
 
-// Default is the catalogue that is built in. Its verification kit holds the verifier
-// that lies in every bundle, so that nobody has to take it from whom he examines.
+// Default returns the catalogue that is built in. Its verification kit contains the verifier that
+// is in every bundle, so that auditors need not take the verifier from the party that they examine.
 func Default() ([]store.Product, error) {
 	return read(source{embedded, map[string][]byte{"files/verification-kit/verify.py": bundle.VerifierPy}}, "catalog.json")
 }
 
-// source is where a catalogue and its products' files are.
+// source is where a catalogue and the files of its products are.
 type source struct {
 	fs.FS
-	more map[string][]byte // files of folders that other packages hold, by path
+	more map[string][]byte // files of folders whose content other packages have, by path
 }
 
-// Load reads a catalogue file. Whatever is wrong with it is an error that names
-// the product and the member.
+// Load reads a catalogue file. An error names the product and the member that is wrong.
 func Load(name string) ([]store.Product, error) {
-	root, err := os.OpenRoot(filepath.Dir(name)) // a product's file cannot be elsewhere
+	root, err := os.OpenRoot(filepath.Dir(name)) // the files of products must be below the catalogue's folder
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
 	}
@@ -179,17 +178,17 @@ func readFile(files fs.FS, name string, most int64) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s is larger than %d octets", name, most)
+		err = fmt.Errorf("%s is larger than %d bytes", name, most)
 	}
 	return text, err
 }
 
-// firstDay is the earliest time an archive can say; none at all is no date to some
-// who unpack it.
+// firstDay is the earliest time that a ZIP archive can state. Some programs that unpack it do not
+// take a missing time.
 var firstDay = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// archive packs a folder, in the order of names and with one time for all, so that
-// the same files give the same octets.
+// archive packs a folder, in the order of names and with one time for all files, so that the same
+// files give the same bytes.
 func archive(files source, folder string) ([]byte, error) {
 	var names []string
 	for name := range files.more {
@@ -224,7 +223,7 @@ func archive(files source, folder string) ([]byte, error) {
 			return nil, err
 		}
 		if packed.Len() > maxFile {
-			return nil, fmt.Errorf("%s is larger than %d octets", folder, maxFile)
+			return nil, fmt.Errorf("%s is larger than %d bytes", folder, maxFile)
 		}
 	}
 	err = w.Close()

@@ -91,8 +91,8 @@ func TestAnArchiveHasTheSameOctetsEveryTime(t *testing.T) {
 	}
 }
 
-// Every policy of the starter pack is taken as it is, and each intent gets the
-// decision that is promised beside it.
+// TestThePolicyStarterPackHolds holds that every policy of the starter pack is accepted unchanged,
+// and that each of its intents gets the decision that the pack promises for it.
 func TestThePolicyStarterPackHolds(t *testing.T) {
 	files := unpack(t, "policy-starter-pack")
 	drafts := map[string]assurance.Draft{}
@@ -210,7 +210,7 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 	retyped.Integrity.PayloadType = seal.TypeSigningKey
 	check(0, "retyped.json", retyped)
 	check(0, "none.json", map[string]any{"record": "no"})
-	// Somebody else has the key: what it signed before counts.
+	// The key is compromised from a position on: what it signed before that position still counts.
 	keys = write("jwks.json", map[string]any{"keys": []any{key(map[string]any{"svc_from_position": 3, "svc_to_position": 9, "svc_void_from_position": 5})}})
 	check(1, "good.json", envelope)
 	check(0, "placeless.json", placeless)

@@ -1,8 +1,8 @@
-// Package contract describes the operations to programs. From the table of operations it
-// writes the OpenAPI documents: for agents what they call, and for all others everything.
-// Beside them are the examples of answers, and the table of error codes with the status and
-// the page of each. What describes one operation belongs into its declaration; what describes
-// all of them alike belongs here.
+// Package contract describes the operations to programs. From the table of operations it writes the
+// OpenAPI documents: one for agents with what they call, and one with everything. It also has the
+// examples of answers, and the table of error codes with the status and the page of each. What
+// describes a single operation belongs in its declaration. What describes all of them alike belongs
+// here.
 package contract
 
 import (
@@ -174,7 +174,7 @@ func (s *Contract) guidance() string {
 		"Any answer but 200 means stop."
 }
 
-// ownershipProofs returns the proofs that show indexers that the payee runs the service.
+// ownershipProofs returns the proofs by which indexers know that the payee runs the service.
 func (s *Contract) ownershipProofs() []string {
 	if s.Proofs == nil {
 		return []string{}
@@ -329,7 +329,7 @@ func (d describing) parameters(o *op.Operation) (list []any) {
 	return list
 }
 
-// pathPatterns are the forms of what stands in paths.
+// pathPatterns are the patterns of the values in paths.
 var pathPatterns = map[string]string{"workflowId": "^asw_[0-9a-f-]{36}$"}
 
 // responses describes the success, every refusal that the operation names, and the shape of

@@ -17,7 +17,7 @@ import (
 )
 
 // explained is the content of the page of a code. Only answers with 200 are charged, so nearly
-// every charged says no.
+// every charged begins with no.
 type explained struct {
 	code                        string
 	status                      int
@@ -90,10 +90,10 @@ var problems = []explained{
 	{ground.CodeNotSettled, http.StatusConflict, "The payment was refused, or is not settled yet: nothing was charged that could be given back.", uncharged, "after the payment has settled", "The call that was paid for, with the same PAYMENT-SIGNATURE, for its answer. What was refused needs no refund."},
 	{ground.CodeNotTheBuyer, http.StatusConflict, "The purchase is paid, and the request does not show that it comes from its buyer: the payment alone, which is public on a chain, gives no later link.", "no: the purchase was charged once", never, "The claimSecret, payment identifier, Idempotency-Key or e-mail of the first request, a message signed by the paying address, or a session signed in with the e-mail of the order."},
 	{ground.CodeDownloadsUsed, http.StatusConflict, "Every download of the purchase is used.", uncharged, never, "Nothing; ask the operator for another download."},
-	{ground.CodeErased, http.StatusConflict, "What the payment or idempotency key was for was erased on request, and cannot be answered again.", "no: what was charged, was before the erasure", never, "A new key or payment, if it is wanted anew."},
+	{ground.CodeErased, http.StatusConflict, "What the payment or idempotency key was for was erased on request, and cannot be answered again.", "no: what was charged, was before the erasure", never, "A new key or payment, to have it computed again."},
 	{ground.CodeClaimed, http.StatusConflict, "Another customer has claimed the agent.", uncharged, never, "An agent of your own: POST /api/auth/register."},
 	{organizations.CodeConflict, http.StatusConflict, "What is there does not allow it: it was changed or done already, or a bound is reached. The message says what.", uncharged, "after reading it again", "What fits what is there now."},
-	{organizations.CodeNoActivePolicy, http.StatusConflict, "The organization has no policy in force.", "no decision was recorded", "after activation", "An administrator activates a policy first."},
+	{organizations.CodeNoActivePolicy, http.StatusConflict, "The organization has no active policy.", "no decision was recorded", "after activation", "An administrator activates a policy first."},
 	{decisions.CodeNoMatch, http.StatusConflict, "The receipt does not name the decision that it is bound to.", "no receipt was recorded", never, "decisionId, decisionRecordHash and bindingHash of one decision."},
 	{assurance.CodeOtherPolicy, http.StatusConflict, "The asserted policy is not the active one.", "no decision was recorded", never, "The active policy's id and version, or none."},
 	{assurance.CodeWeakerPolicy, http.StatusConflict, "The asserted policy allows more than the active one.", "no decision was recorded", never, "An assertion that is as strict, or none."},
@@ -107,7 +107,7 @@ var problems = []explained{
 	{ground.CodeNotConfigured, http.StatusServiceUnavailable, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
 	{payments.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
 	{x402.ReasonPending, http.StatusServiceUnavailable, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
-	{op.CodeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
+	{op.CodeNoMail, http.StatusServiceUnavailable, "The service cannot send e-mails.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
 	{op.CodeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
 	{op.CodeCheckoutFailed, http.StatusServiceUnavailable, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
 	{op.CodeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},

@@ -1,15 +1,15 @@
-// Package credential is where the service finds out who is calling: it reads API
-// keys, access tokens of agents, tokens of organizations, OAuth clients and the
-// cookies of sessions, and nothing else does. A payment is a credential, too, but
-// what it is good for depends on what is for sale, so api reads it first.
+// Package credential finds out who is calling. It reads API keys, access tokens of agents, tokens
+// of organizations, OAuth clients and the cookies of sessions, and no other package does. A payment
+// is a credential, too, but whether it suffices depends on what is for sale, so package request
+// reads it first.
 //
-// An operation says with an Access who may call it, and a Reader finds out whether
-// that is who calls. The rules that hold for all of them:
+// An operation declares with an Access who may call it, and a Reader checks whether the caller is
+// one of them. The rules for all operations:
 //
 //	a header given twice is refused, and nothing in the query ever counts
 //	with a credential in a header, the cookie does not count
 //	a cookie counts only from the origin of the service
-//	a credential that is there and not good is refused, also where none is needed
+//	a credential that was sent and is not valid is refused, also if none is needed
 package credential
 
 import (
@@ -24,9 +24,9 @@ type contextKey int
 
 const resourceKey contextKey = 0
 
-// At is a context of requests to a resource for which access tokens are made of their
-// own (RFC 8707): they are good there beside those for the whole service, and nowhere
-// else.
+// At returns a context for requests to a resource that has access tokens of its own (RFC 8707).
+// There both these tokens and those for the whole service are valid. Elsewhere the resource's own
+// tokens are not.
 func At(ctx context.Context, resource string) context.Context {
 	return context.WithValue(ctx, resourceKey, resource)
 }
@@ -38,37 +38,36 @@ func resourcesOf(ctx context.Context) []string {
 	return nil
 }
 
-// Kind is who may call.
+// Kind is the kind of caller that may call an operation.
 type Kind int
 
-// Who may call an operation.
+// The kinds of callers.
 const (
-	Anybody     Kind = iota // and no credential is read
-	Payer                   // whoever pays: with an API key, as an agent with credit, or by a payment
+	Anybody     Kind = iota // anybody: no credential is read
+	Payer                   // any caller who pays: with an API key, as an agent with credit, or by a payment
 	KeyHolder               // an API key or an agent's token; nothing is charged
 	Member                  // an organization's token, or a member's session, that has the right
-	Person                  // a session, of whomever
-	Customer                // a session, or an agent's token with the scope: for a customer's own things
-	AnyCustomer             // the same, or nobody
+	Person                  // the session of any customer
+	Customer                // a session, or an agent's token with the scope: for what belongs to a customer
+	AnyCustomer             // the same, or no credential
 	Client                  // an OAuth client, by Basic authorization or by members of the body
 	Claimant                // a session and an agent's token together
 )
 
-// Access says who may call an operation. The zero value is anybody.
+// Access says who may call an operation. The zero value lets everybody call.
 type Access struct {
 	Kind  Kind
-	Right organizations.Right // of a member
-	Scope string              // of a customer's agent
+	Right organizations.Right // that the member needs
+	Scope string              // that the customer's agent needs
 }
 
-// WithRight is access for whoever has a right in an organization.
+// WithRight returns the access of those who have a right in an organization.
 func WithRight(r organizations.Right) Access { return Access{Kind: Member, Right: r} }
 
-// WithScope is access to a customer's own things, also for agents with a scope.
+// WithScope returns the access to what belongs to a customer, also for agents with a scope.
 func WithScope(scope string) Access { return Access{Kind: Customer, Scope: scope} }
 
-// challenged is the scope that a refusal names. Without one clients ask for every
-// scope there is.
+// challenged is the scope that a refusal names. If it names none, clients ask for every scope.
 func (a Access) challenged() string {
 	switch a.Kind {
 	case Member:
@@ -79,19 +78,19 @@ func (a Access) challenged() string {
 	return a.Scope
 }
 
-// Means is the kind of thing a caller shows for itself.
+// Means is the kind of credential that a caller sent.
 type Means int
 
-// What a caller may show.
+// The kinds of credentials.
 const (
 	Nothing        Means = iota
 	ByPayment            // PAYMENT-SIGNATURE
 	ByKey                // an API key
 	ByAgent              // an agent's access token
-	ByOrganization       // an organization's token: good, and cannot pay
+	ByOrganization       // an organization's token: valid, but it cannot pay
 )
 
-// Caller is who calls, as far as its credentials were found good.
+// Caller is the caller, as far as its credentials were verified.
 type Caller struct {
 	Means     Means
 	Payment   payments.Payment        // ByPayment
@@ -100,5 +99,5 @@ type Caller struct {
 	Client    accounts.Client         // of an OAuth endpoint
 	Principal organizations.Principal // of an operation with a right
 	Session   *Session                // nil without one
-	Customer  string                  // cus_… whose things an operation with a scope is about; empty for nobody's
+	Customer  string                  // the customer (cus_…) that an operation with a scope is about; empty if there is none
 }

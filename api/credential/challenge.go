@@ -10,19 +10,18 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// ProtectedResourcePath is the document that says where tokens come from (RFC
-// 9728).
+// ProtectedResourcePath is the path of the document that says where tokens are issued (RFC 9728).
 const ProtectedResourcePath = "/.well-known/oauth-protected-resource"
 
-// errNoCustomer is a claim without a session.
+// errNoCustomer refuses a claim without a session.
 var errNoCustomer = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
 
-// errNoAgent is a claim without an agent's token.
-var errNoAgent = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, beside the session")
+// errNoAgent refuses a claim without an agent's token.
+var errNoAgent = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, in addition to the session")
 
-// Challenge is what a refused credential, or a missing one, leads to (RFC 6750,
-// RFC 9728): where tokens come from, what was wrong with the one that was sent,
-// and which scope is needed. Without a scope clients ask for every one there is.
+// Challenge answers a credential that was refused or is missing (RFC 6750, RFC 9728). It says where
+// tokens are issued, what is wrong with the credential that was sent, and which scope is needed.
+// Without a scope clients ask for every scope there is.
 func Challenge(baseURL, resource, problem, scope string) string {
 	text := `Bearer realm="countersign", resource_metadata="` + baseURL + ProtectedResourcePath + resource + `"`
 	if problem != "" {
@@ -34,8 +33,8 @@ func Challenge(baseURL, resource, problem, scope string) string {
 	return text
 }
 
-// ChallengeOf is the header WWW-Authenticate of a refusal to who has no access;
-// empty where the refusal is none of a credential.
+// ChallengeOf returns the header WWW-Authenticate of a refusal, and "" if the refusal is not about
+// a credential.
 func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 	switch {
 	case isRefusal(err, accounts.CodeInvalidClient):
@@ -48,7 +47,8 @@ func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 	return ""
 }
 
-// Problem is what a 401 says: only a credential that was sent can be wrong.
+// Problem is the error of a 401. It is empty if no credential was sent, since only a sent one can
+// be wrong.
 func Problem(r *http.Request, err error) string {
 	missing := errors.Is(err, organizations.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer) || errors.Is(err, errNoAgent)
 	if missing || len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {

@@ -12,22 +12,22 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Credentials are told apart by their form: keys and organizations' tokens have a
-// prefix, and an access token is a JWT.
+// Credentials are distinguished by their form: keys and organizations' tokens have a prefix, and an
+// access token is a JWT.
 const (
 	keyPrefix          = "svck_"
 	organizationPrefix = "svco_"
 )
 
-// isOurs says whether a bearer credential is a key or an organization's token.
+// isOurs reports whether a bearer credential is a key or an organization's token.
 func isOurs(bearer string) bool {
 	return strings.HasPrefix(bearer, keyPrefix) || strings.HasPrefix(bearer, organizationPrefix)
 }
 
 func isJWT(text string) bool { return strings.Count(text, ".") == 2 }
 
-// IsKey says whether the credential of a request is an API key or an organization's
-// token, and so no OAuth token, whether or not it is good.
+// IsKey reports whether the credential of a request has the form of an API key or an organization's
+// token, and so is no OAuth token. It need not be valid.
 func IsKey(h http.Header) bool {
 	return len(h["X-Api-Key"]) > 0 || slices.ContainsFunc(h["Authorization"], func(value string) bool {
 		_, text, _ := strings.Cut(value, " ")
@@ -35,8 +35,8 @@ func IsKey(h http.Header) bool {
 	})
 }
 
-// Key is what pays for a call or looks at what was paid: X-API-Key, or else a
-// bearer credential.
+// Key returns the credential that pays for a call, or that reads what was paid: X-API-Key, or else
+// a bearer credential.
 func Key(h http.Header) (text string, present bool, err error) {
 	switch values := h["X-Api-Key"]; len(values) {
 	case 0:
@@ -48,8 +48,8 @@ func Key(h http.Header) (text string, present bool, err error) {
 	return bearer(h)
 }
 
-// Bearer is what speaks for an organization or a customer: a bearer credential, or
-// an API key, which is good for other things and named when it is refused.
+// Bearer returns the credential that acts for an organization or a customer: a bearer credential,
+// or an API key. An API key is refused there, and the refusal says that it is one.
 func Bearer(h http.Header) (text string, present bool, err error) {
 	bad := policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")
 	if text, present, err = bearer(h); err != nil {
@@ -79,14 +79,14 @@ func bearer(h http.Header) (text string, present bool, err error) {
 	return "", true, policy.Refuse(ground.CodeUnauthorized, "", "Authorization must be given once")
 }
 
-// ClientSecret is a client's id and secret, as an OAuth request brings them.
+// ClientSecret is the id and the secret of a client in an OAuth request.
 type ClientSecret struct {
 	ClientID string `json:"client_id,omitempty" jsonschema:"maxLength=200"`
 	Secret   string `json:"client_secret,omitempty" jsonschema:"maxLength=200"`
 }
 
-// clientSecret is how a client shows itself: by Basic authorization or by members
-// of the body, never both.
+// clientSecret reads how a client authenticates: by Basic authorization or by members of the body.
+// Both together are refused.
 func clientSecret(h http.Header, body ClientSecret) (ClientSecret, error) {
 	bad := policy.Refuse(accounts.CodeInvalidClient, "", "client authentication failed")
 	switch values := h["Authorization"]; {

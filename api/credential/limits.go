@@ -6,6 +6,6 @@ import "time"
 const (
 	lifetime    = 7 * 24 * time.Hour
 	idle        = 12 * time.Hour
-	seenEvery   = time.Minute // how exactly idling is measured: not every request writes
-	tokenLength = 43          // 32 octets, base64url
+	seenEvery   = time.Minute // the precision of the idle time: not every request writes
+	tokenLength = 43          // 32 bytes in base64url
 )

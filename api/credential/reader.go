@@ -20,14 +20,14 @@ type Reader struct {
 	Projections   *projections.Projections
 	Sessions      *Sessions
 	Address       func(*http.Request) string // the network address a request comes from
-	// Saw is told who was found to be calling, by public ids: the organization, if
-	// the caller acts for one, and the member, token, key or agent. May be nil.
+	// Saw is called with the public ids of the caller: the organization, if the caller acts for
+	// one, and the member, token, key or agent. It may be nil.
 	Saw func(ctx context.Context, tenant, actor string)
 }
 
-// Read finds out whether who calls has access. The caller it returns holds the
-// session of a request also when that is refused: it may have changed. A client
-// that shows itself in the body is read once there is one: ReadClient.
+// Read checks whether the caller of a request has access. The caller that it returns has the
+// session of the request also if access is refused, because the session may have changed. For a
+// client that authenticates in the body, call ReadClient when the body was read.
 func (d *Reader) Read(r *http.Request, a Access) (c Caller, err error) {
 	switch a.Kind {
 	case Member, Person:
@@ -55,12 +55,12 @@ func (d *Reader) saw(ctx context.Context, tenant, actor string) {
 	}
 }
 
-// ReadKey tells an API key, an agent's token and an organization's token apart.
-// Where nothing is sold, an organization's token is no key.
+// ReadKey reads an API key, an agent's token or an organization's token, and says which it is. If
+// nothing is sold, an organization's token is refused.
 func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, err error) {
 	switch {
 	case a.Kind == Payer && strings.HasPrefix(text, organizationPrefix):
-		// It is good and cannot pay: its bearer may pay otherwise.
+		// The token is valid but cannot pay: the caller may pay in another way.
 		c.Means = ByOrganization
 		_, err = d.Organizations.AuthenticateOrganization(ctx, text)
 	case strings.HasPrefix(text, organizationPrefix):
@@ -75,8 +75,8 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 	return c, err
 }
 
-// ReadClient authenticates an OAuth client by its Basic authorization, or by what
-// its request's body held.
+// ReadClient authenticates an OAuth client by its Basic authorization, or by members of its
+// request's body.
 func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (accounts.Client, error) {
 	shown, err := clientSecret(r.Header, body)
 	if err != nil {
@@ -85,24 +85,24 @@ func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (accounts.Client
 	return d.Organizations.AuthenticateClient(r.Context(), shown.ClientID, shown.Secret)
 }
 
-// errForeign refuses a cookie that a page of another origin made a browser send.
+// errForeign refuses a cookie if a page of another origin made the browser send it.
 var errForeign = policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 
-// readCustomer finds out for whom an operation with a scope is called:
+// readCustomer finds out for which customer an operation with a scope is called:
 //
 //	a session                     the customer, from the same origin
-//	an agent with that scope      whoever claimed the agent: Customer may be
-//	                              empty where the scope needs no claim
-//	nobody                        where any customer may call, and no one
+//	an agent with that scope      the customer who claimed the agent; empty if the agent is
+//	                              not claimed and the scope needs no claim
+//	no credential                 empty, if an operation allows that (AnyCustomer)
 func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	switch {
 	case err != nil:
 		return err
-	case present && !(a.Kind == AnyCustomer && isOurs(bearer)): // to what is open, a key is nothing
+	case present && !(a.Kind == AnyCustomer && isOurs(bearer)): // an operation that is open to everybody ignores a key
 		return d.readAgent(r.Context(), a, bearer, c)
 	}
-	if a.Scope != accounts.ScopeSupport { // which no customer has
+	if a.Scope != accounts.ScopeSupport { // no customer has this scope
 		if c.Session, err = d.Sessions.Load(r); err != nil {
 			return err
 		}
@@ -135,9 +135,8 @@ func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Call
 	return agent.May(a.Scope)
 }
 
-// readClaimant finds a customer who is signed in and an agent whose token they
-// hold. The token, which no other site can make a browser send, is what shows that
-// the request is meant.
+// readClaimant returns a customer who is signed in and an agent whose token they hold. The token
+// shows that the request is intended, because no other site can make a browser send it.
 func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	if err == nil && !present {
@@ -163,8 +162,7 @@ func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 	return nil
 }
 
-// readMember finds out who acts for which organization: a bearer token, or else a
-// session.
+// readMember finds out who acts for which organization: by a bearer token, or else by a session.
 func (d *Reader) readMember(r *http.Request, a Access, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	switch {
@@ -190,15 +188,16 @@ func (d *Reader) readMember(r *http.Request, a Access, c *Caller) error {
 	return err
 }
 
-// onlyReads says whether a request changes nothing. What appends guards the streams
-// it rests on; what only reads looks at them again.
+// onlyReads reports whether a request changes nothing. A command that appends puts a precondition
+// on the streams that it depends on; for a request that only reads, the principal is confirmed
+// instead.
 func onlyReads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
 func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (organizations.Principal, error) {
 	p, err := d.Organizations.AuthenticateOrganization(r.Context(), bearer)
-	switch { // no good credential helps where a person must have signed in
+	switch { // no credential helps if a person must have signed in
 	case a.Kind == Person && (err == nil || isRefusal(err, accounts.CodeInsufficientScope)):
 		return p, policy.Refuse(organizations.CodeForbidden, "", "a signed-in session is required")
 	case err != nil:
@@ -213,14 +212,14 @@ func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (org
 	return p, err
 }
 
-// A member of no organization, and one of several who has chosen none.
+// The person is a member of no organization, or of several and has chosen none.
 var (
 	ErrNoOrganization = policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 	ErrChooseFirst    = policy.Refuse(organizations.CodeForbidden, "", "choose an organization first")
 )
 
-// Member is who a session acts as, and where. Whoever is no member of the chosen
-// organization any more acts for the only one left.
+// Member returns the principal of a session and its organization. A person who has left the chosen
+// organization acts for the only one left, if there is exactly one.
 func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (organizations.Principal, error) {
 	chosen := as.Org != ""
 	if !chosen {
@@ -244,7 +243,7 @@ func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (organ
 	return organizations.Principal{}, err
 }
 
-// onlyOrganization chooses for a member of one organization.
+// onlyOrganization chooses the organization of a person who is a member of exactly one.
 func (d *Reader) onlyOrganization(ctx context.Context, as *Session) error {
 	list, err := d.Projections.Memberships(ctx, as.Customer)
 	switch {

@@ -15,19 +15,19 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Sessions keeps people signed in: 256 random bits in a cookie, their hash and
-// what belongs to them in the table sessions.
+// Sessions keeps people signed in. A session is 256 random bits in a cookie; the table sessions has
+// their hash and the data.
 type Sessions struct {
 	manager *scs.SessionManager
 	pool    *pgxpool.Pool
 	origin  *http.CrossOriginProtection
-	cookie  http.Cookie // without value
+	cookie  http.Cookie // without a value
 	clock   func() time.Time
 }
 
-// NewSessions keeps sessions in a database, for the service at an address.
+// NewSessions keeps sessions in a database, for the service at a base URL.
 func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*Sessions, error) {
-	// Not scs.New: it starts a goroutine for a store in memory, which never ends.
+	// scs.New is not used: it starts a goroutine for a store in memory that never ends.
 	manager := &scs.SessionManager{Store: sessionStore{pool}, HashTokenInStore: true, Lifetime: lifetime, IdleTimeout: idle,
 		Codec: scs.GobCodec{}}
 	s := &Sessions{manager: manager, pool: pool, origin: http.NewCrossOriginProtection(), clock: clock}
@@ -36,7 +36,7 @@ func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*S
 	}
 	s.cookie = http.Cookie{Name: "countersign_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(baseURL, "https://") {
-		// Browsers take this name only from the host itself, over TLS, for all paths.
+		// Browsers accept this name only from the host itself, over TLS, and for all paths.
 		s.cookie.Name, s.cookie.Secure = "__Host-countersign_session", true
 	}
 	return s, nil
@@ -46,35 +46,35 @@ func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*S
 const (
 	sessionCustomer = "customer" // cus_…
 	sessionOrg      = "org"      // the chosen organization
-	sessionRole     = "role"     // there, as of the last request
+	sessionRole     = "role"     // the role in it, as of the last request
 	sessionSignedIn = "signedIn" // Unix milliseconds
-	sessionSeen     = "seen"     // of the last request that was written down
+	sessionSeen     = "seen"     // of the last request that was stored
 )
 
-// Session is one person's, during one request.
+// Session is the session of one person during one request.
 type Session struct {
 	Customer string // cus_…
 	Org      string // the chosen organization
 	SignedIn time.Time
 
-	role string // there, as of the last request
+	role string // the role in it, as of the last request
 	seen time.Time
 
 	manager   *scs.SessionManager
-	data      context.Context // holds the library's copy
+	data      context.Context // has the library's copy of the data
 	changed   bool
-	begun     bool // under a token that the table does not have yet
+	begun     bool // the session has a token that the table does not have yet
 	destroyed bool
 }
 
-// Cookie is the name of the cookie that holds a session's token.
+// Cookie returns the name of the cookie with a session's token.
 func (s *Sessions) Cookie() string { return s.cookie.Name }
 
-// SameOrigin says whether no page of another origin has made a browser send a
-// request; what comes from no browser has no origin.
+// SameOrigin reports whether a request was not sent by a page of another origin. A request that
+// comes from no browser has no origin and passes.
 func (s *Sessions) SameOrigin(r *http.Request) bool { return s.origin.Check(r) == nil }
 
-// Load returns the session of a request, nil if it has none that is good.
+// Load returns the session of a request, and nil if it has no valid one.
 func (s *Sessions) Load(r *http.Request) (*Session, error) {
 	cookie, err := r.Cookie(s.cookie.Name)
 	if err != nil || len(cookie.Value) != tokenLength {
@@ -102,14 +102,13 @@ func (s *Session) put(name string, value any) {
 	s.changed = true
 }
 
-// Choose sets the organization the session acts for.
+// Choose sets the organization that the session acts for.
 func (s *Session) Choose(orgID string) {
 	s.Org = orgID
 	s.put(sessionOrg, orgID)
 }
 
-// as notes the role; another one than before renews the token, but not the day
-// on which the session ends.
+// as stores the role. A changed role renews the token, but not the day on which the session ends.
 func (s *Session) as(role string) error {
 	if role == s.role {
 		return nil
@@ -129,8 +128,7 @@ func (s *Session) as(role string) error {
 	return nil
 }
 
-// Begin signs a customer in, under a new token whatever the request's cookie
-// says, and ends the session that the browser had.
+// Begin signs a customer in, always under a new token, and ends the session that the browser had.
 func (s *Sessions) Begin(r *http.Request, customer string) (*Session, error) {
 	ctx := context.WithoutCancel(r.Context())
 	var old string
@@ -152,7 +150,7 @@ func (s *Sessions) Begin(r *http.Request, customer string) (*Session, error) {
 	return started, nil
 }
 
-// End forgets a session, here and in the table.
+// End ends a session, in this request and in the table.
 func (s *Session) End() error {
 	s.destroyed, s.changed = true, true
 	return s.manager.Destroy(s.data)
@@ -164,13 +162,13 @@ func (s *Sessions) EndAll(ctx context.Context, customer string) error {
 	return err
 }
 
-// Count is how many sessions of a customer have not expired.
+// Count returns how many sessions of a customer have not expired.
 func (s *Sessions) Count(ctx context.Context, customer string) (count int, err error) {
 	err = s.pool.QueryRow(ctx, `select count(*) from sessions where p = 0 and customer = $1 and expires_at > now()`, customer).Scan(&count)
 	return count, err
 }
 
-// Keep writes a session that has changed, and its cookie, before the answer.
+// Keep stores a session that has changed and sets its cookie. Call it before the answer is written.
 func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	if changed == nil || !changed.changed {
 		return nil
@@ -189,8 +187,8 @@ func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	return nil
 }
 
-// written is what a commit knows beside the data, by its context: whose the session
-// is, and that it must not bring one back which ended during the request.
+// written is what a commit gets through its context in addition to the data: whose session it is,
+// and that it must not restore a session that ended during the request.
 type written struct {
 	customer    string
 	onlyIfThere bool
@@ -198,8 +196,8 @@ type written struct {
 
 type writtenKey struct{}
 
-// sessionStore is the library's store over the table sessions. The library gives
-// it the token's hash.
+// sessionStore is the library's store on the table sessions. The library gives it the hash of the
+// token.
 type sessionStore struct{ pool *pgxpool.Pool }
 
 // FindCtx returns the data of a session that has not expired.
@@ -225,7 +223,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, hash string, data []byte, e
 	return err
 }
 
-// DeleteCtx forgets a session.
+// DeleteCtx deletes a session.
 func (s sessionStore) DeleteCtx(ctx context.Context, hash string) error {
 	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and token_hash = $1`, hash)
 	return err
@@ -244,7 +242,7 @@ func (s sessionStore) Commit(hash string, data []byte, expires time.Time) error 
 // Delete is DeleteCtx for the library's interface.
 func (s sessionStore) Delete(hash string) error { return s.DeleteCtx(context.Background(), hash) }
 
-// SignedIn is who a session is.
+// SignedIn describes the person of a session.
 type SignedIn struct {
 	CustomerID    string                   `json:"customerId"`
 	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
@@ -252,10 +250,10 @@ type SignedIn struct {
 	Organizations []projections.Membership `json:"organizations"`
 }
 
-// Chosen says whether the session acts for an organization.
+// Chosen reports whether the session acts for an organization.
 func (a SignedIn) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
 
-// Describe says who a session is, and for which organizations it may act.
+// Describe returns who the person of a session is, and for which organizations they may act.
 func (d *Reader) Describe(ctx context.Context, s *Session) (SignedIn, error) {
 	list, err := d.Projections.Memberships(ctx, s.Customer)
 	if err != nil {

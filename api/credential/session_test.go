@@ -73,8 +73,8 @@ func (d desk) open(cookie string) *Session {
 	return s
 }
 
-// TestASessionThatEndedStaysEnded: a request that was under way when somebody
-// signed out does not bring the session back.
+// TestASessionThatEndedStaysEnded holds that a request that was running when the customer signed
+// out does not bring the session back.
 func TestASessionThatEndedStaysEnded(t *testing.T) {
 	d := newDesk(t, time.Now)
 	cookie := d.signIn("cus_1")

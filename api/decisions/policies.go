@@ -81,7 +81,7 @@ func policySteps(drafts []decisions.Draft, activations []decisions.Activation) (
 // ListPolicies lists the active policy, the drafts and the activations.
 var ListPolicies = &op.Operation{
 	ID: "list_policies", Method: http.MethodGet, Path: "/api/assurance/policies",
-	Summary: "The policy in force, every draft there ever was, and then every activation." + op.PagedBy,
+	Summary: "The active policy, then every draft, and then every activation." + op.PagedBy,
 	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[policyList](), Errors: []int{400, 401, 403, 503},
 }
 
@@ -138,12 +138,12 @@ func (s *Policies) draftPolicy(c *op.Call) (op.Reply, error) {
 }
 
 type activationOrder struct {
-	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it is recorded in the ledger."`
 }
 
 var activatePolicy = &op.Operation{
 	ID: "activate_policy", Method: http.MethodPost, Path: "/api/assurance/policies/{draftId}/activate",
-	Summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
+	Summary: "Activate a draft, from the position of the activation in the ledger on. Not the own one; needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
 	Example: `{"reason":"lower the limit, ticket 4711"}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},

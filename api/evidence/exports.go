@@ -41,7 +41,7 @@ func (exportRequest) RefusesNull() {}
 // CreatedExport is the signed manifest of an export and where its bundle is.
 type CreatedExport struct {
 	bundle.Manifest
-	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same octets each time."`
+	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same bytes each time."`
 }
 
 var createExport = &op.Operation{
@@ -88,7 +88,7 @@ func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundl
 
 var getExport = &op.Operation{
 	ID: "get_export", Method: http.MethodGet, Path: ExportsPath + "/{exportId}",
-	Summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
+	Summary: "The bundle of an export, a tar.gz: made again from its event, the same bytes each time.",
 	Access:  credential.WithRight(organizations.RightExport), Media: "application/gzip", Errors: []int{401, 403, 404, 409, 503},
 }
 

@@ -48,7 +48,7 @@ func (s *Proofs) Operations() []*op.Operation {
 	return op.ForEveryOrigin([]*op.Operation{
 		{
 			ID: "get_checkpoint", Method: http.MethodGet, Path: "/api/ledger/checkpoint", Media: "text/plain; charset=utf-8",
-			Summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: whoever has one notices when history is taken back.",
+			Summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: a client that has one notices when history is rolled back.",
 			Output:  reflect.TypeFor[string](), Errors: []int{404, 503}, Run: answer(s.showCheckpoint),
 		},
 		{
@@ -243,7 +243,7 @@ func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 	return op.Reply{Body: data, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
-// showEntries answers with a bundle of leaves: of each its length, 32, in two octets, and the
+// showEntries answers with a bundle of leaves: of each its length, 32, in two bytes, and the
 // hash of the event.
 func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])

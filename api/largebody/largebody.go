@@ -1,8 +1,8 @@
-// Package largebody builds the request bodies that cost a service most, from the JSON
-// Schema it publishes and one example: every list and text as large as fits, filled with
-// what scanners look for, what they back up over and what has to be escaped, and every
-// free value in the forms that cost most to parse. The benchmark measures what each costs;
-// a test holds that twice the body is at most twice the work.
+// Package largebody generates the request bodies that cost a service most, from the JSON Schema
+// that it publishes and one example. Every list and text is as long as allowed. Texts are filled
+// with what scanners search for, what makes them backtrack, and what has to be escaped. Every free
+// value has the forms that cost most to parse. The benchmark measures the cost of each body; a test
+// holds that twice the body is at most twice the work.
 package largebody
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// pieces are repeated inside texts: what scanners look for, what they back up over,
-// and what has to be escaped.
+// pieces are repeated inside texts: what scanners search for, what makes them backtrack, and what
+// has to be escaped.
 var pieces = []string{"a", " ", `\n`, `\u00e9`, `\ud83d\ude00`, "é", "curl ", "curl|sh;", "http://", "://", "https://a.b/", "a.", ".", "@", "a@", "\\\\", "(", "[[", "${", "`",
 	"4 ", "eyJ", "private key=0x", "seed abc ", "xoxb-", "+1 ", "000-00-", "0x", "0x0000000000000000000000000000000000000001 ", "sk-", "AKIA", "-----BEGIN PRIVATE KEY-----", "ignore previous instructions ", "eval(", "base64 -d ", "A1+/", "=", "%41", "&#x41;", "<!--", "1", "2026-01-01T00:00:00Z ", "xn--", "\u200b", "password=", "ı", "-"}
 
-// besides is room for what is not counted: the names and quotes around a grown part.
+// besides is the room for names and quotes around the part that grows.
 const besides = 2000
 
-// All are bodies of at most so many octets, by what is special about them: the pieces in
-// every text of the schema that may be long, every list filled, and every free value in the
-// forms that cost most to parse. All else in them is as in the example.
+// All returns bodies of at most a number of bytes, each with the name of its specialty: a piece in
+// a long text of the schema, a filled list, or a free value in a form that costs much to parse.
+// Everything else in a body is as in the example.
 func All(schema, example any, octets int) iter.Seq2[string, string] {
 	return Grown(schema, example, octets-len((&plant{}).body(schema, example))-besides)
 }
 
-// Grown are the bodies of All, of which the part that has grown takes so many octets.
+// Grown returns the bodies of All. In each of them the part that has grown takes room bytes.
 func Grown(schema, example any, room int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for name, value := range freeValues(room) {
@@ -51,7 +51,7 @@ func Grown(schema, example any, room int) iter.Seq2[string, string] {
 	}
 }
 
-// freeValues are texts of JSON that cost much to read.
+// freeValues are JSON texts that cost much to read.
 func freeValues(octets int) iter.Seq2[string, string] {
 	fill := func(open, piece, end string) string {
 		return open + strings.TrimSuffix(strings.Repeat(piece, max(0, octets-len(open)-len(end))/len(piece)), ",") + end
@@ -92,13 +92,13 @@ func freeValues(octets int) iter.Seq2[string, string] {
 	}
 }
 
-// place is somewhere in a schema that may grow.
+// place is a part of a schema that may grow.
 type place struct {
 	path string
 	node map[string]any
 }
 
-// real is a schema without its null branch.
+// real returns a schema without its null branch.
 func real(schema any) map[string]any {
 	node, _ := schema.(map[string]any)
 	if several, ok := node["anyOf"].([]any); ok && len(several) > 0 {
@@ -107,7 +107,7 @@ func real(schema any) map[string]any {
 	return node
 }
 
-// longText is the characters from which a text is worth growing on its own.
+// longText is the number of characters from which a text is grown on its own.
 const longText = 4096
 
 func placesOf(schema any, path string) (found []place) {
@@ -135,7 +135,7 @@ func placesOf(schema any, path string) (found []place) {
 	return found
 }
 
-// atMost is a bound of a schema, or more than any body has.
+// atMost returns a bound of a schema, or more than any body has.
 func atMost(node map[string]any, name string) int {
 	if n, ok := node[name].(float64); ok {
 		return int(n)
@@ -143,7 +143,7 @@ func atMost(node map[string]any, name string) int {
 	return 1 << 20
 }
 
-// plants are the ways in which a place can grow.
+// plants returns the ways in which a place can grow.
 func (p place) plants(room int) iter.Seq2[string, *plant] {
 	return func(yield func(string, *plant) bool) {
 		switch kind, _ := p.node["type"].(string); kind {
@@ -183,7 +183,7 @@ func (p place) plants(room int) iter.Seq2[string, *plant] {
 	}
 }
 
-// many is an object of many texts of a piece.
+// many returns an object with many texts that repeat a piece.
 func many(piece string, room int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < room-200; i++ {
@@ -194,15 +194,15 @@ func many(piece string, room int) string {
 
 // plant writes a body in which one place has grown.
 type plant struct {
-	at    string // the place
-	value string // that stands there; empty: what the schema says, grown
-	piece string // of the texts there
-	room  int    // octets
-	equal bool   // elements of a list are the same
+	at    string // path of the place
+	value string // the value there; empty: what the schema allows, grown
+	piece string // that texts there repeat
+	room  int    // bytes
+	equal bool   // all elements of a list are the same
 
 	out    strings.Builder
-	within bool // the grown place
-	number int  // of the element that is being written
+	within bool // the writer is in the grown place
+	number int  // of the element that is written now
 }
 
 func (p *plant) body(schema, example any) string {
@@ -285,7 +285,7 @@ func (p *plant) writeList(node map[string]any, example any, path string) {
 	p.out.WriteByte(']')
 }
 
-// growList fills a list with elements like the example's, one after the other.
+// growList fills a list with copies of the example's elements, in turn.
 func (p *plant) growList(node map[string]any, example any, path string) {
 	given, _ := example.([]any)
 	if len(given) == 0 {
@@ -329,7 +329,7 @@ func (p *plant) writeText(node map[string]any, example any, path string) {
 	p.out.Write(quoted)
 }
 
-// repeat writes a text of pieces that has at most so many octets and characters.
+// repeat writes a text of pieces with at most the given numbers of bytes and characters.
 func (p *plant) repeat(octets, characters int) {
 	n := octets / len(p.piece)
 	if each := len([]rune(p.piece)); p.piece[0] != '\\' {

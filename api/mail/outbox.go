@@ -52,7 +52,7 @@ func (o *Outbox) Send(_ context.Context, m Message) error {
 			return fmt.Errorf("write a letter: %w", err)
 		}
 	}
-	o.log.Info("a letter lies in the outbox: open /outbox")
+	o.log.Info("an e-mail is in the outbox: open /outbox")
 	return nil
 }
 

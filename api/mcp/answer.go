@@ -11,15 +11,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// failure is a JSON-RPC error as it is answered.
+// failure is a JSON-RPC error before it is written.
 type failure struct {
-	id   jsontext.Value // nil where the message has none, or could not be read
+	id   jsontext.Value // nil if the message has none, or if it could not be read
 	code int64
-	text string // empty: what texts has for the code
+	text string // empty: the text in texts for the code
 	data any
 }
 
-// texts are what errors of the protocol say. The SDK's own repeat what was sent.
+// texts are the messages of protocol errors by code. The messages of the SDK are not used, because
+// they repeat what the caller sent.
 var texts = map[int64]string{
 	jsonrpc.CodeParseError:     "invalid JSON",
 	jsonrpc.CodeInvalidRequest: "not a request of the Model Context Protocol",
@@ -32,7 +33,7 @@ var texts = map[int64]string{
 	sdk.CodeUnsupportedProtocolVersion:        "unsupported protocol version",
 }
 
-// refuse writes a failure.
+// refuse writes a failure as the answer.
 func refuse(w http.ResponseWriter, status int, f failure) {
 	if f.text == "" {
 		f.text = texts[f.code]
@@ -56,7 +57,7 @@ func refuse(w http.ResponseWriter, status int, f failure) {
 	_, _ = w.Write(text)
 }
 
-// keptResponse holds back what the SDK answers, until it is known to be no error.
+// keptResponse buffers what the SDK answers until it is known whether it is an error.
 type keptResponse struct {
 	header http.Header
 	status int
@@ -79,18 +80,18 @@ func (k *keptResponse) Write(p []byte) (int, error) {
 	return k.body.Write(p)
 }
 
-// writeTo passes a result on as it is and writes an error again: its code is the
-// SDK's, its text ours.
+// writeTo writes a result as the SDK wrote it. It rewrites an error with the SDK's code and our
+// text.
 func (k *keptResponse) writeTo(w http.ResponseWriter, m message, e *exchange) {
 	media := k.header.Get("Content-Type")
 	switch {
-	case k.status == 0: // the caller has gone
+	case k.status == 0: // the caller has disconnected
 		refuse(w, http.StatusServiceUnavailable, failure{id: m.id, code: jsonrpc.CodeInternalError, text: ErrUnavailable.Error()})
 		return
 	case k.status == http.StatusAccepted:
 		w.WriteHeader(k.status)
 		return
-	case !strings.HasPrefix(media, "application/json") && media != "text/event-stream": // the SDK's plain texts
+	case !strings.HasPrefix(media, "application/json") && media != "text/event-stream": // errors that the SDK writes as plain text
 		code := int64(jsonrpc.CodeInvalidRequest)
 		if k.status >= http.StatusInternalServerError {
 			k.status, code = http.StatusServiceUnavailable, jsonrpc.CodeInternalError
@@ -111,7 +112,7 @@ func (k *keptResponse) writeTo(w http.ResponseWriter, m message, e *exchange) {
 	_, _ = w.Write(body)
 }
 
-// failure reads the error out of a JSON-RPC response, if it is one.
+// failure returns the error in a JSON-RPC response, and false if the response has none.
 func (k *keptResponse) failure(m message, e *exchange) (failure, bool) {
 	var response struct {
 		Error *struct {

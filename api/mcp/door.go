@@ -26,7 +26,7 @@ import (
 // modern is the first protocol version without a handshake.
 const modern = "2026-07-28"
 
-// Names in _meta of a request.
+// Names of members in _meta of a request.
 const (
 	metaVersion = "io.modelcontextprotocol/protocolVersion"
 	metaPayment = "x402/payment"
@@ -60,19 +60,19 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"Mcp-Session-Id, Last-Event-ID, PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key, Access-Control-Expose-Headers")
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
-	default: // no stream to listen to and no session to end
+	default: // there is no stream to listen to and no session to end
 		h.Set("Allow", "POST, OPTIONS")
 		refuse(w, http.StatusMethodNotAllowed, failure{code: jsonrpc.CodeInvalidRequest, text: "method not allowed"})
 	}
 }
 
-// ownHost says whether a request names us, whatever the port.
+// ownHost reports whether a Host header names this service, with any port.
 func (d *Door) ownHost(host string) bool {
 	name := strings.ToLower(Hostname(host))
 	return name == d.host || d.config.Loopback && IsLoopback(name)
 }
 
-// Hostname is a Host header without its port.
+// Hostname returns the name in a Host header without its port.
 func Hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -80,7 +80,7 @@ func Hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// IsLoopback says whether a host name is one of this machine.
+// IsLoopback reports whether a host name is a loopback name or address.
 func IsLoopback(name string) bool {
 	if name == "localhost" {
 		return true
@@ -89,7 +89,8 @@ func IsLoopback(name string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// origin is the page a request comes from, if it names one, and whether it may.
+// origin returns the origin of the page that a request comes from, "" if the request names none,
+// and whether pages of that origin may call.
 func (d *Door) origin(values []string) (origin string, allowed bool) {
 	switch len(values) {
 	case 0:
@@ -105,7 +106,7 @@ func (d *Door) origin(values []string) (origin string, allowed bool) {
 	return values[0], slices.Contains(d.origins, o.String()) || d.config.Loopback && IsLoopback(o.Hostname())
 }
 
-// parseOrigin reads scheme, host and port. "null" is none.
+// parseOrigin reads scheme, host and port. It refuses "null".
 func parseOrigin(text string) (*url.URL, bool) {
 	o, err := url.Parse(strings.ToLower(text))
 	if err != nil || o.Host == "" || o.Scheme != "http" && o.Scheme != "https" || o.Scheme+"://"+o.Host != strings.ToLower(text) {
@@ -140,7 +141,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 			refused = m.checkHeaders(r.Header)
 		}
 	}
-	done() // what the message calls takes places of its own
+	done() // the calls in the message take compute slots of their own
 	if refused != nil {
 		refuse(w, http.StatusBadRequest, *refused)
 		return
@@ -165,7 +166,7 @@ func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []
 	text = m.withShortID(text)
 	inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
 	inner.Header.Set("Content-Type", "application/json")
-	inner.Header.Set("Accept", "application/json, text/event-stream") // the SDK wants both, whatever it will send
+	inner.Header.Set("Accept", "application/json, text/event-stream") // the SDK requires both, whichever it will send
 	inner.Header.Del("Last-Event-Id")
 	if m.name != "" {
 		inner.Header.Set("Mcp-Name", m.name)
@@ -178,8 +179,8 @@ func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []
 	kept.writeTo(w, m, e)
 }
 
-// answerBatch answers the messages of a batch one after the other, with a list of what
-// each is answered. Notifications are not answered.
+// answerBatch answers the messages of a batch one after the other, with a list of their answers.
+// Notifications get no answer.
 func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsontext.Value) {
 	var answers [][]byte
 	for _, text := range batch {
@@ -206,7 +207,7 @@ func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsont
 	_, _ = w.Write(slices.Concat([]byte("["), bytes.Join(answers, []byte(",")), []byte("]")))
 }
 
-// readMessage reads a body of the right size and kind.
+// readMessage reads a body and checks its size and content type.
 func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int, *failure) {
 	tooLarge := &failure{code: jsonrpc.CodeInvalidRequest, text: "the message is larger than " + strconv.Itoa(maxMessage) + " bytes"}
 	if r.ContentLength > maxMessage {
@@ -231,17 +232,17 @@ func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int,
 	return text, 0, nil
 }
 
-// message is what the door reads of a JSON-RPC message.
+// message has what the door reads of a JSON-RPC message.
 type message struct {
-	id      jsontext.Value // nil in a notification
-	method  string         // empty in a response
-	version string         // from the header; empty without one
-	said    bool           // whether _meta names a version
-	name    string         // of Mcp-Name, decoded
+	id      jsontext.Value // nil for a notification
+	method  string         // empty for a response
+	version string         // from the header; empty if there is none
+	said    bool           // _meta names a version
+	name    string         // from Mcp-Name, decoded
 	payment jsontext.Value
 }
 
-// withoutNUL is a message in which the argument that a tool's TakesNUL names has none.
+// withoutNUL returns a message without NUL in the argument that a tool's TakesNUL names.
 func (d *Door) withoutNUL(text []byte) []byte {
 	for _, t := range d.config.Tools {
 		if t.TakesNUL != "" && bytes.Contains(text, []byte(`"`+t.Name+`"`)) {
@@ -251,8 +252,8 @@ func (d *Door) withoutNUL(text []byte) []byte {
 	return text
 }
 
-// checkText reads a text strictly: all of it, so that no later reader takes the last of
-// two equal members for the only one.
+// checkText parses a text strictly and to its end. Without this a later reader could take the last
+// of two members with the same name for the only one.
 func checkText(text []byte) *failure {
 	err := canon.Check(text)
 	if err == nil {
@@ -260,16 +261,16 @@ func checkText(text []byte) *failure {
 	}
 	said := err.Error()
 	if place := (*canon.Error)(nil); errors.As(err, &place) && place.Path != "" {
-		said += " at " + place.Path // the body of the same error over HTTP has it as path
+		said += " at " + place.Path // over HTTP the body of the same error has it as path
 	}
 	return &failure{code: jsonrpc.CodeParseError, text: said}
 }
 
-// noBatches is the first version without batches. One without the header
-// MCP-Protocol-Version came before it, since the header did.
+// noBatches is the first version without batches. Versions without the header MCP-Protocol-Version
+// are older, because that header was introduced with noBatches.
 const noBatches = "2025-06-18"
 
-// parseBatch reads the messages of a batch, which checkText has accepted.
+// parseBatch reads the messages of a batch that passed checkText.
 func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
 	invalid := func(said string) ([]jsontext.Value, *failure) {
 		return nil, &failure{code: jsonrpc.CodeInvalidRequest, text: said}
@@ -287,7 +288,7 @@ func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
 	return batch, nil
 }
 
-// parseMessage reads one message, which checkText has accepted.
+// parseMessage reads one message that passed checkText.
 func parseMessage(text []byte) (message, *failure) {
 	invalid := func(id jsontext.Value, text string) (message, *failure) {
 		return message{}, &failure{id: id, code: jsonrpc.CodeInvalidRequest, text: text}
@@ -317,28 +318,27 @@ func parseMessage(text []byte) (message, *failure) {
 	var params struct {
 		Meta map[string]jsontext.Value `json:"_meta"`
 	}
-	if json.Unmarshal(members["params"], &params) == nil { // else the SDK refuses them
+	if json.Unmarshal(members["params"], &params) == nil { // otherwise the SDK refuses the params
 		if m.payment = params.Meta[metaPayment]; m.payment.Kind() == 'n' {
-			m.payment = nil // null is none
+			m.payment = nil // null means that there is no payment
 		}
 		_, m.said = params.Meta[metaVersion]
 	}
 	return m, nil
 }
 
-// isID says whether a value is a string or an integer, of any size: it is only sent back.
+// isID reports whether a value is a string, or an integer of any size, since it is only sent back.
 func isID(id jsontext.Value) bool {
 	return id.Kind() == '"' || id.Kind() == '0' && !bytes.ContainsAny(id, ".eE")
 }
 
-// shortID is what the SDK gets as id of a message whose own id it would round.
+// shortID is the id that the SDK gets for a message whose own id it would round.
 const shortID = "0"
 
-// hasLongID says whether the id is an integer beyond 2^53-1, which the SDK reads as a
-// double.
+// hasLongID reports whether the id is an integer beyond 2^53-1. The SDK would read it as a double.
 func (m *message) hasLongID() bool { return m.id.Kind() == '0' && !canon.IsExact(string(m.id)) }
 
-// withShortID is the message as the SDK gets it.
+// withShortID returns the message with an id that the SDK does not round.
 func (m *message) withShortID(text []byte) []byte {
 	if !m.hasLongID() {
 		return text
@@ -346,7 +346,7 @@ func (m *message) withShortID(text []byte) []byte {
 	return withID(text, jsontext.Value(shortID))
 }
 
-// withID is a message with another id. The other members keep their text.
+// withID returns a message with another id. The other members keep their text.
 func withID(text []byte, id jsontext.Value) []byte {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(text, &members) != nil || members["id"] == nil {
@@ -360,8 +360,8 @@ func withID(text []byte, id jsontext.Value) []byte {
 	return changed
 }
 
-// checkHeaders reads the headers that mirror a message. That they agree with it,
-// the SDK checks.
+// checkHeaders reads the headers that repeat members of a message. The SDK checks that they agree
+// with it.
 func (m *message) checkHeaders(h http.Header) *failure {
 	for _, name := range []string{"Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"} {
 		if len(h.Values(name)) > 1 {
@@ -385,17 +385,17 @@ func (m *message) checkHeaders(h http.Header) *failure {
 	return nil
 }
 
-// negotiates says whether a message is an initialize of the versions with a handshake.
-// Its body says which version the client speaks, and the answer which one we speak; a
-// header says nothing before that.
+// negotiates reports whether a message is an initialize of a version with a handshake. Its body
+// says which version the client speaks, and the answer says which one the server speaks. A version
+// header does not count before that.
 func (m *message) negotiates() bool { return m.method == "initialize" && !m.said }
 
-// isVersion says whether a text looks enough like a version to be said back.
+// isVersion reports whether a text has the form of a version, so that an answer may repeat it.
 func isVersion(text string) bool {
 	return len(text) <= maxVersion && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
 }
 
-// decodeHeader reads a header that may be given as =?base64?…?=.
+// decodeHeader reads the value of a header that may be encoded as =?base64?…?=.
 func decodeHeader(value string) (string, bool) {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
@@ -408,13 +408,13 @@ func decodeHeader(value string) (string, bool) {
 	return string(decoded), err == nil
 }
 
-// legacyMethods are the calls that the versions with a handshake may make here.
+// legacyMethods are the methods that a client may call in the versions with a handshake.
 var legacyMethods = []string{"initialize", "ping", "tools/list", "tools/call", "resources/list",
 	"resources/templates/list", "resources/read", "prompts/list", "prompts/get"}
 
-// answerHere answers what is not worth the SDK's while: a response to nothing, a
-// notification nobody knows, and methods we do not have for clients that know no
-// status but 200 for it.
+// answerHere answers messages that the SDK need not see: responses, since the server sends no
+// requests, unknown notifications, and unknown methods in old versions, whose clients accept only
+// status 200 for that error. It reports whether it has answered.
 func (m message) answerHere(w http.ResponseWriter) bool {
 	if m.version >= modern || m.said {
 		return false

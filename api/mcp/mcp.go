@@ -1,24 +1,23 @@
-// Package mcp is the door for the Model Context Protocol: streamable HTTP on one
-// path, POST only, without sessions, each answer one JSON text. It speaks both
-// eras: 2026-07-28, where every request says for itself what it is (_meta and the
-// headers that mirror it), and 2024-11-05 to 2025-11-25, which begin with
-// initialize. The protocol itself is the official SDK's; in front of it stands a
-// handler that refuses, in this order,
+// Package mcp is an endpoint of the Model Context Protocol: streamable HTTP on one path, POST only,
+// without sessions, each answer one JSON text. It supports both generations of the protocol:
+// 2026-07-28, in which every request describes itself (in _meta and in headers that repeat it), and
+// 2024-11-05 to 2025-11-25, which begin with initialize. The official SDK implements the protocol.
+// In front of it the door refuses, in this order:
 //
-//	Host        not ours: a page that rebinds its name to us          403
-//	Origin      a page of somebody else's                             403
+//	Host        not this service: a page may rebind its name to it    403
+//	Origin      a page of an origin that is not allowed               403
 //	method      other than POST                                       405
 //	body        too large, not JSON                                   413, 415
 //	message     not strict JSON, not JSON-RPC 2.0                     400  -32700, -32600
 //	batch       after 2025-03-26, empty, or too long                  400  -32600
-//	version     a protocol version nobody here speaks                 400  -32022
-//	credential  one that is there and bad                             401
+//	version     a protocol version that is not supported              400  -32022
+//	credential  one that was sent and is not valid                    401
 //
-// and behind it one that writes every error again: with the code of the protocol,
-// in words of ours, never with the caller's.
+// After the SDK has answered, the door rewrites every error: it keeps the code of the protocol and
+// replaces the text by one of ours, which never repeats the caller's.
 //
-// The package knows the protocol and nothing of countersign: what the tools,
-// resources and prompts are and do, it is told.
+// The package knows the protocol and nothing else of countersign. Config has the tools, resources
+// and prompts with what they do.
 package mcp
 
 import (
@@ -33,27 +32,27 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Versions are those of the protocol that are spoken, the newest first.
+// Versions lists the supported versions of the protocol, the newest first.
 func Versions() []string {
 	versions := slices.Sorted(slices.Values(sdk.SupportedProtocolVersions()))
 	slices.Reverse(versions)
 	return versions
 }
 
-// Config is what a door is told.
+// Config has what a door needs.
 type Config struct {
-	Name, Title, Version, Website string // how the server introduces itself
+	Name, Title, Version, Website string // of the server, for initialize
 	Instructions                  string // for the model that uses it
-	BaseURL                       string // whose host and origin are the own ones
-	Loopback                      bool   // the listener is: every loopback name is an own one
+	BaseURL                       string // its host and origin are always allowed
+	Loopback                      bool   // the listener is on a loopback address: every loopback name is allowed
 	Origins                       []string
-	// Admit lets a request pass whose credential, if it has one, is good. It has
-	// answered the others.
+	// Admit reports whether the door may go on with a request: its credential, if it has one, is
+	// valid. Otherwise Admit has answered the request.
 	Admit func(http.ResponseWriter, *http.Request) bool
-	// Compute waits for a place to read a message of so many octets, and returns the
-	// function that leaves it. Its error is answered as Unread says.
+	// Compute waits for a slot to read a message of a number of bytes, and returns the function
+	// that frees it. Unread answers its error.
 	Compute func(ctx context.Context, octets int) (done func(), err error)
-	// Unread is the status and the text for a body whose reading failed.
+	// Unread returns the status and the text for a body that could not be read.
 	Unread    func(http.Header, error) (status int, text string)
 	Panicked  func(ctx context.Context, value any)
 	Tools     []Tool
@@ -61,62 +60,63 @@ type Config struct {
 	Prompts   []Prompt
 }
 
-// Tool is something a model may call.
+// Tool is a function that a model may call.
 type Tool struct {
 	Name, Title, Description string
-	Input, Output            jsontext.Value // JSON Schemas of type object, as text: they are sent with every list
-	PriceUSD                 string         // "0.01"; empty where it is free
-	ReadOnly                 bool           // changes nothing
-	TakesNUL                 string         // the argument whose text may hold an escaped NUL, read as U+FFFD
+	Input, Output            jsontext.Value // JSON Schemas of type object, as text, since every list contains them
+	PriceUSD                 string         // "0.01"; empty if it is free
+	ReadOnly                 bool           // it changes nothing
+	TakesNUL                 string         // the argument whose text may contain an escaped NUL, which is read as U+FFFD
 	Call                     func(context.Context, Call) Result
 }
 
-// Call is one call of a tool, as it was sent.
+// Call is one call of a tool.
 type Call struct {
-	Request   *http.Request  // that brought it: who calls is in its headers
-	Arguments jsontext.Value // an object, if the caller keeps to the schema
-	Payment   jsontext.Value // _meta["x402/payment"]; nil without one
+	Request   *http.Request  // the HTTP request that carried it; its headers have the caller's credential
+	Arguments jsontext.Value // an object, if the caller follows the schema
+	Payment   jsontext.Value // _meta["x402/payment"]; nil if there is none
 }
 
-// Result is what a tool answers.
+// Result is the result of a tool call.
 type Result struct {
-	Body       []byte // JSON; always there as text
-	Structured bool   // and as structured content
-	Failed     bool   // is an error for the model to read
+	Body       []byte // JSON; always sent as text
+	Structured bool   // Body is also sent as structured content
+	Failed     bool   // it is an error that the model should read
 	Meta       map[string]any
 }
 
-// Resource is a text to read: one, or with a variable in braces at the end of its
-// URI as many as there are values.
+// Resource is a text to read. If its URI ends with a variable in braces, it is one text for each
+// value.
 type Resource struct {
 	URI, Name, Title, Description, Media string
-	Listed                               bool // a resource of its own; else it is shown as a template
-	Public                               bool // the same for everybody, and for five minutes
-	// Read returns the text. For what is not there, or not the caller's to see, it
-	// returns ErrNotFound.
+	Listed                               bool // it is listed by itself; otherwise as a template
+	Public                               bool // it is the same for every caller and may be cached for ttl
+	// Read returns the text. It returns ErrNotFound if the resource does not exist or the caller
+	// may not see it.
 	Read func(ctx context.Context, r *http.Request, variable string) (string, error)
 }
 
-// ErrNotFound is a resource nobody but its owner knows to exist.
+// ErrNotFound is the error of a resource that does not exist, or that the caller may not see. Both
+// get the same answer, so that only the owner learns that it exists.
 var ErrNotFound = errors.New("unknown resource")
 
-// ErrUnavailable is a resource that cannot be read now.
+// ErrUnavailable is the error of a resource that cannot be read now.
 var ErrUnavailable = errors.New("temporarily unavailable")
 
-// Prompt is a text for a person to start with.
+// Prompt is a text that a person can begin a conversation with.
 type Prompt struct {
 	Name, Title, Description string
 	Arguments                []Argument
 	Text                     func(arguments map[string]string) string
 }
 
-// Argument is what a person fills into a prompt.
+// Argument is a value that a person enters for a prompt.
 type Argument struct {
 	Name, Description string
 	Required          bool
 }
 
-// Door answers MCP requests.
+// Door answers MCP requests at one path.
 type Door struct {
 	config  Config
 	host    string // of the base URL
@@ -124,7 +124,7 @@ type Door struct {
 	next    http.Handler
 }
 
-// New opens a door. There is one server behind it for all requests.
+// New makes a door. All its requests share one server of the SDK.
 func New(c Config) (*Door, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" {
@@ -144,10 +144,11 @@ func New(c Config) (*Door, error) {
 	}
 	d.next = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxMessage,
-		// The SDK ends a handler when its caller has gone only if told to. Whatever
-		// appends detaches itself from that.
+		// The SDK cancels a handler whose caller has disconnected only with this option. An append
+		// detaches itself from the cancellation.
 		PropagateRequestCancellation: true,
-		// Its own guard refuses every request that a proxy on this machine passes on.
+		// The protection of the SDK would refuse every request that a proxy on this machine
+		// forwards.
 		DisableLocalhostProtection: true,
 	})
 	return d, nil

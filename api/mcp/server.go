@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// newServer is the SDK's server with everything in it.
+// newServer returns the SDK's server with the tools, resources and prompts.
 func newServer(c Config) (*sdk.Server, error) {
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: c.Name, Title: c.Title, Version: c.Version, WebsiteURL: c.Website},
@@ -27,8 +27,8 @@ func newServer(c Config) (*sdk.Server, error) {
 				}
 			},
 		})
-	// The outermost first: what panics in a handler would end the process, since
-	// the SDK runs it in a goroutine of its own.
+	// recovering is the outermost middleware: the SDK runs handlers in a goroutine of its own, in
+	// which a panic would end the process.
 	server.AddReceivingMiddleware(recovering(c.Panicked), onePage, knownNames(c))
 	for _, t := range c.Tools {
 		if err := t.add(server); err != nil {
@@ -58,8 +58,7 @@ func recovering(panicked func(context.Context, any)) sdk.Middleware {
 	}
 }
 
-// onePage refuses cursors: every list fits one page, and what the SDK makes of a
-// cursor is for its own ones only.
+// onePage refuses cursors. Every list has one page, and the SDK can only read cursors of its own.
 func onePage(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		cursor := ""
@@ -88,7 +87,7 @@ func onePage(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// knownNames says in words of ours that a tool, prompt or resource is not known.
+// knownNames answers an unknown tool, prompt or resource with an error in our words.
 func knownNames(c Config) sdk.Middleware {
 	tools, prompts := map[string]bool{}, map[string]bool{}
 	for _, t := range c.Tools {
@@ -121,10 +120,10 @@ func knownNames(c Config) sdk.Middleware {
 	}
 }
 
-// add registers the tool as it is: the SDK's generic way would validate arguments
-// before the price could be named.
+// add registers the tool without the SDK's generic wrapper, which would validate the arguments
+// before the price could be demanded.
 func (t Tool) add(server *sdk.Server) (err error) {
-	defer func() { // the SDK panics at a declaration it cannot use
+	defer func() { // the SDK panics if it cannot use a declaration
 		if p := recover(); p != nil {
 			err = fmt.Errorf("MCP tool %s: %v", t.Name, p)
 		}
@@ -152,8 +151,8 @@ func (t Tool) add(server *sdk.Server) (err error) {
 	return nil
 }
 
-// asSDK is the result as the SDK takes it. What is no JSON, it could not send, and
-// the caller would wait for ever.
+// asSDK returns the result in the SDK's form. It refuses a body that is not JSON: the SDK could not
+// send it, and the caller would wait for ever.
 func (r Result) asSDK() (*sdk.CallToolResult, error) {
 	if !jsontext.Value(r.Body).IsValid() {
 		return nil, errors.New("the result is not JSON")
@@ -213,7 +212,7 @@ func (p Prompt) add(server *sdk.Server) {
 type exchange struct {
 	request *http.Request
 	payment jsontext.Value
-	said    string // the text of the error, if it is one of ours
+	said    string // the text of the error, if we wrote it
 }
 
 type contextKey int
@@ -224,8 +223,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return ctx.Value(exchangeKey).(*exchange)
 }
 
-// notFound is the error for a resource. The SDK's own quotes the URI as Go does,
-// which is not always JSON; then it could not answer at all.
+// notFound returns the error for a resource. The SDK's own error quotes the URI in Go syntax, which
+// is not always valid JSON; then the SDK could send no answer.
 func (e *exchange) notFound(uri string) error {
 	e.said = "resource not found"
 	data, err := json.Marshal(map[string]string{"uri": uri})
@@ -235,7 +234,7 @@ func (e *exchange) notFound(uri string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.said, Data: data}
 }
 
-// invalid is an error about what the caller asked for.
+// invalid returns an error about the caller's request.
 func (e *exchange) invalid(text string) error {
 	e.said = text
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}

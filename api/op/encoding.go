@@ -9,23 +9,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// worthPacking is the size from which a document is sent packed: below it all fits
-// one packet anyway.
-const worthPacking = 1400 // octets
+// worthPacking is the size from which a document is compressed. A smaller one fits into one packet
+// in any form.
+const worthPacking = 1400 // bytes
 
-// packed are the forms of a document for who takes them, each made when somebody
-// asks first. They are only of public documents: what is secret and what a caller
-// sends never stand in one packed text.
+// packed has the compressed forms of a document, each made at the first request for it. Only public
+// documents are compressed: a compressed text must not contain both a secret and what a caller
+// sends, since its length would reveal the secret.
 type packed struct {
 	mu   sync.Mutex
 	form map[string][]byte // by encoding
 }
 
-// encodings are what a document can be sent in, the best first.
+// encodings are the content encodings of documents, the best first.
 var encodings = []string{"zstd", "gzip"}
 
-// encodingFor is the encoding that a request takes (RFC 9110, 12.5.3); empty for
-// none.
+// encodingFor returns the best encoding that a request accepts (RFC 9110, section 12.5.3), and ""
+// if it accepts none.
 func encodingFor(accept string) string {
 	best, most := "", 0.0
 	for _, name := range encodings {
@@ -36,7 +36,7 @@ func encodingFor(accept string) string {
 	return best
 }
 
-// in is the document in an encoding.
+// in returns the document in an encoding.
 func (p *packed) in(name string, body []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +69,8 @@ func (p *packed) in(name string, body []byte) ([]byte, error) {
 	return made, nil
 }
 
-// encoded is an answer with a document in the form that the request takes. Its tag
-// is another one, since its octets are.
+// encoded returns an answer with its document in an encoding that the request accepts. The encoded
+// form has an entity tag of its own, because its bytes differ.
 func (d Document) encoded(r Reply, accept string) Reply {
 	if len(d.Body) < worthPacking {
 		return r
@@ -81,24 +81,24 @@ func (d Document) encoded(r Reply, accept string) Reply {
 		return r
 	}
 	r.Header.Set("ETag", d.tagIn(name))
-	if r.Status != 0 { // 304
+	if r.Status != 0 { // a 304 has no body
 		return r
 	}
 	body, err := d.packed.in(name, d.Body)
 	if err != nil {
-		return r // as it is, it is right, too
+		return r // the plain document is a correct answer, too
 	}
 	r.Body = body
 	r.Header.Set("Content-Encoding", name)
 	return r
 }
 
-// tagIn is the entity tag of the document in an encoding.
+// tagIn returns the entity tag of the document in an encoding.
 func (d Document) tagIn(name string) string {
 	return strings.TrimSuffix(d.etag, `"`) + "-" + name + `"`
 }
 
-// isTag says whether a tag is one of the document's.
+// isTag reports whether a tag is one of the document's.
 func (d Document) isTag(tag string) bool {
 	if tag == d.etag || tag == "*" {
 		return true

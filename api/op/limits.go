@@ -4,34 +4,34 @@ import (
 	"time"
 )
 
-// Bounds of a request. Each keeps one caller from taking what others need.
+// Bounds of requests. Each keeps one caller from taking the resources of others.
 const (
 	ReadHeaderTimeout = 10 * time.Second
 	ReadTimeout       = 20 * time.Second
 	WriteTimeout      = 40 * time.Second
 	IdleTimeout       = 60 * time.Second
-	HandlerTimeout    = 15 * time.Second // database work has 5 s of it
-	paidTimeout       = 35 * time.Second // asking whether it would settle, settling, and the same
+	HandlerTimeout    = 15 * time.Second // work in the database may take 5 s of it
+	paidTimeout       = 35 * time.Second // to verify the payment, to settle it, and to compute
 	MaxHeaderBytes    = 64 << 10         // payment headers are large
 	MaxConnections    = 16_384           // further ones wait in the accept queue
-	MaxInFlight       = 1024             // that are worked for; beyond it 503: a queue would only hide the overload
+	MaxInFlight       = 1024             // requests that are processed at once; further ones get 503, because a queue would only hide the overload
 
-	// Bodies that are being read. The largest of 1 MiB has to come at 51 KiB a second
-	// (ReadTimeout), a small one within the grace.
+	// Bounds of bodies that are being read. The largest body of 1 MiB has to arrive at 51 KiB a
+	// second (ReadTimeout), a small one within the grace period.
 	BodyGrace           = 5 * time.Second
-	BodyPerSecond       = 16 << 10 // octets, at the least
-	MaxBodies           = 2048     // at once; a new one cuts the oldest off
+	BodyPerSecond       = 16 << 10 // bytes, the minimum rate
+	MaxBodies           = 2048     // at once; a new one cuts off the oldest
 	MaxBodiesPerAddress = 256
-	CutBodyPause        = 2 * time.Second        // before a body that was cut off is answered
-	MaxBodiesWaiting    = 4096                   // for that; a quarter of all connections
-	UnreadBody          = 100 * time.Millisecond // for the rest of a body that nobody asks for
+	CutBodyPause        = 2 * time.Second        // before the answer to a body that was cut off
+	MaxBodiesWaiting    = 4096                   // bodies that were cut off and wait for their answer; a quarter of all connections
+	UnreadBody          = 100 * time.Millisecond // for the rest of a body that is not read
 
-	// Bytes that all bodies may take at once, from their first byte to the end of their
-	// requests. A body takes twice its length, for a buffer that grew and for its canonical
-	// form: 128 of the largest, or 244 records to verify.
+	// MaxHeldBodies is how many bytes all bodies may take at once, from their first byte to the end
+	// of their requests. A body takes twice its length, for a buffer that grew and for its
+	// canonical form. The bound allows 128 of the largest bodies, or 244 records to verify.
 	MaxHeldBodies = 256 << 20
 
-	// Bytes of a body. Those of services are in their declarations.
+	// Maximum bytes of bodies. Those of services are in their declarations.
 	LimitRefund = 524_288
 	LimitVerify = 524_288
 	LimitOther  = 16_384
@@ -42,33 +42,33 @@ const (
 
 	LimitWebhook = 262_144 // a checkout with all its line items
 
-	// Messages to webhooks.
+	// Bounds of messages to webhooks.
 	DeliveriesAtOnce = 16
-	DeliveriesToOne  = 2                      // webhook: a slow one keeps no more slots
-	DeliveriesEvery  = 250 * time.Millisecond // looked for
-	DeliveryTimeout  = 30 * time.Second       // of an attempt: 15 s of it are the receiver's
-	DeliveryLease    = time.Minute            // after which a node that took a message is taken to be dead
+	DeliveriesToOne  = 2                      // messages at once to one webhook, so that a slow one takes no more slots
+	DeliveriesEvery  = 250 * time.Millisecond // how often due messages are looked up
+	DeliveryTimeout  = 30 * time.Second       // of an attempt; the receiver has 15 s of it
+	DeliveryLease    = time.Minute            // after which a node that took a message counts as dead
 
-	MaxIdempotencyKey = 200 // characters, as the specification's
+	MaxIdempotencyKey = 200 // characters, as in the specification
 
-	// Requests of all kinds, of one credential that was found good, and of a network of
-	// which none was. A service with two processors answers some 2,000 small calls a
-	// second: one credential may take a tenth of them for long, all strangers of one
-	// network a hundredth.
+	// Requests of all kinds, for one valid credential, and for one network without valid
+	// credentials. A service with two processors answers about 2,000 small calls a second. One
+	// credential may take a tenth of them over a long time, and all unknown callers of one network
+	// a hundredth.
 	CallsPerMinute     = 12_000
 	StrangersPerMinute = 1200
-	PagesPerMinute     = 1200 // pages, their files, and tiles of the ledger: some 2 ms of a processor each, so a network has 4 % of one
+	PagesPerMinute     = 1200 // pages, their files, and tiles of the ledger: about 2 ms of a processor each, so a network can take 4 % of one
 
-	// Per network address, of IPv6 per /64.
-	KeysPerMinute     = 10               // free keys, and whatever else makes something new
+	// Per network address, for IPv6 per /64.
+	KeysPerMinute     = 10               // free keys, and everything else that creates something
 	KeysPerDay        = 100              // free keys
 	VerifiesPerMinute = 600              // records: an auditor has many
 	RefundsPerMinute  = 30               // recomputed answers
-	BodyCountsAs      = 16 << 10         // octets of a body that cost as much as one request more
-	lettersPerAddress = 3                // with a link to sign in, to one mailbox in
-	lettersPeriod     = 15 * time.Minute // so long
+	BodyCountsAs      = 16 << 10         // bytes of a body that count as one more request
+	lettersPerAddress = 3                // e-mails with a link to sign in, to one mailbox
+	lettersPeriod     = 15 * time.Minute // the period of that number
 
-	RetrySoon        = "2"    // seconds, after a 503 that passes
-	RetryLimited     = "60"   // seconds; one for every limit but the quota, so that it does not tell which
-	RateLimitEntries = 10_000 // that are remembered; then the one not seen for the longest time is forgotten
+	RetrySoon        = "2"    // seconds, after a 503 that will pass
+	RetryLimited     = "60"   // seconds; the same for every limit except the quota, so that it does not reveal which limit it was
+	RateLimitEntries = 10_000 // callers that are remembered; beyond that the one that was not seen for the longest time is forgotten
 )

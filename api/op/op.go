@@ -30,29 +30,29 @@ type Object = schema.Object
 type Operation struct {
 	ID, Method, Path string
 	Summary          string
-	Service          *policy.Service           // priced; nil for what is free
-	Sells            func(*Call) (Sale, error) // what is for sale otherwise: priced, and only payments pay
-	Access           credential.Access         // who may call; anybody, if it says nothing
-	Tries            *Limit                    // how often a network may try, before its credentials are looked at
-	CORS             bool                      // free, and pages of every origin may call it
-	Query            []Parameter               // what may stand behind the question mark
-	Needs            []string                  // those of query without which the call is refused
+	Service          *policy.Service           // of a priced service; nil: free
+	Sells            func(*Call) (Sale, error) // what a priced call buys if there is no service; only payments pay for it
+	Access           credential.Access         // who may call; the zero value lets everybody call
+	Tries            *Limit                    // how often a network may try, before its credentials are checked
+	CORS             bool                      // pages of every origin may call it; only for free operations
+	Query            []Parameter               // the parameters of the query
+	Needs            []string                  // names of required query parameters
 	Input, Output    reflect.Type              // nil: no JSON body
-	Optional         bool                      // the body may be absent, which is {}
-	Parses           bool                      // run reads the text as it was sent; input only describes it
-	Anew             bool                      // creates something anew each time: an Idempotency-Key is refused
-	OAuth            string                    // an OAuth endpoint: its code for bad input; errors are in its form
-	Form             bool                      // the body may be a form; of an OAuth endpoint
+	Optional         bool                      // the body may be absent, which counts as {}
+	Parses           bool                      // run parses the text of the body; Input only describes it
+	Anew             bool                      // creates something each time: an Idempotency-Key is refused
+	OAuth            string                    // for an OAuth endpoint: its code for bad input; errors have OAuth's form
+	Form             bool                      // the body may be a form; only for an OAuth endpoint
 	Example          string                    // of the input
 	Conditions       []any                     // JSON Schemas that say which members of the input need or exclude each other
 	Success          int
-	Unlimited        bool     // calls are not counted against the limits, so none is refused for them
-	Replays          bool     // the same request again is answered 200 with what is stored
+	Unlimited        bool     // calls do not count against the limits, so no limit refuses one
+	Replays          bool     // the same request again is answered with 200 and the stored answer
 	Media            string   // of the answer; empty: application/json
-	Errors           []int    // statuses beside success; refusals adds those that are of every operation
-	Refuses          []string // codes that refuse a body although it has the shape of Input; the description names them
+	Errors           []int    // statuses besides success; refusals adds those of every operation
+	Refuses          []string // codes that refuse a body with the shape of Input; the description names them
 	BareErrors       bool     // bodies of errors are exactly {error}
-	Limit            int64    // octets of body
+	Limit            int64    // maximum bytes of the body
 	Run              func(*Call) (Reply, error)
 
 	Schema *schema.Schema // of the input, compiled once
@@ -124,8 +124,8 @@ type Call struct {
 	Tool           *ToolCall // nil over HTTP
 	Sale           Sale      // of a priced operation
 	IdempotencyKey string
-	Body           []byte // canonical JSON, nil where the operation takes none
-	Text           []byte // as it was sent, where the operation parses it itself
+	Body           []byte // canonical JSON; nil if the operation takes no body
+	Text           []byte // as it was sent, if the operation parses it itself
 	Vars           map[string]string
 }
 

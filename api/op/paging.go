@@ -58,9 +58,8 @@ func startOf[T any](query url.Values, list []T, id func(T) string) (int, error) 
 
 const maxWarnings = 20 // in one answer
 
-// Understood reads a query of which nothing is refused, and names what is not one of
-// the known parameters, or is there twice: a reader must not take an answer for
-// filtered that is not.
+// Understood reads a query that is never refused. It names parameters that are unknown or given
+// twice, so that a reader does not take an answer for filtered that is not.
 func Understood(raw string, known ...string) (query url.Values, warnings []string) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limit is how often one address, client or mailbox may do something: burst times
-// at once, and once more after every so long.
+// Limit is how often one address, client or mailbox may do something: a number of times at once
+// (the burst), and once more after every interval.
 type Limit struct {
 	what  string
 	every time.Duration
 	burst int
 }
 
-// What is limited: everything that costs us, charged calls included. Whoever shows a
-// credential that is found good is counted under that credential alone, whatever
-// strangers behind the same address do. All others (no credential, a bad one, a payment
-// that nobody has verified yet) are counted under their network. A request counts
-// once, and once more for every 16 KiB of its body; a message to the MCP door that
-// calls a tool counts for both. What is refused says when to come back.
+// The limits. Everything that costs us something is limited, also charged calls. A caller with a
+// valid credential is counted under that credential alone, independent of other callers at the same
+// address. All other callers (without a credential, with an invalid one, or with a payment that is
+// not verified yet) are counted under their network. A request counts once, and once more for every
+// 16 KiB of its body. An MCP message that calls a tool counts as a message and as a call. A refusal
+// says when to try again.
 var (
 	ToCall         = Limit{"call", time.Minute / CallsPerMinute, CallsPerMinute}
 	ToCallUnknown  = Limit{"call unknown", time.Minute / StrangersPerMinute, StrangersPerMinute}
@@ -59,7 +59,7 @@ type Rates struct {
 	on    bool
 	clock func() time.Time
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	limiters map[string]*list.Element
 	recent   list.List // of *limited, the most recent first
 }
@@ -74,8 +74,7 @@ func NewRates(on bool, clock func() time.Time) *Rates {
 	return &Rates{on: on, clock: clock, limiters: map[string]*list.Element{}}
 }
 
-// Allow counts one more time that somebody does something, and reports whether the limit
-// allows it.
+// Allow counts one more time that a caller does something, and reports whether the limit allows it.
 func (r *Rates) Allow(l Limit, who string) bool { return r.AllowN(l, who, 1) }
 
 // AllowN is Allow for what counts n times.

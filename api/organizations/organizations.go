@@ -72,7 +72,7 @@ func (s *Organizations) chooseOrganization(c *op.Call) (op.Reply, error) {
 
 type newName struct {
 	Name   string `json:"name" jsonschema:"minLength=1,maxLength=200"`
-	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it is recorded in the ledger."`
 }
 
 var renameOrganization = &op.Operation{
@@ -119,7 +119,7 @@ type newMember struct {
 
 var addMember = &op.Operation{
 	ID: "add_member", Method: http.MethodPost, Path: "/api/assurance/members",
-	Summary: "Give somebody a role; a member gets another one. Needs a sign-in within 10 minutes.",
+	Summary: "Add a member with a role, or change the role of a member. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[newMember](), Output: reflect.TypeFor[organizations.MemberInfo](),
 	Example: `{"email":"bob@example.com","role":"admin"}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},

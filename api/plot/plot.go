@@ -1,11 +1,10 @@
-// Package plot draws what people would rather look at than read: the cash flows of a
-// bond and the balance of a loan, the present value of cash flows by discount rate,
-// the payoff of an option, the drawdown of a portfolio, the tiers of a waterfall. A
-// figure is SVG that stands in a page. The decisions of an organization by day are drawn with
-// it, too.
+// Package plot draws figures that are easier to read than numbers: the cash flows of a bond and the
+// balance of a loan, the present value of cash flows by discount rate, the payoff of an option, the
+// drawdown of a portfolio, the tiers of a waterfall. A figure is SVG inside of a page. The
+// decisions of an organization by day are drawn with it, too.
 //
-// Every number of a service's figure comes from a service's own answers: where one answer is
-// no curve, the service is asked again with other inputs.
+// Every number in a service's figure comes from answers of a service. If one answer is not enough
+// for a curve, the service is called again with other inputs.
 package plot
 
 import (
@@ -21,32 +20,32 @@ import (
 
 // Figure is one picture.
 type Figure struct {
-	SVG     string // complete, without colours of its own but those of the series
-	Caption string // one sentence that says what is to be seen
+	SVG     string // complete; it sets no colours except those of the series
+	Caption string // one sentence about what the figure shows
 }
 
-// size of a figure in its own units; a page scales it.
+// The size of a figure in its own units. A page scales it.
 const width, height = 640, 300
 
-// colours of the series can be told apart on light and on dark ground.
+// colours of the series can be distinguished on light and dark ground.
 var colours = []string{"#2f7fd0", "#d9730d", "#2e9e6b", "#b5508f"}
 
-// verdictColours are those of what is allowed, needs a review and is denied.
+// verdictColours are the colours of allowed, needs review, and denied.
 var verdictColours = []string{"#2e9e6c", "#d9930d", "#d0453f"}
 
-// chart is what is to be drawn.
+// chart has the data of a figure.
 type chart struct {
 	policy.Chart
-	colours []string // of the series; nil: the usual ones
-	counts  bool     // values are numbers of things, so the axis names whole ones
+	colours []string // of the series; nil: the default colours
+	counts  bool     // values count things, so the axis has whole numbers only
 }
 
-// Where the columns and lines of a figure are.
+// The area of the columns and lines in a figure.
 const left, right, top, bottom = 62.0, 620.0, 52.0, 262.0
 
-// draw writes the chart as SVG that stands in a page. The policy of pages lets no style of an
-// element count, so everything is an attribute; what is no series has the colour of the text,
-// on light ground and on dark.
+// draw writes the chart as SVG for a page. The content policy of pages ignores style attributes, so
+// everything is a presentation attribute. What does not belong to a series has the colour of the
+// text, on light ground and on dark.
 func (c chart) draw() (Figure, error) {
 	for i, series := range c.Values {
 		if len(series) != len(c.Labels) || i >= len(c.Names) {
@@ -122,10 +121,10 @@ type svg struct{ strings.Builder }
 
 func (s *svg) add(format string, values ...any) { fmt.Fprintf(s, format, values...) }
 
-// n is a coordinate, to a tenth.
+// n formats a coordinate to a tenth.
 func n(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
 
-// short is a number of the axis: 4.5M, 500k, 0.25.
+// short formats a number of the axis: 4.5M, 500k, 0.25.
 func short(x float64) string {
 	unit := ""
 	switch most := math.Abs(x); {
@@ -137,9 +136,9 @@ func short(x float64) string {
 	return strconv.FormatFloat(policy.Sig12(x), 'f', -1, 64) + unit
 }
 
-// ticks are the numbers of the axis, from at or below the lowest value to at or above the
-// highest: 1, 2 or 5 times a power of ten apart, at most seven of them. Columns stand on zero.
-// Numbers of things have whole ticks.
+// ticks returns the numbers of the axis, from at or below the lowest value to at or above the
+// highest: 1, 2 or 5 times a power of ten apart, at most seven of them. Columns begin at zero.
+// Counts have whole ticks.
 func (c chart) ticks() (list []float64) {
 	lowest, highest := c.extent()
 	step := 1.0
@@ -156,7 +155,7 @@ func (c chart) ticks() (list []float64) {
 	return list
 }
 
-// extent is the lowest and the highest point of what is drawn.
+// extent returns the lowest and the highest value of what is drawn.
 func (c chart) extent() (lowest, highest float64) {
 	if c.Shape == policy.Lines && len(c.Values) > 0 && len(c.Labels) > 0 {
 		lowest, highest = math.Inf(1), math.Inf(-1)
@@ -174,7 +173,7 @@ func (c chart) extent() (lowest, highest float64) {
 	return lowest, highest
 }
 
-// labelled is how many labels are written along the x axis: long ones need more room.
+// labelled returns how many labels are written along the x axis. Long labels need more room.
 func (c chart) labelled() int {
 	if len(c.Labels) > 0 && len(c.Labels[0]) > 5 {
 		return min(len(c.Labels), 5)

@@ -2,7 +2,7 @@ package plot
 
 import "github.com/countersign/countersign/policy"
 
-// Figures draws the charts of a service's example; none for a service without charts.
+// Figures draws the charts of a service's example. It returns none for a service without charts.
 func Figures(s policy.Service) ([]Figure, error) {
 	if s.Charts == nil {
 		return []Figure{}, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Filter chooses decisions. Its members stand in the query of an address; an empty member
+// Filter chooses decisions. Its members are parameters in the query of an address. An empty member
 // chooses all decisions.
 type Filter struct {
 	Decision, Conformance, Protocol, Rule, Run, Agent, Text string

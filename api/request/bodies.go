@@ -20,7 +20,7 @@ import (
 // back before the first byte of a body is read, taken again after the last, and given back
 // for good when the answer begins.
 
-// seat is one request's place among those that are worked for.
+// seat is the seat of one request among those that are processed at once.
 type seat struct {
 	seats chan struct{} // one element per seat that is taken; of the server
 	held  bool          // owned by the request's own goroutine
@@ -82,8 +82,8 @@ type BodyLimits struct {
 	Pause      func() // before one that was cut off is answered
 }
 
-// NewBodies makes bodies with their bounds. At most so many that were cut off wait for their
-// answer.
+// NewBodies makes bodies with their bounds. Of the clients that were cut off, at most waiting wait
+// for their answer.
 func NewBodies(waiting int, limits BodyLimits) *Bodies {
 	return &Bodies{Limits: limits, waiting: make(chan struct{}, waiting), from: map[string]int{}}
 }

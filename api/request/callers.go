@@ -60,7 +60,8 @@ func (cs *Callers) Network(r *http.Request) string {
 // whether the limit allows it.
 func (cs *Callers) Allow(l op.Limit, r *http.Request) bool { return cs.Rates.Allow(l, cs.Network(r)) }
 
-// mayCall counts a call, or so many parts of its body, as costs says.
+// mayCall counts a call, or as many parts of its body as costs says, and refuses what the limits do
+// not allow.
 func (cs *Callers) mayCall(c *op.Call, costs int) error {
 	if c.Op.Unlimited || cs.MayWork(c.Request, c.Caller, costs) {
 		return nil

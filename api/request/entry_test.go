@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever does not read an answer keeps none of the others from theirs.
+// TestAnswersThatAreNotReadTakeNothingDown holds that a client that does not read its answer does
+// not keep other clients from theirs.
 func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	seats := make(chan struct{}, 1)

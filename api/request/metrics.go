@@ -95,7 +95,7 @@ func (m *Telemetry) CheckpointKey(missing bool) {
 // archive shows what this node has read of the archive.
 func (m *Telemetry) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because somebody asked for an old record."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because a caller asked for an old record."},
 			func() float64 { reads, _ := archive.Of(l).Reads(); return float64(reads) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_failures_total", Help: "Objects of the archive that could not be read: such records are answered with 503."},
 			func() float64 { _, failures := archive.Of(l).Reads(); return float64(failures) }),

@@ -11,11 +11,11 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Components collects the named schemas of an OpenAPI document: of every request and
-// answer, and of every Go struct inside them. With names a client generator makes one
-// type per schema and not one per place of use.
+// Components collects the named schemas of an OpenAPI document: of every request and answer, and of
+// every Go struct in them. Without names a client generator would make one type per place of use
+// instead of one per schema.
 type Components struct {
-	named map[string]Object // whole, by name
+	named map[string]Object // complete schemas, by name
 	texts map[string]string // names by text
 	fault error
 }
@@ -38,8 +38,8 @@ func (c *Components) Add(name string, schema Object) Object {
 	return Object{"$ref": "#/components/schemas/" + c.texts[text]}
 }
 
-// textOf is what two schemas have in common that describe the same: what is said
-// about one place of it does not count.
+// textOf returns the text by which equal schemas are recognized. It leaves out what is said about
+// one place of use only.
 func (c *Components) textOf(schema Object) string {
 	own := maps.Clone(schema)
 	delete(own, "description")

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// format is a "format" that schemas here name: whether a text has it.
+// format is a "format" that schemas here may name, with the function that checks a text.
 type format struct {
 	name         string
 	holds        func(string) bool
 	code, clause string // of a refusal
 }
 
-// formats are those a body can be held to, as JSON Schema means them. The library that
-// knows all of them compiles its own schemas when a program starts, and ours is a
-// program that a coding agent starts at every tool call; so it says in the tests alone
-// what these have to answer.
+// formats are the formats that bodies are checked for, as JSON Schema defines them. A library with
+// all formats would compile its own schemas at every start, and a coding agent starts this program
+// at every tool call. So only the tests use that library: they compare its verdicts with these.
 var formats = []format{
 	{"date", isDate, "invalid_date", "must be a date YYYY-MM-DD"},
 	{"date-time", isDateTime, "invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z"},
@@ -30,9 +29,10 @@ func isDate(text string) bool {
 	return err == nil
 }
 
-// isDateTime is RFC 3339, whose letters may be small and whose leap seconds Go's clock
-// does not have: each stands for the second before it, the last one of a day in UTC. Go
-// also takes hours of one digit, a comma, and zones a day away.
+// isDateTime reports whether a text is a time of RFC 3339. Lower-case letters are allowed. A leap
+// second, which Go's clock does not have, is read as the second before it, which must be the last
+// one of a day in UTC. Hours of one digit, a comma, and zones a day away are refused here, because
+// Go would accept them.
 func isDateTime(text string) bool {
 	const minutesAt, secondsAt = len("2006-01-02T15:"), len("2006-01-02T15:04:")
 	text = strings.ToUpper(text)
@@ -54,7 +54,7 @@ func isDateTime(text string) bool {
 	return !leap || at.Hour() == 23 && at.Minute() == 59
 }
 
-// isURI tells of an absolute one.
+// isURI reports whether a text is an absolute URI.
 func isURI(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !u.IsAbs() {
@@ -69,7 +69,7 @@ func isIPv6(text string) bool {
 	return err == nil && strings.Contains(text, ":") && address.Zone() == ""
 }
 
-// The lengths that RFC 5321 gives a mailbox, and RFC 1035 a name and its labels.
+// Maximum lengths: of a mailbox by RFC 5321, of a name and its labels by RFC 1035.
 const (
 	longestMailbox, longestLocal = 254, 64
 	longestHost, longestLabel    = 253, 63
@@ -77,7 +77,7 @@ const (
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// isEmail is the mailbox of RFC 5321.
+// isEmail reports whether a text is a mailbox of RFC 5321.
 func isEmail(text string) bool {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 || at > longestLocal || len(text) > longestMailbox {

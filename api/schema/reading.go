@@ -13,13 +13,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Validate checks a body in one pass over its bytes and stops at the first offence in the
-// order of the text. It does not build a tree of values: a validator that needs one costs
-// ten times as much as the parse, and more for each value it refuses. Tests compare every
-// verdict with that of a JSON Schema library.
+// Validate checks a body in one pass over its bytes and stops at the first offence in the order of
+// the text. It does not build a tree of values: a validator that needs one costs ten times as much
+// as the parse, and more for each value it refuses. Tests compare every verdict with that of a JSON
+// Schema library.
 
-// reading is a schema in the shape in which ours are: a value of one type, or of one
-// of several types (anyOf), with the keywords of each. Nil takes any value.
+// reading is a schema in the form that our schemas have: a value of one type, or of one of several
+// types (anyOf), with the keywords of each type. A nil reading accepts any value.
 type reading struct {
 	want    string // the type that a refusal names
 	null    bool
@@ -33,41 +33,41 @@ type reading struct {
 type textReading struct {
 	enum                 []string
 	format               *format
-	minLength, maxLength int // characters; none: 0 and math.MaxInt
+	minLength, maxLength int // characters; 0 and math.MaxInt if there is no bound
 	pattern, not         Pattern
 }
 
 type numberReading struct {
 	integer                            bool
 	enum                               []float64
-	minimum, maximum                   float64 // none: the infinities
+	minimum, maximum                   float64 // the infinities if there is no bound
 	exclusiveMinimum, exclusiveMaximum float64
 }
 
 type listReading struct {
 	items              *reading
-	minItems, maxItems int // none: 0 and math.MaxInt
+	minItems, maxItems int // 0 and math.MaxInt if there is no bound
 	unique             bool
 }
 
 type objectReading struct {
 	members  map[string]memberReading
-	names    []string // of members, sorted
+	names    []string // of the members, sorted
 	required []string
-	closed   bool     // no other members
-	others   *reading // of other members
+	closed   bool     // no other members are allowed
+	others   *reading // the schema of other members
 }
 
 type memberReading struct {
 	*reading
-	required uint64 // its bit among the required members, or none
+	required uint64 // the member's bit in the set of required members; 0 if it is not required
 }
 
-// maxRequired is how many required members there can be: as many as bits.
+// maxRequired is how many required members an object can have: one for each bit.
 const maxRequired = 64
 
-// readingOf turns a schema into a reading. It refuses a keyword, and a shape, that a
-// reading could not hold a body to.
+// readingOf compiles a schema to a reading. It returns an error for a keyword or a form of schema
+// that a reading cannot check.
 func readingOf(document any) (*reading, error) {
 	if document == nil || document == true {
 		return nil, nil
@@ -90,14 +90,14 @@ func readingOf(document any) (*reading, error) {
 	return r, k.rest()
 }
 
-// keywords are those of one schema, which are taken until none is left.
+// keywords are the keywords of one schema. Each is taken once; rest fails if one is left.
 type keywords struct {
 	node  map[string]any
 	taken []string
 	fault error
 }
 
-// saysNothing are the keywords that no value is held to.
+// saysNothing are the keywords that do not restrict a value.
 var saysNothing = []string{"title", "description", "default", "examples"}
 
 func (k *keywords) take(name string) any {
@@ -153,7 +153,7 @@ func (k *keywords) fail(err error) {
 	}
 }
 
-// rest is an error if there was one, or if a keyword was not taken.
+// rest returns the first error, or an error if a keyword was not taken.
 func (k *keywords) rest() error {
 	for name := range k.node {
 		if !slices.Contains(k.taken, name) && !slices.Contains(saysNothing, name) {
@@ -163,8 +163,8 @@ func (k *keywords) rest() error {
 	return k.fault
 }
 
-// anyOf is a value of any of several types. Where null is one of them, a refusal
-// names another: null stands for what is absent.
+// anyOf compiles a value of one of several types. If null is one of them, a refusal names another
+// type, because null means that the member is absent.
 func (k *keywords) anyOf(branches []any) *reading {
 	merged := &reading{want: "null"}
 	for _, branch := range branches {
@@ -220,7 +220,7 @@ func (k *keywords) fill(r *reading) {
 	}
 }
 
-// optionsOf are the values of an enum, all of one type.
+// optionsOf returns the values of an enum, which all have one type.
 func optionsOf[T any](k *keywords) (options []T) {
 	list, _ := k.take("enum").([]any)
 	for _, value := range list {
@@ -284,14 +284,14 @@ func (k *keywords) object() *objectReading {
 	return o
 }
 
-// offence is the first thing in a body that its schema refuses.
+// offence is the first violation of the schema in a body.
 type offence struct {
 	code, message string
-	place         []string // names and indexes of the place, the innermost first
-	gotNull       bool     // in the place of another type
+	place         []string // path of the value: names and indexes, the innermost first
+	gotNull       bool     // the value is null, and another type is required
 }
 
-// in is an offence inside of a value, seen from what holds the value.
+// in adds the name or index of the containing value to the path of an offence.
 func (o *offence) in(part string) *offence {
 	if o != nil {
 		o.place = append(o.place, part)
@@ -299,7 +299,7 @@ func (o *offence) in(part string) *offence {
 	return o
 }
 
-// refusal is an offence in our words.
+// refusal returns the offence as the error that callers get.
 func (o *offence) refusal() *policy.Error {
 	pointer := ""
 	for _, part := range slices.Backward(o.place) {
@@ -313,7 +313,7 @@ func (o *offence) refusal() *policy.Error {
 	return &policy.Error{Code: o.code, Path: pointer, Message: name + " " + o.message}
 }
 
-// read holds the next value against the schema.
+// read checks the next value against the schema.
 func (r *reading) read(in *canon.Reader) *offence {
 	if r == nil {
 		in.Skip()
@@ -341,8 +341,8 @@ func (r *reading) read(in *canon.Reader) *offence {
 	return &offence{code: "wrong_type", message: "must be " + article(r.want), gotNull: kind == 'n'}
 }
 
-// inexact refuses an integer beyond 2^53-1 where it would be computed with, and says
-// what to send.
+// inexact refuses an integer beyond 2^53-1 where a number is used in computation, and says what to
+// send.
 func (r *reading) inexact() *offence {
 	message := "must be a number from -9007199254740991 to 9007199254740991"
 	if r.text != nil {
@@ -381,7 +381,8 @@ func notListed[T any](options []T) *offence {
 	return &offence{code: "invalid_enum", message: policy.MustBeOneOf(options)}
 }
 
-// length counts the characters only where there may be too many or too few.
+// length checks the number of characters. It counts them only if the number of bytes does not
+// decide.
 func (t *textReading) length(text []byte) *offence {
 	switch {
 	case len(text) < t.minLength*utf8.UTFMax && utf8.RuneCount(text) < t.minLength:
@@ -392,7 +393,7 @@ func (t *textReading) length(text []byte) *offence {
 	return nil
 }
 
-// read says isNumber false for one that has a fraction in an integer's place.
+// read checks a number. isNumber is false for a fraction where an integer is required.
 func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 	f := in.Number()
 	switch {
@@ -406,14 +407,14 @@ func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 	return nil, true
 }
 
-// allowed says which numbers are.
+// allowed says which numbers are allowed.
 func (n *numberReading) allowed() string {
 	above, below := !math.IsInf(n.exclusiveMinimum, -1), !math.IsInf(n.exclusiveMaximum, 1)
 	return policy.MustBeWithin(math.Max(n.minimum, n.exclusiveMinimum), math.Min(n.maximum, n.exclusiveMaximum), above, below, n.integer)
 }
 
-// read looks at the items and then at their number, whose offence stands before
-// theirs: at the beginning of the list.
+// read checks the items, and then how many there are. An offence about their number is returned
+// first, because its place, the beginning of the list, is before the items.
 func (l *listReading) read(in *canon.Reader) (first *offence) {
 	n, unique := 0, true
 	seen := map[string]bool{}
@@ -432,7 +433,7 @@ func (l *listReading) read(in *canon.Reader) (first *offence) {
 			in.Skip()
 		}
 		if l.unique {
-			canonical, _ := canon.CanonicalChecked(from.Raw()) // it was checked
+			canonical, _ := canon.CanonicalChecked(from.Raw()) // the parse has checked it
 			unique = unique && !seen[string(canonical)]
 			seen[string(canonical)] = true
 		}
@@ -446,7 +447,7 @@ func (l *listReading) read(in *canon.Reader) (first *offence) {
 	return first
 }
 
-// read looks at the members, and at the end for those that are missing.
+// read checks the members in their order, and at the end whether a required one is missing.
 func (o *objectReading) read(in *canon.Reader) *offence {
 	var has uint64
 	for in.Enter(); in.More(); {

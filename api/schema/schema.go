@@ -273,7 +273,7 @@ type Pattern interface {
 // Regexp compiles a pattern of a schema. White space in it is that of ECMA-262.
 func Regexp(pattern string) (Pattern, error) {
 	if pattern == EdgePattern {
-		return noWhiteEdges{}, nil // two look-ups for what costs the engine a pass per rune
+		return noWhiteEdges{}, nil // two look-ups instead of a pass of the regular expression over all runes
 	}
 	if pattern == nulPattern {
 		return holdsNUL{}, nil
@@ -284,22 +284,22 @@ func Regexp(pattern string) (Pattern, error) {
 
 type holdsNUL struct{}
 
-// MatchString says whether there is a NUL in the text.
+// MatchString reports whether the text contains a NUL.
 func (holdsNUL) MatchString(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 
-// String is the pattern.
+// String returns the pattern.
 func (holdsNUL) String() string { return nulPattern }
 
 type noWhiteEdges struct{}
 
-// MatchString says whether the text is not empty and has no white space at its edges.
+// MatchString reports whether the text is not empty and has no white space at its edges.
 func (noWhiteEdges) MatchString(text string) bool {
 	first, _ := utf8.DecodeRuneInString(text)
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return text != "" && !strings.ContainsRune(ecmaSpace, first) && !strings.ContainsRune(ecmaSpace, last)
 }
 
-// String is the pattern.
+// String returns the pattern.
 func (noWhiteEdges) String() string { return EdgePattern }
 
 // Validate checks a body that passed the strict parse. The error is a

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Text fills in one of the texts for language models: "llms.txt",
-// "llms-prompts.txt" or "auth.md".
+// Text fills in one of the texts for language models: "llms.txt", "llms-prompts.txt" or "auth.md".
 func (s *Site) Text(name string) (string, error) {
 	text, err := files.ReadFile("content/" + name)
 	if err != nil {
@@ -22,8 +21,8 @@ func (s *Site) Text(name string) (string, error) {
 	return s.execute(string(text), subject{Facts: s.Facts, Site: s})
 }
 
-// Full is llms.txt followed by every page that is about the service itself: those
-// of single rules and errors are linked.
+// Full returns llms.txt followed by every page about the service itself. Pages of single rules and
+// errors are only linked.
 func (s *Site) Full() (string, error) {
 	text, err := s.Text("llms.txt")
 	if err != nil {
@@ -40,14 +39,14 @@ func (s *Site) Full() (string, error) {
 	return out.String(), nil
 }
 
-// aiCrawlers are named, since their operators ask for it; a named group replaces
-// the one for everybody, and so repeats all of it.
+// aiCrawlers are named in robots.txt because their operators ask for it. A named group replaces the
+// group for all crawlers, so it repeats all its lines.
 var aiCrawlers = []string{"GPTBot", "ClaudeBot", "OAI-SearchBot", "PerplexityBot", "Google-Extended", "CCBot"}
 
-// ContentSignal is the policy on what may be done with the content.
+// ContentSignal is the policy about the use of the content.
 const ContentSignal = "ai-train=no, search=yes, ai-input=yes"
 
-// Robots is robots.txt.
+// Robots returns robots.txt.
 func (s *Site) Robots() string {
 	rules := "Content-Signal: " + ContentSignal + "\nAllow: /\nDisallow: /api/downloads/\nDisallow: /api/webhooks/\nDisallow: /account\n\n"
 	var out strings.Builder
@@ -59,7 +58,7 @@ func (s *Site) Robots() string {
 	return out.String()
 }
 
-// Sitemap is sitemap.xml: every page, with the day it last changed.
+// Sitemap returns sitemap.xml: every page with the day of its last change.
 func (s *Site) Sitemap() ([]byte, error) {
 	type entry struct {
 		Address  string `xml:"loc"`
@@ -76,11 +75,10 @@ func (s *Site) Sitemap() ([]byte, error) {
 	return append([]byte(xml.Header), append(body, '\n')...), err
 }
 
-// securityTerm is how long security.txt says that it holds (RFC 9116 advises less
-// than a year).
+// securityTerm is how long security.txt is valid (RFC 9116 recommends less than a year).
 const securityTerm = 180 * 24 * time.Hour
 
-// Security is security.txt of a day.
+// Security returns the security.txt of a day.
 func (s *Site) Security(now time.Time) string {
 	day := now.UTC().Truncate(24 * time.Hour)
 	return fmt.Sprintf("Contact: mailto:%s\nExpires: %s\nPreferred-Languages: en\nCanonical: %s/.well-known/security.txt\nPolicy: %[3]s/docs/security\n",
@@ -94,7 +92,7 @@ type Skill struct {
 	Digest            string // "sha256:" and the hash of Body, hex
 }
 
-// Skills are the files of content/skills, by name.
+// Skills returns the files of content/skills, sorted by name.
 func (s *Site) Skills() (list []Skill, err error) {
 	names, err := fs.Glob(files, "content/skills/*.md")
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	EverythingNew = "/feed.json"
 )
 
-// RSS is the changelog as RSS 2.0.
+// RSS returns the changelog as RSS 2.0.
 func (s *Site) RSS() ([]byte, error) {
 	f := &feeds.Feed{
 		Title: "Countersign: changelog", Link: &feeds.Link{Href: s.Facts.Base + "/changelog"},
@@ -34,7 +34,7 @@ func (s *Site) RSS() ([]byte, error) {
 			Link: &feeds.Link{Href: s.Facts.Base + p.Path}, Description: p.Description, Content: html, Created: p.Updated})
 	}
 	channel := (&feeds.Rss{Feed: f}).RssFeed()
-	// RSS asks for the zone as a number and a year of four digits.
+	// RSS requires the zone as a number and a year of four digits.
 	channel.PubDate, channel.LastBuildDate = s.Updated().Format(time.RFC1123Z), ""
 	for i, item := range channel.Items {
 		item.PubDate = s.Changelog[i].Updated.Format(time.RFC1123Z)
@@ -64,19 +64,19 @@ type atomLink struct {
 	Type string `xml:"type,attr"`
 }
 
-// feedPage is how many items a page of a feed holds.
+// feedPage is how many items one page of a feed has.
 const feedPage = 50
 
-// JSONFeed is a page, from 1, of the changelog, or with it of every new page, as
-// JSON Feed 1.1. Entries of the changelog are there whole; of a page only what it is
-// about, since readers fetch it. Behind the last page there are no items.
+// JSONFeed returns a page, counted from 1, of the changelog as JSON Feed 1.1, or of the changelog
+// together with every new page. Entries of the changelog are complete. Of a page there is only the
+// description, since readers fetch the page. A page after the last one has no items.
 func (s *Site) JSONFeed(at string, page int) ([]byte, error) {
 	pages := s.Changelog
 	title := "Countersign: changelog"
 	if at == EverythingNew {
 		title = "Countersign: changelog and new pages"
 		pages = slices.DeleteFunc(slices.Clone(s.Pages), func(p *Page) bool {
-			return p.Type == "rules" || p.Type == "errors" // hundreds, of one date
+			return p.Type == "rules" || p.Type == "errors" // there are hundreds of them with the same date
 		})
 		slices.SortStableFunc(pages, func(a, b *Page) int {
 			if c := b.Updated.Compare(a.Updated); c != 0 {

@@ -13,18 +13,17 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown makes HTML of Markdown. HTML in the text is left out: what a page says
-// may come from a rule or an example. Code has no colours: a highlighter's tables
-// would be read at every start of the program, that of the guard before each tool
-// call among them.
+// markdown converts Markdown to HTML. HTML in the text is dropped, because a text may come from a
+// rule or an example. Code is not highlighted: the tables of a highlighter would be loaded at every
+// start of the program, and the guard starts before each tool call.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList,
 		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone))),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(amounts{}, 500))),
 )
 
-// amounts gives the cells of a column that is aligned to the right the class that the
-// style sheet aligns: a style within the page is what the pages' policy forbids.
+// amounts replaces the style of right-aligned table cells by a class of the style sheet, because
+// the content policy of pages forbids styles within the page.
 type amounts struct{}
 
 func (amounts) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
@@ -44,8 +43,8 @@ func render(markup string) (string, error) {
 	return out.String(), nil
 }
 
-// indented is Markdown as it stands below a heading of another document: without
-// its first heading, and with all others one deeper.
+// indented returns Markdown for use below a heading of another document: without its first heading,
+// and with all other headings one level deeper.
 func indented(markup string) string {
 	var out strings.Builder
 	code := false

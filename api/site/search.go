@@ -8,8 +8,8 @@ import (
 
 // Bounds of a search.
 const (
-	found    = 50 // pages that are shown
-	maxWords = 10 // of a question that are looked for
+	found    = 50 // pages that a search shows
+	maxWords = 10 // words of a question that are used
 )
 
 // index holds what a page is searched by, in lower case. It is made once, at the first
@@ -56,8 +56,8 @@ func (s *Site) Search(question, kind string) (pages []*Page, more bool) {
 	return pages, len(hits) > found
 }
 
-// holds is 0 for a page that lacks one of the words; a word counts more in the
-// title than in the description, and least in the text.
+// holds returns the rank of a page for words, and 0 if the page lacks one of them. A word in the
+// title counts more than one in the description, and one in the text counts least.
 func (p *Page) holds(words []string) (rank int) {
 	in := p.index()
 	for _, word := range words {

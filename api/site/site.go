@@ -1,9 +1,8 @@
-// Package site is what the service says about itself to people and programs that
-// read: pages written in Markdown, and the feeds, lists and files that are made of
-// them.
+// Package site has the texts of the service for people and programs: pages written in Markdown, and
+// the feeds, lists and files that are generated from them.
 //
-// A page is a file below content; its path there, without ".md", is its address:
-// content/guides/guard.md is /guides/guard. It begins with what is known about it:
+// A page is a file below content. Its path there, without ".md", is its address:
+// content/guides/guard.md is /guides/guard. It begins with its metadata:
 //
 //	---
 //	title: Guard a coding agent
@@ -11,13 +10,12 @@
 //	updated: 2026-11-22
 //	---
 //
-// The rest is a text/template of Markdown, filled in with Facts: a price, a path or
-// an address is never written down twice. Files whose names begin with "_" are
-// templates of many pages: one for each service, rule and error code. Entries of the
-// changelog have their date in the name: content/changelog/2026-11-25-countersign-1.md.
+// The rest is a text/template of Markdown that is executed with Facts, so that no price, path or
+// address is written twice. Files whose names begin with "_" are templates of many pages: one for
+// each service, rule and error code. Entries of the changelog have their date in the name:
+// content/changelog/2026-11-25-countersign-1.md.
 //
-// Everything here is a pure function of Facts and the files: the same bytes until
-// one of them changes.
+// Everything here is a pure function of Facts and the files.
 package site
 
 import (
@@ -41,14 +39,14 @@ import (
 //go:embed all:content
 var files embed.FS
 
-// Facts is what pages are told; all of it comes from the declarations of the
-// service and its configuration.
+// Facts are the values that pages use. All of them come from the declarations of the service and
+// its configuration.
 type Facts struct {
 	Base              string // address of the service, without a slash at its end
-	Contact           string // e-mail address of whoever runs it
+	Contact           string // e-mail address of the operator
 	Version           string // of the interface description
 	X402              bool   // calls can be paid over x402 now
-	Checkout          bool   // cards are taken
+	Checkout          bool   // card checkout is configured
 	Cookie            string // name of the session's cookie
 	FreeCallsPerMonth int
 	Limits            Limits
@@ -63,13 +61,13 @@ type Facts struct {
 	Tools             []Tool // of the MCP endpoint, in its order
 }
 
-// Limits are how often something may be done: of calls in a minute, but for KeysADay.
+// Limits are the rate limits: calls per minute, except for KeysADay.
 type Limits struct{ Calls, Strangers, Pages, Keys, KeysADay, Verifies, Refunds int }
 
-// AtMedium is what to do at a verdict of medium, in the one wording of every text.
+// AtMedium says what to do at a verdict of medium. All texts use this one wording.
 const AtMedium = "stop: call nextRecommendedCall, apply the controls it names, and only then go on; where you cannot, ask a person"
 
-// Medium is AtMedium, for texts.
+// Medium returns AtMedium for templates.
 func (Facts) Medium() string { return AtMedium }
 
 // Service is one priced service.
@@ -82,7 +80,7 @@ type Service struct {
 	PriceUSD  string // "0.25"
 	Group     string // one of Groups
 	Example   string // a request, indented JSON
-	Answer    string // what it is answered, indented JSON
+	Answer    string // its answer, indented JSON
 	Input     []Member
 	Signed    bool
 }
@@ -111,23 +109,23 @@ type Scope struct{ Name, Grants string }
 // Tool is one tool of the MCP endpoint.
 type Tool struct{ Name, Title, Description string }
 
-// Rule is one rule of the action-safety services, with verdicts that were computed.
+// Rule is one rule of the action-safety services, with computed verdicts.
 type Rule struct {
 	actionrisk.Record
-	Family string // first part of the id
+	Family string // the first part of the id
 }
 
-// Finding is the rule of one id of the findings of decisions and component services.
+// Finding is the rule of one id of a finding of decisions or component services.
 type Finding struct {
 	ID string
-	Of []FindingOf // who finds it: more than one service may use an id
+	Of []FindingOf // the services that find it: more than one may use an id
 }
 
-// FindingOf is what one service means by a finding, with an example that was computed.
+// FindingOf is the meaning of a finding in one service, with a computed example.
 type FindingOf struct {
-	Of, Page               string    // its title, and its page
-	Service                bool      // else decisions or policies
-	Passed                 []Service // that build on it, and pass its findings on
+	Of, Page               string    // the service's title, and its page
+	Service                bool      // it is a service; otherwise decisions or policies
+	Passed                 []Service // services that build on it and pass on its findings
 	Level                  string    // severity or effects
 	Catches, Why, Instead  string    // clauses
 	About, Request, Unseen string    // the example, or why there is none
@@ -144,7 +142,7 @@ type Problem struct {
 	Send    string // what to send instead
 }
 
-// Types are the kinds of pages that can be listed alone: their paths begin so.
+// Types are the types of pages that can be listed separately: the first parts of their paths.
 var Types = []string{"commands", "guides", "faq", "tools", "compare", "explore"}
 
 // Page is one page.
@@ -152,13 +150,13 @@ type Page struct {
 	Path        string // "/guides/guard"
 	Title       string
 	Description string
-	Type        string // first part of the path
+	Type        string // the first part of the path
 	Updated     time.Time
 	Version     string // of the interface, in the changelog entry that announces it
-	Markdown    string // with its title, filled in
+	Markdown    string // the complete text with its title
 
-	this   any    // what a page that is made is about
-	body   string // Markdown without its title
+	this   any    // the value that the page was generated for
+	body   string // the text without its title
 	render sync.Once
 	html   string
 	err    error
@@ -166,7 +164,7 @@ type Page struct {
 	searched index
 }
 
-// MarkdownPath is where the page is as Markdown.
+// MarkdownPath returns the path of the page as Markdown.
 func (p *Page) MarkdownPath() string {
 	if p.Path == "/" {
 		return "/index.md"
@@ -174,8 +172,8 @@ func (p *Page) MarkdownPath() string {
 	return p.Path + ".md"
 }
 
-// HTML is the text of the page as HTML, without its title and the frame around it. It is made when somebody
-// asks first.
+// HTML returns the text of the page as HTML, without its title and the frame around it. It is
+// converted at the first request.
 func (p *Page) HTML() (string, error) {
 	p.render.Do(func() {
 		p.html, p.err = render(p.body)
@@ -183,14 +181,14 @@ func (p *Page) HTML() (string, error) {
 	return p.html, p.err
 }
 
-// Site is every page, filled in with one state of the service.
+// Site has every page, filled in with one state of the service.
 type Site struct {
 	Facts     Facts
 	Pages     []*Page // by path
 	Changelog []*Page // the newest first
 	byPath    map[string]*Page
 	texts     *template.Template            // the parts that pages share
-	read      map[string]*template.Template // heads and bodies of files, by text
+	read      map[string]*template.Template // parsed heads and bodies of files, by text
 }
 
 // New fills in all pages.
@@ -211,13 +209,13 @@ func New(facts Facts) (*Site, error) {
 	return s, s.fillIn()
 }
 
-// Page finds a page by its path.
+// Page returns the page at a path.
 func (s *Site) Page(at string) (*Page, bool) {
 	p, found := s.byPath[at]
 	return p, found
 }
 
-// Written says whether there is a file for the page at a path.
+// Written reports whether there is a file for the page at a path.
 func Written(at string) bool {
 	for _, name := range []string{"content" + at + ".md", "content" + at + "/index.md"} {
 		if _, err := fs.Stat(files, name); err == nil {
@@ -227,10 +225,10 @@ func Written(at string) bool {
 	return false
 }
 
-// Policy is what may be done with the content.
+// Policy returns the policy about the use of the content.
 func (s *Site) Policy() string { return ContentSignal }
 
-// LastChange is the date of the newest entry of the changelog.
+// LastChange returns the date of the newest entry of the changelog.
 var LastChange = sync.OnceValue(func() (newest time.Time) {
 	entries, err := fs.Glob(files, "content/changelog/2*.md")
 	if err != nil || len(entries) == 0 {
@@ -241,7 +239,7 @@ var LastChange = sync.OnceValue(func() (newest time.Time) {
 	return newest
 })
 
-// Updated is the date of the newest entry of the changelog.
+// Updated returns the date of the newest entry of the changelog.
 func (s *Site) Updated() time.Time { return LastChange() }
 
 // Under lists the pages of a type, by path.
@@ -266,7 +264,7 @@ func (s *Site) ServicesOf(group string) (list []Service) {
 
 const dateForm = "2006-01-02"
 
-// addWritten adds the pages that are files of their own.
+// addWritten adds the pages that have a file of their own.
 func (s *Site) addWritten() error {
 	return fs.WalkDir(files, "content", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".md" || strings.HasPrefix(d.Name(), "_") || strings.HasPrefix(name, "content/skills/") {
@@ -274,7 +272,7 @@ func (s *Site) addWritten() error {
 		}
 		at := strings.TrimSuffix(strings.TrimPrefix(name, "content"), ".md")
 		if at == authPage {
-			return nil // a document of its own, for agents
+			return nil // it is a document for agents, not a page
 		}
 		if at = strings.TrimSuffix(at, "index"); at != "/" {
 			at = strings.TrimSuffix(at, "/")
@@ -285,7 +283,7 @@ func (s *Site) addWritten() error {
 
 const authPage = "/auth"
 
-// addMade adds the pages that are made of declarations.
+// addMade adds the pages that are generated from declarations.
 func (s *Site) addMade() error {
 	for _, service := range s.Facts.Services {
 		if err := s.add("content/_service.md", "/tools/"+service.Operation, service); err != nil {
@@ -315,7 +313,7 @@ func (s *Site) addMade() error {
 	return nil
 }
 
-// Family is the rules whose ids begin alike.
+// Family is the rules whose ids have the same first part.
 type Family struct {
 	Name, Title string
 	Rules       []Rule
@@ -346,15 +344,16 @@ func Families(rules []Rule) (list []Family) {
 	return list
 }
 
-// subject is what a page's template sees.
+// subject is the data of a page's template.
 type subject struct {
 	Facts
 	Site *Site
 	Page *Page
-	This any // the service, rule, finding, family or problem of a page that is made
+	This any // the service, rule, finding, family or problem of a generated page
 }
 
-// add reads what is known about a page; its text is filled in when all are known.
+// add adds a page with its metadata. The text is filled in when the metadata of all pages are
+// known.
 func (s *Site) add(file, at string, this any) error {
 	text, err := files.ReadFile(file)
 	if err != nil {
@@ -374,7 +373,7 @@ func (s *Site) add(file, at string, this any) error {
 	if err := p.read(filled); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	p.Markdown = file // until fillIn
+	p.Markdown = file // the file's name; fillIn replaces it by the text
 	if kind, name, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/"); kind == "changelog" && name != "" {
 		if p.Updated, err = time.Parse(dateForm, name[:min(len(name), len(dateForm))]); err != nil {
 			return fmt.Errorf("%s: no date: %w", file, err)
@@ -393,7 +392,7 @@ func (s *Site) add(file, at string, this any) error {
 	return nil
 }
 
-// read takes in the lines between the rules at the top of a file.
+// read reads the metadata at the top of a file.
 func (p *Page) read(head string) error {
 	for line := range strings.Lines(head) {
 		name, value, found := strings.Cut(strings.TrimSpace(line), ": ")
@@ -419,7 +418,7 @@ func (p *Page) read(head string) error {
 	return nil
 }
 
-// cutHead parts what is known about a page from its text.
+// cutHead splits a file into its metadata and its text.
 func cutHead(text string) (head, body string, err error) {
 	rest, found := strings.CutPrefix(text, "---\n")
 	head, body, ended := strings.Cut(rest, "\n---\n")
@@ -449,7 +448,7 @@ func (s *Site) fillIn() error {
 	return nil
 }
 
-// execute fills in a text. One text is read once, however many pages it makes.
+// execute executes a template. Each text is parsed once, even if many pages use it.
 func (s *Site) execute(text string, in any) (string, error) {
 	t := s.read[text]
 	if t == nil {
@@ -479,7 +478,7 @@ func readTexts() (*template.Template, error) {
 	}).ParseFS(files, "content/_parts.md")
 }
 
-// codeCell is a command in a cell of a table, as code.
+// codeCell returns a command as code in a cell of a table.
 func codeCell(text string) string {
 	mark := "`"
 	for strings.Contains(text, mark) {
@@ -491,17 +490,17 @@ func codeCell(text string) string {
 	return mark + cell(text) + mark
 }
 
-// sentence makes a sentence of a clause.
+// sentence turns a clause into a sentence.
 func sentence(clause string) string {
 	first, size := utf8.DecodeRuneInString(clause)
 	return string(unicode.ToUpper(first)) + clause[size:] + "."
 }
 
-// escapeCell is built once, not for each cell: its table has an entry for every
-// octet.
+// escapeCell is built once and not for each cell, because its table has an entry for every byte
+// value.
 var escapeCell = strings.NewReplacer("|", `\|`, "\n", " ")
 
-// cell is text that may stand in a cell of a table.
+// cell escapes a text for a cell of a table.
 func cell(text string) string {
 	return escapeCell.Replace(text)
 }

@@ -70,7 +70,7 @@ type address struct {
 var createCheckout = &op.Operation{
 	Anew: true, ID: "create_checkout", Method: http.MethodPost, Path: "/api/checkout",
 	CORS:    true,
-	Summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
+	Summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to the customer who is signed in, else to the e-mail address typed there.",
 	Access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
 	Input:   reflect.TypeFor[checkoutRequest](), Output: reflect.TypeFor[address](),
 	Example: `{"slug":"verification-kit"}`, Errors: []int{400, 401, 403, 404, 413, 503},

@@ -18,23 +18,23 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// notice is what the checkout provider sends when something happened. It is read
-// by small structs of ours: the provider has several versions of its objects
-// about, and both shapes of what moved are read.
+// notice is what the checkout provider sends when something happened. Small structs of ours read
+// it, because several versions of the provider's objects are in use: members that have moved are
+// read in both places.
 type notice struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
 	Created int64  `json:"created"`
-	// Live says of which of the account's two worlds it is, live or test.
+	// Live says in which mode of the account it happened, live or test.
 	Live *bool `json:"livemode"`
-	// Account is the connected account that it happened in; empty for our own.
+	// Account is the connected account in which it happened; empty for our own account.
 	Account string `json:"account"`
 	Data    struct {
 		Object jsontext.Value `json:"object"`
 	} `json:"data"`
 }
 
-// providerID is an id of the provider's, as far as we care.
+// providerID matches the ids of the provider.
 var providerID = normal.Pattern(`^[A-Za-z0-9_]{1,128}$`)
 
 var errNotice = policy.Refuse(codeInvalid, "", "the notice is not one that can be read")
@@ -58,9 +58,9 @@ func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, err
 	return means, err
 }
 
-// concerns says whether a notice is about our account and the world that our key is of.
-// One endpoint may be told of test events while the key is a live one, or of what
-// happens in connected accounts: neither has paid us.
+// concerns reports whether a notice is about our account, and about the mode of our key. An
+// endpoint may get test events while the key is a live one, or events of connected accounts.
+// Neither means that we were paid.
 func (p *Provider) concerns(n notice) bool {
 	if n.Account != "" {
 		return false
@@ -70,22 +70,22 @@ func (p *Provider) concerns(n notice) bool {
 	return n.Live == nil || world != "live" && world != "test" || *n.Live == (world == "live")
 }
 
-// decode reads what the provider has signed. The signature proves who sent it, so what
-// other callers are refused for (half of a surrogate pair, NUL, a large integer) does
-// not matter in a member that is not read here: a buyer's name cut inside of an emoji
-// must not keep the event from being fulfilled.
+// decode reads a text that the provider has signed. The signature proves who sent it. So members
+// that are not read here may contain what other callers are refused for (half of a surrogate pair,
+// NUL, a large integer): a buyer's name that was cut inside of an emoji must not keep an order from
+// being fulfilled.
 func decode(text []byte, into any) error {
 	return json.Unmarshal(text, into, jsontext.AllowInvalidUTF8(true))
 }
 
-// isRecordable says whether what was read of a notice can be recorded as it was sent:
-// without NUL, half of a surrogate pair, or an integer beyond 2^53-1.
+// isRecordable reports whether what was read from a notice can be recorded unchanged: it has no
+// NUL, no half of a surrogate pair, and no integer beyond 2^53-1.
 func isRecordable(n checkout.Notice) bool {
 	text, err := canon.Marshal([]any{n.Checkout, n.Refund, n.Refunded, n.Invoice, n.Subscription, n.Customer, n.Event.ID})
 	return err == nil && !bytes.ContainsRune(text, utf8.RuneError)
 }
 
-// read says what a notice means. Types that say nothing to us mean nothing.
+// read returns the meaning of a notice. Unknown types mean nothing.
 func (n notice) read() (checkout.Notice, error) {
 	means := checkout.Notice{Event: store.ProviderEvent{ID: n.ID, At: n.Created}}
 	switch n.Type {
@@ -122,8 +122,8 @@ var subscriptionChanges = map[string]string{
 	"customer.subscription.paused": "paused", "customer.subscription.resumed": "resumed",
 }
 
-// readCheckout reads a checkout; it is ours if it was made for a product and
-// nothing is left to be paid.
+// readCheckout reads a checkout. It is ours if it was made for a product and nothing is left to be
+// paid.
 func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours bool, err error) {
 	var o struct {
 		ID                string            `json:"id"`
@@ -154,7 +154,7 @@ func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours boo
 		done.Email = o.CustomerEmail
 	}
 	if done.Customer == "" {
-		done.Customer = o.ID // a checkout of somebody the provider keeps no customer of
+		done.Customer = o.ID // the provider keeps no customer for this checkout
 	}
 	if o.Mode == "subscription" {
 		done.Subscription = o.Subscription
@@ -167,12 +167,12 @@ func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours boo
 	return done, true, nil
 }
 
-// readRefund reads what became of a payment: a charge, a refund or a dispute. A
-// refund under way or done says nothing that the charge does not say.
+// readRefund reads what happened to a payment: a charge, a refund or a dispute. A refund that is
+// pending or done is ignored, because the charge says the same.
 func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseRefunded, invoice string, matters bool, err error) {
 	var o struct {
 		ID             string `json:"id"`
-		Invoice        string `json:"invoice"` // of a charge, in older versions
+		Invoice        string `json:"invoice"` // of a charge, in older versions of the object
 		PaymentIntent  string `json:"payment_intent"`
 		Refunded       bool   `json:"refunded"`
 		AmountRefunded int64  `json:"amount_refunded"`
@@ -182,7 +182,7 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 	if decode(object, &o) != nil || !providerID(o.ID) || o.Invoice != "" && !providerID(o.Invoice) {
 		return fact, "", false, errNotice
 	}
-	if o.PaymentIntent == "" { // not made by a checkout
+	if o.PaymentIntent == "" { // it was not made by a checkout
 		return fact, "", false, nil
 	}
 	fact = events.PurchaseRefunded{Payment: o.PaymentIntent, Cause: "refund", Object: o.ID, AmountCents: o.Amount}
@@ -195,7 +195,7 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 		fact.Cause, fact.State = "dispute", "open"
 	case "charge.dispute.closed":
 		fact.Cause, fact.State = "dispute", "lost"
-		if o.Status == "won" || o.Status == "warning_closed" { // the money is ours again, or was never taken
+		if o.Status == "won" || o.Status == "warning_closed" { // the money is ours again, or was never withdrawn
 			fact.State = "won"
 		}
 	default:
@@ -210,10 +210,10 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 	return fact, o.Invoice, true, nil
 }
 
-// readInvoice reads a paid invoice of a subscription (invoice.paid), which in older
-// versions names its payment, or the payment of an invoice (invoice_payment.paid), which
-// does not name the subscription. What the invoice was paid for ends with the last
-// period of its lines: the period of the invoice itself is the one before.
+// readInvoice reads a paid invoice of a subscription. invoice.paid names the payment only in older
+// versions; the payment of an invoice (invoice_payment.paid) does not name the subscription. The
+// paid time ends with the last period in the lines of the invoice. The period of the invoice itself
+// is the previous one.
 func readInvoice(noticeType string, object jsontext.Value) (fact events.InvoicePaid, matters bool, err error) {
 	type payment struct {
 		PaymentIntent string `json:"payment_intent"`
@@ -268,8 +268,8 @@ func readInvoice(noticeType string, object jsontext.Value) (fact events.InvoiceP
 	return fact, matters, nil
 }
 
-// readSubscription reads a subscription in either shape: its period stands in its
-// first item, or in older versions in itself.
+// readSubscription reads a subscription of either version: its period is in its first item, or in
+// older versions in the subscription itself.
 func readSubscription(object jsontext.Value, change string) (customer string, fact events.SubscriptionUpdated, err error) {
 	type period struct {
 		Start int64 `json:"current_period_start"`
@@ -296,8 +296,8 @@ func readSubscription(object jsontext.Value, change string) (customer string, fa
 	if len(o.Items.Data) > 0 && o.Items.Data[0].End > 0 {
 		now = o.Items.Data[0]
 	}
-	// While the collection of payments is paused the provider goes on to call it active,
-	// and begins new periods that nobody pays for.
+	// While the collection of payments is paused the provider still calls the subscription active,
+	// and begins new periods that are not paid.
 	if o.PauseCollection.Kind() == '{' && (o.Status == "active" || o.Status == "trialing") {
 		o.Status = "paused"
 	}

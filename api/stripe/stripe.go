@@ -1,6 +1,5 @@
-// Package stripe is the checkout provider of that name, behind the interface of
-// api/checkout. Prices are given with each checkout, so that the catalogue stays the
-// only list of them; no object of the provider is kept here.
+// Package stripe implements checkout.Provider with Stripe. Prices are sent with each checkout, so
+// that the catalogue stays the only list of them. No object of the provider is stored here.
 package stripe
 
 import (
@@ -28,21 +27,21 @@ import (
 // Provider implements checkout.Provider.
 type Provider struct {
 	key     string
-	secrets []string // of webhooks; more than one while rotating
+	secrets []string // of webhooks; more than one during a rotation
 	backend stripe.Backend
-	slots   chan struct{} // one per request in flight
+	slots   chan struct{} // one element for each request in flight
 	clock   func() time.Time
 }
 
-// Config is what a provider is told.
+// Config has the settings of a provider.
 type Config struct {
 	SecretKey      string
-	WebhookSecrets string // comma list
-	APIBase        string // empty: the real one; only a loopback address else
+	WebhookSecrets string // separated by commas
+	APIBase        string // empty: Stripe's own; otherwise a loopback address
 	Clock          func() time.Time
 }
 
-// New makes the provider, or says which setting is wrong.
+// New returns a provider, or an error that names the setting that is wrong.
 func New(c Config) (*Provider, error) {
 	p := &Provider{key: c.SecretKey, slots: make(chan struct{}, maxRequests), clock: c.Clock}
 	for secret := range strings.SplitSeq(c.WebhookSecrets, ",") {
@@ -61,7 +60,7 @@ func New(c Config) (*Provider, error) {
 	}
 	p.backend = stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: &base, EnableTelemetry: stripe.Bool(false), MaxNetworkRetries: stripe.Int64(1),
-		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // errors are ours to log, without what they quote
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // we log errors ourselves, without the texts that they quote
 		HTTPClient: &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{&http.Transport{MaxIdleConnsPerHost: maxRequests}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider redirects") }},
 	})
@@ -77,7 +76,7 @@ func loopbackURL(text string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// boundedAnswers keeps an answer from filling the memory.
+// boundedAnswers limits the bytes that are read of an answer.
 type boundedAnswers struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -99,7 +98,7 @@ func (p *Provider) Begin(ctx context.Context, o checkout.Order) (string, error) 
 	return p.address(made.URL, err)
 }
 
-// sessionParams is the order in the provider's words.
+// sessionParams returns the order as parameters of the provider.
 func sessionParams(o checkout.Order) *stripe.CheckoutSessionParams {
 	price := &stripe.CheckoutSessionLineItemPriceDataParams{Currency: stripe.String("usd"), UnitAmount: &o.Product.PriceCents,
 		ProductData: &stripe.CheckoutSessionLineItemPriceDataProductDataParams{Name: &o.Product.Name, Description: &o.Product.Description}}
@@ -139,7 +138,7 @@ func (p *Provider) Portal(ctx context.Context, customer, returnURL string) (stri
 	return p.address(made.URL, err)
 }
 
-// address is one that a caller may be sent to.
+// address checks that an address of the provider is one that a caller may be sent to.
 func (p *Provider) address(text string, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -150,8 +149,7 @@ func (p *Provider) address(text string, err error) (string, error) {
 	return text, nil
 }
 
-// rawSubscription is the provider's answer as it was sent: it is read like a
-// notice.
+// rawSubscription is the provider's answer as bytes. It is read like a notice.
 type rawSubscription struct{ stripe.APIResource }
 
 // Subscription implements checkout.Provider.
@@ -170,8 +168,8 @@ func (p *Provider) Subscription(ctx context.Context, id string) (string, events.
 	return customer, fact, err
 }
 
-// call makes one request, unless too many are under way: a slow provider must
-// not take all the service's time.
+// call makes one request, and refuses if too many are in flight: a slow provider must not take all
+// the resources of the service.
 func (p *Provider) call(ctx context.Context, method, path string, params stripe.ParamsContainer, into stripe.LastResponseSetter) error {
 	select {
 	case p.slots <- struct{}{}:
@@ -185,8 +183,8 @@ func (p *Provider) call(ctx context.Context, method, path string, params stripe.
 	return quiet(p.backend.Call(method, path, p.key, params, into))
 }
 
-// quiet keeps of an error what may be logged: the provider's texts quote keys
-// and addresses.
+// quiet reduces an error to what may be logged, because the provider's texts quote keys and
+// addresses.
 func quiet(err error) error {
 	var refused *stripe.Error
 	var network net.Error
@@ -202,15 +200,14 @@ func quiet(err error) error {
 	return errors.New("no answer that could be read")
 }
 
-// codeInvalid is the code of every notice that is not taken.
+// codeInvalid is the code of every notice that is refused.
 const codeInvalid = "invalid_request"
 
-// errSignature is whatever is wrong with a notice's signature.
+// errSignature is the error of every notice whose signature is missing, wrong or too old.
 var errSignature = policy.Refuse(codeInvalid, "", "Stripe-Signature is missing, wrong or not recent")
 
-// signed checks that the body is as the provider has signed it with one
-// of the secrets, at most five minutes from now. (The library has a tolerance of
-// its own, by the machine's clock and for the past alone.)
+// signed checks that one of the secrets has signed the body, at most five minutes before or after
+// now. (The library's own tolerance uses the clock of the machine and only limits the past.)
 func (p *Provider) signed(body []byte, h http.Header) error {
 	values := h.Values("Stripe-Signature")
 	if len(values) != 1 || len(values[0]) > maxSignatureHeader {

@@ -43,7 +43,7 @@ func (s *Tools) resources() ([]mcp.Resource, error) {
 		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
 			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.Table.Find(decisions.GetDecision.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://approvals/{decisionId}", Name: "approval", Title: "Approval", Media: media,
-			Description: "What a person said about a decision that needs a review, as it was signed; not found until somebody has. Needs an organization token.",
+			Description: "What a person said about a decision that needs a review, as it was signed; not found until then. Needs an organization token.",
 			Read:        s.reads(s.Table.Find(decisions.GetApproval.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://standing/{decisionId}", Name: "standing", Title: "Whether a decision holds", Media: media,
 			Description: "Whether a decision, and its approval, may still be acted on: a stop ends both. Read it just before acting. Needs an organization token.",
@@ -51,7 +51,7 @@ func (s *Tools) resources() ([]mcp.Resource, error) {
 		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
 			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.Table.Find(decisions.GetReceipt.ID), "receiptId")},
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
-			Description: "The organization's policy in force. Needs an organization token that may read policies.", Read: s.readActivePolicy},
+			Description: "The organization's active policy. Needs an organization token that may read policies.", Read: s.readActivePolicy},
 	), nil
 }
 

@@ -96,7 +96,7 @@ func (s *Tools) All() []Tool {
 			Description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
 			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall, malformed: services.ErrWorkflowID},
 		Tool{op: s.Table.Find(evidence.VerifyRecord.ID), Name: evidence.VerifyRecord.ID, Title: "Verify a record", readOnly: true,
-			Description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member beside the record. Call it before you rely on what somebody hands you. Free."},
+			Description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member besides the record. Call it before you rely on what another party hands you. Free."},
 		Tool{op: s.Table.Find(store.ListProducts.ID), Name: store.ListProducts.ID, Title: "Products", readOnly: true,
 			Description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},

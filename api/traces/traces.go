@@ -1,9 +1,9 @@
-// Package traces sends what requests pass through to an OpenTelemetry collector, as
-// OTLP over HTTP in its binary form.
+// Package traces sends the traces of requests to an OpenTelemetry collector, as OTLP over HTTP in
+// its binary form.
 //
-// A trace is one request: its span has a child for each step of the path in package
-// api, and the step that runs has one for each append (ledger.append), in which
-// waiting for a batch and committing it stand apart:
+// A trace is one request. Its span has a child for each step of the path in package request. The
+// run step has a child for each append (ledger.append), which has separate children for the wait
+// for a batch and for the commit:
 //
 //	POST /api/assurance/decisions
 //	  serve  admit  decode
@@ -12,12 +12,12 @@
 //	      ledger.wait
 //	      ledger.commit
 //
-// A span names route, method, status, request id, and by public ids who calls; it
-// holds nothing that a caller sent, but that a caller's traceparent is continued. The
-// library reads the further settings of OpenTelemetry by itself: OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*.
+// A span has the route, method, status, request id, and the public ids of the caller. It has
+// nothing that a caller sent, except that a caller's traceparent is continued. The library reads
+// the other settings of OpenTelemetry itself: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
+// OTEL_TRACES_SAMPLER and OTEL_BSP_*.
 //
-// Traces are for looking: what cannot be delivered is dropped, and no request waits.
+// Traces are best effort: a batch that cannot be delivered is dropped, and no request waits for it.
 package traces
 
 import (
@@ -42,20 +42,20 @@ import (
 )
 
 const (
-	exportTimeout = 10 * time.Second // of one batch, as OTEL_EXPORTER_OTLP_TIMEOUT has it by default
-	answerLimit   = 64 << 10         // octets read of the collector's answer, which says nothing we use
+	exportTimeout = 10 * time.Second // of one batch, the default of OTEL_EXPORTER_OTLP_TIMEOUT
+	answerLimit   = 64 << 10         // bytes read of the collector's answer, whose content is ignored
 )
 
-// Settings say where traces go.
+// Settings say where traces are sent.
 type Settings struct {
 	Endpoint string // of the collector, without /v1/traces
-	Headers  string // name=value, with commas between, values URL-encoded
+	Headers  string // name=value pairs, separated by commas, values URL-encoded
 	Version  string // of this program
 	Log      *slog.Logger
 }
 
-// Open makes a provider of tracers whose spans are sent in batches from now on. Whoever
-// opened it shuts it down, which sends the rest.
+// Open makes a provider of tracers whose spans are sent in batches from now on. The caller must
+// shut it down, which sends the remaining spans.
 func Open(ctx context.Context, s Settings) (*trace.TracerProvider, error) {
 	c, err := newCollector(s)
 	if err != nil {
@@ -65,7 +65,7 @@ func Open(ctx context.Context, s Settings) (*trace.TracerProvider, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name of ours is first: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace it.
+	// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override this name.
 	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "countersign"), attribute.String("service.version", s.Version)),
 		resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil {
@@ -74,14 +74,14 @@ func Open(ctx context.Context, s Settings) (*trace.TracerProvider, error) {
 	return trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about)), nil
 }
 
-// collector takes batches of spans. The library's own client would link all of gRPC
-// into every start of the guard; what it posts is this.
+// collector sends batches of spans. The library's own client would link gRPC, which would slow
+// every start of the guard.
 type collector struct {
 	url     string
 	headers http.Header
 	client  http.Client
 	log     *slog.Logger
-	failing atomic.Bool // the last batch was not taken: said once
+	failing atomic.Bool // the last batch was refused; this is logged once
 }
 
 func newCollector(s Settings) (*collector, error) {
@@ -107,16 +107,16 @@ func newCollector(s Settings) (*collector, error) {
 	return c, nil
 }
 
-// Start does nothing: a collector that is away must not keep the service from starting.
+// Start does nothing, because an unreachable collector must not keep the service from starting.
 func (c *collector) Start(context.Context) error { return nil }
 
-// Stop lets go of the connections.
+// Stop closes the idle connections.
 func (c *collector) Stop(context.Context) error {
 	c.client.CloseIdleConnections()
 	return nil
 }
 
-// UploadTraces posts a batch. It is tried once.
+// UploadTraces posts a batch once.
 func (c *collector) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpans) error {
 	err := c.post(ctx, spans)
 	if failing := err != nil; c.failing.Swap(failing) != failing {
@@ -126,10 +126,10 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpan
 			c.log.Info("traces are taken again")
 		}
 	}
-	return nil // said
+	return nil // it was logged
 }
 
-// post sends a TracesData, which on the wire is the request of the export service.
+// post sends a TracesData, which has the wire format of the export service's request.
 func (c *collector) post(ctx context.Context, spans []*otlp.ResourceSpans) error {
 	body, err := proto.Marshal(&otlp.TracesData{ResourceSpans: spans})
 	if err != nil {
@@ -143,10 +143,10 @@ func (c *collector) post(ctx context.Context, spans []*otlp.ResourceSpans) error
 	r.Header.Set("Content-Type", "application/x-protobuf")
 	answer, err := c.client.Do(r)
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return failed.Err // without the URL, which may hold a password
+		return failed.Err // without the URL, which may contain a password
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit)) // so that the connection is kept
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit)) // so that the connection can be reused
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the collector answered %d", answer.StatusCode)
 	}

@@ -1,5 +1,5 @@
-// Package webhook sends signed messages to addresses that customers choose. It has
-// no database: what is sent, when again and when no more is its caller's.
+// Package webhook sends signed messages to addresses that customers choose. It stores nothing: its
+// caller decides what is sent, when it is sent again, and when to stop.
 //
 // A message is signed as Standard Webhooks says (https://www.standardwebhooks.com):
 //
@@ -7,15 +7,15 @@
 //	webhook-timestamp  of this attempt, seconds since 1970
 //	webhook-signature  "v1," and base64 of HMAC-SHA-256 over "id.timestamp.body", one per secret, a space between
 //
-// A secret is 24 to 64 octets, shown as "whsec_" and their base64. With the secret
+// A secret is 24 to 64 bytes, shown as "whsec_" and their base64. With the secret
 // whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, id msg_p5jXN8AQM9LWM0D4loKWxJek, timestamp
 // 1614265330 and body {"test": 2432232314} the signature is
 // v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=
 //
-// Nobody reaches with it what only the service reaches: a connection is made to an
-// address of the public internet only, looked at after the name was resolved, or to
-// a network that the operator allows. Redirects are not followed and proxies of the
-// environment not used.
+// A webhook must not reach what only the service can reach. So a connection is made only to an
+// address of the public internet, which is checked after the name was resolved, or to a network
+// that the operator allows. Redirects are not followed, and proxies of the environment are not
+// used.
 package webhook
 
 import (
@@ -39,20 +39,20 @@ import (
 )
 
 const (
-	timeout      = 15 * time.Second // of an attempt; receivers are to answer first and work then
+	timeout      = 15 * time.Second // of an attempt; receivers should answer first and process afterwards
 	dialTimeout  = 5 * time.Second
-	readAtMost   = 4096 // octets of an answer, so that the connection can be used again
-	idleAtMost   = 64   // connections kept, 2 for each receiver
+	readAtMost   = 4096 // bytes of an answer, so that the connection can be reused
+	idleAtMost   = 64   // idle connections, 2 for each receiver
 	maxRetryHint = time.Hour
 )
 
-// Sender posts messages. It may be used by many at once.
+// Sender posts messages. It is safe for concurrent use.
 type Sender struct {
 	client *http.Client
 	clock  func() time.Time
 }
 
-// NewSender makes a sender that may reach the public internet and these networks.
+// NewSender returns a sender that may reach the public internet and the given private networks.
 func NewSender(private []netip.Prefix, clock func() time.Time) *Sender {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		return allowed(private, address)
@@ -67,10 +67,10 @@ func NewSender(private []netip.Prefix, clock func() time.Time) *Sender {
 	}}
 }
 
-// ErrPrivate is an address that is not of the public internet and not allowed.
+// ErrPrivate is the error for an address that is neither public nor in an allowed network.
 var ErrPrivate = errors.New("the address is private: operators allow networks with WEBHOOK_NETWORKS")
 
-// never are addresses of the public form that no receiver has.
+// never are addresses that look public but belong to no receiver.
 var never = []netip.Prefix{
 	netip.MustParsePrefix("192.0.0.0/24"),  // protocol assignments, RFC 6890
 	netip.MustParsePrefix("198.18.0.0/15"), // benchmarks, RFC 2544
@@ -79,7 +79,7 @@ var never = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),     // site-local, deprecated
 }
 
-// allowed looks at the address a connection is about to be made to.
+// allowed checks the address that a connection is about to be made to.
 func allowed(private []netip.Prefix, address string) error {
 	peer, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -113,14 +113,14 @@ func Sign(secrets [][]byte, id string, at time.Time, body []byte) string {
 	return strings.Join(signatures, " ")
 }
 
-// Answer is what a receiver said.
+// Answer is the answer of a receiver.
 type Answer struct {
-	Status int           // of HTTP; 2xx is yes, 410 is never again
-	Wait   time.Duration // what it asks for before the next attempt; 0 for nothing
+	Status int           // of HTTP; 2xx accepts the message, 410 asks for no further ones
+	Wait   time.Duration // the requested pause before the next attempt; 0 if there is none
 }
 
-// Send posts a message once. The error is fit for the customer: it tells neither
-// the address nor what stands behind it.
+// Send posts a message once. A customer may see its error: it does not reveal the address, nor what
+// is behind it.
 func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, id, media string, body []byte) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, id, med
 	return answer, nil
 }
 
-// reason is why nothing was answered, in words of ours.
+// reason says why there was no answer, in words of ours.
 func reason(err error) error {
 	var dns *net.DNSError
 	var timedOut interface{ Timeout() bool }

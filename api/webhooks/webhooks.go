@@ -78,7 +78,7 @@ func (s *Webhooks) createWebhook(c *op.Call) (op.Reply, error) {
 
 var rotateWebhook = &op.Operation{
 	Anew: true, ID: "rotate_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/rotate",
-	Summary: "Give a webhook a new secret, shown once; the old one signs beside it for 24 hours. Needs a sign-in within 10 minutes.",
+	Summary: "Give a webhook a new secret, shown once; the old one signs, too, for 24 hours. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	Success: http.StatusCreated, Errors: []int{401, 403, 404, 409, 503},
 }

@@ -15,7 +15,7 @@ const (
 	ExtensionBazaar     = "bazaar"
 )
 
-// paymentIdentifier lets a buyer name a payment itself.
+// paymentIdentifier lets a buyer choose an id for a payment.
 var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{"$schema":"` + draft + `","type":"object","properties":{` +
 	`"required":{"type":"boolean"},"id":{"type":"string","minLength":16,"maxLength":128,"pattern":"^[a-zA-Z0-9_-]+$"}},"required":["required"]}}`)
 
@@ -23,23 +23,21 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Discovery is what an index of paid services learns from a challenge.
 type Discovery struct {
-	Example jsontext.Value // a request that is answered
+	Example jsontext.Value // an example request
 	Answer  jsontext.Value // its answer
 	Input   map[string]any // JSON Schema of requests
-	Output  map[string]any // and of answers
+	Output  map[string]any // JSON Schema of answers
 }
 
-// Challenge asks for a price. Without discovery, as over MCP, where it would cost
-// a model tokens, it offers the payment identifier alone.
+// Challenge returns the demand for a price. Without discovery it offers the payment identifier
+// alone. This is so over MCP, where the rest would cost a model tokens.
 //
-// Buyers send the extensions of the header back inside PAYMENT-SIGNATURE, and an
-// index lists a service by what they send back. So the discovery extension takes the
-// fullest form with which the header stays within MaxChallenge, whatever its error
-// says: first it does without the example answer, then without the members of the
-// answer but for the names of those it always has, then without the members of the
-// request, then without those names, then without the example request. It never does
-// without an output, which indexes require. If no form fits, the fullest one is in the
-// body alone.
+// Buyers send the extensions of the header back inside PAYMENT-SIGNATURE, and an index lists a
+// service by what they send back. So the discovery extension has the fullest form with which the
+// header stays within MaxChallenge, for every possible error text. These parts are left out in this
+// order: the example answer, the members of the answer except the names of those it always has, the
+// members of the request, those names, and the example request. There is always an output, since
+// indexes require one. If no form fits, only the body has the extension, in its fullest form.
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},
@@ -60,7 +58,7 @@ func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	return p
 }
 
-// forms are the extension's values, the fullest first.
+// forms returns the extension's values, the fullest first.
 func (d *Discovery) forms() []jsontext.Value {
 	object := map[string]any{"type": "object"}
 	input, output, named := shallow(d.Input), shallow(d.Output), names(d.Output)
@@ -75,12 +73,12 @@ func (d *Discovery) forms() []jsontext.Value {
 	}
 }
 
-// names is a schema that says no more of an object than which members it always has.
+// names returns a schema that has only the names of the members that an object always has.
 func names(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "required": schema["required"]}
 }
 
-// needed is a schema of the members that a request must have.
+// needed returns a schema of the members that a request must have.
 func needed(schema map[string]any) map[string]any {
 	members := map[string]any{}
 	properties, _ := schema["properties"].(map[string]any)
@@ -93,7 +91,7 @@ func needed(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": members, "required": required}
 }
 
-// bazaar describes one POST of JSON. info is valid under schema.
+// bazaar returns the extension that describes a POST of JSON. Its info is valid under its schema.
 func bazaar(example, answer jsontext.Value, input, output map[string]any) jsontext.Value {
 	info := map[string]any{"input": map[string]any{"type": "http", "method": "POST", "bodyType": "json", "body": example}}
 	properties := map[string]any{"input": map[string]any{
@@ -123,7 +121,7 @@ func bazaar(example, answer jsontext.Value, input, output map[string]any) jsonte
 
 func constant(text string) map[string]any { return map[string]any{"const": text} }
 
-// shallow is a schema's top level: names, types and enums of its members.
+// shallow returns the top level of a schema: names, types and enums of its members.
 func shallow(schema map[string]any) map[string]any {
 	members := map[string]any{}
 	properties, _ := schema["properties"].(map[string]any)
@@ -133,7 +131,7 @@ func shallow(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": members}
 }
 
-// typeOf keeps type and enum of a schema, with null where that is allowed, too.
+// typeOf returns type and enum of a schema, with null if it is allowed.
 func typeOf(schema any) map[string]any {
 	s, _ := schema.(map[string]any)
 	kept := map[string]any{}

@@ -59,8 +59,8 @@ func TestAChallengeIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What is shown as an example is valid under the schema beside it, and in that
-// schema there is no depth and no prose.
+// The example that is published is valid under the published schema, and the schema has one level
+// and no descriptions.
 func TestExtensionsAreValidUnderTheirSchemas(t *testing.T) {
 	for _, members := range []int{1, 10, 20, 40, 60} {
 		c := devTerms(t).Challenge(x402.Resource{URL: quickURL}, 1, discovery(members))

@@ -15,24 +15,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// client talks to one foreign server. It follows no redirect: what holds for the
-// address of the settings does not hold for another.
+// client calls one foreign server. It follows no redirects, because the checks of the configured
+// address do not apply to another one.
 type client struct {
 	http      *http.Client
 	url       string
 	authorize authorizer // nil: requests carry no token
 }
 
-// authorizer is the token of one request, which goes into Authorization: Bearer.
+// authorizer returns the token of one request, which is sent as Authorization: Bearer.
 type authorizer func(method, path string) (string, error)
 
-// bearer is one token for all requests; empty: none.
+// bearer returns an authorizer with one token for all requests. An empty token means none.
 func bearer(token string) authorizer {
 	return func(string, string) (string, error) { return token, nil }
 }
 
-// newClient checks an address: what is said there is believed, so it must be
-// authenticated, or not leave this machine.
+// newClient checks an address. Its answers are trusted, so the server must be authenticated
+// (https), or be on this machine.
 func newClient(address string) (client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
@@ -54,25 +54,26 @@ func newClient(address string) (client, error) {
 	}, nil
 }
 
-// answer is what a foreign server said.
+// answer is the answer of a foreign server.
 type answer struct {
 	status int
 	header http.Header
-	text   jsontext.Value // JSON of any form: what is in members that we do not read does not matter
+	text   jsontext.Value // JSON that may have any members, since most are not read
 }
 
-// ok says whether the status is one of success.
+// ok reports whether the status is one of success.
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
-// refuses says whether a status may carry a refusal. Some servers send it with 200.
+// refuses reports whether an answer with this status may be a refusal. Some servers send refusals
+// with 200.
 func (a answer) refuses() bool { return a.ok() || a.status >= 400 && a.status < 500 }
 
-// lenient accepts what servers send in members that we never read: integers of any
-// size, members given twice, broken text.
+// lenient accepts what servers send in members that are never read: integers of any size, members
+// given twice, and invalid UTF-8.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// members returns the members of the answer's object that have one of these names. A
-// member that is there twice has no clear value, which is an error.
+// members returns those members of the answer's object that have one of these names. It returns an
+// error if one of them is given twice, because its value is ambiguous.
 func (a answer) members(names ...string) (map[string]jsontext.Value, error) {
 	errForm := fmt.Errorf("status %d without an answer that can be read", a.status)
 	d := jsontext.NewDecoder(bytes.NewReader(a.text), lenient)
@@ -101,7 +102,7 @@ func (a answer) members(names ...string) (map[string]jsontext.Value, error) {
 	return read, nil
 }
 
-// textOf is a member's text, empty if it has none.
+// textOf returns the text of a member, and "" if it has none.
 func textOf(value jsontext.Value) (text string) {
 	if value == nil || json.Unmarshal(value, &text) != nil {
 		return ""
@@ -109,13 +110,13 @@ func textOf(value jsontext.Value) (text string) {
 	return text
 }
 
-// flagOf is a member's boolean; known is false if it has none.
+// flagOf returns the boolean of a member. known is false if it has none.
 func flagOf(value jsontext.Value) (flag, known bool) {
 	return value.Kind() == 't', value.Kind() == 't' || value.Kind() == 'f'
 }
 
-// call sends a request, GET without a body, and returns the answer, which is JSON.
-// Its errors do not show the address, which may hold a key.
+// call sends a request (a GET if there is no body) and returns the answer, which must be JSON. Its
+// errors do not contain the address, which may contain a key.
 func (c client) call(ctx context.Context, path string, body []byte) (answer, error) {
 	method := http.MethodPost
 	if body == nil {

@@ -14,11 +14,11 @@ import (
 // Address is an account or a contract of an EVM chain.
 type Address [20]byte
 
-// Hash is 32 octets: a Keccak-256, a nonce, a word.
+// Hash is 32 bytes: a Keccak-256 hash, a nonce, or a word.
 type Hash [32]byte
 
-// Keccak is the original Keccak-256 of its parts joined, which Ethereum uses; not
-// SHA3-256, whose padding differs.
+// Keccak returns the original Keccak-256 of its parts joined, as Ethereum uses it. SHA3-256 differs
+// in its padding.
 func Keccak(parts ...[]byte) (sum Hash) {
 	h := sha3.NewLegacyKeccak256()
 	for _, part := range parts {
@@ -28,11 +28,11 @@ func Keccak(parts ...[]byte) (sum Hash) {
 	return sum
 }
 
-// String is 0x and 64 hex digits.
+// String returns 0x and 64 hex digits.
 func (h Hash) String() string { return "0x" + hex.EncodeToString(h[:]) }
 
-// String is the address with its EIP-55 checksum: a letter is upper-case where
-// the same digit of the Keccak of the lower-case text is 8 or more.
+// String returns the address with its EIP-55 checksum: a letter is upper-case if the digit at its
+// place in the Keccak of the lower-case text is 8 or more.
 func (a Address) String() string {
 	digits := []byte(hex.EncodeToString(a[:]))
 	sum := Keccak(digits)
@@ -48,7 +48,7 @@ func (a Address) String() string {
 	return "0x" + string(digits)
 }
 
-// word is the address as a word of 32 octets.
+// word returns the address as a word of 32 bytes.
 func (a Address) word() []byte { return append(make([]byte, 12, 32), a[:]...) }
 
 // parseAddress reads 0x and 40 hex digits of any case.
@@ -56,7 +56,7 @@ func parseAddress(text string) (a Address, ok bool) { return a, parseHex(text, a
 
 func parseHash(text string) (h Hash, ok bool) { return h, parseHex(text, h[:]) }
 
-// parseHex fills octets from 0x and exactly so many hex digits.
+// parseHex fills a slice from 0x and exactly two hex digits for each byte.
 func parseHex(text string, octets []byte) bool {
 	digits, prefixed := strings.CutPrefix(text, "0x")
 	if !prefixed || len(digits) != 2*len(octets) {
@@ -66,8 +66,8 @@ func parseHex(text string, octets []byte) bool {
 	return err == nil
 }
 
-// ParseAddress reads an address of the settings: 40 hex digits of one case, or
-// with a right checksum, and not zero.
+// ParseAddress reads an address of the settings: 40 hex digits of one case, or with a valid
+// checksum, and not zero.
 func ParseAddress(text string) (Address, error) {
 	a, ok := parseAddress(text)
 	switch digits := strings.TrimPrefix(text, "0x"); {
@@ -102,7 +102,7 @@ type Domain struct {
 	Asset         Address
 }
 
-// Separator is the hash of the domain.
+// Separator returns the hash of the domain.
 func (d Domain) Separator() Hash {
 	name, version := Keccak([]byte(d.Name)), Keccak([]byte(d.Version))
 	return Keccak(domainType[:], name[:], version[:], word(big.NewInt(d.ChainID)), d.Asset.word())
@@ -115,7 +115,7 @@ type Authorization struct {
 	Nonce                          Hash
 }
 
-// Digest is what is signed for an asset.
+// Digest returns the hash that is signed for an asset.
 func (a Authorization) Digest(d Domain) Hash {
 	transfer := Keccak(transferType[:], a.From.word(), a.To.word(), word(a.Value), word(a.ValidAfter), word(a.ValidBefore), a.Nonce[:])
 	domain := d.Separator()
@@ -124,16 +124,16 @@ func (a Authorization) Digest(d Domain) Hash {
 
 func word(n *big.Int) []byte { return n.FillBytes(make([]byte, 32)) }
 
-// AddressOf is the address of a public key.
+// AddressOf returns the address of a public key.
 func AddressOf(key *secp256k1.PublicKey) (a Address) {
 	sum := Keccak(key.SerializeUncompressed()[1:])
 	copy(a[:], sum[12:])
 	return a
 }
 
-// signerOf is who made a signature r ‖ s ‖ v of 65 octets. A wallet's v is 0, 1,
-// 27 or 28, and its s is in the lower half: the other half would be a second
-// signature of the same payment, which no token accepts.
+// signerOf returns the address whose key made a signature r ‖ s ‖ v of 65 bytes. v is 0, 1, 27 or
+// 28. s must be in the lower half: the other half would be a second signature of the same payment,
+// and no token accepts it.
 func signerOf(digest Hash, signature []byte) (Address, bool) {
 	if len(signature) != walletSignature {
 		return Address{}, false

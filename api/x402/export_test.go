@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// AskChainAfter makes a settle call ask the chain beside it so soon and so often.
+// AskChainAfter makes a settle call ask the chain in parallel after d, and then every d.
 func (f *Facilitator) AskChainAfter(d time.Duration) { f.chainAfter, f.chainEvery = d, d }
 
 // Through sends what goes to the facilitator another way.

@@ -19,39 +19,39 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// FacilitatorConfig is who settles for us.
+// FacilitatorConfig has the settings of a facilitator.
 type FacilitatorConfig struct {
 	URL           string // X402_FACILITATOR_URL
 	Bearer        string // X402_FACILITATOR_BEARER; empty: none
-	KeyID         string // X402_FACILITATOR_KEY_ID; with Secret a token of its own for each request (cdp.go)
+	KeyID         string // X402_FACILITATOR_KEY_ID; with Secret each request gets a token of its own (cdp.go)
 	Secret        string // X402_FACILITATOR_SECRET
 	Minimal       bool   // X402_FACILITATOR_MINIMAL: send only what every facilitator knows
 	RPCURL        string // X402_RPC_URL; empty: the chain is not asked
-	Confirmations int    // X402_CONFIRMATIONS, the block itself counted; 0: 1
+	Confirmations int    // X402_CONFIRMATIONS, counting the block itself; 0: 1
 	Network       string
 	Log           *slog.Logger
 }
 
-// Facilitator settles on a chain, through a server that broadcasts the transfer,
-// and proves by the chain itself what that server does not say.
+// Facilitator settles payments on a chain through a server, the facilitator, which broadcasts the
+// transfer. If that server does not say how a payment ended, the chain proves it.
 type Facilitator struct {
 	client  client
 	minimal bool
 	network string
-	chain   *chain // nil: not asked
+	chain   *chain // nil: the chain is not asked
 	log     *slog.Logger
 	slots   chan struct{} // one per call to the facilitator
 
-	// When the chain is asked beside a settle call, and how often then.
+	// When the chain is asked during a settle call, and how often after that.
 	chainAfter, chainEvery time.Duration
 
 	configured atomic.Bool
 	mu         sync.Mutex
-	misses     int    // clear answers in a row without our kind; under mu
-	problem    string // why the last check did not find our kind; under mu
+	misses     int    // consecutive clear answers without our kind of payment; guarded by mu
+	problem    string // why the last check did not find our kind of payment; guarded by mu
 }
 
-// NewFacilitator checks the settings; its errors name the one that is wrong.
+// NewFacilitator checks the settings. Its errors name the setting that is wrong.
 func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 	f := &Facilitator{
 		minimal: c.Minimal, network: c.Network, log: c.Log, slots: make(chan struct{}, maxInFlight),
@@ -84,15 +84,14 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 	return f, err
 }
 
-// Mode is "facilitator".
+// Mode returns "facilitator".
 func (f *Facilitator) Mode() string { return payments.ModeFacilitator }
 
-// Configured says whether the facilitator has shown that it settles our kind of
-// payment.
+// Configured reports whether the facilitator has said that it settles our kind of payment.
 func (f *Facilitator) Configured() bool { return f.configured.Load() }
 
-// Problem says why the last check of the facilitator did not find our kind of payment;
-// empty if it did.
+// Problem says why the last check of the facilitator did not find our kind of payment. It is empty
+// if the check found it.
 func (f *Facilitator) Problem() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,10 +104,10 @@ func (f *Facilitator) state(problem string) {
 	f.problem = problem
 }
 
-// Proves says whether the chain is asked what became of a payment.
+// Proves reports whether the chain is asked what happened to a payment.
 func (f *Facilitator) Proves() bool { return f.chain != nil }
 
-// Head is the last block of the chain.
+// Head returns the number of the chain's last block.
 func (f *Facilitator) Head(ctx context.Context) int64 {
 	if f.chain == nil {
 		return 0
@@ -122,9 +121,8 @@ func (f *Facilitator) Head(ctx context.Context) int64 {
 	return head.number
 }
 
-// Start asks facilitator and chain for the first time. An error is a chain that
-// is another than the network of the settings; who does not answer yet is asked
-// again later.
+// Start asks the facilitator and the chain for the first time. It returns an error if the chain is
+// not the configured network. If either does not answer, it is asked again later.
 func (f *Facilitator) Start(ctx context.Context) error {
 	if f.chain != nil {
 		err := f.chain.check(ctx)
@@ -139,7 +137,7 @@ func (f *Facilitator) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run asks the facilitator again and again what it supports, until ctx ends.
+// Run checks regularly what the facilitator supports, until ctx ends.
 func (f *Facilitator) Run(ctx context.Context) {
 	wait := firstRecheck
 	for {
@@ -156,9 +154,9 @@ func (f *Facilitator) Run(ctx context.Context) {
 	}
 }
 
-// recheck turns x402 on when the facilitator shows our kind, and off when it has
-// clearly not shown it several times. An outage changes nothing: payments that
-// are under way need it as soon as it is back.
+// recheck turns x402 on if the facilitator supports our kind of payment, and off after several
+// clear answers that it does not. An outage changes nothing, because pending payments need the
+// facilitator as soon as it is back.
 func (f *Facilitator) recheck(ctx context.Context) {
 	supported, kinds, err := f.supported(ctx)
 	if err != nil {
@@ -187,8 +185,8 @@ func (f *Facilitator) recheck(ctx context.Context) {
 	}
 }
 
-// supported says whether the facilitator settles our kind; if not, kinds are those it
-// does settle. The error is that it gave no clear answer.
+// supported reports whether the facilitator settles our kind of payment. If not, kinds are those it
+// does settle. The error says that it gave no clear answer.
 func (f *Facilitator) supported(ctx context.Context) (ours bool, kinds string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, supportTimeout)
 	defer cancel()
@@ -218,8 +216,8 @@ func (f *Facilitator) supported(ctx context.Context) (ours bool, kinds string, e
 
 var errBusy = errors.New("too many payments are under way")
 
-// Verify asks the facilitator. Nothing is claimed yet, so who does not get a turn
-// at once is refused.
+// Verify asks the facilitator to verify a payment. Nothing is claimed yet, so it refuses at once if
+// there is no free slot.
 func (f *Facilitator) Verify(ctx context.Context, p payments.Payment) error {
 	select {
 	case f.slots <- struct{}{}:
@@ -251,10 +249,10 @@ func (f *Facilitator) Verify(ctx context.Context, p payments.Payment) error {
 	return fmt.Errorf("ask the facilitator: status %d without a verdict", said.status)
 }
 
-// maySign refuses a payment that the payer's own key has not signed where the chain
-// says that there is no contract at the payer's address that could have. If the chain
-// is not asked or does not answer, the facilitator judges. So it does with signatures
-// of other lengths: they may bring the contract along (ERC-6492).
+// maySign refuses a payment that the payer's own key has not signed, if the chain says that there
+// is no contract at the payer's address that could have signed. If the chain is not asked or does
+// not answer, the facilitator decides. It also decides on signatures of other lengths, since they
+// may contain the contract (ERC-6492).
 func (f *Facilitator) maySign(ctx context.Context, p payments.Payment) error {
 	payment, err := Read(p.Payload)
 	if err != nil {
@@ -272,9 +270,9 @@ func (f *Facilitator) maySign(ctx context.Context, p payments.Payment) error {
 	return nil
 }
 
-// explained are the attributes of a log line with which the facilitator explains an
-// answer: its operator finds the call by the correlation id. Addresses and signatures
-// are left out of its words, since a payer's address is personal.
+// explained returns the attributes of a log line with which the facilitator explains an answer. Its
+// operator finds the call by the correlation id. Addresses and signatures in its texts are left
+// out, because a payer's address is personal data.
 func explained(read map[string]jsontext.Value) []any {
 	var attributes []any
 	for _, name := range []string{"invalidMessage", "errorMessage", "correlationId"} {
@@ -287,7 +285,7 @@ func explained(read map[string]jsontext.Value) []any {
 
 var longHex = regexp.MustCompile(`(0x)?[0-9a-fA-F]{40,}`)
 
-// shorten keeps of a foreign text what a log line may hold.
+// shorten cuts a foreign text to the length that a log line may have.
 func shorten(text string) string {
 	if runes := []rune(text); len(runes) > maxExplanation {
 		return string(runes[:maxExplanation]) + "…"
@@ -295,8 +293,8 @@ func shorten(text string) string {
 	return text
 }
 
-// request is the body of /verify and /settle. The terms are the ones the buyer
-// took, also if ours have changed since.
+// request returns the body of /verify and /settle. Its terms are those that the buyer accepted,
+// even if ours have changed since.
 func (f *Facilitator) request(p payments.Payment) []byte {
 	payload := p.Payload
 	if f.minimal {
@@ -312,16 +310,16 @@ func (f *Facilitator) request(p payments.Payment) []byte {
 	}{Version, payload, p.Accepted})
 }
 
-// Settle has the facilitator broadcast the transfer. A call that takes long is
-// overtaken by the chain, if that may be asked, and from the second attempt on
-// the chain is asked first: then the transfer may have happened already.
+// Settle lets the facilitator broadcast the transfer. If the call takes long, the chain is asked in
+// parallel, and the first proof counts. From the second attempt on the chain is asked first,
+// because the transfer may have happened already.
 func (f *Facilitator) Settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	if attempt > 1 && f.chain != nil {
 		if s, proven := f.prove(ctx, p); proven {
 			return s
 		}
 	}
-	// Both goroutines end with this call: the context does, and the channels have room.
+	// Both goroutines end with this call: it cancels their context, and the channels are buffered.
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	answered, proven := make(chan payments.Settlement, 1), make(chan payments.Settlement, 1)
@@ -337,7 +335,7 @@ func (f *Facilitator) Settle(ctx context.Context, p payments.Payment, attempt in
 	}
 }
 
-// watch looks for the transfer on the chain until it is proven or ctx ends.
+// watch searches the chain for the transfer until it is proven or ctx ends.
 func (f *Facilitator) watch(ctx context.Context, p payments.Payment, proven chan<- payments.Settlement) {
 	wait := f.chainAfter
 	for {
@@ -364,7 +362,7 @@ func (f *Facilitator) prove(ctx context.Context, p payments.Payment) (payments.S
 	return s, proven
 }
 
-// settle asks the facilitator once. The claim is made, so it waits for its turn.
+// settle asks the facilitator once. The payment is already claimed, so it waits for a free slot.
 func (f *Facilitator) settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	select {
 	case f.slots <- struct{}{}:
@@ -391,9 +389,9 @@ func (f *Facilitator) settle(ctx context.Context, p payments.Payment, attempt in
 	return s
 }
 
-// extensions is the header EXTENSION-RESPONSES of a settlement, base64 of a JSON
-// object that says what became of the extensions of the payment: of the listing in an
-// index, for example. A rejection is the operator's to know.
+// extensions returns the header EXTENSION-RESPONSES of a settlement: base64 of a JSON object that
+// says what became of the payment's extensions, for example of the listing in an index. It logs a
+// rejection for the operator.
 func (f *Facilitator) extensions(said answer) string {
 	header := said.header.Get(HeaderExtensions)
 	text, err := base64.StdEncoding.DecodeString(header)
@@ -406,8 +404,8 @@ func (f *Facilitator) extensions(said answer) string {
 	return header
 }
 
-// ContractSigned asks the contract at an address whether it has signed a digest
-// (ERC-1271). False, too, if the chain is not asked or does not say.
+// ContractSigned asks the contract at an address whether it has signed a digest (ERC-1271). It also
+// returns false if the chain is not asked or does not answer.
 func (f *Facilitator) ContractSigned(ctx context.Context, address string, digest Hash, signature []byte) bool {
 	if f.chain == nil {
 		return false
@@ -422,10 +420,10 @@ func unknown(reason string) payments.Settlement {
 	return payments.Settlement{State: payments.Unknown, Reason: reason}
 }
 
-// outcome is what an answer to /settle proves. Only two things are proof: that it
-// succeeded, with a transaction, and names no other network or payer; and on the first
-// attempt a reason for which nothing can have been broadcast. A transaction that an
-// unclear answer names is kept: with it a person finds out what happened.
+// outcome returns what an answer to /settle proves. Only two answers are proof: a success with a
+// transaction that names no other network or payer; and, on the first attempt, a reason with which
+// nothing can have been broadcast. A transaction that an unclear answer names is kept, so that an
+// operator can find out what happened.
 func outcome(said answer, read map[string]jsontext.Value, p payments.Payment, attempt int) payments.Settlement {
 	reason, transaction := passOn(textOf(read["errorReason"]), ReasonSettleError), textOf(read["transaction"])
 	open := unknown(reason)
@@ -444,8 +442,8 @@ func outcome(said answer, read map[string]jsontext.Value, p payments.Payment, at
 	return open
 }
 
-// isNetwork says whether a settlement is of our network: it names none, or ours as
-// version 2 of the protocol calls it, or as version 1 did.
+// isNetwork reports whether a settlement is of our network: it names no network, or ours by its
+// name in version 2 of the protocol or in version 1.
 func isNetwork(named jsontext.Value, ours string) bool {
 	switch named.Kind() {
 	case 0, 'n':
@@ -457,20 +455,19 @@ func isNetwork(named jsontext.Value, ours string) bool {
 	return false
 }
 
-// isPayer says whether a settlement is of this payer: it may leave that open, and must
-// not name another.
+// isPayer reports whether a settlement does not name another payer. It may name none.
 func isPayer(named jsontext.Value, ours string) bool {
 	address, named20 := parseAddress(textOf(named))
 	return !named20 || strings.EqualFold(address.String(), ours)
 }
 
-// goodTransaction says whether a text can be recorded as a transaction.
+// goodTransaction reports whether a text can be recorded as a transaction.
 func goodTransaction(text string) bool {
 	return text != "" && len(text) <= maxTransaction && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") == ""
 }
 
-// beforeBroadcast says whether a reason proves that nothing was broadcast: a
-// nonce may have been used, and a transaction have failed, by us.
+// beforeBroadcast reports whether a reason proves that nothing was broadcast. A used nonce or a
+// failed transaction proves nothing, because we may have caused it.
 func beforeBroadcast(reason string) bool {
 	for _, late := range []string{suffixNonceUsed, suffixFailed, suffixSimulationFails, suffixOtherTransfer} {
 		if strings.HasSuffix(reason, late) {

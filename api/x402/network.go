@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// asset is a token that default clients pay with: 6 decimals, pegged to the US
-// dollar, EIP-3009.
+// asset is a token that default clients can pay with: 6 decimals, pegged to the US dollar,
+// EIP-3009.
 type asset struct {
 	network       string
 	address       string
-	name, version string // of its EIP-712 domain; a wrong name makes every signature fail
+	name, version string // of its EIP-712 domain; with a wrong name every signature is invalid
 }
 
-// assets is USDC where it is. Any other asset must be named in the settings.
+// assets are the known contracts of USDC. Any other asset must be named in the settings.
 var assets = []asset{
 	{"eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USD Coin", "2"},
 	{"eip155:84532", "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC", "2"},
@@ -25,50 +25,49 @@ var assets = []asset{
 	{"eip155:43114", "0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E", "USD Coin", "2"},
 }
 
-// namesV1 are the names that version 1 of the protocol had for networks. Some
-// facilitators still use them in answers to payments of version 2.
+// namesV1 are the names of networks in version 1 of the protocol. Some facilitators still use them
+// in answers to payments of version 2.
 var namesV1 = map[string]string{
 	"eip155:8453": "base", "eip155:84532": "base-sepolia", "eip155:1": "ethereum", "eip155:11155111": "sepolia",
 	"eip155:43114": "avalanche", "eip155:43113": "avalanche-fuji", "eip155:137": "polygon", "eip155:80002": "polygon-amoy",
 }
 
-// testNetworks are those whose money is worth nothing: the only ones on which a
-// payment may be settled in the ledger alone.
+// testNetworks are the networks whose money has no value. Only on these may a payment be settled in
+// the ledger alone.
 var testNetworks = []string{"eip155:84532", "eip155:11155111", "eip155:31337"}
 
-// DevNetwork and DevPayTo are what the development mode offers unless it is told
-// otherwise. Nobody should send anything to that address.
+// DevNetwork and DevPayTo are the defaults of the development mode. Do not send anything to that
+// address.
 const (
 	DevNetwork = "eip155:84532"
 	DevPayTo   = "0x329EdA9C18561571bA257177847A993E354e81b7"
 )
 
-// chainID is the number of an EVM network such as eip155:84532.
+// chainID returns the number of an EVM network such as eip155:84532.
 func chainID(network string) (int64, bool) {
 	digits, evm := strings.CutPrefix(network, "eip155:")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	return n, evm && err == nil && n > 0 && strconv.FormatInt(n, 10) == digits
 }
 
-// Settings are the terms as an operator writes them. Each error of NewTerms names
-// the setting.
+// Settings are the terms as an operator configures them. Each error of NewTerms names the setting.
 type Settings struct {
 	Network           string // X402_NETWORK, "eip155:8453"
 	PayTo             string // X402_PAY_TO
-	Asset             string // X402_ASSET; empty: USDC, where it is known
+	Asset             string // X402_ASSET; empty: USDC, if it is known on the network
 	AssetName         string // X402_ASSET_NAME
 	AssetVersion      string // X402_ASSET_VERSION
 	MaxTimeoutSeconds int    // X402_MAX_TIMEOUT_SECONDS; 0: 300
-	Dev               bool   // only test networks; defaults for network and payTo
+	Dev               bool   // test networks only; network and payTo have defaults
 }
 
-// Terms is on what terms we are paid, price apart.
+// Terms are the terms of payments, without the price.
 type Terms struct {
 	Network, Asset, PayTo string
 	AssetName             string // of the EIP-712 domain
 	AssetVersion          string
 	MaxTimeoutSeconds     int
-	FreeKey               *FreeKey // how to call without a payment; nil: there is no such way
+	FreeKey               *FreeKey // how to call without a payment; nil: that is not possible
 	chainID               int64
 }
 
@@ -102,8 +101,8 @@ func NewTerms(s Settings) (Terms, error) {
 	return t, nil
 }
 
-// setAsset takes the asset of the settings, or USDC. A known asset brings its
-// domain; one that contradicts it would make every payment fail.
+// setAsset sets the asset of the settings, or USDC. A known asset has a known domain. Settings that
+// contradict it are refused, because every payment would fail.
 func (t *Terms) setAsset(s Settings) error {
 	known := asset{}
 	for _, a := range assets {
@@ -128,7 +127,7 @@ func (t *Terms) setAsset(s Settings) error {
 	return nil
 }
 
-// Symbol is how people call the asset.
+// Symbol returns the usual name of the asset.
 func (t Terms) Symbol() string {
 	for _, a := range assets {
 		if a.network == t.Network && a.address == t.Asset {
@@ -138,13 +137,13 @@ func (t Terms) Symbol() string {
 	return t.AssetName
 }
 
-// Domain is what a buyer signs under.
+// Domain returns the EIP-712 domain that a buyer signs under.
 func (t Terms) Domain() Domain {
 	address, _ := parseAddress(t.Asset)
 	return Domain{Name: t.AssetName, Version: t.AssetVersion, ChainID: t.chainID, Asset: address}
 }
 
-// Offer is what we ask for a price in US cents: the asset counts millionths.
+// Offer returns our requirements for a price in US cents. The asset counts in millionths.
 func (t Terms) Offer(cents int) Requirements {
 	return Requirements{
 		Scheme: Scheme, Network: t.Network, Amount: strconv.FormatInt(int64(cents)*10_000, 10),

@@ -2,8 +2,8 @@ package x402
 
 import "github.com/countersign/countersign/policy/normal"
 
-// Reasons for which we refuse a payment ourselves. All are the protocol's own but
-// ReasonNoMatch, which clients of the reference server know, and the last two.
+// Reasons for which we refuse a payment. All are the protocol's own except ReasonNoMatch, which
+// clients of the reference server know, and the last two.
 const (
 	ReasonPayload         = "invalid_payload"
 	ReasonVersion         = "invalid_x402_version"
@@ -29,8 +29,8 @@ const (
 
 var plainReason = normal.Pattern(`^[a-z0-9_]{1,80}$`)
 
-// passOn is a facilitator's reason, if it looks like one: what else a foreign
-// server says does not reach a buyer.
+// passOn returns a facilitator's reason if it has the form of one. Other texts of a foreign server
+// are not shown to a buyer.
 func passOn(reason, otherwise string) string {
 	if plainReason(reason) || reason == ReasonNoMatch {
 		return reason

@@ -17,15 +17,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The extension sign-in-with-x lets a caller show that an address is his: he signs a
-// message (EIP-4361) with what a challenge names, and sends it as base64 JSON in the
-// header SIGN-IN-WITH-X.
+// The extension sign-in-with-x lets callers prove that an address is theirs: they sign a message
+// (EIP-4361) with the values of a challenge, and send it as base64 JSON in the header
+// SIGN-IN-WITH-X.
 const (
 	ExtensionSignIn = "sign-in-with-x"
 	HeaderSignIn    = "Sign-In-With-X"
 )
 
-// SignIn is what a caller is asked to sign.
+// SignIn has the values that a caller is asked to sign.
 type SignIn struct {
 	Domain         string `json:"domain"`
 	URI            string `json:"uri"`
@@ -36,7 +36,7 @@ type SignIn struct {
 	Statement      string `json:"statement"`
 }
 
-// SignInProof is what he sends.
+// SignInProof is the signed answer to that.
 type SignInProof struct {
 	SignIn
 	Address   string `json:"address"`
@@ -45,22 +45,21 @@ type SignInProof struct {
 	Signature string `json:"signature"`
 }
 
-const signInLives = 5 * time.Minute // as the extension's specification says
+const signInLives = 5 * time.Minute // as in the extension's specification
 
-// NewSignIn is a challenge for a resource; nonce must follow from what only we know.
+// NewSignIn returns a challenge for a resource. The nonce must depend on a secret of ours.
 func NewSignIn(uri, domain, statement, nonce string, issuedAt time.Time) SignIn {
 	return SignIn{Domain: domain, URI: uri, Version: "1", Nonce: nonce, IssuedAt: ground.Stamp(issuedAt),
 		ExpirationTime: ground.Stamp(issuedAt.Add(signInLives)), Statement: statement}
 }
 
-// signInSchema is the schema of the proof.
+// signInSchema is the JSON Schema of the proof.
 var signInSchema = jsontext.Value(`{"$schema":"` + draft + `","type":"object","properties":{"domain":{"type":"string"},"address":{"type":"string"},` +
 	`"statement":{"type":"string"},"uri":{"type":"string","format":"uri"},"version":{"type":"string"},"chainId":{"type":"string"},"type":{"type":"string"},` +
 	`"nonce":{"type":"string"},"issuedAt":{"type":"string","format":"date-time"},"expirationTime":{"type":"string","format":"date-time"},` +
 	`"signature":{"type":"string"}},"required":["domain","address","uri","version","chainId","type","nonce","issuedAt","signature"]}`)
 
-// Challenge is the 402 that asks for the proof and not for money: no way to pay is
-// accepted.
+// Challenge returns a 402 that demands the proof and no money: it accepts no way to pay.
 func (s SignIn) Challenge(network, description string) PaymentRequired {
 	extension := encode(map[string]any{"info": s, "schema": signInSchema,
 		"supportedChains": []map[string]string{{"chainId": network, "type": "eip191"}}})
@@ -68,7 +67,7 @@ func (s SignIn) Challenge(network, description string) PaymentRequired {
 		Resource: Resource{URL: s.URI, Description: description}, Extensions: map[string]jsontext.Value{ExtensionSignIn: extension}}
 }
 
-// ReadSignIn reads the header SIGN-IN-WITH-X; ok says whether it has the form.
+// ReadSignIn reads the header SIGN-IN-WITH-X. ok reports whether it has the right form.
 func ReadSignIn(header string) (p SignInProof, ok bool) {
 	if len(header) > MaxHeader {
 		return p, false
@@ -77,22 +76,22 @@ func ReadSignIn(header string) (p SignInProof, ok bool) {
 	return p, err == nil && canon.Check(text) == nil && json.Unmarshal(text, &p) == nil
 }
 
-// Fresh says whether the proof is for this challenge, which was made at a time that the
-// proof names, and has not expired.
+// Fresh reports whether the proof answers this challenge, which was made at the time that the proof
+// names, and has not expired.
 func (p SignInProof) Fresh(asked SignIn, network string, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339, p.IssuedAt)
 	return err == nil && p.SignIn == asked && p.ChainID == network && p.Type == "eip191" &&
 		!at.After(now) && now.Before(at.Add(signInLives))
 }
 
-// message is the text that is signed (EIP-4361).
+// message returns the text that is signed (EIP-4361).
 func (p SignInProof) message() string {
 	chain := strings.TrimPrefix(p.ChainID, "eip155:")
 	return fmt.Sprintf("%s wants you to sign in with your Ethereum account:\n%s\n\n%s\n\nURI: %s\nVersion: %s\nChain ID: %s\nNonce: %s\nIssued At: %s\nExpiration Time: %s",
 		p.Domain, p.Address, p.Statement, p.URI, p.Version, chain, p.Nonce, p.IssuedAt, p.ExpirationTime)
 }
 
-// digest is what is signed of a message (EIP-191).
+// digest returns the hash that is signed for the message (EIP-191).
 func (p SignInProof) digest() Hash {
 	text := p.message()
 	return Keccak([]byte("\x19Ethereum Signed Message:\n" + strconv.Itoa(len(text)) + text))
@@ -103,8 +102,8 @@ type contractSigner interface {
 	ContractSigned(ctx context.Context, address string, digest Hash, signature []byte) bool
 }
 
-// By says whether an address has signed: its own key, or, where the settler asks a
-// chain, the contract there (ERC-1271).
+// By reports whether an address has signed: with its own key, or, if the settler asks a chain, by
+// the contract there (ERC-1271).
 func (p SignInProof) By(ctx context.Context, address string, settler payments.Settler) bool {
 	signature, err := hex.DecodeString(strings.TrimPrefix(p.Signature, "0x"))
 	claimed, ok := parseAddress(p.Address)

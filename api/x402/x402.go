@@ -1,6 +1,5 @@
-// Package x402 is the x402 payment protocol, version 2, scheme "exact" on EVM
-// chains: what stands on the wire, how a payment is verified, and the two ways
-// to settle it. It keeps nothing and knows no database.
+// Package x402 implements the x402 payment protocol, version 2, scheme "exact" on EVM chains: the
+// wire format, the verification of payments, and two ways to settle them. It stores nothing.
 //
 // # On the wire
 //
@@ -21,12 +20,12 @@
 //	 "payload":{"signature":"0x…","authorization":{"from":"0x…","to":"0x…","value":"10000",
 //	   "validAfter":"0","validBefore":"1800000300","nonce":"0x<64 hex>"}}}
 //
-// and its answer carries PAYMENT-RESPONSE, base64 of:
+// The answer has the header PAYMENT-RESPONSE, base64 of:
 //
 //	{"success":true,"payer":"0x…","transaction":"0x…","network":"eip155:84532","amount":"10000"}
 //
-// All numbers of a payment are decimal strings without sign or leading zero. Over
-// MCP the same objects travel as JSON, not as base64.
+// All numbers of a payment are decimal strings without sign or leading zero. Over MCP the same
+// objects are sent as JSON, not as base64.
 //
 // # What is signed
 //
@@ -37,9 +36,8 @@
 //	digest    keccak256(0x1901 ‖ domain ‖ struct)
 //	paymentId "pay_" + 32 hex of keccak256(lower("network|asset|from|nonce"))
 //
-// The resource is not signed: a payment fits every call of its price until it is
-// claimed for one. One to check by hand, with the payer's key
-// keccak256("countersign:test:payer"):
+// The resource is not signed: a payment fits every call of its price until it is claimed for one.
+// An example to check by hand, with the payer's key keccak256("countersign:test:payer"):
 //
 //	from      0x2595b01b6f646B1d5A5939fE555f7e6AC6D0bfE4, to and asset as above
 //	value     10000, validAfter 0, validBefore 1800000300
@@ -57,10 +55,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Version is the one version of the protocol that is spoken.
+// Version is the supported version of the protocol.
 const Version = 2
 
-// Scheme is the one payment scheme that is spoken.
+// Scheme is the supported payment scheme.
 const Scheme = "exact"
 
 // Names of the headers, as Go spells them.
@@ -68,21 +66,20 @@ const (
 	HeaderRequired  = "Payment-Required"
 	HeaderSignature = "Payment-Signature"
 	HeaderResponse  = "Payment-Response"
-	HeaderV1        = "X-Payment" // version 1: counts as no payment
+	HeaderV1        = "X-Payment" // of version 1; it does not count as a payment
 
-	// HeaderExtensions is what a facilitator says of the extensions of a payment.
+	// HeaderExtensions is the header in which a facilitator reports on the extensions of a payment.
 	HeaderExtensions = "Extension-Responses"
 )
 
-// What the member error of a challenge says where it is not the reason of a
-// refused payment.
+// Values of the member error of a challenge, unless it is the reason of a refused payment.
 const (
 	PaymentIsRequired = "Payment required"
-	VersionIsRequired = "x402 version 2 required" // to who sent HeaderV1
+	VersionIsRequired = "x402 version 2 required" // answers HeaderV1
 	ProofIsRequired   = "the payer's proof is required"
 )
 
-// Requirements is one way to pay that we offer, or the one a buyer took.
+// Requirements is one way to pay: one that we offer, or the one that a buyer accepted.
 type Requirements struct {
 	Scheme            string `json:"scheme"`
 	Network           string `json:"network"`
@@ -93,7 +90,7 @@ type Requirements struct {
 	Extra             Extra  `json:"extra"`
 }
 
-// Extra is what a wallet must know of the asset to sign: its EIP-712 domain.
+// Extra has what a wallet must know about the asset to sign: its EIP-712 domain.
 type Extra struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -104,13 +101,13 @@ type Resource struct {
 	URL         string `json:"url"`
 	Description string `json:"description,omitempty"`
 	MimeType    string `json:"mimeType,omitempty"`
-	// What an index shows beside it.
+	// Further texts for an index.
 	ServiceName string   `json:"serviceName,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
 	IconURL     string   `json:"iconUrl,omitempty" jsonschema:"format=uri"`
 }
 
-// PaymentRequired is the challenge.
+// PaymentRequired is the challenge: the body of the 402 and, encoded, its header.
 type PaymentRequired struct {
 	X402Version int                       `json:"x402Version"`
 	Error       string                    `json:"error"`
@@ -120,24 +117,24 @@ type PaymentRequired struct {
 	FreeKey     *FreeKey                  `json:"freeKey,omitempty"`
 }
 
-// FreeKey says how the same call is made without a payment. Clients that pay know
-// no such member and leave it alone.
+// FreeKey says how the same call can be made without a payment. Clients that pay ignore this
+// member.
 type FreeKey struct {
 	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"POST {\"email\"} there; no payment, no account."`
 	Header string `json:"header" jsonschema_description:"In which the key is sent."`
-	Credit string `json:"credit,omitempty" jsonschema_description:"Who has calls free beside that."`
+	Credit string `json:"credit,omitempty" jsonschema_description:"Who has free calls in addition."`
 }
 
-// WithError is the challenge with another reason.
+// WithError returns the challenge with another reason.
 func (p PaymentRequired) WithError(reason string) PaymentRequired {
 	p.Error = reason
 	return p
 }
 
-// JSON is the body of the 402, and what MCP shows.
+// JSON returns the body of the 402, which is also the content over MCP.
 func (p PaymentRequired) JSON() jsontext.Value { return encode(p) }
 
-// Header is the value of PAYMENT-REQUIRED, of at most MaxChallenge characters.
+// Header returns the value of PAYMENT-REQUIRED, with at most MaxChallenge characters.
 func (p PaymentRequired) Header() string { return p.HeaderWithin(MaxChallenge) }
 
 // HeaderWithin returns the value of PAYMENT-REQUIRED with at most the given number of
@@ -163,14 +160,14 @@ type SettleResponse struct {
 	Amount      string `json:"amount,omitempty"`
 }
 
-// JSON is the response as MCP shows it.
+// JSON returns the response as it is sent over MCP.
 func (r SettleResponse) JSON() jsontext.Value { return encode(r) }
 
-// Header is the value of PAYMENT-RESPONSE.
+// Header returns the value of PAYMENT-RESPONSE.
 func (r SettleResponse) Header() string { return base64.StdEncoding.EncodeToString(r.JSON()) }
 
-// encode writes one of our own objects. That cannot fail: they hold valid text
-// and raw JSON that was encoded before.
+// encode writes one of our own objects. This cannot fail: they have valid text, and raw JSON that
+// was encoded before.
 func encode(v any) jsontext.Value {
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

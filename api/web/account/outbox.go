@@ -18,8 +18,8 @@ type outboxShown struct {
 	Letters     []mail.Message
 }
 
-// atOutbox refuses a request that does not come from this machine: one under a host name that somebody
-// else made point here, one from another address, and one that a proxy passed on.
+// atOutbox refuses a request that does not come from this machine: one under a host name that another
+// owner made point here, one from another address, and one that a proxy forwarded.
 func atOutbox(v *web.Visit) error {
 	name, peer := v.Request.Host, v.Request.RemoteAddr
 	if host, _, err := net.SplitHostPort(name); err == nil {

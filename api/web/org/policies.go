@@ -51,7 +51,7 @@ type policyVersion struct {
 	MayDraft  bool // the reader may start another from it
 
 	// Only for a person who has just tried to activate its draft:
-	Before     bool   // somebody had activated it before
+	Before     bool   // another member had activated it before
 	Unrecorded string // the reason that the person gave
 }
 

@@ -27,10 +27,10 @@ var (
 	transfer              = x402.Keccak([]byte("Transfer(address,address,uint256)"))
 )
 
-// maxRange is how many blocks public nodes search for logs at once.
+// maxRange is how many blocks public nodes search for logs in one request.
 const maxRange = 2_000
 
-// blockTime is the distance of two blocks.
+// blockTime is the time between two blocks.
 const blockTime = 2 * time.Second
 
 // Log is one event of a transaction.
@@ -40,17 +40,17 @@ type Log struct {
 	Data    []byte
 }
 
-// Used is the event by which a token says that an authorization was spent.
+// Used returns the event by which a token says that an authorization was spent.
 func Used(token, payer x402.Address, nonce x402.Hash) Log {
 	return Log{token, []x402.Hash{authorizationUsed, word(payer), nonce}, nil}
 }
 
-// Canceled is the event by which it says that one never can be.
+// Canceled returns the event by which a token says that an authorization was canceled.
 func Canceled(token, payer x402.Address, nonce x402.Hash) Log {
 	return Log{token, []x402.Hash{authorizationCanceled, word(payer), nonce}, nil}
 }
 
-// Transferred is the event of a transfer.
+// Transferred returns the event of a transfer.
 func Transferred(token, from, to x402.Address, value *big.Int) Log {
 	return Log{token, []x402.Hash{transfer, word(from), word(to)}, value.FillBytes(make([]byte, 32))}
 }
@@ -71,7 +71,7 @@ type transaction struct {
 type Chain struct {
 	URL string
 
-	mu           sync.Mutex // over all that follows
+	mu           sync.Mutex // guards all fields below
 	chainID      int64
 	genesis      time.Time
 	head         int64
@@ -86,15 +86,15 @@ type Chain struct {
 	owners       map[x402.Address]x402.Address // of contracts that are wallets
 }
 
-// NewChain starts a chain with the id of Base Sepolia whose head is as old as the
-// clock says now. It ends with the test.
+// NewChain starts a chain with the id of Base Sepolia. Its head has the time of the clock now. It
+// ends with the test.
 func NewChain(t testing.TB, clock func() time.Time) *Chain {
 	c, end := StartChain(clock)
 	t.Cleanup(end)
 	return c
 }
 
-// StartChain starts one for a program that is no test; end ends it.
+// StartChain starts a chain for a program that is not a test; end stops it.
 func StartChain(clock func() time.Time) (c *Chain, end func()) {
 	now := clock()
 	c = &Chain{chainID: 84532, genesis: now.Add(-10_000 * blockTime), head: 10_000, spent: map[string]bool{}, calls: map[string]int{}, owners: map[x402.Address]x402.Address{}}
@@ -103,19 +103,19 @@ func StartChain(clock func() time.Time) (c *Chain, end func()) {
 	return c, server.Close
 }
 
-// SetID makes it another chain.
+// SetID changes the id of the chain.
 func (c *Chain) SetID(id int64) { c.do(func() { c.chainID = id }) }
 
-// Deploy makes an address a wallet with code: the key of its owner signs for it.
+// Deploy makes an address a wallet with code. The key of its owner signs for it.
 func (c *Chain) Deploy(wallet, owner x402.Address) { c.do(func() { c.owners[wallet] = owner }) }
 
-// owner is whose key signs for an address, if that is a contract.
+// owner returns the address whose key signs for a contract.
 func (c *Chain) owner(payer string) (owner x402.Address, contract bool) {
 	c.do(func() { owner, contract = c.owners[address(payer)] })
 	return owner, contract
 }
 
-// code is what the node shows of an address.
+// code returns the code that the node reports for an address.
 func (c *Chain) code(q request) (any, error) {
 	var account string
 	if err := json.Unmarshal(q.Params[0], &account); err != nil {
@@ -132,43 +132,42 @@ func (c *Chain) Advance(t time.Time) {
 	c.do(func() { c.head = max(c.head, int64(t.Sub(c.genesis)/blockTime)) })
 }
 
-// Lag makes the node answer as if the last blocks had not come yet.
+// Lag makes the node answer as if it did not have the last blocks yet.
 func (c *Chain) Lag(blocks int64) { c.do(func() { c.lag = blocks }) }
 
-// Down makes the node answer 503, or serve again.
+// Down makes the node answer 503, or answer again.
 func (c *Chain) Down(down bool) { c.do(func() { c.down = down }) }
 
-// HideLogs makes the node find no logs, as one that has not indexed them yet.
+// HideLogs makes the node find no logs, like a node that has not indexed them yet.
 func (c *Chain) HideLogs(hidden bool) { c.do(func() { c.hidden = hidden }) }
 
-// Confuse makes the node contradict itself: it finds the logs of transactions that
-// failed, too, and receipts say a later block than the logs, as after the chain
-// was reorganized.
+// Confuse makes the node contradict itself, as after a reorganization of the chain: it also finds
+// the logs of transactions that failed, and receipts name a later block than the logs.
 func (c *Chain) Confuse(confused bool) { c.do(func() { c.confused = confused }) }
 
-// Head is the number of the last block.
+// Head returns the number of the last block.
 func (c *Chain) Head() int64 {
 	var n int64
 	c.do(func() { n = c.head })
 	return n
 }
 
-// Transfers is how many payments were settled on the chain.
+// Transfers returns how many payments were settled on the chain.
 func (c *Chain) Transfers() int {
 	var n int
 	c.do(func() { n = c.transfers })
 	return n
 }
 
-// Calls is how often a JSON-RPC method was asked for.
+// Calls returns how often a JSON-RPC method was called.
 func (c *Chain) Calls(method string) int {
 	var n int
 	c.do(func() { n = c.calls[method] })
 	return n
 }
 
-// Settle spends an authorization, to whomever, in a block of its own. It fails
-// if the nonce was used or canceled.
+// Settle spends an authorization, to any payee, in a block of its own. It fails if the nonce was
+// used or canceled.
 func (c *Chain) Settle(token x402.Address, a x402.Authorization) (x402.Hash, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,14 +178,14 @@ func (c *Chain) Settle(token x402.Address, a x402.Authorization) (x402.Hash, err
 	return c.mine(1, Used(token, a.From, a.Nonce), Transferred(token, a.From, a.To, a.Value)), nil
 }
 
-// Mine adds a block with one transaction. What its logs use and cancel is spent.
+// Mine adds a block with one transaction. The authorizations that its logs use or cancel are spent.
 func (c *Chain) Mine(logs ...Log) x402.Hash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mine(1, logs...)
 }
 
-// MineReverted adds a block with a transaction that failed, whatever its logs say.
+// MineReverted adds a block with a transaction that failed, so its logs have no effect.
 func (c *Chain) MineReverted(logs ...Log) x402.Hash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,7 +265,7 @@ func (c *Chain) answer(q request) (any, error) {
 	return nil, fmt.Errorf("the method %s does not exist", q.Method)
 }
 
-// seen is the head as the node knows it.
+// seen returns the head as the node reports it.
 func (c *Chain) seen() int64 { return c.head - c.lag }
 
 func (c *Chain) number(tag string) int64 {
@@ -318,7 +317,8 @@ func (c *Chain) logs(q request) (any, error) {
 	return found, nil
 }
 
-// matches compares topics with a filter: a text, a list of texts or null each.
+// matches compares topics with a filter, in which each position is a text, a list of texts, or
+// null.
 func matches(topics []x402.Hash, filter []any) bool {
 	for i, want := range filter {
 		if i >= len(topics) {

@@ -20,21 +20,21 @@ import (
 
 // Kinds of faults. Those that begin with SettleThen move the money first.
 const (
-	Delay          = "delay"            // answers rightly, but only after Release
+	Delay          = "delay"            // answers correctly, but only after Release
 	Status         = "status"           // an empty answer with Fault.Status
 	HTML           = "html"             // an error page with status 502
 	Garbage        = "garbage"          // 200 and half of a JSON text
 	Drop           = "drop"             // closes the connection without an answer
 	Hang           = "hang"             // never answers
-	Refuse         = "refuse"           // says no, for Fault.Reason, with Fault.Status or 200
+	Refuse         = "refuse"           // refuses with Fault.Reason, and Fault.Status or 200
 	SettleThenDrop = "settle-then-drop" // the answer is lost
 	SettleThenHang = "settle-then-hang" // the answer does not come
 	SettleThen500  = "settle-then-500"  // the answer is an error
-	Pending        = "pending"          // moves the money, and says that it does not know yet, with the transaction
-	NotSupported   = "not-supported"    // of "supported": a list without our kind
+	Pending        = "pending"          // moves the money, and answers that it does not know yet, with the transaction
+	NotSupported   = "not-supported"    // for "supported": a list without our kind
 )
 
-// Fault is what is done wrong with one request.
+// Fault is what goes wrong with one request.
 type Fault struct {
 	Kind   string
 	Status int
@@ -47,7 +47,7 @@ type Facilitator struct {
 
 	chain    *Chain
 	clock    func() time.Time
-	mu       sync.Mutex // over all that follows
+	mu       sync.Mutex // guards all fields below
 	arrived  *sync.Cond
 	bearer   string
 	next     map[string][]Fault
@@ -55,11 +55,11 @@ type Facilitator struct {
 	counts   map[string]int
 	last     map[string]jsontext.Value
 	released chan struct{}
-	over     chan struct{} // closed when it ends
+	over     chan struct{} // closed when the facilitator ends
 	t        testing.TB    // nil outside of tests
 }
 
-// NewFacilitator starts one that is as good as real: it checks signature, window,
+// NewFacilitator starts a facilitator that works like a real one: it checks signature, window,
 // amount and nonce. It ends with the test.
 func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilitator {
 	f, end := StartFacilitator(chain, clock)
@@ -68,8 +68,8 @@ func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilit
 	return f
 }
 
-// StartFacilitator starts one for a program that is no test; end ends it. Only tests
-// can Await.
+// StartFacilitator starts a facilitator for a program that is not a test; end stops it. Await works
+// only in tests.
 func StartFacilitator(chain *Chain, clock func() time.Time) (f *Facilitator, end func()) {
 	f = &Facilitator{
 		chain: chain, clock: clock, next: map[string][]Fault{}, always: map[string]Fault{}, counts: map[string]int{},
@@ -84,18 +84,18 @@ func StartFacilitator(chain *Chain, clock func() time.Time) (f *Facilitator, end
 	}
 }
 
-// Next makes the next requests to an endpoint ("verify", "settle", "supported")
-// go wrong, in this order; a Fault without Kind is none.
+// Next makes the next requests to an endpoint ("verify", "settle", "supported") go wrong, in this
+// order. A Fault without Kind is none.
 func (f *Facilitator) Next(endpoint string, faults ...Fault) {
 	f.do(func() { f.next[endpoint] = append(f.next[endpoint], faults...) })
 }
 
-// Always makes every request to an endpoint go wrong, or with Fault{} none.
+// Always makes every request to an endpoint go wrong. Fault{} ends that.
 func (f *Facilitator) Always(endpoint string, fault Fault) {
 	f.do(func() { f.always[endpoint] = fault })
 }
 
-// Require makes it refuse with 401 who does not send this bearer token.
+// Require makes the facilitator answer 401 to requests without this bearer token.
 func (f *Facilitator) Require(bearer string) { f.do(func() { f.bearer = bearer }) }
 
 // Release lets all delayed requests go on.
@@ -106,15 +106,15 @@ func (f *Facilitator) Release() {
 	})
 }
 
-// Calls is how many requests an endpoint has had.
+// Calls returns how many requests an endpoint has had.
 func (f *Facilitator) Calls(endpoint string) int {
 	var n int
 	f.do(func() { n = f.counts[endpoint] })
 	return n
 }
 
-// Await waits until an endpoint has had so many requests. If they do not come, the
-// test says so instead of hanging; it is called by the test's own goroutine.
+// Await waits until an endpoint has had a number of requests. If they do not come, the test fails
+// with a message instead of hanging. Only the test's own goroutine may call it.
 func (f *Facilitator) Await(endpoint string, calls int) {
 	f.t.Helper()
 	late := false
@@ -134,7 +134,7 @@ func (f *Facilitator) Await(endpoint string, calls int) {
 	}
 }
 
-// Last is the body of an endpoint's latest request.
+// Last returns the body of an endpoint's latest request.
 func (f *Facilitator) Last(endpoint string) jsontext.Value {
 	var text jsontext.Value
 	f.do(func() { text = f.last[endpoint] })
@@ -147,7 +147,7 @@ func (f *Facilitator) do(what func()) {
 	what()
 }
 
-// arrive says what is to go wrong with a request.
+// arrive returns what is to go wrong with a request.
 func (f *Facilitator) arrive(endpoint string, body []byte) (fault Fault, bearer string, released chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			transaction = done.Transaction
 		}
 	}
-	f.count(endpoint) // whoever awaits the request finds the money moved
+	f.count(endpoint) // after that a test that awaits the request finds the money moved
 	if !authorized {
 		write(w, http.StatusUnauthorized, map[string]any{"error": "unauthorized"})
 		return
@@ -219,7 +219,7 @@ func supported(network string) any {
 	return map[string]any{"kinds": []any{map[string]any{"x402Version": 1, "scheme": "exact", "network": "base-sepolia"}, kind}, "extensions": []any{}, "signers": map[string]any{}}
 }
 
-// faulty answers wrongly, if it is to.
+// faulty writes the wrong answer if the request is to go wrong.
 func (f *Facilitator) faulty(w http.ResponseWriter, r *http.Request, endpoint string, fault Fault, transaction string) bool {
 	switch fault.Kind {
 	case "":

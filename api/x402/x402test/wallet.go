@@ -1,6 +1,6 @@
-// Package x402test is the other side of x402, for tests: buyers who sign, a
-// facilitator and a chain that do what real ones do, on demand also wrongly. It
-// moves no money and leaves the machine for nothing.
+// Package x402test has the other parties of x402 for tests: buyers who sign, and a facilitator and
+// a chain that work like real ones and can be told to fail. It moves no money and does not use the
+// network outside of the machine.
 //
 //	wallet := x402test.NewWallet("payer")
 //	chain := x402test.NewChain(t, clock)
@@ -25,36 +25,36 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// Wallet is a buyer. Its key is known to everybody who reads this.
+// Wallet is a buyer. Everybody who reads this knows its key.
 type Wallet struct {
 	key     *secp256k1.PrivateKey
 	Address x402.Address
 }
 
-// NewWallet makes the wallet whose key is keccak256("countersign:test:" + label).
+// NewWallet returns the wallet whose key is keccak256("countersign:test:" + label).
 func NewWallet(label string) *Wallet {
 	seed := Word(label)
 	key := secp256k1.PrivKeyFromBytes(seed[:])
 	return &Wallet{key, x402.AddressOf(key.PubKey())}
 }
 
-// Word is keccak256("countersign:test:" + label): a key or a nonce.
+// Word returns keccak256("countersign:test:" + label): a key or a nonce.
 func Word(label string) x402.Hash { return x402.Keccak([]byte("countersign:test:" + label)) }
 
-// Order is a payment before it is signed. Each member may be falsified.
+// Order is a payment before it is signed. A test may falsify each member.
 type Order struct {
-	Wallet        *Wallet // who signs
+	Wallet        *Wallet // the wallet that signs
 	Version       int
 	Accepted      x402.Requirements
-	Resource      string // empty: not sent
+	Resource      string // empty: none is sent
 	Extensions    map[string]jsontext.Value
 	Domain        x402.Domain
 	Authorization x402.Authorization
-	Signature     []byte // nil: signed when it is written
+	Signature     []byte // nil: the payment is signed when it is written
 }
 
-// Order takes the first offer of a challenge, with the nonce Word(nonce), as the
-// reference client does: valid from ten minutes ago until the offer's time is up.
+// Order accepts the first offer of a challenge, with the nonce Word(nonce), as the reference client
+// does: valid from ten minutes ago until the offer's time-out.
 func (w *Wallet) Order(challenge x402.PaymentRequired, nonce string, now time.Time) Order {
 	offer := challenge.Accepts[0]
 	var chain big.Int
@@ -79,7 +79,7 @@ func address(text string) x402.Address {
 	return a
 }
 
-// Named is the order with the buyer's own id of the payment.
+// Named returns the order with the buyer's own id of the payment.
 func (o Order) Named(id string) Order {
 	extensions := map[string]jsontext.Value{}
 	for name, value := range o.Extensions {
@@ -100,7 +100,7 @@ func (o Order) Sign() []byte {
 	return append(compact[1:], compact[0])
 }
 
-// JSON is the payment as MCP carries it.
+// JSON returns the payment as MCP carries it.
 func (o Order) JSON() jsontext.Value {
 	a := o.Authorization
 	object := map[string]any{
@@ -122,7 +122,7 @@ func (o Order) JSON() jsontext.Value {
 	return must(json.Marshal(object, json.Deterministic(true)))
 }
 
-// Header is the value of PAYMENT-SIGNATURE.
+// Header returns the value of PAYMENT-SIGNATURE.
 func (o Order) Header() string { return base64.StdEncoding.EncodeToString(o.JSON()) }
 
 // Pay answers the header PAYMENT-REQUIRED with the header PAYMENT-SIGNATURE.
@@ -142,7 +142,7 @@ func must(text []byte, err error) jsontext.Value {
 	return text
 }
 
-// SignText is the wallet's signature of a text (EIP-191), as 0x and hex.
+// SignText returns the wallet's signature of a text (EIP-191), as 0x and hex.
 func (w *Wallet) SignText(text string) string {
 	digest := x402.Keccak([]byte(fmt.Sprintf("\x19Ethereum Signed Message:\n%d%s", len(text), text)))
 	compact := ecdsa.SignCompact(w.key, digest[:], false)

@@ -36,7 +36,7 @@ type Key struct {
 	Void      int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
 }
 
-// AnyPartition is the partition of a key that is trusted wherever it signed.
+// AnyPartition is the partition of a key that is trusted in every partition.
 const AnyPartition = -1
 
 // Result is what a verification found.
@@ -136,7 +136,7 @@ type relied struct {
 	Files           map[string]string `json:"files"`
 }
 
-// Trust is what a verifier brings from elsewhere.
+// Trust has the keys and the pin that a verifier brings, independent of the bundle.
 type Trust struct {
 	Keys []Key
 	Pin  []byte // the checkpoint.Pin that was kept from before; nil: none was

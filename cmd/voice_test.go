@@ -55,7 +55,9 @@ var unread = []string{
 	// Tests expect these texts of pages:
 	"api/web/forms.go", "api/web/org/policyform.go", "api/web/templates/policies.html", "api/web/templates/policy-draft.html",
 	"api/web/templates/policy.html", "api/web/templates/webhook.html",
-	"cmd/countersign/proof/", "ledger/", "policy/actionrisk/",
+	// The documentation of the commands repeats this help, and a test expects this error:
+	"cmd/countersign/proof/replay.go", "cmd/countersign/proof/verify.go", "ledger/ledgertest/keeper.go",
+	"policy/actionrisk/",
 }
 
 // TestWords fails where a text has a word that the list replaces.

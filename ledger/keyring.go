@@ -122,7 +122,7 @@ func (k Keyring) OpenNote(text []byte, origin string) (c checkpoint.Checkpoint, 
 }
 
 // Apply folds one event of the stream into the ring. An activation must be signed by the key
-// before it (the first one by itself) and confirmed by the new key.
+// before it (the first key by itself) and confirmed by the new key.
 func (k Keyring) Apply(e Event) error {
 	switch e.Type {
 	case events.TypeSigningKeyActivated:

@@ -275,6 +275,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, [
 		position int64
 		hash     Hash
 	}
+	// The head row is locked first, and compared with the last event (checkHead).
 	batch := &pgx.Batch{}
 	batch.Queue(`begin`)
 	batch.Queue(s.sql.lockHead).QueryRow(func(row pgx.Row) error {
@@ -287,6 +288,8 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, [
 		last.hash = Genesis(s.origin, "")
 		return nil
 	})
+	// These reads find the keys that were used before, and the ends of streams, tenants and
+	// series.
 	batch.Queue(s.sql.findKeys, want.keyTenants, want.keys).Query(func(rows pgx.Rows) error {
 		var k keyName
 		var hit keyHit
@@ -320,6 +323,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, [
 	if len(want.agents.series) > 0 {
 		batch.Queue(s.sql.findAgents, want.agents.numbers(), want.agents.tenants, want.agents.agents, want.agents.series).Query(want.agents.into(h))
 	}
+	// With these events catchUp brings the cached heads up to date.
 	var since []Event
 	if s.heads != nil {
 		batch.Queue(s.sql.missed, s.heads.position, mostMissed+1).Query(func(rows pgx.Rows) (err error) {

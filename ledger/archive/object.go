@@ -144,7 +144,7 @@ func unpackObject(packed []byte) (o unpacked, err error) {
 	return o, nil
 }
 
-// ErrUnsound is an object that does not prove itself.
+// ErrUnsound means that an object does not pass Check.
 var ErrUnsound = errors.New("the object of the archive is not sound")
 
 // Check checks an object by itself: one of the record keys has signed it, and its events,

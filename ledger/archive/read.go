@@ -24,8 +24,8 @@ const (
 	readWithin = 2 * time.Minute // bounds the read of an object
 )
 
-// Error is an object of the archive that cannot be read now: the store cannot be reached or
-// is not named, or the object is missing from it. It does not mean that anything is lost or
+// Error means that an object of the archive cannot be read now: the store cannot be reached or
+// is not named, or the object is missing from it. It does not mean that events are lost or
 // false.
 type Error struct {
 	Object string
@@ -78,10 +78,10 @@ func Of(l *ledger.Ledger) *Reader {
 	return NewReader(nil)
 }
 
-// Files are the place of the objects, nil if it is not named.
+// Files returns the store of the objects, nil if none is named.
 func (r *Reader) Files() checkpoint.Files { return r.files }
 
-// Reads are the number of objects that this node has read or tried to read since it
+// Reads returns the number of objects that this node has read or tried to read since it
 // started, and the number of those that it could not read.
 func (r *Reader) Reads() (reads, failures int64) {
 	return r.reads.Load(), r.failures.Load()

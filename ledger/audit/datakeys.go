@@ -116,6 +116,7 @@ func (r *run) dataKeys(ctx context.Context) error {
 	for _, e := range r.erased {
 		erased[e.tenant+"\x00"+e.keyID] = e
 	}
+	// The rows are read in pages, and compared with the events that the walk has met.
 	const page = 1000
 	for tenant, id := "", ""; ; {
 		rows, err := r.pool.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key, destroyed_us from subject_keys
@@ -166,6 +167,7 @@ func (r *run) dataKeys(ctx context.Context) error {
 			break
 		}
 	}
+	// What is left in erased are events whose row is missing.
 	for _, e := range erased {
 		r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", e.tenant, e.keyID), e.position, "key_id", "the row of the erased key is missing"})
 	}

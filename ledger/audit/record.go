@@ -30,6 +30,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 		s.records++
 		return
 	}
+	// Some types have effects that are checked later.
 	payload, err := readAudited(e.Payload)
 	if err != nil {
 		fault("payload", "want an object with the members of its type")
@@ -48,6 +49,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 			s.declared = append(s.declared, declared.Epoch)
 		}
 	}
+	// The record is checked with its personal members put back, if they can be opened.
 	record := payload.Record
 	var openings error
 	if payload.Sealed != nil {
@@ -62,6 +64,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 			r.set.addAgent(e, record)
 		}
 	}
+	// A payload without integrity has no signed record.
 	if payload.Integrity == nil {
 		if e.KeyID != "" {
 			fault("key_id", "want none: the payload carries no signed record")

@@ -19,6 +19,7 @@ type tenantEnd struct {
 func (r *run) walk(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	// The workers check ranges. They end when the next goroutine closes jobs.
 	n := r.workers()
 	turns := make(chan chan spanResult, n*spansAhead)
 	jobs := make(chan func())
@@ -31,6 +32,8 @@ func (r *run) walk(ctx context.Context) error {
 			}
 		}()
 	}
+	// This goroutine hands out the ranges. It puts the channel of each result into turns, in
+	// order, and ends with the last range or with ctx.
 	go func() {
 		defer close(turns)
 		defer close(jobs)
@@ -50,6 +53,7 @@ func (r *run) walk(ctx context.Context) error {
 			}
 		}
 	}()
+	// The results are joined in order.
 	for turn := range turns {
 		found := <-turn
 		if found.err != nil {
@@ -62,6 +66,7 @@ func (r *run) walk(ctx context.Context) error {
 			r.Progress(r.report.Events, r.head.pos)
 		}
 	}
+	// The last event must be the one of the head row, and the end of its append.
 	if r.last.more > 0 {
 		r.fault(eventFault(r.last.position, "more", "the ledger ends within an append of which %d events are missing", r.last.more))
 	}

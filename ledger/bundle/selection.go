@@ -134,6 +134,7 @@ func (v *verifier) selected(ctx context.Context) error {
 	last := ""
 	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
+		// Each event must come after the one before it and have its own hash.
 		l, e, ok := parseLine(text)
 		switch {
 		case !ok:
@@ -163,6 +164,7 @@ func (v *verifier) selected(ctx context.Context) error {
 		if wanted[l.Position] {
 			v.at[l.Position] = e.Hash
 		}
+		// It must be in one of the series, or be the claim, or belong to a decision.
 		neighbour := false
 		switch r := v.rangeOf(&e); {
 		case r != nil:
@@ -177,6 +179,7 @@ func (v *verifier) selected(ctx context.Context) error {
 		case l.Payload == nil || l.Type != events.TypeApprovalRecorded && l.Type != events.TypeReceiptRecorded:
 			return bad("selection")
 		}
+		// Its record must be right, if its payload is shown.
 		if l.Payload == nil {
 			if withheld++; !neighbour {
 				hidden++
@@ -193,6 +196,7 @@ func (v *verifier) selected(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	// Each series must be complete, and the whole be what the manifest says.
 	v.sequence = sequence
 	for _, r := range v.ranges {
 		if no := v.ended(r); no != "" {

@@ -36,7 +36,7 @@ type Key struct {
 	Void      int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
 }
 
-// AnyPartition is the partition of a key that is trusted wherever it signed.
+// AnyPartition is the partition of a key that is trusted in every partition.
 const AnyPartition = -1
 
 // Result is what a verification found.
@@ -136,7 +136,7 @@ type relied struct {
 	Files           map[string]string `json:"files"`
 }
 
-// Trust is what a verifier brings from elsewhere.
+// Trust has the keys and the pin that a verifier brings, independent of the bundle.
 type Trust struct {
 	Keys []Key
 	Pin  []byte // the checkpoint.Pin that was kept from before; nil: none was
@@ -227,6 +227,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if !ok || !isCanonical(text) || err != nil || len(members) != 2 || !isObject(members["record"]) || !isObject(members["integrity"]) {
 		return falsef("%s: form", name)
 	}
+	// The record must have the members that the verification depends on, in the right form.
 	if signing, err := canon.Members(members["integrity"]); err != nil || len(signing) != integrityMembers {
 		return falsef("%s: form", name) // a reader could take an unsigned member for a signed one
 	}
@@ -241,6 +242,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if of := record["selection"]; (of != nil) != (v.m.Schema == SelectionSchema) || of != nil && !v.selectionForm(of) {
 		return falsef("%s: selection", name)
 	}
+	// The files of the bundle must be exactly those of the manifest, with the same hashes.
 	for _, other := range slices.Sorted(maps.Keys(v.bundle.names)) {
 		switch _, named := v.m.Files[other]; {
 		case named || other == name:
@@ -263,6 +265,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 			return falsef("%s: hash", Shown(other))
 		}
 	}
+	// A key that the verifier trusts must have signed the manifest.
 	v.choose()
 	i := integrityOf(members["integrity"])
 	key := v.recordKey(i.KeyID, 0)
@@ -278,6 +281,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
+	// The events are compared with what the pin knows of this tenant and its series.
 	v.signer = v.keys[i.KeyID]
 	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports what is wrong with it
 		v.seen = pin.Tenants[v.m.Tenant]
@@ -443,6 +447,8 @@ func (v *verifier) events(ctx context.Context) error {
 	}
 	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
+		// Each event must follow the one before it, have its own hash, and show its payload
+		// exactly if the filters say so.
 		l, e, ok := parseLine(text)
 		keyed := l.IdemKey != nil
 		switch {
@@ -474,6 +480,7 @@ func (v *verifier) events(ctx context.Context) error {
 		if no := v.numbers(&e); no != "" {
 			return bad(no)
 		}
+		// The next event and the later checks need these values.
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
 		if v.progress != nil && count%1000 == 0 {
 			v.progress(fmt.Sprintf("verified %d of %d events", count, v.m.Count))
@@ -496,6 +503,7 @@ func (v *verifier) events(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	// The whole must be what the manifest says, and must not end within the period.
 	switch {
 	case more > 0:
 		return falsef("%s: more", name)
@@ -574,6 +582,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if no := isNumbered(l, said, sealed); no != "" {
 		return no
 	}
+	// Some payloads have no record to check.
 	if ledger.IsService(l.Tenant) && l.Stream == ledger.SigningKeyStream {
 		return "" // keys come from outside
 	}
@@ -584,6 +593,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if said == nil || !isObject(record) || !isObject(members["integrity"]) {
 		return "payload"
 	}
+	// The key must be trusted at this position, and the signature be right.
 	i := integrityOf(members["integrity"])
 	if i.KeyID != l.KeyID {
 		return "key_id"
@@ -609,6 +619,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	case orgID != nil && orgID.Kind() != 'n' && (orgID.Kind() != '"' || textOf(orgID) != l.Tenant):
 		return "orgId"
 	}
+	// A receipt or approval must repeat the hashes of its decision.
 	decisionID, binding := textOf(said["decisionId"]), textOf(said["bindingHash"])
 	switch l.Type {
 	case events.TypeDecisionRecorded:

@@ -13,7 +13,7 @@ import (
 // events it has checked the last one, and of each series the newest number that was claimed.
 // The note alone does not show where a tenant's history or a series ends.
 //
-// As a file it is the note; then, where there is more, an empty line and a line for each
+// As a file it is the note; then, if it knows tenants, an empty line and a line for each
 // tenant and series: its name, the sequence or number, and the event's hash in hex, separated
 // by spaces. The name is the tenant, or the tenant and the series, or these and the agent. A
 // note alone is a pin that knows no tenant.

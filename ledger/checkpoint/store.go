@@ -28,15 +28,15 @@ type Store interface {
 	String() string
 }
 
-// Files is a place that keeps whole files by name, slashes between the parts of a
-// name: a Folder or an S3-compatible bucket.
+// Files keeps files by name, outside of the database. The parts of a name are separated by
+// slashes. There are two: a Folder and an S3-compatible bucket.
 type Files interface {
-	// Write keeps a file; one of the same name is replaced as a whole.
+	// Write keeps a file. It replaces a file of the same name as a whole.
 	Write(ctx context.Context, name string, octets []byte) error
 	// Read returns a file. A file longer than most bytes is an error. If there is no file,
 	// the error is fs.ErrNotExist.
 	Read(ctx context.Context, name string, most int64) ([]byte, error)
-	// String names the place for people, without secrets.
+	// String names the folder or bucket for people, without secrets.
 	String() string
 }
 

@@ -46,9 +46,9 @@ type CallCompleted struct {
 }
 
 // WorkflowCompleted is workflow.completed, schema version 0, the only event of
-// workflow/<asw id>: what the specification calls a legacy status record, without action
-// binding and receipt. This program reads it and appends none: a run keeps its workflow
-// in the receipt of its call.completed.
+// workflow/<asw id>. The specification calls it a legacy status record, without action
+// binding and receipt. This program reads such events and appends none: the workflow of a run
+// is in the receipt of its call.completed.
 type WorkflowCompleted struct {
 	Workflow Workflow `json:"workflow"`
 }

@@ -35,6 +35,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 			k.builder = nil // the builder may be ahead of the stored tree
 		}
 	}()
+	// The lock on the tree head makes sure that one session at a time grows the tree.
 	var size int64
 	var root ledger.Hash
 	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.Number()).Scan(&size, &root)
@@ -44,6 +45,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 	if err != nil {
 		return behind, fmt.Errorf("read tree head: %w", err)
 	}
+	// The ledger must not end before the tree or before a checkpoint that was published.
 	var epoch, head int64
 	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.partition.Number()).Scan(&epoch, &head); err != nil {
 		return behind, fmt.Errorf("read ledger head: %w", err)
@@ -56,6 +58,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 			return behind, err
 		}
 	}
+	// Then the tree grows, is signed at the head, and is stored.
 	now := behind
 	if head <= size+k.options.Step {
 		now = atHead

@@ -73,7 +73,7 @@ func (a account) makeDataDir(dir string) error {
 }
 
 // ownDir makes, or takes, a folder that only the server's user may enter. It
-// returns an error for a link, and for a folder of anybody but root and that user.
+// returns an error for a link, and for a folder that belongs neither to root nor to that user.
 func (a account) ownDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -137,7 +137,7 @@ func (l *launcher) join(ctx context.Context, pid pidFile) (*Server, error) {
 type state int
 
 const (
-	absent  state = iota // nobody listens, or answers
+	absent  state = iota // no server listens, or none answers
 	busy                 // a server is starting, recovering or stopping
 	serving              // our server
 	foreign              // another server

@@ -3,8 +3,8 @@ package localpg
 import "time"
 
 const (
-	// oldestMajor is the first PostgreSQL whose public schema is closed to
-	// everybody by default, and the oldest we test with.
+	// oldestMajor is the first major version of PostgreSQL whose public schema is closed
+	// by default, and the oldest that the tests run with.
 	oldestMajor = 15
 
 	// port only names the socket file; nothing listens on the network.

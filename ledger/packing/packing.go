@@ -159,7 +159,7 @@ func withHashes(rest, hashes []byte) ([]byte, error) {
 	return append(text, rest...), nil
 }
 
-// Packed says whether octets are a packed text, and not the text itself.
+// Packed says whether the bytes are in packed form, and not the text itself.
 func Packed(octets []byte) bool { return framed(octets) || inBlock(octets) }
 
 func framed(octets []byte) bool { return bytes.HasPrefix(octets, []byte(frameMagic)) }

@@ -217,7 +217,7 @@ func (d *document) envelope(path string, members map[string]jsontext.Value) erro
 	case d.examiner.Locate != nil:
 		checks = append(checks, d.examiner.Locate(e))
 	case e.Ledger != nil:
-		d.gap(path+"/ledger", "where it stands in the ledger is not signed: POST the file to /api/verify, or look for it in an export")
+		d.gap(path+"/ledger", "its position in the ledger is not signed: POST the file to /api/verify, or look for it in an export")
 	}
 	if e.Verify != nil {
 		d.gap(path+"/verify", "an address, which is not signed")

@@ -213,7 +213,7 @@ type Check struct {
 
 // Keys finds the public key a verifier trusts under an id. The position is that
 // of the record's event in its partition, 0 if it is not known: a key is valid between
-// its activation and its retirement. The text says why there is none.
+// its activation and its retirement. If there is no such key, the text says why.
 type Keys interface {
 	Find(keyID string, partition int16, position int64) (key ed25519.PublicKey, whyNot string)
 }

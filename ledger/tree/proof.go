@@ -133,7 +133,7 @@ func rootOf(known map[subtree]Hash, from, to int64) Hash {
 		return hash
 	}
 	if to-from == 1 {
-		return Hash{} // a leaf that nobody named: the root will be another
+		return Hash{} // a leaf that is not in known: the root will be wrong
 	}
 	half := from + 1<<(bits.Len64(uint64(to-from-1))-1)
 	return tlog.NodeHash(rootOf(known, from, half), rootOf(known, half, to))

@@ -95,6 +95,7 @@ func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer
 		}
 		approval = &read
 	}
+	// The decision and the approval must allow this call now.
 	call, err := pendingCall(c.Call, decision.Protocol)
 	if err != nil {
 		return "", fmt.Errorf("the pending call: %w", err)
@@ -105,12 +106,14 @@ func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer
 		return whyNot, nil
 	}
 	said.ValidUntil = &until
+	// The service knows whether a stop has ended the decision.
 	if c.URL != "" {
 		if whyNot, err = c.ask(ctx, decision, hash, approval); err != nil || whyNot != "" {
 			return whyNot, err
 		}
 		said.StopChecked = true
 	}
+	// The decision must not have been used on this machine. From now on it is.
 	used := usedDecisions(c.State)
 	if used == "" {
 		if used, err = ownUsedDecisions(user); err != nil {

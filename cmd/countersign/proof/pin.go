@@ -52,6 +52,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
+	// Without --pin each ledger has its own file in the user's configuration folder.
 	origin, _, _ := strings.Cut(string(text), "\n")
 	if c.Pin == "" {
 		folder, err := os.UserConfigDir()
@@ -63,6 +64,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 			return err
 		}
 	}
+	// A key that the user trusts must have signed the checkpoint.
 	keys, first, err := c.trusted(ctx)
 	if err != nil {
 		return err
@@ -73,6 +75,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 		return fmt.Errorf("the checkpoint: %w; if the ledger has a new checkpoint key, bring its keys with --keys", err)
 	}
 	found := pinnedHead{Origin: origin, Size: head.Size, Root: hex.EncodeToString(head.Root[:]), Pin: c.Pin}
+	// The checkpoint must continue the one in the pin file, if there is one.
 	kept, err := os.ReadFile(c.Pin)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -16,8 +16,8 @@ import (
 type Replay struct {
 	Diff      replayDiffCmd      `cmd:"" help:"Compare every read model, row by row, with what the events give. Exit 1: a row differs."`
 	Decisions replayDecisionsCmd `cmd:"" help:"Evaluate recorded decisions again, or under another policy. Exit 1: one comes out otherwise."`
-	At        replayAtCmd        `cmd:"" help:"Build the read models as they were behind a position or before a time, in a schema beside."`
-	Rebuild   replayRebuildCmd   `cmd:"" help:"Build a read model anew and put it in the place of the one in use, which answers until then."`
+	At        replayAtCmd        `cmd:"" help:"Build the read models as they were after a position or before a time, in a schema of their own."`
+	Rebuild   replayRebuildCmd   `cmd:"" help:"Rebuild a read model. The one in use answers until the new one replaces it."`
 }
 
 type replayRebuildCmd struct {

@@ -22,7 +22,7 @@ type Verify struct {
 	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
 	Workers    int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`
 	ChainOnly  bool `help:"Of a database, only chain, tree and head: no records and signatures." name:"chain-only"`
-	Unarchived bool `help:"Of a database, leave out what lies in the archive: of archived events only the chain is checked."`
+	Unarchived bool `help:"Of a database, leave out what is in the archive: of archived events only the chain is checked."`
 	setting.Ledger
 }
 

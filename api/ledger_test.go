@@ -57,7 +57,7 @@ func (f tiles) SaveTiles([]tlog.Tile, [][]byte) {}
 func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	var found [][]byte
 	for _, t := range wanted {
-		// The service's paths begin with the height; C2SP's do not.
+		// The library's paths begin with the height; C2SP's do not.
 		a := f.n.send(http.MethodGet, f.path+strings.Replace(t.Path(), "tile/8/", "tile/", 1), "")
 		if a.status != http.StatusOK {
 			return nil, fmt.Errorf("%s: %v", t.Path(), a)

@@ -539,8 +539,8 @@ func TestReviewPage(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRightsEndOnEveryNode holds that this is so although the other node has member and token in
-// its cache.
+// TestRightsEndOnEveryNode holds that rights that end on one node end on the other one, although it
+// has member and token in its cache.
 func TestRightsEndOnEveryNode(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

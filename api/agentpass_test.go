@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// An agent that a subscriber has claimed spends its credit first, and what that
-// cannot pay for whole is drawn from the pass.
+// TestAgentDrawsOnThePassOfWhoClaimedIt holds that an agent that a subscriber has claimed spends
+// its credit first. A call that the credit cannot pay for completely is drawn from the pass.
 func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)

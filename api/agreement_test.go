@@ -19,13 +19,14 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// claim is what one surface says of a service; what is empty it does not say.
+// claim is what one surface says about a service. An empty field means that the surface does not
+// say it.
 type claim struct {
 	path, price string          // price in US dollars, "0.01"
 	members     map[string]bool // of the request, with those that are required
 }
 
-// surface is a place where services are named.
+// surface is a document or page that names services.
 type surface struct {
 	name   string
 	prices bool // it names prices
@@ -64,7 +65,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	}
 }
 
-// disagreements is what a surface says otherwise, or of other services.
+// disagreements returns where a surface differs from the declarations, or names other services.
 func disagreements(declared map[string]claim, s surface) (faults []string) {
 	for _, operation := range slices.Sorted(maps.Keys(declared)) {
 		want, said := declared[operation], s.claims[operation]
@@ -90,20 +91,20 @@ func disagreements(declared map[string]claim, s surface) (faults []string) {
 	return faults
 }
 
-// surfaces reads all of them as their readers do.
+// surfaces reads all surfaces as their readers do.
 func (n *node) surfaces() []surface {
 	return slices.Concat([]surface{n.demandsSay(), n.openAPISays(), n.toolsSay(), n.priceListSays(), n.manifestSays()},
 		n.cardsSay(), []surface{n.llmsSays(), n.toolPagesSay(), n.pricePageSays(), n.skillsSay()})
 }
 
-// members of a schema that stands alone.
+// membersIn returns the members of a schema that is a document of its own.
 func (n *node) membersIn(schema any) map[string]bool {
 	whole, _ := plainJSON(n.t, schema).(map[string]any)
 	definitions, _ := whole["$defs"].(map[string]any)
 	return withoutKey(membersOf(whole, definitions))
 }
 
-// amountUSD reads atomic units of a dollar's stable coin.
+// amountUSD converts atomic units of a dollar stablecoin to dollars.
 func amountUSD(units string) string {
 	var n int
 	_, _ = fmt.Sscan(units, &n)
@@ -245,7 +246,7 @@ func (n *node) pricePageSays() surface {
 
 var calledPath = regexp.MustCompile(`/api/agent-services/[a-z0-9/-]+`)
 
-// skillsSay holds what skills call to what there is; they need not name everything.
+// skillsSay holds that the services that skills name exist. Skills need not name all services.
 func (n *node) skillsSay() surface {
 	s := surface{"skills", false, map[string]claim{}}
 	for _, service := range services.List() {

@@ -63,7 +63,7 @@ type Config struct {
 	Mail           mail.Sender          // nil: sign-in answers 503
 	Outbox         *mail.Outbox         // shown as a page, if there is one
 	Durability     string               // "provider": the database service keeps commits durable, not fsync; /readyz says so
-	NoCheckpoints  bool                 // there is no key for them, so nobody notices a database that is put back
+	NoCheckpoints  bool                 // there is no key for checkpoints, so a database that was restored to an earlier state is not noticed
 	Loopback       bool                 // the listener is on a loopback address: /mcp takes every loopback name
 	MCPOrigins     []string             // web origins that may use /mcp, besides the own one
 	Terms          x402.Terms           // of payments, if App has a Settler

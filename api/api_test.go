@@ -60,7 +60,7 @@ import (
 // canary is a caller's secret. No error may repeat it, and no log may contain it.
 const canary = "CANARY7f3a91"
 
-// logText is what a node has logged.
+// logText collects the log of a node.
 type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -73,14 +73,14 @@ func (l *logText) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is everything so far.
+// String returns everything that was logged so far.
 func (l *logText) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// testSeed is the signing key of a test's service.
+// testSeed is the seed of the signing key of a test's service.
 var testSeed = bytes.Repeat([]byte{7}, 32)
 
 // testTokenKey signs access tokens.
@@ -229,7 +229,7 @@ func (n *node) verify() {
 	}
 }
 
-// answer is a whole response.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
@@ -247,7 +247,7 @@ func (a answer) decode(t testing.TB, into any) {
 	}
 }
 
-// members are the body as a test looks at it when it does not know its type.
+// members returns the members of the body, for a test that does not know its type.
 func (a answer) members(t testing.TB) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -265,7 +265,7 @@ func (n *node) send(method, path, body string, headers ...string) answer {
 	return a
 }
 
-// try is send for a goroutine that is not the test's.
+// try is send for a goroutine other than the test's.
 func (n *node) try(method, path, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
 	if err != nil {
@@ -283,13 +283,13 @@ func (n *node) try(method, path, body string, headers ...string) (answer, error)
 	return answer{resp.StatusCode, resp.Header, text}, err
 }
 
-// get is a GET without credential.
+// get sends a GET without a credential.
 func (n *node) get(path string) answer {
 	n.t.Helper()
 	return n.send(http.MethodGet, path, "")
 }
 
-// post sends JSON with a key, which may be empty for none.
+// post sends JSON with a key. An empty key sends none.
 func (n *node) post(path, key, body string, headers ...string) answer {
 	n.t.Helper()
 	return n.send(http.MethodPost, path, body, append(asJSON(key), headers...)...)
@@ -310,7 +310,7 @@ func (n *node) raw(request string) answer {
 	return n.wire(request, false)
 }
 
-// rawCut is raw, after which nothing more is sent.
+// rawCut is raw, and ends the sending side after the request.
 func (n *node) rawCut(request string) answer {
 	n.t.Helper()
 	return n.wire(request, true)
@@ -348,7 +348,7 @@ func (n *node) wire(request string, cut bool) answer {
 
 var addresses atomic.Int64 // so that each key has an address of its own
 
-// issueKey issues a free key to an address nobody else has.
+// issueKey issues a free key to an unused address.
 func (n *node) issueKey() string {
 	n.t.Helper()
 	a := n.post("/api/keys/free", "", fmt.Sprintf(`{"email":"caller%d@example.com"}`, addresses.Add(1)))
@@ -357,7 +357,7 @@ func (n *node) issueKey() string {
 	return key
 }
 
-// used is how many calls of this month the key has used.
+// used returns how many calls of this month the key has used.
 func (n *node) used(key string) int {
 	n.t.Helper()
 	a := n.send(http.MethodGet, "/api/keys/free/status", "", "X-API-Key", key)
@@ -366,7 +366,7 @@ func (n *node) used(key string) int {
 	return int(used)
 }
 
-// head is how many events the ledger holds.
+// head returns how many events the ledger has.
 func (n *node) head() int64 { return Total(n.t, n.app) }
 
 func Total(t testing.TB, a *commands.App) int64 {
@@ -378,7 +378,7 @@ func Total(t testing.TB, a *commands.App) int64 {
 	return events
 }
 
-// Heads are where Since begins.
+// Heads are the positions from which Since begins.
 func Heads(t testing.TB, a *commands.App) []int64 {
 	t.Helper()
 	heads, err := a.Ledger.Heads(t.Context())
@@ -388,7 +388,7 @@ func Heads(t testing.TB, a *commands.App) []int64 {
 	return heads
 }
 
-// Since are the events after positions, nil for all, one partition after the other.
+// Since returns the events after positions (nil: all events), one partition after the other.
 func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	t.Helper()
 	for _, p := range a.Ledger.Partitions() {
@@ -410,8 +410,7 @@ func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	return list
 }
 
-// unchanged fails the test if what do does appends anything: nothing is metered
-// then, either.
+// unchanged fails the test if do appends an event. Then nothing is metered either.
 func (n *node) unchanged(do func()) {
 	n.t.Helper()
 	before := n.head()
@@ -429,8 +428,7 @@ func (n *node) wants(a answer, status int) {
 	}
 }
 
-// internals is what no caller may see: an SQLSTATE, a file, a stack, a table, a
-// library.
+// internals are words that no caller may see: an SQLSTATE, a file, a stack, a table, a library.
 var internals = regexp.MustCompile(`(?i)sqlstate|\bpgx\b|postgres|goroutine|panic|\.go\b|/work/|/tmp/|/root/|/home/|jsonschema|jsontext|\bworkflow_status|ledger_head|readmodels|subject_keys|select |insert `)
 
 // refused fails the test unless the answer is an error of the service as
@@ -478,7 +476,7 @@ func (n *node) bare(a answer, status int, text string) {
 	}
 }
 
-// discreet fails the test if an answer holds something of ours or the canary.
+// discreet fails the test if an answer contains internals or the canary.
 func (n *node) discreet(a answer) {
 	n.t.Helper()
 	header := a.header.Clone()
@@ -515,7 +513,7 @@ func linesWith(text, part string) string {
 	return strings.Join(found, "")
 }
 
-// parallel runs do n times at once and waits for all.
+// parallel runs do n times at once and waits for all runs.
 func parallel(n int, do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -565,7 +563,7 @@ func (n *node) absent(text string) {
 	}
 }
 
-// anyRequest is an answer without what only tells requests apart.
+// anyRequest returns an answer without the parts that differ between equal requests.
 func anyRequest(body string) string { return requestIDs.ReplaceAllString(body, `"requestId":""`) }
 
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)

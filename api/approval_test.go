@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// An agent whose decision waits for a person learns what the person said, over HTTP
-// and over MCP, with the token it asked with; nobody else does.
+// An agent whose decision waits for a person reads the person's verdict over HTTP and over MCP,
+// with the token that it asked with. Other callers do not get it.
 func TestAnAgentLearnsWhatAPersonSaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -82,8 +82,7 @@ func (n *node) resolve(orgID, decisionID string) {
 	}
 }
 
-// Whatever tells an agent to wait for a person also tells where the person's word is
-// read.
+// Every text that tells an agent to wait for a person also says where to read the verdict.
 func TestTextsSayWhereAnApprovalIsRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -60,7 +60,7 @@ func (n *tenant) activate(t *testing.T, policy string) {
 	}
 }
 
-// send posts a body, or gets with none, as the tenant's token.
+// send posts a body, or sends a GET if there is none, with the tenant's token.
 func (n *tenant) send(t testing.TB, path, body string) answer {
 	return n.sendTo(t, n.site.URL, path, body)
 }
@@ -131,7 +131,7 @@ func (a answer) decision(t testing.TB) decided {
 	return d
 }
 
-// valid says whether POST /api/verify finds the envelope good.
+// valid reports whether POST /api/verify accepts the envelope.
 func (s *site) valid(t testing.TB, envelope string) bool {
 	t.Helper()
 	response, err := http.Post(s.URL+"/api/verify", "application/json", strings.NewReader(envelope))
@@ -201,7 +201,7 @@ func TestDecideAndBindAReceipt(t *testing.T) {
 	clean(t, s)
 }
 
-// What contradicts a decision is recorded as a violation, never refused.
+// A receipt that contradicts its decision is recorded as a violation, and is never refused.
 func TestViolationsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -258,7 +258,7 @@ func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
 	other.decide(t, decisionBody("k", weather)).want(t, 201, "") // the key of another organization is free
 }
 
-// The order of the checks: the first that fails answers, with its own text.
+// The order of the checks: the first check that fails determines the answer.
 func TestOrderAndTextsOfErrors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -316,7 +316,8 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	request(decisions, n.token, strings.Replace(weaker("k2", ``), `"version":1`, `"version":2`, 1)).want(t, 409, "policy assertion does not match the active policy")
 	request(decisions, n.token, weaker("k2", `,"maxUsdPerTransaction":1.00000000000000000001`)).want(t, 409, "policy assertion weakens the active policy: maxUsdPerTransaction")
 
-	// No signing key: refused after everything else, nothing written; replays go on.
+	// Without a signing key a request is refused after all other checks, and nothing is written.
+	// Replays are still answered.
 	signer := s.app.Signer
 	s.app.Signer = nil
 	head := api.Total(t, s.app)
@@ -347,8 +348,8 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	clean(t, s)
 }
 
-// Every strictness rule on the real endpoint: the listed code, {error} alone, no
-// echo, and the service is well afterwards.
+// Every strictness rule on the real endpoint: the listed code, the body {error} alone, no echo, and
+// the service works afterwards.
 func TestBadInputOnTheRealEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -406,7 +407,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 			t.Errorf("%s: the answer repeats the input: %s", name, a.body)
 		}
 	}
-	// What is well-formed is judged, never allowed.
+	// These well-formed requests are judged, and none is allowed.
 	for name, c := range map[string][2]string{
 		"userinfo":                 {host("user:canary@api.weather.example"), "x402.url.userinfo"},
 		"mixed-case EVM checksum":  {with("0x1f9840a85d5aF5", "0x1F9840a85d5aF5"), "x402.payto.invalid"},
@@ -471,14 +472,15 @@ func TestHistory(t *testing.T) {
 		"": 25, "?limit=": 25, "?limit=ten": 25, "?limit=1.5": 25, "?limit=1e1": 25, "?limit=%zz": 25, "?limit=--1": 25, "?limit=0x10": 25, "?limit=%2B": 25,
 		"?limit=0": 1, "?limit=-1": 1, "?limit=-99999999999999999999999": 1, "?limit=1": 1, "?limit=100": 30, "?limit=101": 30,
 		"?limit=99999999999999999999999": 30, "?limit=7&limit=9": 7, "?other=1": 25, "?limit=0026": 26,
-		// A wrong cursor never means the first page again.
+		// A wrong cursor never returns the first page again.
 		"?cursor=rubbish&limit=3": 0, "?cursor=YmVmb3JlOjA": 0, "?cursor=YmVmb3JlOi0x": 0, "?cursor=YmVmb3JlOjAwNw": 0, "?cursor=YmVmb3JlOjc=": 0,
 	} {
 		if p := get(query); len(p.Items) != want || p.Limit < 1 || p.Limit > 100 {
 			t.Errorf("%s: %d items, limit %d, want %d", query, len(p.Items), p.Limit, want)
 		}
 	}
-	// What was not understood is named, so that nobody reads everything as "denied only".
+	// Parameters that were not understood are named, so that no reader takes all decisions for
+	// denied ones.
 	for query, want := range map[string]string{
 		"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and filters nothing",
 		"?limt=3":          "limt is not a parameter of this list and filters nothing, did you mean limit?",
@@ -515,7 +517,7 @@ func TestHistory(t *testing.T) {
 	if len(seen) != 30 || pages != 5 {
 		t.Errorf("%d decisions on %d pages", len(seen), pages)
 	}
-	// The same settlement under two decisions is an alert on both sides of both.
+	// The same settlement under two decisions is an alert on both, in both directions.
 	for i := range 2 {
 		d := n.decide(t, decisionBody(fmt.Sprint("k", i), weather)).decision(t)
 		n.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled","settlementId":"0xsame"}`,
@@ -530,15 +532,15 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A plan that has ended decides nothing, and its evidence stays readable for 90
-// days. A suspension ends both.
+// Without an active plan nothing is decided, and the evidence stays readable for 90 days. A
+// suspension ends both.
 func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
-	// Another process changes it: this one must hear of it in both directions.
+	// Another process makes the change, and this process must notice both directions.
 	elsewhere := commands.New(&ground.Ground{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault})
 	change := func(c organizations.OrganizationChange) {
 		t.Helper()
@@ -567,7 +569,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	clean(t, s)
 }
 
-// The header and the member are one key, as on every endpoint.
+// The header and the member are the same key, as on every endpoint.
 func TestIdempotencyKeyHeaderMustAgree(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

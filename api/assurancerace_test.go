@@ -47,8 +47,8 @@ func TestEqualRequestsAtOnce(t *testing.T) {
 	clean(t, one)
 }
 
-// One key with different contents at once: one wins, the others are told, and the
-// winner's repeats are its own bytes. Receipts alike.
+// One key with different contents at once: one request wins, the others are refused, and repeats of
+// the winner return the same bytes. The same holds for receipts.
 func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -101,7 +101,7 @@ func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
 	clean(t, one)
 }
 
-// Activations under load: every decision rests on the last activation below it.
+// Activations under load: every decision uses the last activation before it.
 func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -173,7 +173,7 @@ func TestReplaysSurviveEverything(t *testing.T) {
 	clean(t, restarted)
 }
 
-// A node with its clock behind never dates a record before the one before it.
+// A node whose clock is behind never dates a record before the previous record.
 func TestTimesDoNotFallAcrossNodes(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -181,7 +181,7 @@ func TestTimesDoNotFallAcrossNodes(t *testing.T) {
 	n := newTenant(t, ahead, "team", "ada@example.com")
 	behind.clock.Add(-time.Hour)
 	first := n.decide(t, decisionBody("k1", weather)).decision(t)
-	// The second of them is of an agent that the node knows: it looks nothing up
+	// The second request is from an agent that the node already knows, so it looks nothing up
 	// before it appends.
 	for _, key := range []string{"k2", "k3"} {
 		a := n.sendTo(t, behind.URL, "/api/assurance/decisions", decisionBody(key, weather))

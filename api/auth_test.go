@@ -33,7 +33,7 @@ func (n *node) register() client {
 	return client{fmt.Sprint(m["client_id"]), fmt.Sprint(m["client_secret"])}
 }
 
-// form sends a form to an OAuth endpoint; the client authenticates in the body.
+// form sends a form to an OAuth endpoint. The client authenticates in the body.
 func (n *node) form(path string, c client, fields url.Values, headers ...string) answer {
 	n.t.Helper()
 	sent := url.Values{}
@@ -45,7 +45,7 @@ func (n *node) form(path string, c client, fields url.Values, headers ...string)
 	return n.send(http.MethodPost, path, sent.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
 }
 
-// token gets an access token.
+// token requests an access token.
 func (n *node) token(c client, scope string) string {
 	n.t.Helper()
 	a := n.form("/api/auth/token", c, url.Values{"grant_type": {"client_credentials"}, "scope": {scope}})
@@ -150,7 +150,7 @@ func basic(c client) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.id)+":"+url.QueryEscape(c.secret)))
 }
 
-// A form or JSON, Basic or in the body: the same token.
+// A form or JSON, with Basic or in the body, gives the same token.
 func TestTokenIsAskedForInEachWay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -306,8 +306,8 @@ func TestRevokeAndIntrospect(t *testing.T) {
 	}
 }
 
-// To claim: sign in, then send the session and the agent's token together. A
-// token from before keeps its scopes.
+// To claim an agent, a customer signs in and sends the session and the agent's token together. A
+// token that was issued earlier keeps its scopes.
 func TestClaimNeedsSessionAndToken(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -371,13 +371,13 @@ func TestClaimNeedsSessionAndToken(t *testing.T) {
 	}
 }
 
-// customerOperations are those that need a scope.
+// customerOperations are the operations that need a scope.
 func customerOperations() []*op.Operation {
 	return slices.DeleteFunc(operations(), func(o *op.Operation) bool { return o.Access.Scope == "" })
 }
 
-// Each scope opens its own endpoints and no others; every other credential of
-// ours is good and not enough, every bad one is 401.
+// Each scope opens its own endpoints and no others. Every other valid credential is refused as
+// insufficient, and every invalid one gets 401.
 func TestScopeByEndpoint(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -409,7 +409,7 @@ func TestScopeByEndpoint(t *testing.T) {
 			t.Errorf("%s from another site: %v", o.ID, foreign)
 		}
 		for _, scope := range accounts.AgentScopes {
-			// With a credential in a header the cookie does not count.
+			// If there is a credential in a header, the cookie is ignored.
 			a := call("Authorization", "Bearer "+n.token(c, scope), "Cookie", cookie)
 			got := a.header.Get("WWW-Authenticate")
 			if want := credential.Challenge(n.url, "", "insufficient_scope", o.Access.Scope); scope != o.Access.Scope && (a.status != 403 || got != want) {
@@ -443,7 +443,7 @@ func TestScopeByEndpoint(t *testing.T) {
 	}
 }
 
-// example0 is a path of the operation with something in each brace.
+// example0 returns a path of the operation with a value for each brace.
 func pathOf(o *op.Operation) string {
 	path := o.Path
 	for _, name := range o.PathParameters() {
@@ -548,9 +548,9 @@ func TestMetadataDocuments(t *testing.T) {
 	}
 }
 
-// A token is asked for with the address that is used, of the service or of any of its
-// MCP endpoints, has that as its audience, and is good there and nowhere else. One for
-// the whole service is good everywhere.
+// A token is requested with the address that it is used for: that of the service or of any of its
+// MCP endpoints. That address is its audience, and it is valid there only. A token for the whole
+// service is valid everywhere.
 func TestATokenForEachAddress(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -684,8 +684,8 @@ func TestAgentPaysWithItsCredit(t *testing.T) {
 	n.refused(n.send(http.MethodGet, status.path, "", bearer[2:]...), 401, "unauthorized", "")
 }
 
-// While the database is away nothing is registered, granted or claimed: 503. What
-// was asked then can be asked again.
+// While the database is down nothing is registered, granted or claimed: the answer is 503. The same
+// request works afterwards.
 func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -711,8 +711,8 @@ func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	}
 }
 
-// Each request of auth.md works as it stands there, with what the ones before it
-// gave in the place of its capital letters.
+// Each request of auth.md works as it is written there, with values from earlier answers in place
+// of its capital letters.
 func TestRequestsOfAuthMDWork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

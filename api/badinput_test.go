@@ -20,11 +20,11 @@ const (
 	triagePath = "/api/agent-services/review-triage/submit"
 )
 
-// actionPaths are the endpoints that take an action.
+// actionPaths are the endpoints that accept an action.
 var actionPaths = []string{quickPath, runPath, scorePath, triagePath}
 
-// badJSON is every text that strict JSON refuses. The canary stands wherever the
-// caller's own text can stand.
+// badJSON has every kind of text that strict JSON refuses, with the canary at every place that a
+// caller can fill.
 var badJSON = []struct{ name, body, code, path, text string }{
 	{"no body", ``, "invalid_json", "", "invalid JSON: the body is empty"},
 	{"white space only", " \r\n\t", "invalid_json", "", "invalid JSON: the body is empty"},
@@ -68,7 +68,7 @@ var badJSON = []struct{ name, body, code, path, text string }{
 	{"1e999", `{"command":1e999}`, "invalid_json", "-", "invalid JSON: a number too large for a double"},
 }
 
-// badMembers is every body that is JSON and does not have the contract's shape.
+// badMembers has every kind of body that is JSON and does not have the contract's shape.
 var badMembers = []struct{ name, body, code, path string }{
 	{"a string", `"` + canary + `"`, "wrong_type", ""},
 	{"a list", `["` + canary + `"]`, "wrong_type", ""},
@@ -96,7 +96,7 @@ var badMembers = []struct{ name, body, code, path string }{
 	{"failClosedOnUnmatched a string", `{"command":"ls","failClosedOnUnmatched":"` + canary + `"}`, "wrong_type", "/failClosedOnUnmatched"},
 	{"failClosedOnUnmatched 1", `{"command":"ls","failClosedOnUnmatched":1}`, "wrong_type", "/failClosedOnUnmatched"},
 
-	// The first problem in document order is the answer.
+	// The first problem in document order is answered.
 	{"order: branch, command", `{"branch":"","command":""}`, "out_of_range", "/branch"},
 	{"order: command, branch", `{"command":"","branch":""}`, "out_of_range", "/command"},
 	{"order: repo, unknown", `{"command":"ls","repo":5,"` + canary + `":1}`, "wrong_type", "/repo"},
@@ -139,7 +139,7 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	}
 }
 
-// What the published schema takes is answered: it knows that a NUL is refused, in
+// A body that the published schema allows is answered. The schema says that a NUL is refused, in
 // every text of the quick gate.
 func TestTheSchemaKnowsNUL(t *testing.T) {
 	t.Parallel()
@@ -183,8 +183,8 @@ func TestTheEmailCheckJudgesNUL(t *testing.T) {
 	n.refused(n.post("/api/keys/free", "", `{"email":"a\u0000b@acme.io"}`), 400, "invalid_json", "")
 }
 
-// null for an optional member means that it is absent, at every endpoint and over
-// MCP; a required one is missing.
+// null for an optional member means that it is absent, at every endpoint and over MCP. null for a
+// required member means that it is missing.
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -221,7 +221,7 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 	const plainly = `{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"resourceUrl":"https://a.example/","method":"GET"}}`
 	first := decide(plainly, 201)
-	// What is absent is not hashed: the same decision again.
+	// An absent member is not hashed: the same decision is made again.
 	nulls := `{"protocol":"x402","idempotencyKey":"k","policy":null,"subject":{"runId":"r","agentId":null,"purpose":null},` +
 		`"intent":{"resourceUrl":"https://a.example/","method":"GET","payTo":null,"amountUsd":null,"serverId":null}}`
 	if again := decide(nulls, 200); again != first {
@@ -235,7 +235,7 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 }
 
-// The members that only one of the services takes are refused by the others.
+// Members that only one of the services accepts are refused by the others.
 func TestMembersOfOtherServices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -354,8 +354,8 @@ func TestContentTypeAndEncoding(t *testing.T) {
 	})
 }
 
-// An unknown member is named by the object that holds it and, where it is near a
-// known one, by what was meant: over HTTP and over MCP in the same words.
+// The error for an unknown member names the object that contains it and, if its name is close to a
+// known one, the known name, over HTTP and over MCP in the same words.
 func TestUnknownMembersAreNamedByWhatWasMeant(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -484,7 +484,7 @@ func TestBrokenHTTPIs400(t *testing.T) {
 	}
 }
 
-// Time is linear in the body, whatever it holds.
+// The time is linear in the body, for every content.
 func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -534,8 +534,8 @@ func TestIdempotencyKeyHeader(t *testing.T) {
 	})
 }
 
-// Secrets in every place a caller can write to come back in no refusal and stand
-// in no log; the harness searches the log when the test ends.
+// Secrets in every place that a caller can fill are in no refusal and in no log. The harness
+// searches the log when the test ends.
 func TestCanariesAreNeitherEchoedNorLogged(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -559,8 +559,8 @@ func TestCanariesAreNeitherEchoedNorLogged(t *testing.T) {
 			}
 		}
 	}
-	// Good calls with a canary in each member: the answer may show what belongs in
-	// it, the log nothing.
+	// Valid calls with a canary in each member: the answer may contain the members that belong in
+	// it, the log may not.
 	var members strings.Builder
 	for _, name := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash"} {
 		fmt.Fprintf(&members, `,"%s":"%s"`, name, canary)

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/api/request"
 )
 
-// halfSent begins a request whose body is announced and never finished. With
-// Expect the server says when it begins to read; without, nothing is known.
+// halfSent begins a request and never finishes its body. With Expect the server says when it begins
+// to read; without it the test cannot know.
 type halfSent struct {
 	net.Conn
 	reader *bufio.Reader
@@ -90,7 +90,7 @@ func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 	}
 }
 
-// A body that nobody asks for is waited for by net/http itself, before the answer.
+// If no handler reads a body, net/http itself waits for it before it sends the answer.
 func TestUnreadBodiesTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -139,7 +139,7 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	n.refused(open[0].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
 }
 
-// The oldest unfinished body makes room, so that a body in one piece always gets
+// The oldest unfinished body is cut off to make room, so that a body in one piece always gets
 // through.
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	t.Parallel()
@@ -175,8 +175,8 @@ func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	}
 }
 
-// All bodies that are held share their room: who does not fit is told to come back, and
-// the oldest that is unfinished makes room. What is over takes none.
+// All bodies in memory share one bound. A request that does not fit is told to try again, and the
+// oldest unfinished body is cut off to make room. A request that is over takes no room.
 func TestBodiesShareTheirRoom(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

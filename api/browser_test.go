@@ -20,15 +20,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// window is a real browser, headless.
+// window is a real browser in headless mode.
 type window struct {
 	t    *testing.T
 	ctx  context.Context
 	site *site
 }
 
-// openWindow starts one where REQUIRE_BROWSER is set, as .ci/console/run does. A browser
-// takes a quarter of the time of this package's tests, and not everybody has one.
+// openWindow starts a browser if REQUIRE_BROWSER is set, as .ci/console/run does. A browser takes a
+// quarter of the time of this package's tests, and not every machine has one.
 func (s *site) openWindow(t *testing.T) *window {
 	t.Helper()
 	if os.Getenv("REQUIRE_BROWSER") == "" {
@@ -49,8 +49,8 @@ func (s *site) openWindow(t *testing.T) *window {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The browser's children write for a moment after it has ended: t.TempDir would
-	// fail the test for it.
+	// The browser's child processes still write for a moment after it has ended, and t.TempDir
+	// would fail the test for that.
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute),
@@ -66,7 +66,7 @@ func (s *site) openWindow(t *testing.T) *window {
 	return w
 }
 
-// do fails the test at the first step that fails.
+// do runs steps, and fails the test at the first one that fails.
 func (w *window) do(steps ...chromedp.Action) {
 	w.t.Helper()
 	if err := chromedp.Run(w.ctx, steps...); err != nil {
@@ -76,7 +76,7 @@ func (w *window) do(steps ...chromedp.Action) {
 	}
 }
 
-// open goes to a page of the site.
+// open opens a page of the site.
 func (w *window) open(path string) {
 	w.t.Helper()
 	w.do(chromedp.Navigate(w.site.URL+path), chromedp.WaitReady("main", chromedp.ByQuery))
@@ -94,8 +94,8 @@ func (w *window) as(b *browser) {
 	}
 }
 
-// see waits until the page has a text, as long as the window is open. While another
-// comes the browser may have no page at all to ask.
+// see waits until the page contains a text, as long as the window is open. During a navigation the
+// browser may have no page to ask.
 func (w *window) see(text string) {
 	w.t.Helper()
 	var shown string
@@ -109,7 +109,7 @@ func (w *window) see(text string) {
 	w.t.Fatalf("the page lacks %q:\n%s", text, shown)
 }
 
-// failures collects what the browser's console has against the pages from now on.
+// failures collects the errors in the browser's console from now on.
 func (w *window) failures() func() []string {
 	var mu sync.Mutex
 	var said []string
@@ -128,7 +128,7 @@ func (w *window) failures() func() []string {
 	}
 }
 
-// press clicks the button or link with a text.
+// press clicks the button or link that has a text.
 func (w *window) press(text string) {
 	w.t.Helper()
 	w.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][contains(normalize-space(.), %q)]`, text), chromedp.BySearch))
@@ -140,8 +140,8 @@ func (w *window) fill(name, text string) {
 	w.do(chromedp.SetValue(fmt.Sprintf(`main [name=%q]:not([type=hidden])`, name), text, chromedp.ByQuery))
 }
 
-// shoot keeps pictures of a page in each width and scheme, if SCREENSHOTS names a
-// folder for them.
+// shoot saves screenshots of a page in each width and color scheme, if SCREENSHOTS names a folder
+// for them.
 func (w *window) shoot(name string) {
 	w.t.Helper()
 	folder := os.Getenv("SCREENSHOTS")
@@ -163,7 +163,7 @@ func (w *window) shoot(name string) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 }
 
-// fits fails if a page is wider than a phone, or larger than 100 KB.
+// fits fails if a page is wider than a phone's screen, or larger than 100 KB.
 func (w *window) fits(path string) {
 	w.t.Helper()
 	w.do(chromedp.EmulateViewport(360, 800))
@@ -172,7 +172,7 @@ func (w *window) fits(path string) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 }
 
-// within fails if what is shown now is wider than the window.
+// within fails if the visible content is wider than the window.
 func (w *window) within(what string, window int) {
 	w.t.Helper()
 	var width int

@@ -18,8 +18,8 @@ import (
 // ofOAuth are codes of RFC 6749, 7591 and 8707, which only bodies in the form of OAuth contain.
 var ofOAuth = map[string]bool{"invalid_scope": true, "invalid_target": true, "invalid_client_metadata": true, "unsupported_grant_type": true, "unsupported_response_type": true}
 
-// Every code that the service can refuse with has a page: what an answer calls docUrl
-// is there. The codes are those that the source refuses with, wherever it does.
+// Every code in a refusal of the service has a page at the address in docUrl. The codes are read
+// from the source.
 func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	t.Parallel()
 	found := codesOf(t, "../policy", "../commands", ".")
@@ -33,8 +33,8 @@ func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	}
 }
 
-// codesOf are the codes with which the files below some folders refuse, and where one
-// of the places is.
+// codesOf returns the codes of refusals in the files below some folders, each with one place where
+// it is used.
 func codesOf(t *testing.T, folders ...string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -119,7 +119,7 @@ func literal(e ast.Expr) (text string, is bool) {
 	return text, err == nil
 }
 
-// An answer leads to the page of its code, also where the body is no strict JSON.
+// The answer links the page of its code, also if the body is no strict JSON.
 func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -139,8 +139,8 @@ func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 	}
 }
 
-// Errors are exactly {error} under /api/assurance/ and for the workflow status, as the
-// page of errors says, and nowhere else.
+// Error bodies are exactly {error} under /api/assurance/ and for the workflow status, as the page
+// of errors says, and nowhere else.
 func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, o := range operations() {
@@ -151,8 +151,8 @@ func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 	}
 }
 
-// A body that has the published shape is refused with one of the reasons its operation
-// names, also where a member is any object, or a number of any size.
+// A body with the published shape is refused only for a reason that its operation names, also if a
+// member is any object, or a number of any size.
 func TestRefusalsOfValidBodiesAreNamed(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

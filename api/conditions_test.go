@@ -22,9 +22,9 @@ func (n *node) published(d openAPIDocument, o *op.Operation) *jsonschema.Schema 
 	return d.schema(n.t, "paths", o.Path, strings.ToLower(o.Method), "requestBody", "content", "application/json", "schema")
 }
 
-// A body that has the published shape is refused only for a reason its description
-// names; one that has it not is refused. Bodies are drawn: an example, with members
-// taken away, set to null, and brought in from the schema.
+// A body that has the published shape is refused only for a reason that its description names. A
+// body without that shape is refused. Bodies are random: an example, in which members are removed,
+// set to null, or added from the schema.
 func TestConditionsAreThoseOfTheService(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -62,8 +62,8 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 	}
 }
 
-// change draws a few changes of an object: a member away, null, or a member that the
-// schema knows.
+// change makes a few random changes to an object: it removes a member, sets one to null, or adds
+// one of the schema.
 func change(t *rapid.T, at string, value, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 	names := sortedKeys(properties)
@@ -98,7 +98,7 @@ func objectIn(schema any) map[string]any {
 	return m
 }
 
-// drawn is a value that a schema describes.
+// drawn returns a random value that a schema describes.
 func drawn(t *rapid.T, at string, schema any) any {
 	m, _ := schema.(map[string]any)
 	if alternatives := asList(m["anyOf"]); len(alternatives) > 0 {

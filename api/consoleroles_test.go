@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// TestNoLinkOfTheConsoleIsRefused: in every role, each link on each page that the role
-// is led to leads somewhere, and the header leads to what the role may open.
+// TestNoLinkOfTheConsoleIsRefused holds for every role that each link on each page that the role
+// can reach works, and that the header links the pages that the role may open.
 func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -45,8 +45,8 @@ var (
 	consolePattern = regexp.MustCompile(`^/(overview|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
 )
 
-// crawl follows the links of the console from a page on, and names each with the first
-// page it was found on.
+// crawl follows the links of the console from a page on. It returns each address with the first
+// page that links it.
 func (b *browser) crawl(from string) (found map[string]string) {
 	b.t.Helper()
 	found = map[string]string{from: "the address line"}
@@ -66,8 +66,8 @@ func (b *browser) crawl(from string) (found map[string]string) {
 	return found
 }
 
-// TestADeveloperReadsThatItIsOnlyTheirs: what is filtered says so, nothing claims that
-// there is nothing, and nobody is called by an id.
+// TestADeveloperReadsThatItIsOnlyTheirs holds that filtered lists say that they are filtered, that
+// no page claims that there is nothing, and that no page shows a person's id instead of a name.
 func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -86,7 +86,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 		}
 	}
 	dev.want(dev.get("/overview"), 200, "An owner or admin issues a token for the agent.")
-	// The preview counts all decisions, and leads to the own ones.
+	// The preview counts all decisions, and links only the reader's own ones.
 	stop := url.Values{"do": {"check"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}}
 	dev.want(dev.form("/policies/new", stop), 200, "would change.")
 	dev.want(dev.form("/policies/new", stop), 200, ", not yours,")

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// contractWalk holds a running service to its own OpenAPI document, with requests that
-// are drawn from it.
+// contractWalk checks a running service against its own OpenAPI document, with random requests that
+// are generated from the document.
 type contractWalk struct {
 	*node
 	t        *testing.T
@@ -121,7 +121,8 @@ func (c *contractWalk) orgToken() string {
 	return issued.Token
 }
 
-// credentialKind is one way to come, and the headers it brings to an operation.
+// credentialKind is one kind of credential, with the headers that it adds to a request for an
+// operation.
 type credentialKind struct {
 	name    string
 	headers func(o described) []string
@@ -168,7 +169,7 @@ func (c *contractWalk) credentials() []credentialKind {
 	}
 }
 
-// session is the owner's, begun again if a drawn request has ended it.
+// session is the owner's session. It is renewed if a random request has ended it.
 func (c *contractWalk) session() string {
 	if c.get2("/api/auth/session", "Cookie", c.cookie).status != http.StatusOK {
 		members, err := c.app.Operator(c.t.Context(), c.org)
@@ -188,7 +189,7 @@ func (c *contractWalk) get2(path string, headers ...string) answer {
 	return c.send(http.MethodGet, path, "", headers...)
 }
 
-// request is one that was drawn.
+// request is a random request.
 type drawnRequest struct {
 	path, body string
 	headers    []string
@@ -196,7 +197,7 @@ type drawnRequest struct {
 	plain      bool // and everything else is as documented
 }
 
-// try draws a request and holds its answer to the document.
+// try sends a random request and checks its answer against the document.
 func (c *contractWalk) try(o described, kind credentialKind) {
 	r := c.drawRequest(o)
 	r.headers = append(r.headers, kind.headers(o)...)
@@ -226,10 +227,10 @@ func (c *contractWalk) try(o described, kind credentialKind) {
 	}
 }
 
-// docPaths are the pages of rules that an answer links.
+// docPaths are the pages of rules that answers link.
 var docPaths = regexp.MustCompile(`"docPath":"([^"]*)"`)
 
-// fault tells of one once for each operation and kind.
+// fault reports a fault once for each operation and kind.
 func (c *contractWalk) fault(o described, kind, format string, args ...any) {
 	c.t.Helper()
 	key := fmt.Sprint(o.operation["operationId"], " ", kind)
@@ -239,7 +240,7 @@ func (c *contractWalk) fault(o described, kind, format string, args ...any) {
 	}
 }
 
-// mayRefuse says whether a refusal is for a reason that the operation names.
+// mayRefuse reports whether a refusal has a reason that the operation names.
 func (c *contractWalk) mayRefuse(o described, a answer) bool {
 	endpoint := c.server.table.Find(fmt.Sprint(o.operation["operationId"]))
 	said := a.members(c.t)
@@ -253,7 +254,7 @@ func (c *contractWalk) mayRefuse(o described, a answer) bool {
 	return slices.Contains(endpoint.Refuses, code)
 }
 
-// against says what of an answer is not as documented.
+// against says how an answer differs from the document.
 func (c *contractWalk) against(o described, a answer) string {
 	responses, _ := o.operation["responses"].(map[string]any)
 	status := strconv.Itoa(a.status)
@@ -282,7 +283,7 @@ func (c *contractWalk) against(o described, a answer) string {
 	return ""
 }
 
-// schema compiles what stands at a pointer, once.
+// schema compiles the schema at a pointer, once.
 func (c *contractWalk) schema(parts ...string) *jsonschema.Schema {
 	at := strings.Join(parts, "\n")
 	if c.compiled[at] == nil {
@@ -320,7 +321,7 @@ func (c *contractWalk) drawRequest(o described) drawnRequest {
 	return r
 }
 
-// drawPath fills the braces, mostly with what names something.
+// drawPath fills the braces of a path, mostly with ids that exist.
 func (c *contractWalk) drawPath(path string) string {
 	for {
 		open := strings.IndexByte(path, '{')
@@ -332,8 +333,8 @@ func (c *contractWalk) drawPath(path string) string {
 	}
 }
 
-// drawBody draws a body: the example, one that the schema describes, one of them
-// changed, or nonsense.
+// drawBody returns a random body: the example, one that the schema describes, a changed one, or
+// nonsense.
 func (c *contractWalk) drawBody(o described, body map[string]any, r *drawnRequest) {
 	content, _ := body["content"].(map[string]any)
 	described, _ := content["application/json"].(map[string]any)
@@ -380,8 +381,8 @@ func (c *contractWalk) drawBody(o described, body map[string]any, r *drawnReques
 	r.plain = r.plain && r.valid
 }
 
-// value draws what a schema describes, as far as types, enumerations, patterns of
-// ours and members go; conditions are left to luck.
+// value returns a random value for a schema, as far as types, enumerations, our patterns and
+// members go. It does not try to satisfy conditions.
 func (c *contractWalk) value(schema any, depth int) any {
 	m, _ := schema.(map[string]any)
 	if ref, is := m["$ref"].(string); is {
@@ -437,7 +438,7 @@ func (c *contractWalk) number(m map[string]any) any {
 	return edge
 }
 
-// texts are of many kinds; a schema refuses what it does not want.
+// texts are of many kinds. A schema refuses those it does not allow.
 var texts = []string{"a", "ls -la", "rm -rf /", "https://example.com/x", "0", "1.5", "2026-01-02", "2026-01-02T03:04:05Z", "ada@example.com", "base",
 	"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", strings.Repeat("a", 64), "中文", "tab\there", "\u202e", "a\u0000b", "svck_x", "eip155:84532", "GET", ""}
 

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// toolPolicy lets the tools read and write be called, and asks a person about
-// what is declared critical.
+// toolPolicy allows the tools read and write, and requires a review of calls that are declared
+// critical.
 const toolPolicy = `{"policyId":"default","allowedMcpTools":["read","write"],"reviewMcpRiskAtOrAbove":"critical","allowedHosts":["api.weather.example"],"allowedNetworks":["base"]}`
 
 func toolBody(key, agent, tool, risk string) string {
@@ -31,8 +31,8 @@ func (n *tenant) report(t testing.TB, d decided, protocol, outcome string) {
 	}
 }
 
-// TestAReviewSaysWhatAPersonNeeds: who, what exactly, why, what was before; then
-// the next one.
+// TestAReviewSaysWhatAPersonNeeds holds that a review shows who asks, the exact action, the reasons
+// and earlier decisions, and that the next review follows.
 func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -57,8 +57,8 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	clean(t, s)
 }
 
-// TestArgumentsThatWereNotKeptCanBeCompared: what the agent shows is, or is not,
-// what was signed.
+// TestArgumentsThatWereNotKeptCanBeCompared holds that a reviewer can compare the arguments that an
+// agent shows with those that were signed.
 func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -76,7 +76,8 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreFiltered: each filter in the address, on the page and in the API.
+// TestDecisionsAreFiltered holds for each filter that it works in the address, on the page and in
+// the API.
 func TestDecisionsAreFiltered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -158,7 +159,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	clean(t, s)
 }
 
-// TestListsGoOn: by cursor, without a gap.
+// TestListsGoOn holds that the pages of a list follow one another by cursor without a gap.
 func TestListsGoOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -26,7 +26,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// heard is one attempt that a receiver has got.
+// heard is one attempt that a receiver got.
 type heard struct {
 	id, signature string
 	at            time.Time
@@ -34,7 +34,7 @@ type heard struct {
 	event         projections.CloudEvent
 }
 
-// receiver is a customer's endpoint. It answers what status says.
+// receiver is a customer's endpoint. It answers with status.
 type receiver struct {
 	*httptest.Server
 	status atomic.Int32
@@ -59,7 +59,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// next is the next attempt, however busy the machine is.
+// next returns the next attempt. It waits as long as a busy machine needs.
 func (r *receiver) next(t *testing.T) heard {
 	t.Helper()
 	select {
@@ -71,7 +71,7 @@ func (r *receiver) next(t *testing.T) heard {
 	return heard{}
 }
 
-// telling is a node that sends to webhooks on this machine.
+// telling returns a node that sends to webhooks on this machine.
 func telling(t *testing.T, db *ledgertest.DB) (s *site, views *projections.Projections) {
 	t.Helper()
 	s = newSiteWith(t, db, "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
@@ -103,7 +103,7 @@ func secretOf(t *testing.T, shown string) []byte {
 	return secret
 }
 
-// dueNow ends every pause.
+// dueNow ends all pauses.
 func dueNow(t *testing.T, s *site) {
 	t.Helper()
 	if _, err := s.app.Ledger.Pool().Exec(t.Context(), `update webhook_deliveries set due_at = now() where state = 'due'`); err != nil {
@@ -111,9 +111,9 @@ func dueNow(t *testing.T, s *site) {
 	}
 }
 
-// Decisions, violations and waiting reviews arrive signed, with their position and
-// an id of their own; what an organization does not want, or what is another's,
-// does not.
+// Decisions, violations and waiting reviews are sent signed, with their position and an id of their
+// own. Topics that an organization did not choose, and events of other organizations, are not sent
+// to it.
 func TestWebhooksTellWhatHappened(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -202,7 +202,7 @@ func deliveriesOf(t *testing.T, n *tenant, views *projections.Projections, id, s
 	return list
 }
 
-// A receiver that is gone for good is not asked again.
+// A message whose receiver answers 410 (Gone) is not tried again.
 func TestGoneIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -215,8 +215,8 @@ func TestGoneIsDeadAtOnce(t *testing.T) {
 	}
 }
 
-// A node that dies with a message in its hands leaves it to the others; what two
-// nodes take at once reaches the receiver once.
+// If a node dies while it sends a message, another node sends it. A message that two nodes would
+// take at once reaches the receiver once.
 func TestMessagesOutliveTheirNode(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -258,7 +258,7 @@ func TestMessagesOutliveTheirNode(t *testing.T) {
 	}
 }
 
-// A removed webhook gets nothing, not even what waited for it.
+// A removed webhook gets nothing, not even the messages that waited for it.
 func TestRemovedWebhookGetsNothing(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -276,7 +276,7 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 	}
 }
 
-// The organization's own people manage webhooks over HTTP.
+// Members of the organization manage webhooks over HTTP.
 func TestWebhookOperations(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {

@@ -98,7 +98,7 @@ func isJSONText(text []byte) bool {
 	return json.Unmarshal(text, &v) == nil
 }
 
-// Scanners take a 200 or a page for an unknown well-known path as a document.
+// Scanners take a 200, or a page, at an unknown well-known path for the document.
 func TestUnknownPathsAreNotFound(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -118,7 +118,7 @@ func TestUnknownPathsAreNotFound(t *testing.T) {
 
 var link402 = regexp.MustCompile(`<([^>]+)>; rel="([a-z0-9-]+)"`)
 
-// The first page and the catalogue lead to everything, and every target answers.
+// The first page and the catalogue link everything, and every link works.
 func TestTheFirstPageLinksTheDocuments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -144,7 +144,7 @@ func TestTheFirstPageLinksTheDocuments(t *testing.T) {
 	n.answers(a.body)
 }
 
-// answers asks for every own address that a document names.
+// answers requests every address of the service that a document names.
 func (n *node) answers(text []byte) {
 	n.t.Helper()
 	seen := map[string]bool{}
@@ -295,7 +295,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	}
 }
 
-// A refusal of any code leads to its page.
+// A refusal links the page of its code.
 func TestEveryCodeHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -306,8 +306,8 @@ func TestEveryCodeHasAPage(t *testing.T) {
 	}
 }
 
-// The form on a service's page calls it like everybody else: with a key it is
-// answered and counted, without one it is not.
+// The form on a service's page calls the service like every other client: with a key the call is
+// answered and counted, without one it is refused.
 func TestTheFormOfAServiceCallsIt(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -334,8 +334,8 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 	}
 }
 
-// A feed comes in pages below 100 KB, each of which names the next; together they
-// hold every entry once.
+// A feed has pages below 100 KB, each of which names the next one. Together they have every entry
+// once.
 func TestFeedsComeInPages(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A body of sixteen times the length may take three times as much as that of the
-// processor, and a little more. A scan that goes back to its beginning takes 256 times.
+// A body of sixteen times the length may take three times as much processor time as the length asks
+// for, and a little more. A scan that starts over takes 256 times as much.
 const (
 	timedPart = 2 << 10
 	timedMany = 16
@@ -18,8 +18,8 @@ const (
 	timedMore = time.Millisecond
 )
 
-// A scanner that asks for no memory shows only in the time it takes: that of this thread
-// on a processor, which others on the machine do not add to, the least of several tries.
+// A scanner that allocates nothing can only be measured by its time. The test takes the processor
+// time of this thread, to which other processes do not add, and the least of several tries.
 func TestNoScanIsQuadratic(t *testing.T) {
 	compare := func(t *testing.T, name string, small, large func()) {
 		t.Helper()
@@ -49,8 +49,8 @@ func TestNoScanIsQuadratic(t *testing.T) {
 
 var spaces int // so that the scans are not left out
 
-// linear says whether the time of large is in proportion to that of small. What looks
-// like too much is measured again.
+// linear reports whether the time of large is in proportion to that of small. A result that looks
+// too large is measured again.
 func linear(small, large func()) (one, many time.Duration, ok bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -67,7 +67,7 @@ func linear(small, large func()) (one, many time.Duration, ok bool) {
 	return one, many, false
 }
 
-// threadTime is the processor time of the calling thread.
+// threadTime returns the processor time of the calling thread.
 func threadTime(do func()) time.Duration {
 	var before, after unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &before)

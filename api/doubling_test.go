@@ -81,8 +81,8 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 	return bodies
 }
 
-// scannerOf is what an operation does with a body that has the form of its schema; nil
-// for one that only stores or looks up.
+// scannerOf returns what an operation does with a body that has the form of its schema. It returns
+// nil for an operation that only stores or looks up.
 func scannerOf(o *op.Operation) func(canonical []byte) {
 	switch {
 	case o.Service != nil:
@@ -98,8 +98,8 @@ func scannerOf(o *op.Operation) func(canonical []byte) {
 	return nil
 }
 
-// compareWork holds that a large body makes no more work than its length. What looks like
-// too much is looked at again: other goroutines may have worked meanwhile.
+// compareWork holds that the work for a large body is in proportion to its length. A result that
+// looks too large is measured again, because other goroutines may have run meanwhile.
 func compareWork(t *testing.T, name string, small, large func()) {
 	t.Helper()
 	var one, eight work
@@ -112,7 +112,7 @@ func compareWork(t *testing.T, name string, small, large func()) {
 	t.Errorf("%s: %d octets in %d pieces, of eight times the body %d in %d", name, one.octets, one.pieces, eight.octets, eight.pieces)
 }
 
-// work is the memory that something asks for.
+// work is the memory that a function allocates.
 type work struct{ octets, pieces uint64 }
 
 func workOf(do func()) work {

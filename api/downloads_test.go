@@ -54,7 +54,7 @@ func TestDownloadWorksOnce(t *testing.T) {
 	t.Parallel()
 	ada, s, _ := newOwner(t)
 	path := ada.newLink("verification-kit")
-	// What only looks uses nothing up.
+	// Requests that only look do not use up the link.
 	for range 2 {
 		got := s.browser(t).do(http.MethodHead, path, "", "")
 		if got.status != 200 || got.header.Get("Content-Length") == "" || got.body != "" {
@@ -105,7 +105,7 @@ func TestDownloadFromABrowser(t *testing.T) {
 	s.browser(t).want(s.browser(t).form("/account/download", url.Values{"slug": {"verification-kit"}}), 401, "nothing recorded")
 }
 
-// Many who hold one link get one file.
+// Many requests at once with one link get one file.
 func TestOneLinkAtOnce(t *testing.T) {
 	t.Parallel()
 	ada, s, _ := newOwner(t)
@@ -135,7 +135,7 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	s.browser(t).want(s.browser(t).do(http.MethodHead, old, "", ""), 200, "")
 	s.clock.Add(time.Second)
 	s.browser(t).want(s.browser(t).get(old), 410, "too old")
-	// Five wait to be used at most: the oldest gives way.
+	// At most five unused links exist. A new one replaces the oldest.
 	links := make([]string, 6)
 	for i := range links {
 		links[i] = ada.newLink("verification-kit")
@@ -145,14 +145,14 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	for _, link := range links[1:] {
 		s.browser(t).want(s.browser(t).do(http.MethodHead, link, "", ""), 200, "")
 	}
-	// Twenty downloads of a purchase, then no more.
+	// A purchase has twenty downloads.
 	for i := range 20 {
 		if got := s.browser(t).get(ada.newLink("verification-kit")); got.status != 200 {
 			t.Fatalf("download %d: %d %s", i, got.status, got.body)
 		}
 	}
 	ada.want(ada.post("/api/entitlements/verification-kit/downloads", `{}`), 409, "every download of this purchase is used")
-	// No link without live access, nor to what has no file.
+	// There is no link without live access, nor to a product without a file.
 	ada.want(ada.post("/api/entitlements/policy-starter-pack/downloads", ``), 403, `"code":"none"`)
 	f.deliver(f.notice("charge.refunded", s.app.Clock(), fields{"id": "ch_1", "payment_intent": "pi_cs_test_1", "refunded": true, "amount_refunded": 100}))
 	ada.want(ada.post("/api/entitlements/verification-kit/downloads", ``), 403, `"code":"refunded"`)
@@ -190,8 +190,8 @@ func TestDownloadThatCannotBeRecorded(t *testing.T) {
 	s.browser(t).want(s.browser(t).get(path), 410, "was used")
 }
 
-// If the event landed and the row is still there, as after a crash between the
-// two, the link is used up.
+// If the event was appended and the row still exists, as after a crash between the two, the link is
+// used up.
 func TestDownloadAfterACrashBehindTheEvent(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -224,7 +224,7 @@ func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
 	s.browser(t).want(s.browser(t).get(kept), 409, "every download of this purchase is used")
 }
 
-// A link's secret is in no table.
+// No table contains the secret of a link.
 func TestDownloadSecretIsNowhere(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Large documents are sent packed to who takes them, with a tag of their own; small
-// ones and private answers never.
+// Large public documents are compressed for clients that accept it, with an entity tag of their
+// own. Small ones and private answers are never compressed.
 func TestLargeDocumentsArePacked(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An agent sees what the customer who claimed it has, and only with the scope; an
-// approved one sees what any customer has.
+// An agent sees what the customer who claimed it has, and only with the scope. An approved agent
+// sees what any customer has.
 func TestEntitlementsByAgents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -35,7 +35,8 @@ func TestEntitlementsByAgents(t *testing.T) {
 	}
 	n.refused(ask("/api/entitlements/team", bearer("entitlements:read")...), 403, "revoked", "")
 	n.refused(ask("/api/entitlements/business", bearer("entitlements:read")...), 403, "none", "")
-	// To inspect is not to fetch: downloads are few, and the customer's own.
+	// The scope allows to look and not to download: downloads are limited, and belong to the
+	// customer.
 	n.refused(n.send(http.MethodPost, kit+"/downloads", "", bearer("entitlements:read billing:manage")...), 403, "forbidden", "")
 	n.wants(n.send(http.MethodPost, kit+"/downloads", "", "Cookie", cookie), 201)
 	n.refused(n.send(http.MethodPost, "/api/billing-portal", "", bearer("billing:manage")...), 503, "checkout_not_configured", "")

@@ -10,7 +10,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// An organization gets its own events by their positions, whole, and nobody else's.
+// An organization gets its own events by their positions, complete. Other organizations do not get
+// them.
 func TestEventsOneByOne(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

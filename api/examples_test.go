@@ -23,7 +23,7 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// withoutExample are operations whose 200 has no example, and why.
+// withoutExample are the operations whose 200 has no example, with the reason.
 var withoutExample = map[string]string{
 	"create_checkout": "no card provider here", "open_billing_portal": "no card provider here", "get_entitlement": "no customer has bought anything",
 	"create_download": "no customer has bought anything", "list_customer_entitlements": "the operator chooses who may ask",
@@ -96,7 +96,7 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	}
 }
 
-// asker asks operations and learns from the answers what the next ones are about.
+// asker calls operations and takes values for later calls from the answers.
 type asker struct {
 	*contractWalk
 	known   map[string]any // members of answers, by name
@@ -106,7 +106,7 @@ type asker struct {
 	long    map[string]bool
 }
 
-// ask sends an operation its example unless it was answered.
+// ask sends an operation its example, unless it was answered already.
 func (a *asker) ask(o *op.Operation) {
 	if a.answers[o.ID] != nil || o.Service != nil && !o.Service.Signed {
 		return
@@ -140,7 +140,7 @@ func (a *asker) ask(o *op.Operation) {
 	a.answers[o.ID] = a.masked(got.body)
 }
 
-// members of a path that are named otherwise in answers.
+// The names in answers of path members that have another name there.
 var namedAs = map[string]string{"keys": "keyId", "members": "memberId", "tokens": "tokenId", "webhooks": "webhookId"}
 
 var brace = regexp.MustCompile(`([a-z]+)/\{([a-zA-Z]+)\}`)
@@ -163,7 +163,7 @@ func (a *asker) path(o *op.Operation) (path string, ready bool) {
 	return path, ready
 }
 
-// body is the operation's example, about what there is.
+// body returns the operation's example with values that exist.
 func (a *asker) body(o *op.Operation) string {
 	text := o.Example
 	if o.ID == "verify_record" {
@@ -218,7 +218,7 @@ func (a *asker) headers(o *op.Operation) []string {
 	return nil
 }
 
-// learn remembers members of an answer by their names, the first of each.
+// learn stores members of an answer by their names, the first value of each.
 func (a *asker) learn(body []byte) {
 	var value any
 	if json.Unmarshal(body, &value) != nil {
@@ -248,7 +248,7 @@ func (a *asker) learn(body []byte) {
 	visit(value)
 }
 
-// made remembers what an operation has just made instead of what was there before.
+// made replaces stored values by those that an operation has just created.
 func (a *asker) made(o *op.Operation, body []byte) {
 	a.known["raw "+o.ID] = body
 	var members map[string]any
@@ -282,8 +282,8 @@ func (a *asker) masked(body []byte) jsontext.Value {
 	return jsontext.Value(text)
 }
 
-// shapeOf is the paths of all members with their types; what may be null, or a list
-// that may be empty, counts as one.
+// shapeOf returns the paths of all members with their types. A member that may be null, or a list
+// that may be empty, has the same shape as one that is not.
 func shapeOf(t *testing.T, text jsontext.Value) map[string]string {
 	t.Helper()
 	var value any

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Databases begin with the empty read models: to make them is most of what a node
-// does at its first start, and package projections tests that.
+// Databases begin with empty read models. Making them takes most of the time of a node's first
+// start, and the tests of package projections cover that.
 var Databases = ledgertest.Template{Make: func(ctx context.Context, db *ledgertest.DB) error {
 	log := slog.New(slog.DiscardHandler)
 	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
@@ -31,8 +31,8 @@ var Databases = ledgertest.Template{Make: func(ctx context.Context, db *ledgerte
 
 var ofOneRequest = regexp.MustCompile(`,?"(requestId|docUrl)":"[^"]*"(,?)`)
 
-// Plain is the body of an error without what differs between two requests: its id,
-// and the address of the service.
+// Plain returns the body of an error without what differs between two requests: its id, and the
+// address of the service.
 func Plain(body string) string {
 	return strings.NewReplacer(",,", ",", ",}", "}", "{,", "{").Replace(ofOneRequest.ReplaceAllString(body, ","))
 }
@@ -57,9 +57,9 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	return routes, faults
 }
 
-// ReviewLetters waits for the letters to reviewers that are on their way; with an
-// organization, the time of its next letter has come first.
+// ReviewLetters waits for the e-mails to reviewers that are being sent. If it is given an
+// organization, the organization's next e-mail is sent first, without its pause.
 func (s *Server) ReviewLetters(orgID string) { s.reviews.Sent(orgID) }
 
-// Pages are the pages as they are declared.
+// Pages returns the declared pages.
 func (s *Server) Pages() []web.Route { return s.web.Routes() }

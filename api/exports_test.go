@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// exportKeys are the keys of a node that keeps checkpoints.
+// exportKeys returns the keys of a node that keeps checkpoints.
 func exportKeys(n *node) (keys []bundle.Key) {
 	for purpose, public := range map[string]ed25519.PublicKey{"record": n.app.Signer.Public(),
 		"checkpoint": ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)} {
@@ -111,9 +111,9 @@ func TestExportOverHTTP(t *testing.T) {
 	}
 }
 
-// An export of one agent says in its manifest whose it is; what stays in the ledger has
-// the agent's id sealed: it opens for those entitled, and an erasure takes it out of
-// every later export, also where the agent never did anything.
+// The manifest of an export of one agent says whose export it is. In the ledger the agent's id is
+// sealed: members with the right can open it, and an erasure removes it from every later export,
+// even if the agent never did anything.
 func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -190,10 +190,9 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	}
 }
 
-// An export of a period shows the events around it without their payloads, so that
-// verifiers can hold the period against the events; an export without an event after
-// its period goes to the end of the history and says so. One for an agent opens nothing
-// of anybody else.
+// An export of a period has the events before and after it without their payloads, so that
+// verifiers can check the bounds of the period. An export without an event after its period goes to
+// the end of the history and says so. An export for an agent opens nothing of other agents.
 func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/policy/mcprisk"
 )
 
-// TestEveryFindingHasAPage: each id has one page with its example and the finding in
-// the example's answer, as HTML and as Markdown, in the sitemap and in the search.
+// TestEveryFindingHasAPage holds that each id has one page with its example and the finding in the
+// example's answer, as HTML and as Markdown, in the sitemap and in the search.
 func TestEveryFindingHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -62,8 +62,8 @@ func TestEveryFindingHasAPage(t *testing.T) {
 	}
 }
 
-// TestNoFindingIsUndeclared reads the source of the services for the ids that their
-// findings can have: each is declared by a service of that folder.
+// TestNoFindingIsUndeclared reads the source of the services for the ids of findings. A service in
+// the same folder must declare each of them.
 func TestNoFindingIsUndeclared(t *testing.T) {
 	t.Parallel()
 	findings, err := discovery.Findings()
@@ -87,7 +87,7 @@ func TestNoFindingIsUndeclared(t *testing.T) {
 	}
 }
 
-// noFindings are texts that look like ids of findings where those are made.
+// noFindings are texts that look like ids of findings but are not.
 var noFindings = []string{
 	// signals of walletscreen, which are no findings
 	"structuring", "fan_in", "exposure", "counterparty", "fund_source", "sanctions_fuzzy", "sanctions_exact",
@@ -97,8 +97,8 @@ var noFindings = []string{
 	"challenge", "settlement", "response",
 }
 
-// findingIDs are the first texts that functions which make findings are called with,
-// the members ID of findings, and the ids of the tables of rules.
+// findingIDs returns the first arguments of functions that make findings, the members ID of
+// findings, and the ids in the tables of rules.
 func findingIDs(t *testing.T) (ids []string) {
 	effects := []string{"info", "deny", "needs_review"} // may stand before an id
 	idForm := regexp.MustCompile(`^[a-z][a-z0-9]*([._-][a-z0-9]+)*$`)
@@ -146,7 +146,7 @@ func findingIDs(t *testing.T) (ids []string) {
 	return ids
 }
 
-// makesFinding takes the id of a finding, or of a row of a table of rules.
+// makesFinding adds the id of a finding, or of a row of a table of rules.
 func makesFinding(lit *ast.CompositeLit, path string, take func(ast.Expr) bool) {
 	if strings.HasSuffix(identifier(lit.Type), "Finding") {
 		for _, element := range lit.Elts {
@@ -155,7 +155,7 @@ func makesFinding(lit *ast.CompositeLit, path string, take func(ast.Expr) bool) 
 			}
 		}
 	}
-	// A table of rules: emailcheck's begin with a condition, the others with the id.
+	// A row of a table of rules: in emailcheck it begins with a condition, elsewhere with the id.
 	if lit.Type == nil && (strings.HasSuffix(path, "paymentpolicy/catalogue.go") || strings.HasSuffix(path, "v1/catalogue.go") || strings.HasSuffix(path, "emailcheck/emailcheck.go")) {
 		for _, element := range lit.Elts[:min(2, len(lit.Elts))] {
 			if take(element) {

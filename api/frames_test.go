@@ -61,8 +61,8 @@ var (
 	sequencerFrame = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.run$`)
 )
 
-// ourFrames are the functions of ours on the goroutine that runs the one named,
-// from that one inwards; inlined ones are there, too.
+// ourFrames returns our functions on the goroutine that runs a named function, from that function
+// inwards, including inlined ones.
 func ourFrames(stacks []byte, from *regexp.Regexp) []string {
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
 		var frames []string

@@ -27,8 +27,8 @@ func guardLog(t *testing.T, decisions ...string) []guardlog.Line {
 	return lines
 }
 
-// TestGuardLogs: a team sees what its agents tried; parts follow each other, and the
-// same part again is one event.
+// TestGuardLogs holds that a team sees what its agents tried, that reported parts continue each
+// other, and that the same part sent again is one event.
 func TestGuardLogs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -69,7 +69,7 @@ func TestGuardLogs(t *testing.T) {
 	b.want(b.post("/api/assurance/guard-logs", `{}`, "Authorization", "Bearer "+c.tokens["assurance:read"]), 403, "scope")
 }
 
-// TestGuardsAreFound: who has none yet is led to the page from where a newcomer looks,
+// TestGuardsAreFound holds that a person without a guard finds the page from where newcomers look,
 // and reads there how to install a guard and report its log.
 func TestGuardsAreFound(t *testing.T) {
 	t.Parallel()

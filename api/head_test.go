@@ -18,8 +18,8 @@ import (
 // longBase is a base URL of 60 characters.
 const longBase = "https://gate.countersign-production-environment.example-corp"
 
-// wireHead is the status line and all headers of an answer, as bytes on the wire up to
-// the empty line, which is counted too.
+// wireHead returns the status line and all headers of an answer as bytes on the wire, up to and
+// including the empty line.
 func (n *node) wireHead(request string) (int, http.Header) {
 	n.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
@@ -50,8 +50,8 @@ func (n *node) wireHead(request string) (int, http.Header) {
 	return sent.Len(), http.Header(header)
 }
 
-// A reverse proxy with default settings passes every 402 on: nginx keeps the head of
-// an answer in one buffer of 4,096 bytes and answers 502 to what is longer.
+// A reverse proxy with default settings forwards every 402: nginx keeps the head of an answer in
+// one buffer of 4,096 bytes, and answers 502 if the head is longer.
 func TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

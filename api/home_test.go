@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/api/web/public"
 )
 
-// TestTryACommandOnTheFirstPage: the verdict with what counted underlined and the
-// safer way, free, recorded nowhere.
+// TestTryACommandOnTheFirstPage holds that the page shows the verdict, marks the parts that
+// counted, and names the safer way. It is free and records nothing.
 func TestTryACommandOnTheFirstPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -36,7 +36,8 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 	b.want(b.do("POST", "/", "application/x-www-form-urlencoded", "command=ls", "Sec-Fetch-Site", "cross-site"), 403, "cross-origin")
 }
 
-// TestTryingIsLimited: by network address, and says what to do.
+// TestTryingIsLimited holds that trying is limited by network address, and that the refusal says
+// what to do.
 func TestTryingIsLimited(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
@@ -50,7 +51,7 @@ func TestTryingIsLimited(t *testing.T) {
 	t.Error("one address may try without end")
 }
 
-// TestEveryExampleHasAVerdict: what the page proposes works.
+// TestEveryExampleHasAVerdict holds that the commands that the page proposes work.
 func TestEveryExampleHasAVerdict(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

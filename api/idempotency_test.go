@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// repeatable are the POSTs without a charge that may be sent again, and why nothing
-// is made twice. All others refuse an Idempotency-Key, which they could not honour.
+// repeatable are the free POSTs that may be sent again, with the reason why that creates nothing
+// twice. All others refuse an Idempotency-Key, because they could not honour it.
 var repeatable = map[string]string{
 	"assurance_decide":        "idempotencyKey is a member of the body",
 	"assurance_bind_receipt":  "a decision has one receipt",
@@ -32,7 +32,7 @@ var repeatable = map[string]string{
 	"report_guard_log":        "a part follows on the one before, and the same part is answered as it was",
 }
 
-// An Idempotency-Key works on every POST that creates something, or is refused.
+// An Idempotency-Key works on every POST that creates something, or it is refused.
 func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -50,8 +50,8 @@ func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A key is one word on one line, in the header as in the body: what ends a line for
-// some readers, and what does not show, would make two keys look alike.
+// A key is one word on one line, in the header as in the body. Characters that end a line for some
+// readers, or that do not show, would make two different keys look alike.
 func TestAnIdempotencyKeyShows(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

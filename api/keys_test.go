@@ -52,7 +52,7 @@ func TestIssueFreeKey(t *testing.T) {
 		m["resetsAt"] != nextMonth(n.clock.Now()) || m["statusUrl"] != n.url+"/api/keys/free/status" || a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%v", a)
 	}
-	// Shown once, stored hashed; the address is sealed.
+	// The key is shown once and stored as a hash. The address is sealed.
 	secret := key[18:61]
 	octets, err := base64.RawURLEncoding.DecodeString(secret)
 	if err != nil || len(octets) != 32 {
@@ -104,8 +104,8 @@ func TestBadAddresses(t *testing.T) {
 	n.wants(n.post("/api/keys/free", "", `{"email":"`+strings.Repeat("a", 242)+`@example.com"}`), 201)
 }
 
-// At most three keys per address and month, however it is spelled, on any node;
-// the answer is the one of the rate limit.
+// An address gets at most three keys a month, in any spelling and on any node. The answer is the
+// same as that of the rate limit.
 func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC))
@@ -120,7 +120,7 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 			issued.Add(1)
 		case err == nil && a.status == 429 && strings.Contains(string(a.body), `"too_many_keys"`) && a.header.Get("Retry-After") == "":
 			refused.Add(1)
-			// It says when the next one is possible.
+			// The answer says when the next key is possible.
 			if a.members(t)["resetsAt"] != "2026-12-01T00:00:00.000Z" || !strings.Contains(string(a.body), "possible from 2026-12-01") {
 				t.Errorf("%v", a)
 			}
@@ -154,7 +154,7 @@ func TestRateLimitPerNetworkAddress(t *testing.T) {
 	n.issueKey()
 }
 
-// A credential that is no good is 401 before the body is read.
+// An invalid credential gets 401 before the body is read.
 func TestBadCredentials(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -218,8 +218,8 @@ func TestBadCredentials(t *testing.T) {
 	n.wants(n.send("POST", quickPath, `{"command":"ls"}`, "Content-Type", "application/json", "Authorization", "BEARER "+key), 200)
 }
 
-// An organization's token is good and cannot pay for a call: the caller may pay
-// otherwise. A bad one is 401 like any other.
+// An organization's token is valid but cannot pay for a call: the caller may pay in another way. An
+// invalid token gets 401.
 func TestOrganizationTokenCannotPay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -253,7 +253,7 @@ func (n *node) organizationToken() string {
 	return issued.Token
 }
 
-// check is the check digits of a key, as documented: CRC-32 (IEEE), base64url.
+// check returns the check digits of a key, as documented: CRC-32 (IEEE), base64url.
 func check(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	return base64.RawURLEncoding.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
@@ -264,7 +264,7 @@ func unknownKey(id string) string {
 	return body + "_" + check(body)
 }
 
-// A body is not waited for when the credential is bad.
+// If the credential is invalid, the service does not wait for the body.
 func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -281,7 +281,7 @@ func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	}
 }
 
-// A revocation counts at once, on a node that has seen the key before, too.
+// A revocation takes effect at once, also on a node that has used the key.
 func TestRevokedKeyOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -361,8 +361,8 @@ func (n *node) exhausted(a answer) {
 	}
 }
 
-// 250 calls over every agent service, then 429; replays and bad requests are not
-// counted, and at the quota a replay is still answered.
+// A key has 250 calls over all agent services, and then gets 429. Replays and bad requests are not
+// counted, and a replay is still answered at the quota.
 func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
@@ -407,7 +407,7 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	}
 }
 
-// The month is that of UTC also for a node in another zone.
+// The month is a month in UTC, also for a node in another time zone.
 func TestMonthBoundaryIsUTC(t *testing.T) {
 	t.Parallel()
 	east := time.FixedZone("east", 14*3600)
@@ -420,8 +420,8 @@ func TestMonthBoundaryIsUTC(t *testing.T) {
 	}
 }
 
-// 64 concurrent calls on a key with 10 left: exactly 10 answers, on one node and
-// on two.
+// 64 concurrent calls with a key that has 10 calls left get exactly 10 answers, on one node and on
+// two.
 func TestQuotaIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -447,8 +447,8 @@ func TestQuotaIsExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// Without a signing key what must be signed is 503 and nothing is written; the
-// rest works as long as answers can be sealed, and replays are answered.
+// Without a signing key, every operation that signs answers 503, and nothing is written. The other
+// operations work as long as answers can be sealed, and replays are answered.
 func TestWithoutASigningKey(t *testing.T) {
 	t.Parallel()
 	signed := startNode(t, setup{})
@@ -478,7 +478,7 @@ func TestWithoutASigningKey(t *testing.T) {
 	}
 }
 
-// Without a vault nothing personal can be written or read: 503, and never a 500.
+// Without a vault nothing personal can be written or read: the answer is 503, and never 500.
 func TestWithoutAVault(t *testing.T) {
 	t.Parallel()
 	signed := startNode(t, setup{})
@@ -497,8 +497,8 @@ func TestWithoutAVault(t *testing.T) {
 	})
 }
 
-// A key of another environment, or one that was retired, is refused at the start,
-// and a node that holds it signs nothing.
+// A node refuses to start with a key of another environment or a retired key, and a node that has
+// such a key signs nothing.
 func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -533,13 +533,13 @@ func TestForeignAndRetiredSigningKeys(t *testing.T) {
 		if err := n.app.Ledger.Activate(t.Context(), n.app.Signer, n.app.NewID("evt_")); !errors.Is(err, ledger.ErrForeignKey) {
 			t.Errorf("a retired key: %v", err)
 		}
-		// The node had the key in its memory; the append finds that it is retired.
+		// The node has the key in memory; the append finds that it is retired.
 		n.refused(n.post(runPath, key, `{"command":"ls"}`), 503, "signing_unavailable", "")
 		if replay := n.post(runPath, key, body); replay.status != 200 || string(replay.body) != string(first.body) {
 			t.Errorf("replay: %v", replay)
 		}
 	})
-	// What was signed before stays valid, though the key is retired now.
+	// What was signed before the key was retired stays valid.
 	receipt, err := canon.Marshal(first.members(t)["receipt"])
 	if err != nil {
 		t.Fatal(err)

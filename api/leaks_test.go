@@ -19,7 +19,7 @@ var secretShapes = regexp.MustCompile(strings.Join([]string{
 	`[A-Za-z0-9._+-]+@[a-z-]+\.(com|org|net)\b`, // e-mail addresses are people's
 }, "|"))
 
-// SecretsIn are the lines of a log that hold a secret.
+// SecretsIn returns the lines of a log that contain a secret.
 func SecretsIn(log string) []string {
 	var found []string
 	for line := range strings.Lines(log) {
@@ -30,7 +30,7 @@ func SecretsIn(log string) []string {
 	return found
 }
 
-// The search itself finds what it is there to find.
+// The search itself must find secrets.
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{

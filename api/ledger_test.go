@@ -24,7 +24,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// keepCheckpoints starts them on a node.
+// keepCheckpoints starts the checkpoints of a node.
 func keepCheckpoints(n *node) {
 	n.t.Helper()
 	keepCheckpointsIn(n, 0)
@@ -44,7 +44,7 @@ func keepCheckpointsIn(n *node, step int64) {
 	}
 }
 
-// tiles fetches over HTTP what another program's client asks for.
+// tiles fetches over HTTP what a client of another program requests.
 type tiles struct {
 	n    *node
 	path string // of the partition
@@ -57,7 +57,7 @@ func (f tiles) SaveTiles([]tlog.Tile, [][]byte) {}
 func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	var found [][]byte
 	for _, t := range wanted {
-		// Their paths begin with the height, C2SP's do not.
+		// The library's paths begin with the height; C2SP's do not.
 		a := f.n.send(http.MethodGet, f.path+strings.Replace(t.Path(), "tile/8/", "tile/", 1), "")
 		if a.status != http.StatusOK {
 			return nil, fmt.Errorf("%s: %v", t.Path(), a)
@@ -67,8 +67,8 @@ func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	return found, nil
 }
 
-// While the tree of a long ledger is made for the first time, checkpoints and proofs
-// are not there yet, and everything else is.
+// While the tree of a long ledger is built for the first time there are no checkpoints and proofs
+// yet. Everything else works.
 func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{on: ledgertest.NewPartitioned(t, 1)}) // it has to be far behind, with few events

@@ -12,8 +12,7 @@ import (
 	"github.com/countersign/countersign/api/mail"
 )
 
-// mailServer takes one letter as an SMTP server does and gives back what it was
-// told, line by line.
+// mailServer accepts one e-mail as an SMTP server does, and returns the lines that it received.
 func mailServer(t *testing.T) (address string, told <-chan []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,16 +11,16 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// TestMain collects garbage less often than a service does: each test makes a whole
-// service and drops it, and looking for it was a fifth of the processor time.
+// TestMain lets the garbage collector run less often than in a service: each test makes and drops a
+// complete service, and the collector took a fifth of the processor time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	ledgertest.Overlap()
 	os.Exit(m.Run())
 }
 
-// sortedKeys are the names of members in the order of the alphabet.
+// sortedKeys returns the names of members in alphabetical order.
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// operations is the table without a server: what is declared of every operation.
+// operations returns the table of declared operations without a server.
 func operations() []*op.Operation { return (&Server{}).operations() }

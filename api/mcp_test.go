@@ -27,7 +27,7 @@ import (
 // eras are a version with a handshake and one without.
 var eras = []string{"2025-11-25", "2026-07-28"}
 
-// carrier adds headers to what a client sends, as a person would configure them.
+// carrier adds headers to the requests of a client, as a person would configure them.
 type carrier struct{ header http.Header }
 
 // RoundTrip implements http.RoundTripper.
@@ -39,7 +39,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// dial is the official client, connected; the headers are name, value …
+// dial returns the official client, connected. The headers are name, value, and so on.
 func (n *node) dial(version string, headers ...string) *sdk.ClientSession {
 	n.t.Helper()
 	header := http.Header{}
@@ -56,7 +56,7 @@ func (n *node) dial(version string, headers ...string) *sdk.ClientSession {
 	return session
 }
 
-// toolAnswer is what a tool answered.
+// toolAnswer is the result of a tool call.
 type toolAnswer struct {
 	isError    bool
 	structured string // canonical; empty without
@@ -64,7 +64,7 @@ type toolAnswer struct {
 	meta       map[string]any
 }
 
-// callTool calls a tool with arguments as they are written.
+// callTool calls a tool with arguments as text.
 func (n *node) callTool(session *sdk.ClientSession, name, arguments string, meta ...any) toolAnswer {
 	n.t.Helper()
 	params := &sdk.CallToolParams{Name: name, Arguments: jsonRaw(arguments)}
@@ -93,14 +93,14 @@ func (n *node) callTool(session *sdk.ClientSession, name, arguments string, meta
 	return a
 }
 
-// jsonRaw is JSON the SDK's encoder does not touch.
+// jsonRaw is JSON that the SDK's encoder does not change.
 type jsonRaw string
 
 // MarshalJSON implements json.Marshaler.
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// refusedTool fails the test unless the answer is an error: text alone, the body
-// that REST gives.
+// refusedTool fails the test unless the answer is an error: text alone, with the same body as over
+// REST.
 func (n *node) refusedTool(a toolAnswer, status int, rest answer) {
 	n.t.Helper()
 	if rest.status != status || !a.isError || a.structured != "" || Plain(a.text) != Plain(string(rest.body)) {
@@ -251,8 +251,8 @@ func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
 	}
 }
 
-// A tool call goes through the same gate: counted, limited, refused in the same
-// words.
+// A tool call takes the same path as a call over HTTP: it is counted, limited, and refused in the
+// same words.
 func TestToolsGoThroughTheGate(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -283,7 +283,7 @@ func TestToolsGoThroughTheGate(t *testing.T) {
 	}
 }
 
-// What changes nothing of anybody's needs no credential.
+// Operations that change nothing of a customer need no credential.
 func TestFreeTools(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -330,9 +330,9 @@ func TestFreeTools(t *testing.T) {
 	}
 }
 
-// A message with a bad credential is 401 and says where to get a good one: a token by
-// OAuth, and a key without it, since clients begin an OAuth log-in where they can. It is
-// looked at whatever the message asks for.
+// A message with an invalid credential gets 401, whatever it requests. The answer says where to get
+// a valid credential. For a token it leads to OAuth. For a key it does not, since clients begin an
+// OAuth log-in if they can.
 func TestABadCredentialIsNoMessage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -370,8 +370,8 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 	n.refused(n.send(http.MethodPost, "/mcp", list, "Content-Type", "application/json", "Authorization", "Bearer "+token), 401, "unauthorized", "")
 }
 
-// The organization's tools and resources: the same records as over REST, and
-// nobody else's.
+// The tools and resources of an organization return the same records as REST, and no records of
+// others.
 func TestOrganizationTools(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -450,7 +450,7 @@ func TestOrganizationTools(t *testing.T) {
 	}
 }
 
-// tokenWithPolicy is a live token of a new organization that allows something.
+// tokenWithPolicy returns a live token of a new organization with a policy that allows something.
 func (n *node) tokenWithPolicy() string {
 	n.t.Helper()
 	o, err := n.app.CreateOrganization(n.t.Context(), "operator", "Acme", "team", fmt.Sprintf("owner%d@example.com", addresses.Add(1)))
@@ -471,7 +471,7 @@ func (n *node) tokenWithPolicy() string {
 	return issued.Token
 }
 
-// notFoundError is nil for the error of what is not there.
+// notFoundError returns nil if the error says that a resource does not exist.
 func notFoundError(err error) error {
 	if err != nil && strings.Contains(err.Error(), "resource not found") {
 		return nil
@@ -524,10 +524,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	}
 }
 
-// What a message holds is refused as a whole before anything of it is used.
-// An integer beyond 2^53-1 keeps its digits in a value that is only hashed, over HTTP
-// and over MCP: tool arguments, and a manifest with bounds of int64. Where a number is
-// computed with, the error says what to send.
+// A message is checked completely before any part of it is used.
 func TestIntegersBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -612,8 +609,8 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 	}
 }
 
-// Without the database nothing is answered for good: what a model asked it can ask
-// again, and so can a client whose key could not be looked up.
+// Without the database no answer is final: a model can send the same call again, and so can a
+// client whose key could not be looked up.
 func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -637,7 +634,7 @@ func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// One server answers many at once, each for itself.
+// One server answers many callers at once, each with its own answer.
 func TestToolsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -660,8 +657,8 @@ func TestToolsAtOnce(t *testing.T) {
 	}
 }
 
-// The list of tools is short enough for a model to read, and each focused door has
-// the few tools of its purpose.
+// The list of tools is short enough for a model to read, and each focused door has only the tools
+// of its purpose.
 func TestListsOfToolsAreShort(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -697,8 +694,8 @@ func TestListsOfToolsAreShort(t *testing.T) {
 	}
 }
 
-// sameInput holds the short schema of a tool to the one that validates: the same
-// members, at every level, and the idempotency key that over HTTP may be a header.
+// sameInput checks the short schema of a tool against the one that validates: it has the same
+// members at every level, and the idempotency key, which over HTTP may be a header.
 func (n *node) sameInput(o *op.Operation, tool *sdk.Tool) {
 	n.t.Helper()
 	whole, _ := plainJSON(n.t, o.Schema.Document).(map[string]any)
@@ -711,8 +708,7 @@ func (n *node) sameInput(o *op.Operation, tool *sdk.Tool) {
 	}
 }
 
-// membersOf are the paths of all members that a schema knows, and which are
-// required.
+// membersOf returns the paths of all members of a schema, and which of them are required.
 func membersOf(schema, definitions map[string]any) map[string]bool {
 	found := map[string]bool{}
 	var visit func(s any, at string)

@@ -38,7 +38,7 @@ func (n *node) demanded(a toolAnswer) x402.PaymentRequired {
 	return required
 }
 
-// ended is how the payment ended that a tool was paid with.
+// ended returns how the payment of a tool call ended.
 func ended(t *testing.T, a toolAnswer) x402.SettleResponse {
 	t.Helper()
 	text, err := json.Marshal(a.meta["x402/payment-response"])
@@ -54,8 +54,8 @@ func ended(t *testing.T, a toolAnswer) x402.SettleResponse {
 
 func payment(o x402test.Order) any { return jsonRaw(o.JSON()) }
 
-// Unpaid, a tool names its price, as REST does; paid, it answers once and for all,
-// over REST too; and a payment for one call is none for another.
+// Without a payment a tool names its price, as REST does. With a payment it is computed once, and
+// the answer can be fetched over REST, too. A payment for one call does not pay for another.
 func TestToolsArePaidFor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -65,7 +65,7 @@ func TestToolsArePaidFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, era := range eras {
-		// Over HTTP a payment names no tool; in a message it does.
+		// Over HTTP a payment does not name a tool; in a message it does.
 		session := n.dial(era, "PAYMENT-SIGNATURE", wallet.Order(rest, "in the header "+era, n.clock.Now()).Header())
 		var required x402.PaymentRequired
 		n.unchanged(func() { required = n.demanded(n.callTool(session, gate, command)) })
@@ -149,8 +149,8 @@ func settlingNode(t *testing.T, wait time.Duration) (*node, *x402test.Facilitato
 	return startNode(t, setup{clock: clock, settler: settler, wait: wait}), facilitator, chain
 }
 
-// A buyer who hangs up while the payment settles has paid once and fetches the
-// answer later, in both eras: in one of them a request that ends cancels its call.
+// A buyer who hangs up while the payment settles has paid once and fetches the answer later, in
+// both generations of the protocol. In one of them the end of a request cancels its call.
 func TestABuyerHangsUpOnATool(t *testing.T) {
 	t.Parallel()
 	n, facilitator, chain := settlingNode(t, 0)
@@ -202,7 +202,7 @@ func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// A key at its quota is told so, and the same call works when it is paid for.
+// The answer at a key's quota says so, and the same call works with a payment.
 func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -218,7 +218,7 @@ func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	}
 }
 
-// An agent's access token pays with the agent's credit, as over REST; what it does
+// An agent's access token pays with the agent's credit, as over REST. A call that the credit does
 // not cover may be paid for.
 func TestAnAgentsTokenPaysForTools(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestAnAgentsTokenPaysForTools(t *testing.T) {
 	}
 }
 
-// What a client's validator holds a demand to is the tool's output schema.
+// A client's validator checks a demand against the tool's output schema.
 func TestADemandFitsTheOutputSchema(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/api/site"
 )
 
-// Every text from which an agent learns what to do with a verdict says the same of
-// medium: it needs no person, and it does not go on as it is.
+// Every text from which an agent learns what to do with a verdict says the same about medium: it
+// needs no person, but the agent must not go on unchanged.
 func TestEveryTextSaysTheSameOfMedium(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

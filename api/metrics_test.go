@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// metric is the value of one line of the metrics page.
+// metric returns the value of one line of the metrics page.
 func (s *site) metric(t *testing.T, line string) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -25,8 +25,8 @@ func (s *site) metric(t *testing.T, line string) string {
 	return "no such metric"
 }
 
-// What the service says is counted by outcome, what is said again is not, and no
-// label holds anything a caller sent.
+// New answers are counted by outcome, repeated answers are not, and no label contains anything that
+// a caller sent.
 func TestOutcomesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -69,15 +69,15 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-// Alerts and dashboard ask for metrics that are there: a rule about a name that
-// nobody exports never fires.
+// Alerts and dashboard use only metrics that exist: a rule with a name that is not exported never
+// fires.
 func TestAlertsAndDashboardNameMetricsThatAreThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	answer := httptest.NewRecorder()
 	s.server.Internal().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	there := answer.Body.String()
-	// What has counted nothing yet has no line, and the last is a metric of cmd/fanout.
+	// A metric without a count has no line, and the last one is a metric of cmd/fanout.
 	for _, name := range []string{"countersign_request_seconds", "countersign_verdicts_total", "countersign_decisions_total", "countersign_receipts_total",
 		"countersign_approvals_total", "countersign_payments_total", "countersign_webhook_attempts_total", "countersign_fanout_without_data_total"} {
 		there += "# TYPE " + name + " counter\n"

@@ -22,14 +22,14 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// openAPIDocument is the document as a client reads it.
+// openAPIDocument returns the document as a client reads it.
 type openAPIDocument struct {
 	text     []byte
 	root     map[string]any
 	compiler *jsonschema.Compiler
 }
 
-// openAPIDocument is the whole contract.
+// openAPIDocument returns the full contract.
 func (n *node) openAPIDocument() openAPIDocument {
 	n.t.Helper()
 	return n.openAPIAt("/openapi-full.json")
@@ -72,7 +72,7 @@ func (d openAPIDocument) operations() []described {
 	return list
 }
 
-// schema compiles what stands at a JSON pointer.
+// schema compiles the schema at a JSON pointer.
 func (d openAPIDocument) schema(t *testing.T, parts ...string) *jsonschema.Schema {
 	t.Helper()
 	pointer := "openapi.json#"
@@ -86,8 +86,8 @@ func (d openAPIDocument) schema(t *testing.T, parts ...string) *jsonschema.Schem
 	return compiled
 }
 
-// valid fails the test unless a body has the shape that is published for an
-// answer of the operation.
+// valid fails the test unless a body has the shape that the document has for an answer of the
+// operation.
 func (d openAPIDocument) valid(t *testing.T, o described, a answer) {
 	t.Helper()
 	responses, _ := o.operation["responses"].(map[string]any)
@@ -182,7 +182,7 @@ func TestOpenAPILint(t *testing.T) {
 	d.lintEverything(t, d.root, "#")
 }
 
-// inlined is a schema with what its references name in their places.
+// inlined returns a schema with its references replaced by their targets.
 func (d openAPIDocument) inlined(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -221,7 +221,7 @@ var lenientRequests = map[string]bool{
 
 func asList(v any) []any { l, _ := v.([]any); return l }
 
-// at is the value at a path of the document.
+// at returns the value at a path of the document.
 func (d openAPIDocument) at(parts ...string) any {
 	var v any = d.root
 	for _, part := range parts {
@@ -231,7 +231,7 @@ func (d openAPIDocument) at(parts ...string) any {
 	return v
 }
 
-// lintParameters compares the braces of a path with what is declared.
+// lintParameters compares the braces of a path with the declared parameters.
 func (d openAPIDocument) lintParameters(t *testing.T, o described) {
 	t.Helper()
 	var declared []string
@@ -260,8 +260,8 @@ func (d openAPIDocument) lintParameters(t *testing.T, o described) {
 	}
 }
 
-// lintEverything visits every value: references resolve, a nullable is no list
-// of types, a documented object takes no other members.
+// lintEverything visits every value: references resolve, nullable schemas do not use a list of
+// types, and documented objects allow no other members.
 func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -470,8 +470,7 @@ func TestStatusHasTwoShapes(t *testing.T) {
 	}
 }
 
-// The schema's own words decide: what it refuses the service refuses, what it
-// accepts is answered.
+// The published schema decides: the service refuses what it refuses, and answers what it accepts.
 func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -599,14 +598,14 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 		if head.status != 200 || len(head.body) != 0 || head.header.Get("ETag") != etag || head.header.Get("Content-Type") != a.header.Get("Content-Type") {
 			t.Errorf("HEAD %s: %v %v", path, head, head.header)
 		}
-		// The address of a document never comes from the request.
+		// The address in a document never comes from the request.
 		if b := n.send("GET", path, "", "X-Forwarded-Host", canary, "X-Forwarded-Proto", canary, "Host", canary); !bytes.Equal(b.body, a.body) {
 			t.Errorf("%s follows the request's host", path)
 		}
 	}
 }
 
-// A declaration that does not hold together stops the program at its start.
+// An inconsistent declaration stops the program at its start.
 func TestEveryServiceIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -624,8 +623,8 @@ func TestEveryServiceIsComplete(t *testing.T) {
 	}
 }
 
-// Every member of a request and an answer of a service is described where readers look
-// for it: at the member itself, also where it may be null.
+// Every member of a request and an answer of a service has its description at the member itself,
+// where readers look for it, also if it may be null.
 func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 	t.Parallel()
 	for _, s := range services.List() {

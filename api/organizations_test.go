@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// routes is role x route: who gets past the door, and the answer behind it to a
-// request that changes nothing. Everybody else gets 403.
+// routes says for each route which roles may call it, and the answer to a request that changes
+// nothing. Every other role gets 403.
 var routes = []struct {
 	method, path, who string
 	status            int
@@ -57,8 +57,8 @@ var routes = []struct {
 	{"POST", "/api/assurance/policies/freeze", "owner admin", 400},
 }
 
-// TestEveryRouteIsInTheTable: no operation is without a lock, and none is left
-// out of the table above.
+// TestEveryRouteIsInTheTable holds that every operation has an access check and is in the table
+// above.
 func TestEveryRouteIsInTheTable(t *testing.T) {
 	t.Parallel()
 	all, faults := api.AssuranceRoutes()
@@ -86,7 +86,7 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 	}
 }
 
-// door asks at one route with what a caller has; a body that is refused.
+// door is a request to one route with some credentials, and with a body that is refused.
 func (b *browser) door(method, path string, header ...string) answer {
 	b.t.Helper()
 	body := ""
@@ -125,7 +125,7 @@ func newCrew(t *testing.T, s *site, plan, name string) *crew {
 	return c
 }
 
-// now is the operator as the organization is now.
+// now returns the principal of the operator in the present organization.
 func (c *crew) now(t *testing.T) organizations.Principal {
 	t.Helper()
 	p, err := c.site.app.Operator(t.Context(), c.orgID)
@@ -135,7 +135,7 @@ func (c *crew) now(t *testing.T) organizations.Principal {
 	return p
 }
 
-// each asks at every route as everybody, and wants the status that want gives.
+// each calls every route with every credential, and checks for the status that want returns.
 func (c *crew) each(t *testing.T, want func(who string, allowed bool, inside int) (status int, message string)) {
 	t.Helper()
 	for _, route := range routes {
@@ -222,8 +222,8 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 	clean(t, s)
 }
 
-// TestStaleSignIn: eleven minutes after signing in rights and rules are out of
-// reach, everything else is not.
+// TestStaleSignIn holds that eleven minutes after signing in the operations on rights and rules are
+// refused, and all others work.
 func TestStaleSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -244,8 +244,8 @@ func TestStaleSignIn(t *testing.T) {
 	owner.want(owner.door("POST", "/api/assurance/tokens"), 400, "")
 }
 
-// TestPlanAtEveryRoute: a suspended organization is shut, a lapsed one keeps what
-// shows evidence open for 90 days.
+// TestPlanAtEveryRoute holds that a suspended organization has no access, and that one without an
+// active plan can read its evidence for 90 days.
 func TestPlanAtEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -279,7 +279,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	change(organizations.OrganizationChange{State: "lapsed"})
 	for _, route := range routes {
 		got := c.people["owner"].door(route.method, route.path)
-		// Evidence stays within reach, and so does what takes it away.
+		// Evidence stays accessible, and so do the operations that remove access to it.
 		if route.method == http.MethodGet && open(route.path) || strings.HasPrefix(route.path, "/api/assurance/exports") {
 			if got.status != route.status {
 				t.Errorf("lapsed, %s: %d %s, want %d", route.path, got.status, got.body, route.status)
@@ -298,7 +298,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	c.people["owner"].want(c.people["owner"].get("/api/assurance/history"), 200, "items")
 }
 
-// TestMembersAndTokensOverTheAPI is an admin's day.
+// TestMembersAndTokensOverTheAPI goes through the usual work of an admin.
 func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -400,7 +400,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestFreezeOverTheAPI: one admin stops everything, two are needed to go on.
+// TestFreezeOverTheAPI holds that one admin can stop everything, and that two are needed to go on.
 func TestFreezeOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -435,7 +435,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRenameOverTheAPI: plan and state are not the members' to change.
+// TestRenameOverTheAPI holds that members cannot change plan and state.
 func TestRenameOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -453,7 +453,7 @@ func TestRenameOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestSessionOfTwoOrganizations must say for which it acts.
+// TestSessionOfTwoOrganizations holds that such a session must choose an organization.
 func TestSessionOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -475,7 +475,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 	}
 	b.want(b.get("/api/assurance/organization"), 200, two.orgID)
 	b.want(b.get("/account"), 200, "<strong>you act for it</strong>")
-	// No member of the chosen one any more: the other one is left.
+	// The person has left the chosen organization, so the other one is chosen.
 	p, err := s.app.Operator(t.Context(), two.orgID)
 	if err != nil {
 		t.Fatal(err)
@@ -539,7 +539,8 @@ func TestReviewPage(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRightsEndOnEveryNode: the other node has member and token in its cache.
+// TestRightsEndOnEveryNode holds that rights that end on one node end on the other one, although it
+// has member and token in its cache.
 func TestRightsEndOnEveryNode(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -579,8 +580,8 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	clean(t, one)
 }
 
-// TestDatabaseAway: 503 at every route, in the words of the contract, and
-// everything as before once the database is back.
+// TestDatabaseAway holds that every route answers 503 in the words of the contract, and works as
+// before once the database is back.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -593,7 +594,7 @@ func TestDatabaseAway(t *testing.T) {
 			"owner": c.people["owner"].door(route.method, route.path),
 			"token": nobody.door(route.method, route.path, "Authorization", "Bearer "+c.tokens[organizations.ScopeRead]),
 		} {
-			// What is known without the database may be said: a missing scope, a bad body.
+			// Errors that need no database may be answered: a missing scope, a bad body.
 			away := `{"error":"temporarily unavailable; retry with the same idempotencyKey"}`
 			if got.status != 503 && got.status != 403 && got.status != 400 || got.status == 503 && (got.header.Get("Retry-After") == "" || got.body != away) || strings.Contains(got.body, "SQLSTATE") {
 				t.Errorf("%s %s as %s: %d %s", route.method, route.path, who, got.status, got.body)
@@ -619,8 +620,8 @@ func TestDatabaseAway(t *testing.T) {
 	clean(t, s)
 }
 
-// TestListsArePagedAlike: every item once, in order, to an end; and a cursor that no
-// page gave is refused, not the first page again.
+// TestListsArePagedAlike holds that a list has every item once, in order, and ends, and that a
+// cursor that no page gave is refused instead of answered with the first page.
 func TestListsArePagedAlike(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -672,7 +673,8 @@ func TestListsArePagedAlike(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyIsNotIgnored: what makes something new each time says so.
+// TestIdempotencyKeyIsNotIgnored holds that operations that create something each time refuse the
+// key.
 func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// acmeAndBeta are two organizations of which ada is an owner, and ada signed in, who
-// acts for neither yet.
+// acmeAndBeta returns two organizations with ada as an owner. ada is signed in and has not chosen
+// one yet.
 func acmeAndBeta(t *testing.T, s *site) (acme *tenant, beta string, ada *browser) {
 	t.Helper()
 	acme = newTenant(t, s, "team", "ada@example.com")
@@ -85,8 +85,8 @@ var postForm = regexp.MustCompile(`(?s)<form [^>]*method="post".*?</form>`)
 
 var ofPerson = regexp.MustCompile(`<input type="hidden" name="as" value="(cus_[0-9A-Z]+)">`)
 
-// TestAFormActsForThePersonWhosePageItIs: not for who has signed in since, in another
-// tab of the same browser, also in the same organization.
+// TestAFormActsForThePersonWhosePageItIs holds that a form does not act for a person who has signed
+// in since in another tab of the same browser, also if both are in the same organization.
 func TestAFormActsForThePersonWhosePageItIs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -106,8 +106,8 @@ func TestAFormActsForThePersonWhosePageItIs(t *testing.T) {
 	clean(t, s)
 }
 
-// TestEveryFormCarriesItsOrganization, whose it is, and where it stands: each form of
-// each page.
+// TestEveryFormCarriesItsOrganization holds that each form of each page has the organization, the
+// person and the address of its page.
 func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -148,8 +148,9 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAnOrganizationLeadsThere: a member who acts for none acts for it, one
-// who acts for another is asked, and nobody else learns that it is there.
+// TestAnAddressOfAnOrganizationLeadsThere holds that a member who acts for no organization acts for
+// that of the address, that a member who acts for another one is asked, and that others do not
+// learn that it exists.
 func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -170,15 +171,15 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 		t.Fatalf("the letter links to %s, want %s", letter.Link, want)
 	}
 
-	// Without a session: by way of signing in.
+	// Without a session the visitor signs in first.
 	stranger := s.browser(t)
 	if got := stranger.get(link).header.Get("Location"); got != "/sign-in?next="+url.QueryEscape(link) {
 		t.Errorf("to %s", got)
 	}
-	// Nothing chosen yet.
+	// No organization is chosen yet.
 	ada.want(ada.get(link), 200, "Your verdict")
 	ada.want(ada.get("/reviews/"+id), 200, "Your verdict")
-	// Another one chosen.
+	// Another organization is chosen.
 	ada.actFor(beta, "")
 	offer := ada.get(link)
 	ada.want(offer, 200, "This page is of Acme, and you act for Beta now.")
@@ -187,7 +188,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 		t.Errorf("the offer leads to %s", to)
 	}
 	ada.want(ada.get(link), 200, "Your verdict")
-	// An address without an organization says where else it may be.
+	// An address without an organization says which other organizations may have the page.
 	ada.actFor(beta, "")
 	ada.want(ada.get("/reviews/"+id), 404, "Look in Acme")
 
@@ -215,8 +216,8 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkTwoTabs: what one tab shows is not done for what another has chosen, and the
-// way back leads to the same page.
+// TestWalkTwoTabs holds that what one tab shows is not done for the organization that another tab
+// has chosen, and that the way back leads to the same page.
 func TestWalkTwoTabs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 )
 
-// TestOverviewSaysWhatEndsSoon: a token that ends within days, and whether the ledger
-// has verified itself.
+// TestOverviewSaysWhatEndsSoon holds that the overview shows a token that expires within days, and
+// whether the ledger has verified itself.
 func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -31,9 +31,9 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	owner.want(owner.get("/ledger"), 200, "It verified itself")
 }
 
-// TestAnAlteredLedgerSaysSoEverywhere: as soon as a read finds it, the page of the ledger,
-// /readyz and every refusal say the same sentence, also where the verification of an hour
-// ago was good. A verification that finds nothing takes it back.
+// TestAnAlteredLedgerSaysSoEverywhere holds that as soon as a read finds an alteration, the page of
+// the ledger, /readyz and every refusal say the same sentence, even if the verification an hour ago
+// was good. A later verification that finds nothing ends this.
 func TestAnAlteredLedgerSaysSoEverywhere(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

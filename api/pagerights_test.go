@@ -39,9 +39,9 @@ var filled = map[string]url.Values{
 	"POST /policies/freeze":      {"sure": {"yes"}},
 }
 
-// TestEveryPageAsksForTheRightThatItDeclares walks every page in every role, signed out, as a
-// member of no organization and as a member of another one. Each answer follows from what the
-// page declares, and a command never asks for more.
+// TestEveryPageAsksForTheRightThatItDeclares opens every page in every role, signed out, as a
+// member of no organization and as a member of another one. Each answer follows from what the page
+// declares, and a command never requires more.
 func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -68,7 +68,7 @@ func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	clean(t, s)
 }
 
-// pageWalk asks for pages as everybody.
+// pageWalk opens pages in all of these ways.
 type pageWalk struct {
 	t                        *testing.T
 	crew                     *crew
@@ -77,7 +77,7 @@ type pageWalk struct {
 	tried                    int
 }
 
-// round walks all pages, by sign-ins that are fresh or not.
+// round opens all pages, with recent sign-ins or old ones.
 func (w *pageWalk) round(fresh bool) {
 	w.t.Helper()
 	for _, page := range w.crew.site.server.Pages() {
@@ -107,7 +107,7 @@ func (w *pageWalk) round(fresh bool) {
 
 var pathVariables = regexp.MustCompile(`([a-z]+)/\{([a-z]+)[^}]*\}`)
 
-// ask opens the page, or sends its form with some fields, as of the organization.
+// ask opens the page, or sends its form with some fields, as a member of the organization.
 func (w *pageWalk) ask(page web.Route, b *browser, fields url.Values) answer {
 	w.t.Helper()
 	w.tried++
@@ -138,7 +138,7 @@ func (w *pageWalk) wants(page web.Route, who string, ok bool, got answer) {
 	}
 }
 
-// isOpen: everybody is answered with the same status.
+// isOpen holds that every visitor gets the same status.
 func (w *pageWalk) isOpen(page web.Route) {
 	w.t.Helper()
 	stranger := w.ask(page, w.stranger, nil)
@@ -162,8 +162,8 @@ func toSignIn(got answer) bool {
 		got.status == http.StatusUnauthorized && strings.Contains(got.body, `action="/sign-in"`)
 }
 
-// isClosedToOthers: members of another organization learn nothing, and members of none are led
-// to their account.
+// isClosedToOthers holds that members of another organization learn nothing, and that members of
+// none are sent to their account.
 func (w *pageWalk) isClosedToOthers(page web.Route) {
 	w.t.Helper()
 	status := http.StatusNotFound
@@ -176,7 +176,8 @@ func (w *pageWalk) isClosedToOthers(page web.Route) {
 	w.wants(page, "a member of none", got.status == http.StatusSeeOther && got.header.Get("Location") == "/account", got)
 }
 
-// holdsTheRight: a member is let in, or reads why not, as the declared right says of the role.
+// holdsTheRight holds that a member may open the page, or reads why not, according to the declared
+// right and the role.
 func (w *pageWalk) holdsTheRight(page web.Route, role string, fresh bool) {
 	w.t.Helper()
 	b, member := w.crew.people[role], organizations.Principal{Role: role, Plan: organizations.PlanBusiness, FreshSignIn: fresh}
@@ -209,7 +210,7 @@ func (w *pageWalk) isRefused(page web.Route, role string, got answer, err error)
 	w.wants(page, role+", who must read "+says[0], got.status == http.StatusForbidden && said, got)
 }
 
-// passes: a member with the right is not refused for the role.
+// passes holds that a member with the right is not refused because of the role.
 func (w *pageWalk) passes(page web.Route, role string) {
 	w.t.Helper()
 	got := w.ask(page, w.crew.people[role], nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestStyle: every page has the one style sheet, from here, and nothing else.
+// TestStyle holds that every page has the service's style sheet and no other style.
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

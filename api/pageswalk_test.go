@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/commands/webhooks"
 )
 
-// pagesOf is a console in use and the places of every kind in it.
+// pagesOf returns a console with data, and the addresses of every kind in it.
 func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	t.Helper()
 	c := newCrew(t, s, "business", "acme.example")
@@ -39,9 +39,9 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }
 
-// TestWalkEveryPage: no rule of axe-core is broken in either colour scheme, nothing
-// moves while a page is drawn, it is small, it fits a phone, and it is drawn without
-// scripts. AXE names the file of axe-core; .ci/console/run brings it.
+// TestWalkEveryPage holds for every page that it breaks no rule of axe-core in either colour
+// scheme, that nothing moves while it is drawn, that it is small, fits a phone, and is drawn
+// without scripts. AXE names the file of axe-core, which .ci/console/run fetches.
 func TestWalkEveryPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -73,7 +73,7 @@ func TestWalkEveryPage(t *testing.T) {
 	}
 }
 
-// axe is the text of axe-core; empty without it.
+// axe returns the text of axe-core, and "" if there is none.
 func (w *window) axe() string {
 	file := os.Getenv("AXE")
 	if file == "" {
@@ -112,7 +112,7 @@ func (w *window) isSmall(place string) {
 	}
 }
 
-// standsStill fails if what has been drawn moves: a layout shift above 0.1.
+// standsStill fails if drawn content moves: if the layout shift is above 0.1.
 func (w *window) standsStill(place string) {
 	w.t.Helper()
 	var shift float64
@@ -126,7 +126,7 @@ func (w *window) standsStill(place string) {
 	}
 }
 
-// hasHeading fails if a page says nothing without scripts.
+// hasHeading fails if a page has no heading without scripts.
 func (w *window) hasHeading(place string) {
 	w.t.Helper()
 	w.do(chromedp.WaitVisible("h1", chromedp.ByQuery))
@@ -137,9 +137,9 @@ func (w *window) hasHeading(place string) {
 	}
 }
 
-// withinBudget measures the server, if PAGE_BUDGET is a time: the best of seven tries,
-// and of a hundred for a page that is over it, since a busy machine says nothing about a
-// page.
+// withinBudget measures the server, if PAGE_BUDGET is a time. It takes the best of seven tries, and
+// of a hundred for a page that is over the budget, because times on a busy machine say nothing
+// about a page.
 func (w *window) withinBudget(who *browser, places []string) {
 	budget, err := time.ParseDuration(os.Getenv("PAGE_BUDGET"))
 	if err != nil {
@@ -161,7 +161,7 @@ func (w *window) withinBudget(who *browser, places []string) {
 	w.t.Logf("console: %d pages, the slowest takes %s on the server", len(places), slowest.Round(100*time.Microsecond))
 }
 
-// TestWalkSignInByLetter: an address, the letter, its link, and in.
+// TestWalkSignInByLetter enters an address, opens the link in the e-mail, and is signed in.
 func TestWalkSignInByLetter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -181,7 +181,7 @@ func TestWalkSignInByLetter(t *testing.T) {
 	w.see("ada@example.com")
 }
 
-// TestWalkBuy: from the price to the provider's page, which the stand-in shows.
+// TestWalkBuy goes from the price to the provider's page, for which a stand-in answers.
 func TestWalkBuy(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)
@@ -198,7 +198,7 @@ func TestWalkBuy(t *testing.T) {
 	}
 }
 
-// provider answers for the payment provider, which is not to be reached from here.
+// provider answers in place of the payment provider, which a test does not reach.
 func (w *window) provider() {
 	chromedp.ListenTarget(w.ctx, func(event any) {
 		paused, is := event.(*fetch.EventRequestPaused)
@@ -211,8 +211,8 @@ func (w *window) provider() {
 	w.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "https://checkout.stripe.com/*"}}))
 }
 
-// TestWalkRotateAKey: a token is followed by another, which is shown once, and a double
-// click issues one.
+// TestWalkRotateAKey holds that a token is replaced by another one, which is shown once, and that a
+// double click issues only one.
 func TestWalkRotateAKey(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -234,7 +234,7 @@ func TestWalkRotateAKey(t *testing.T) {
 	w.shoot("key-rotated")
 }
 
-// TestWalkFilterAndExport: what is chosen is what is downloaded.
+// TestWalkFilterAndExport holds that the downloaded file has exactly what the filter chooses.
 func TestWalkFilterAndExport(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -254,8 +254,8 @@ func TestWalkFilterAndExport(t *testing.T) {
 	}
 }
 
-// TestSignedBundleOfAFilter: the button of the decisions page leads to a bundle, and is
-// not there where no bundle could be of what the filter chooses.
+// TestSignedBundleOfAFilter holds that the button of the decisions page leads to a bundle, and is
+// absent if no bundle can have what the filter chooses.
 func TestSignedBundleOfAFilter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -277,7 +277,7 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 	}
 }
 
-// TestWalkThreeClicks: a new member's questions, each answered within three clicks from
+// TestWalkThreeClicks holds that each question of a new member is answered within three clicks from
 // the overview.
 func TestWalkThreeClicks(t *testing.T) {
 	t.Parallel()
@@ -320,8 +320,8 @@ func TestWalkThreeClicks(t *testing.T) {
 	}
 }
 
-// arrives waits until another page than the one that was marked is there. While it
-// comes the browser may have no page at all to ask.
+// arrives waits until the browser shows another page than the marked one. During a navigation the
+// browser may have no page to ask.
 func (w *window) arrives() {
 	w.t.Helper()
 	for w.ctx.Err() == nil {

@@ -47,7 +47,7 @@ func (u *subscriber) newKey() string {
 	return issued.APIKey
 }
 
-// call sends a call at 25 cents or, quick, at one.
+// call sends a call that costs 25 cents, or one cent if it is quick.
 func (u *subscriber) call(key, path, body string) answer {
 	u.t.Helper()
 	return u.site.browser(u.t).post("/api/agent-services/"+path, body, "X-API-Key", key)
@@ -58,7 +58,7 @@ func (u *subscriber) quick(key string) answer {
 	return u.call(key, "action-safety/quick", `{"command":"ls"}`)
 }
 
-// useMonth uses the free calls of the account's month.
+// useMonth uses up the free calls of the account's month.
 func (u *subscriber) useMonth() {
 	u.t.Helper()
 	var all sync.WaitGroup
@@ -77,8 +77,8 @@ func (u *subscriber) status(says string) {
 	u.want(u.site.browser(u.t).get("/api/keys/free/status", "X-API-Key", u.key), 200, says)
 }
 
-// The keys of an account share its free calls, then draw on its pass, each call
-// with its price, until a call costs more than is left.
+// The keys of an account share its free calls. After these each call draws its price from the pass,
+// until a call costs more than is left.
 func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -95,14 +95,15 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	u.status(`"remainingCents":3499,"totalCents":3500,"usedCents":1`)
 	u.want(u.call(u.key, "action-safety/run", `{"command":"ls"}`), 200, `"receipt"`)
 	u.status(`"usedCents":26`)
-	// What is refused is not paid for, and what is repeated is paid for once.
+	// A refused call is not paid for, and a repeated one is paid for once.
 	u.want(u.call(u.key, "action-safety/quick", `{}`), 400, "command")
 	for range 3 {
 		got := u.site.browser(t).post("/api/agent-services/action-safety/quick", `{"command":"ls"}`, "X-API-Key", u.key, "Idempotency-Key", "once")
 		u.want(got, 200, "scored")
 	}
 	u.status(`"usedCents":27`)
-	// A key of a bare address, even the buyer's, draws on nothing.
+	// A key that was issued without an account draws on no pass, even if it has the buyer's
+	// address.
 	free, err := u.site.app.IssueFreeKey(t.Context(), "ada@example.com", "")
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	u.want(u.site.browser(t).get("/api/keys/free/status", "X-API-Key", free.APIKey), 200, `"credits":null`)
 }
 
-// At the last cents many calls at once draw exactly what is left.
+// When little is left, many calls at once draw exactly what is left.
 func TestPassAtItsLastUnit(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -145,8 +146,8 @@ func TestPassAtItsLastUnit(t *testing.T) {
 	u.status(`"remainingCents":0,"totalCents":30,"usedCents":30`)
 }
 
-// A new period has its own credit; what was left lapses. No pass while the
-// subscription is not live.
+// A new period has credit of its own, and the rest of the previous one lapses. There is no pass
+// while the subscription is not live.
 func TestPassFollowsTheSubscription(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -162,7 +163,7 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 	tell("updated", "active", u.from.Add(time.Hour), u.from.Add(31*day), 2*time.Second)
 	u.status(`"remainingCents":3500`)
 	u.want(u.quick(u.key), 200, "scored")
-	// The operator ends it, and gives it back.
+	// The operator ends it and restores it.
 	customer := u.customer()
 	if _, err := u.site.app.RevokeEntitlement(t.Context(), customer, "monthly-pass", "abuse"); err != nil {
 		t.Fatal(err)
@@ -178,8 +179,7 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 	u.want(u.quick(u.key), 429, "quota")
 }
 
-// The period was renewed and the notice of it lost: the next call that needs the
-// pass finds out.
+// The period was renewed but the notice was lost: the next call that needs the pass finds this out.
 func TestPassWhoseRenewalNobodyTold(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -261,7 +261,7 @@ func TestAccountKeys(t *testing.T) {
 	}
 }
 
-// The same in a browser.
+// The same steps in a browser.
 func TestAccountKeysOnThePage(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)

@@ -25,7 +25,7 @@ func (s *shop) copied(nonce string) (first fulfilled, page string) {
 	return first, strings.TrimPrefix(second.DownloadURL, s.site.app.BaseURL)
 }
 
-// asked is the challenge of a page for the payer's proof.
+// asked returns the challenge of a page for the payer's proof.
 func (s *shop) asked(page string) x402.SignIn {
 	s.t.Helper()
 	got := s.site.browser(s.t).get(page)
@@ -44,7 +44,7 @@ func (s *shop) asked(page string) x402.SignIn {
 	return extension.Info
 }
 
-// sign is the header SIGN-IN-WITH-X of a wallet, as the extension's specification says.
+// sign returns the header SIGN-IN-WITH-X of a wallet, in the form of the extension's specification.
 func signIn(w *x402test.Wallet, asked x402.SignIn, chainID int) string {
 	text := fmt.Sprintf("%s wants you to sign in with your Ethereum account:\n%s\n\n%s\n\nURI: %s\nVersion: 1\nChain ID: %d\nNonce: %s\nIssued At: %s\nExpiration Time: %s",
 		asked.Domain, w.Address, asked.Statement, asked.URI, chainID, asked.Nonce, asked.IssuedAt, asked.ExpirationTime)
@@ -57,7 +57,7 @@ func signIn(w *x402test.Wallet, asked x402.SignIn, chainID int) string {
 	return base64.StdEncoding.EncodeToString(proof)
 }
 
-// Who copies a settlement from the chain gets nothing; the payer gets the file.
+// A party that copies a settlement from the chain gets nothing. The payer gets the file.
 func TestACopiedSettlementGivesNoFile(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -81,7 +81,7 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 			t.Errorf("%s: %d %.100s", name, got.status, got.body)
 		}
 	}
-	// A challenge of another purchase, of another time, or changed.
+	// A challenge of another purchase, of another time, or a changed one is refused.
 	_, other := s.copied("other")
 	foreign := s.asked(other)
 	old := s.asked(page)
@@ -96,7 +96,8 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 	if n := s.site.eventCount(t) - before - 3; n != 0 { // the other purchase's
 		t.Errorf("%d events were appended", n)
 	}
-	// The payer: by signature, by the secret (program and page), by the first link.
+	// The payer is recognized by a signature, by the secret (program and page), and by the first
+	// link.
 	payer := s.site.browser(t)
 	s.want(payer.get(page, "SIGN-IN-WITH-X", signIn(s.wallet, s.asked(page), 84532)), 200, "PK")
 	s.want(payer.post(page, `{"claimSecret":"`+first.ClaimSecret+`"}`), 200, "PK")
@@ -104,7 +105,7 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 	s.want(payer.do(http.MethodPost, page, "application/x-www-form-urlencoded", "claimSecret="+first.ClaimSecret), 200, "PK")
 }
 
-// Until something was downloaded anybody may have the money sent back to the payer, which
+// Until the first download any caller may request that the money is sent back to the payer. This
 // ends the download.
 func TestAnUnclaimedPurchaseIsRefundedToThePayer(t *testing.T) {
 	t.Parallel()
@@ -129,14 +130,14 @@ func TestAnUnclaimedPurchaseIsRefundedToThePayer(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 
-	// What is bound to an address or an identifier has no such page.
+	// A purchase that is bound to an address or an identifier has no such page.
 	for body, order := range map[string]x402test.Order{`{"email":"ada@example.com"}`: s.order("verification-kit", "bound"), `{}`: s.order("verification-kit", "named").Named("0123456789abcdef")} {
 		bought := s.buy(order, "verification-kit", body)
 		s.want(stranger.post("/api/downloads/"+bought.PurchaseID, `{"refund":true}`), 404, "purchase not found")
 	}
 }
 
-// A download and a refund at once: one of them.
+// Of a download and a refund at the same time only one happens.
 func TestADownloadAndARefundAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -154,7 +155,7 @@ func TestADownloadAndARefundAtOnce(t *testing.T) {
 	}
 }
 
-// An Idempotency-Key that nobody can guess shows the buyer, as an identifier does.
+// An Idempotency-Key that cannot be guessed identifies the buyer, like an identifier.
 func TestTheKeyOfAPurchaseShowsItsBuyer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

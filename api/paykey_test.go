@@ -22,7 +22,7 @@ func (n *node) payKey(path, key string, o x402test.Order, body string) answer {
 	return n.post(path, "", body, "PAYMENT-SIGNATURE", o.Header(), "Idempotency-Key", key)
 }
 
-// Two paid calls of one payer with one key and one body are one charge.
+// Two paid calls of one payer with the same key and the same body are charged once.
 func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -35,7 +35,7 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 			t.Errorf("%v %v", again, again.header)
 		}
 		n.refused(n.payKey(quickPath, "deploy-1", n.order(quickPath, "3"), `{"command":"pwd"}`), 409, ground.CodeKeyReused, "")
-		// Nothing proves whose the key is.
+		// Without a valid payment nothing shows whose key it is.
 		n.demands(n.post(quickPath, "", lsBody, "Idempotency-Key", "deploy-1"), x402.PaymentIsRequired)
 		forged := n.order(quickPath, "4")
 		forged.Wallet = x402test.NewWallet("thief")
@@ -44,7 +44,7 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	if f.chain.Transfers() != 1 {
 		t.Errorf("%d transfers", f.chain.Transfers())
 	}
-	// The key of another payer, another operation and no key at all are others.
+	// The key of another payer, the key for another operation, and no key are different calls.
 	other := x402test.NewWallet("another payer").Order(n.unpaid(quickPath), t.Name()+"5", n.clock.Now())
 	n.wants(n.payKey(quickPath, "deploy-1", other, lsBody), http.StatusOK)
 	n.settled(n.payKey(runPath, "deploy-1", n.order(runPath, "6"), lsBody))
@@ -54,7 +54,7 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	}
 }
 
-// So it is over MCP, where the key is an argument, and for purchases.
+// The same holds over MCP, where the key is an argument, and for purchases.
 func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -104,7 +104,7 @@ func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
 	}
 }
 
-// A payment that was refused has paid nothing, so it leaves the key to the next one.
+// A refused payment has paid for nothing, so the next payment can use the key.
 func TestARefusedPaymentLeavesTheKey(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -119,7 +119,7 @@ func TestARefusedPaymentLeavesTheKey(t *testing.T) {
 	}
 }
 
-// Eight payments of one payer with one key at once, at two nodes: one transfer.
+// Eight payments of one payer with one key at the same time at two nodes lead to one transfer.
 func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -149,8 +149,8 @@ func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
 	}
 }
 
-// A pending settlement names its transaction: buyer and operator learn it, and it is
-// sealed like the payer.
+// A pending settlement names its transaction. Buyer and operator learn it, and it is sealed like
+// the payer.
 func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -199,7 +199,7 @@ func (p *pendingSettler) Settle(context.Context, payments.Payment, int) payments
 	return payments.Settlement{State: payments.Unknown, Reason: x402.ReasonPending, Transaction: p.transaction}
 }
 
-// saysExtensions is a settler whose facilitator says something of the extensions.
+// saysExtensions is a settler whose facilitator reports on the extensions of a payment.
 type saysExtensions struct {
 	payments.Settler
 	said string
@@ -212,7 +212,7 @@ func (e saysExtensions) Settle(ctx context.Context, p payments.Payment, attempt 
 	return s
 }
 
-// What the facilitator says of the extensions of a payment reaches who sent them.
+// The facilitator's report on the extensions of a payment is sent to the payer.
 func TestExtensionResponsesArePassedOn(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -41,7 +41,7 @@ import (
 // buyer signs payments for the calls of a node.
 var buyer = x402test.NewWallet("payer")
 
-// unpaid asks for the price of a call as an indexer does.
+// unpaid requests the price of a call as an indexer does.
 func (n *node) unpaid(path string) x402.PaymentRequired {
 	n.t.Helper()
 	a := n.send(http.MethodPost, path, "")
@@ -81,7 +81,7 @@ func (n *node) demands(a answer, reason string) {
 	n.discreet(a)
 }
 
-// order is a payment for a call, not yet signed.
+// order returns a payment for a call that is not signed yet.
 func (n *node) order(path, nonce string) x402test.Order {
 	n.t.Helper()
 	return buyer.Order(n.unpaid(path), n.t.Name()+nonce, n.clock.Now())
@@ -107,8 +107,7 @@ func (n *node) settled(a answer) x402.SettleResponse {
 	return response
 }
 
-// unsettled fails the test unless the answer says that the end of the payment is
-// not known.
+// unsettled fails the test unless the answer says that the outcome of the payment is not known.
 func (n *node) unsettled(a answer) {
 	n.t.Helper()
 	n.wants(a, http.StatusServiceUnavailable)
@@ -123,7 +122,7 @@ func (n *node) unsettled(a answer) {
 	}
 }
 
-// recorded are the types of the events of payments, in order.
+// recorded returns the types of the events of payments, in order.
 func (n *node) recorded() []string {
 	n.t.Helper()
 	types := []string{}
@@ -192,7 +191,7 @@ func TestPaidReceiptNamesThePayment(t *testing.T) {
 	}
 }
 
-// door is one way into the gate.
+// door is one way to call the service.
 type door struct {
 	name     string
 	resource func(n *node) string
@@ -221,7 +220,7 @@ func overHTTP(path string) func(*node, []string, *x402test.Order, string) int {
 	}
 }
 
-// overMCP calls a tool and says which status its answer stands for.
+// overMCP calls a tool and returns the HTTP status that its answer corresponds to.
 func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 	return func(n *node, headers []string, payment *x402test.Order, body string) int {
 		meta := `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
@@ -264,7 +263,8 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 	}
 }
 
-// Who pays how, with which body, in which mode, through which door: one order.
+// TestGate calls with every credential, body and mode through every door. All of them check in the
+// same order.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	large := `{"command":"` + strings.Repeat("x", 70_000) + `"}`
@@ -278,8 +278,8 @@ func TestGate(t *testing.T) {
 	}
 	nodes := []*node{startNode(t, setup{}), startNode(t, setup{dev: true})}
 	malformed := map[string]int{"invalid": 400, "garbage": 400, "large": 413, "form": 400, "none": 400}
-	// What each credential is answered with a good body: x402 off, x402 on. judged:
-	// then the body is read, and may be refused.
+	// The answer for each credential with a good body: with x402 off, and with x402 on. judged
+	// means that the body is read then, and may be refused.
 	for _, c := range []struct {
 		name    string
 		headers func(n *node) []string
@@ -351,7 +351,8 @@ func TestGate(t *testing.T) {
 
 func with(pairs ...string) func(*node) []string { return func(*node) []string { return pairs } }
 
-// What is sent twice is none, and what cannot be bought is no question of payment.
+// A payment header that is sent twice does not count, and a call of something that cannot be bought
+// gets no demand for a payment.
 func TestGateBeforeTheCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -368,7 +369,7 @@ func TestGateBeforeTheCredential(t *testing.T) {
 	})
 }
 
-// Nobody gets anything for a payment that is not as we asked for it.
+// A payment that differs from the offer buys nothing.
 func TestTamperedPayments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -414,8 +415,8 @@ func TestTamperedPayments(t *testing.T) {
 	})
 }
 
-// A payment of the same price fits another endpoint until it is claimed; then it
-// belongs to one request.
+// A payment of the same price fits another endpoint until it is claimed. Then it belongs to one
+// request.
 func TestOnePaymentOneRequest(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -448,8 +449,8 @@ func exampleOf(t *testing.T, name string) string {
 	return ""
 }
 
-// Neither time, nor another price, nor a restart, nor a lost key loses what was
-// paid for: a nonce that was used in development mode stays used.
+// Paid answers survive time, another price, a restart and a lost key: a nonce that was used in
+// development mode stays used.
 func TestPaidAnswerForEver(t *testing.T) {
 	t.Parallel()
 	db := Databases.New(t)
@@ -469,7 +470,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 	})
 }
 
-// Eight times the same payment at once: one claim, equal answers, never a 402.
+// Eight equal payments at the same time lead to one claim and equal answers, and never to a 402.
 func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 2} {
@@ -504,7 +505,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	}
 }
 
-// fake is a facilitator and its chain.
+// fake is a facilitator with its chain.
 type fake struct {
 	clock       *ledgertest.Clock
 	chain       *x402test.Chain
@@ -518,7 +519,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// settler is a node's own access to the facilitator and the chain.
+// settler returns a node's own connection to the facilitator and the chain.
 func (f *fake) settler(t *testing.T) *x402.Facilitator {
 	t.Helper()
 	s := f.settlerWith(t, f.chain.URL)
@@ -528,7 +529,7 @@ func (f *fake) settler(t *testing.T) *x402.Facilitator {
 	return s
 }
 
-// withoutChain is a node's own access to the facilitator alone.
+// withoutChain returns a node's own connection to the facilitator alone.
 func (f *fake) withoutChain(t *testing.T) *x402.Facilitator { return f.settlerWith(t, "") }
 
 func (f *fake) settlerWith(t *testing.T, chain string) *x402.Facilitator {
@@ -543,8 +544,8 @@ func (f *fake) settlerWith(t *testing.T, chain string) *x402.Facilitator {
 	return s
 }
 
-// Whatever goes wrong between us and the facilitator: charged once or not at all,
-// an answer for every charge, never a 402 while the end is not known.
+// For every failure between us and the facilitator the payment is charged once or not at all, every
+// charge gets its answer, and there is never a 402 while the outcome is not known.
 func TestFaultsOfTheFacilitator(t *testing.T) {
 	t.Parallel()
 	type fault = x402test.Fault
@@ -598,8 +599,8 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 			if f.chain.Transfers() != c.transfers || c.settles >= 0 && f.facilitator.Calls("settle") != c.settles {
 				t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))
 			}
-			// The same payment once more: what was refused before the claim may be good
-			// now, what was claimed stays what it is.
+			// The same payment again: a payment that was refused before the claim may be good now.
+			// A claimed payment keeps its state.
 			again := n.pay(quickPath, payment, lsBody)
 			switch {
 			case c.status == 402 && c.settles > 0:
@@ -614,8 +615,8 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 	}
 }
 
-// The money has moved, the database is away, and there is no chain to ask: what the
-// facilitator said is kept until it can be recorded.
+// The money has moved, the database is down, and there is no chain to ask: the facilitator's answer
+// is kept until it can be recorded.
 func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -641,7 +642,7 @@ func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
 	}
 }
 
-// An invalid request is not even verified.
+// A payment for an invalid request is not even verified.
 func TestInvalidRequestIsNotVerified(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -654,8 +655,8 @@ func TestInvalidRequestIsNotVerified(t *testing.T) {
 	}
 }
 
-// A settlement that takes longer than an answer waits goes on behind it, and the
-// same payment gets the answer. So it does if the buyer hangs up.
+// A settlement that takes longer than the answer may wait continues in the background, and the same
+// payment gets the answer later, also if the buyer hangs up.
 func TestSlowSettlement(t *testing.T) {
 	t.Parallel()
 	for name, hangUp := range map[string]bool{"the buyer waits": false, "the buyer hangs up": true} {
@@ -695,8 +696,8 @@ func TestSlowSettlement(t *testing.T) {
 	}
 }
 
-// The node dies when the money has moved and nobody has written it down; at its
-// next start, the reconciler finds out, and the buyer gets what was paid for.
+// The node dies after the money has moved and before that is recorded. At its next start the
+// reconciler finds the transfer, and the buyer gets the answer.
 func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -716,7 +717,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 			first := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), wait: time.Nanosecond})
 			payment := first.order(runPath, "").Header()
 			f.facilitator.Next("settle", c.fault)
-			// It makes the one attempt whose answer is lost, and is gone.
+			// The node makes one attempt, loses the answer, and dies.
 			first.app.Settling = func(id string, attempt int) <-chan struct{} {
 				p, _ := first.app.Payment(t.Context(), id)
 				if p.State != payments.PaymentIsClaimed || attempt != 1 {
@@ -734,8 +735,8 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 				f.chain.Advance(f.clock.Now())
 			}
 			second := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), noSigner: true})
-			// At its start it takes up what its read model shows, and later what is a minute
-			// old, which nothing gets while the clock stands.
+			// At its start the reconciler takes what the read model shows, and later what is a
+			// minute old. Nothing gets that old while the clock stands still.
 			if open, err := second.projections.Payments(t.Context(), "open", 10); err != nil || len(open) != 1 {
 				t.Fatalf("%+v, %v", open, err)
 			}
@@ -760,7 +761,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 	}
 }
 
-// claimedPayment is a payment as its claim has it.
+// claimedPayment returns a payment as its claim has it.
 func claimedPayment(t *testing.T, n *node, id string) payments.Payment {
 	history, err := n.app.Ledger.Read(t.Context(), n.app.Ledger.Service(id), "payment/"+id)
 	if err != nil {
@@ -777,7 +778,7 @@ func claimedPayment(t *testing.T, n *node, id string) payments.Payment {
 	return p.Payment
 }
 
-// The reconciler alone, without anybody who asks again, brings a payment to its end.
+// The reconciler alone settles a payment that no caller asks for again.
 func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -785,7 +786,8 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	f.facilitator.Always("settle", x402test.Fault{Kind: x402test.Drop})
 	n.unsettled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
 	f.facilitator.Await("settle", 3) // the row of the call that claimed it
-	// Only now: what the reconciler finds open at its start gets one attempt, not a row.
+	// The reconciler starts only now, because what it finds open at its start gets one attempt, and
+	// not several in a row.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { n.reconciler.Run(ctx); close(done) }()
@@ -810,8 +812,8 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	}
 }
 
-// A facilitator that does not settle our kind of payment, or does not answer, is
-// none; x402 is on as soon as it does.
+// A facilitator that does not settle our kind of payment, or does not answer, does not count. x402
+// is on as soon as it does.
 func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -914,7 +916,7 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	}
 }
 
-// A browser's page may call what needs no cookie, from anywhere.
+// Pages of every origin may call operations that need no cookie.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -941,7 +943,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A key at its quota is told that the same call can be paid for, and so it is.
+// The answer at a key's quota says that the same call can be paid for, and the call works with a
+// payment.
 func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -965,7 +968,7 @@ func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	}
 }
 
-// Nothing of a payment is logged, and what a buyer asked and was told is sealed.
+// Nothing of a payment is logged. The buyer's request and its answer are sealed.
 func TestPaidCallsAreSealed(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 )
 
-// While all places of heavy computations are taken, whatever is heavy is refused
-// early with when to come back, is not charged, and small calls go on: by every door.
+// While all slots for heavy computations are taken, a heavy call is refused early with a time to
+// try again, and is not charged. Small calls go on. This holds for every door.
 func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -43,8 +43,8 @@ func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 	n.wants(n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`), http.StatusOK)
 }
 
-// A page that shows itself again with what went wrong answers with the status of what
-// went wrong, and says when to come back, as the operation behind it does.
+// A page that shows a form again with an error has the status of the error, and a time to try
+// again, like the operation behind it.
 func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})

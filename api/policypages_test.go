@@ -59,7 +59,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	admin.want(admin.get("/policies/3"), 200, "No host is allowed, so nothing may be paid.")
 	admin.want(admin.get("/overview"), 200, "Policy version 3")
 
-	// What a freeze stopped goes on from the version before it.
+	// After a freeze members go on from the version before it.
 	dev.want(dev.get("/policies/new"), 200, "&#34;allowedHosts&#34;: []")
 	dev.want(dev.get("/policies"), 200, `<a href="/policies/new?from=2">Start a draft from version 2</a>`)
 	auditor.want(auditor.get("/policies"), 200, "Everything is stopped until another version is put in force.")
@@ -82,8 +82,8 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	clean(t, s)
 }
 
-// TestADraftThatWasPutInForce: its address leads to its version, and who comes second
-// reads who was first, and does not lose what they wrote.
+// TestADraftThatWasPutInForce holds that the address of an activated draft leads to its version,
+// and that a member who comes second reads who was first and does not lose what they wrote.
 func TestADraftThatWasPutInForce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -118,7 +118,7 @@ func TestADraftThatWasPutInForce(t *testing.T) {
 	clean(t, s)
 }
 
-// editor is the form of the policy editor as a page has it: what a browser would send.
+// editor has the form of the policy editor as a browser would send it.
 type editor struct {
 	*browser
 	page   answer
@@ -130,7 +130,7 @@ var (
 	inputPattern = regexp.MustCompile(`<input (?:type="(hidden|checkbox)" )?name="(was|f_[A-Za-z]+)" value="([^"]*)"( checked)?`)
 )
 
-// open reads what a page has in its fields.
+// open reads the values of a page's fields.
 func (e *editor) open(page answer) {
 	e.t.Helper()
 	e.page, e.fields = page, url.Values{}
@@ -147,7 +147,7 @@ func (e *editor) open(page answer) {
 	}
 }
 
-// press sends the form with a button, line breaks as a browser sends them.
+// press sends the form with a button, with line breaks as a browser sends them.
 func (e *editor) press(do string, want int) {
 	e.t.Helper()
 	sent := url.Values{"do": {do}}
@@ -161,7 +161,7 @@ func (e *editor) press(do string, want int) {
 	e.open(got)
 }
 
-// text wants JSON in the text: the same value, however it is written.
+// text checks that the text has the same JSON value, in any spelling.
 func (e *editor) text(want string) {
 	e.t.Helper()
 	have, err := canon.Canonical([]byte(e.fields.Get("policy")))
@@ -171,7 +171,7 @@ func (e *editor) text(want string) {
 	}
 }
 
-// field wants what a field of the form says.
+// field checks the value of a field of the form.
 func (e *editor) field(name, want string) {
 	e.t.Helper()
 	if have := e.fields.Get("f_" + name); have != want {

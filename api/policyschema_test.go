@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// TestPolicySchemaIsPublished: every starter satisfies it, with the $schema that
-// policy init writes, and what the linter refuses for its shape does not.
+// TestPolicySchemaIsPublished holds that every starter satisfies the schema, with the $schema that
+// policy init writes, and that a policy that the linter refuses for its shape does not.
 func TestPolicySchemaIsPublished(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -59,9 +59,9 @@ func TestPolicySchemaIsPublished(t *testing.T) {
 	}
 }
 
-// TestNullOpensNothing: what grants or limits something takes null in none of its
-// members, since null is what many programs write for an empty list. A type with such
-// members has the method RefusesNull.
+// TestNullOpensNothing holds that types that grant or limit something refuse null for each of their
+// members, because many programs write null for an empty list. Such a type has the method
+// RefusesNull.
 func TestNullOpensNothing(t *testing.T) {
 	t.Parallel()
 	grants := regexp.MustCompile(`^(allowed|blocked|require|max[A-Z].*Transaction|daily|monthly|scopes$|addresses$|topics$|noPersonal$|messageId$)`)

@@ -12,8 +12,7 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// The page shows every price once, under the address that others name, and leads
-// to the checkout.
+// The page shows every price once, at the address that other pages link, and links the checkout.
 func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)
@@ -34,8 +33,8 @@ func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	b.want(b.form("/pricing", url.Values{"slug": {"nothing"}}), 404, "product not found")
 }
 
-// Where no address is set, the machine's own users are told one that nobody has,
-// not none.
+// If no contact address is configured, documents on the machine's own service have an address that
+// does not exist.
 func TestPagesNameWhomToAsk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -57,7 +56,7 @@ func TestPagesThatTheShopNamesAreThere(t *testing.T) {
 	b.want(b.form("/pricing", url.Values{"slug": {"monthly-pass"}}), 404, "product not found") // nothing is sold here
 }
 
-// llms.txt has the form of llmstxt.org, every price, and no link that leads nowhere.
+// llms.txt has the form of llmstxt.org, every price, and no dead link.
 func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)

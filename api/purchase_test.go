@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// withX402 takes payments that are settled in the ledger alone.
+// withX402 returns a setup that takes payments and settles them in the ledger alone.
 func withX402(t *testing.T) func(*api.Config) {
 	return func(c *api.Config) {
 		terms, err := x402.NewTerms(x402.Settings{Dev: true})
@@ -29,7 +29,7 @@ func withX402(t *testing.T) func(*api.Config) {
 	}
 }
 
-// shop is a storefront that takes payments, and a wallet.
+// shop is a storefront that takes payments, with a wallet.
 type shop struct {
 	*browser
 	site   *site
@@ -42,7 +42,7 @@ func newShop(t *testing.T, changes ...func(*api.Config)) *shop {
 	return &shop{s.browser(t), s, x402test.NewWallet("payer")}
 }
 
-// order is a payment for a product that nobody has sent yet.
+// order returns a payment for a product that has not been sent yet.
 func (s *shop) order(slug, nonce string) x402test.Order {
 	s.t.Helper()
 	got := s.post("/api/purchase/"+slug, ``)
@@ -53,7 +53,7 @@ func (s *shop) order(slug, nonce string) x402test.Order {
 	return s.wallet.Order(required, nonce, s.site.app.Clock())
 }
 
-// fulfilled is the answer to a good purchase.
+// fulfilled is the answer to a successful purchase.
 type fulfilled struct {
 	ClaimSecret                                         string `json:"claimSecret"`
 	Status, Product, DownloadURL, ExpiresAt, PurchaseID string
@@ -100,12 +100,12 @@ func TestPurchase(t *testing.T) {
 		t.Error("no expiresAt")
 	}
 	s.fetch(bought)
-	// It is the customer's whose address was given, once signed in.
+	// After signing in with the address of the order the customer has the purchase.
 	cleo := s.site.signedIn(t, "cleo@example.com")
 	cleo.want(cleo.get("/api/entitlements/verification-kit"), 200, `{"product":"verification-kit","source":"x402","status":"active","validUntil":null}`)
 	path := cleo.newLink("verification-kit")
 	cleo.want(cleo.get(path), 200, "PK")
-	// And in the ledger it is a purchase of its own, counted with its downloads.
+	// The ledger has it as a purchase of its own, with a count of its downloads.
 	history, err := s.site.app.Ledger.Read(t.Context(), s.site.app.Ledger.Service(bought.PurchaseID), "purchase/"+bought.PurchaseID)
 	if err != nil || len(history.Events) != 1 || history.Events[0].Type != events.TypePurchaseFulfilled {
 		t.Errorf("%+v, %v", history.Events, err)
@@ -113,14 +113,14 @@ func TestPurchase(t *testing.T) {
 	if n, err := s.site.app.Ledger.Version(t.Context(), s.site.app.Ledger.Service(bought.PurchaseID), "download/"+bought.PurchaseID); n != 2 || err != nil {
 		t.Errorf("%d downloads, %v", n, err)
 	}
-	// The catalogue says where and for how much, and what default clients do not pay.
+	// The catalogue says where and for how much to buy, and which price default clients do not pay.
 	if got := s.get("/api/catalog"); strings.Count(got.body, "above $1") != 1 {
 		t.Errorf("the catalogue warns %d times", strings.Count(got.body, "above $1"))
 	}
 	s.want(s.get("/api/catalog"), 200, `"x402":{"amount":"1000000","network":"`+required.Accepts[0].Network+`","url":"`+s.site.app.BaseURL+`/api/purchase/verification-kit"}`)
 }
 
-// What the operator has sent back buys nothing any more.
+// A payment that the operator has refunded buys nothing any more.
 func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -146,7 +146,7 @@ func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
 	gus.entitled("verification-kit", "refunded")
 }
 
-// The rows of the gate, for a purchase.
+// The rows of the gate's table for a purchase.
 func TestPurchaseErrors(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -210,7 +210,7 @@ func TestPurchaseErrors(t *testing.T) {
 	s.buy(order, "verification-kit", ``) // nothing of it was charged
 }
 
-// A payment sent again is the same purchase; its link is for its buyer.
+// A payment that is sent again is the same purchase. Only its buyer gets the link.
 func TestRepeatedPurchasePayment(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -221,8 +221,8 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 	t.Run("without an identifier", func(t *testing.T) {
 		order := s.order("verification-kit", "plain")
 		first := s.buy(order, "verification-kit", ``)
-		// Sent again, by the buyer or by who rebuilt it from the chain: all members, and
-		// a link to a page that asks for the payer's proof.
+		// Sent again, by the buyer or by a party that rebuilt it from the chain: the answer has all
+		// members, and a link to a page that asks for the payer's proof.
 		second := s.fulfilled(again(order), "verification-kit")
 		if second.PurchaseID != first.PurchaseID || second.DownloadURL != s.site.app.BaseURL+"/api/downloads/"+first.PurchaseID || second.ClaimSecret != "" || second.ExpiresAt == "" {
 			t.Errorf("%+v after %+v", second, first)
@@ -242,7 +242,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		if got := s.fulfilled(again(order), "verification-kit"); got.PurchaseID != first.PurchaseID {
 			t.Errorf("%+v", got)
 		}
-		// What anybody could copy from the chain has no identifier, or another.
+		// A copy from the chain has no identifier, or another one.
 		s.want(again(plain), 409, refused)
 		s.want(again(plain.Named("order-4711-0000002")), 409, refused)
 	})
@@ -308,8 +308,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 	})
 }
 
-// Money that does not move buys nothing, and money of which it is not known does
-// not buy twice.
+// A transfer that fails buys nothing, and one whose outcome is not known does not buy twice.
 func TestPurchaseWhenSettlingFails(t *testing.T) {
 	t.Parallel()
 	var facilitator *x402test.Facilitator
@@ -339,7 +338,7 @@ func TestPurchaseWhenSettlingFails(t *testing.T) {
 	}
 }
 
-// Nothing of the buyer's address is stored in the clear, with the payment neither.
+// The buyer's address is not stored in the clear, and neither is the payment.
 func TestPurchaseSealsTheAddress(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

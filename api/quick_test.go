@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plainActionHash is the action hash of {"command":"git status"}, made by hand.
+// plainActionHash is the action hash of {"command":"git status"}, computed by hand.
 const plainActionHash = "31f4f73bce55a8d3985c5040ec8d550c22c285f84c1cacfbab1529482d999e17"
 
 // verdicts are commands of each risk.
@@ -20,8 +20,8 @@ var verdicts = []struct{ risk, body string }{
 	{"critical", `{"command":"rm -rf /"}`},
 }
 
-// quickResult is the specification's quick gate result; a member that is missing
-// or one too many shows in comparison with the text.
+// quickResult is the result of the quick gate in the specification. A missing or additional member
+// is found by comparing it with the text.
 type quickResult struct {
 	Status               string   `json:"status"`
 	Service              string   `json:"service"`
@@ -78,7 +78,7 @@ func isHex64(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// The vectors of the action hash, and what it does and does not commit to.
+// The test vectors of the action hash, and what it covers and does not cover.
 func TestActionHash(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -132,7 +132,7 @@ func withMember(name, value string) string {
 	return `{"command":"ls","` + name + `":"` + value + `"}`
 }
 
-// Lengths are in code points: a character outside the basic plane counts once.
+// Lengths are in code points: a character outside of the basic plane counts as one.
 func TestQuickGateFieldLengths(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -181,7 +181,7 @@ func TestWhiteSpaceAtAnEdge(t *testing.T) {
 		})
 		n.wants(n.post(quickPath, key, withMember("command", "a"+space+"b")), http.StatusOK)
 	}
-	// What looks like white space and is not, in ECMA-262.
+	// Characters that look like white space but are none in ECMA-262.
 	for _, r := range []rune{0x85, 0x180E, 0x200B, 0x200C, 0x200D, 0x2060, 0x1C, 0x1F, 0x2800} {
 		n.wants(n.post(quickPath, key, withMember("repo", escaped(r)+"x"+escaped(r))), http.StatusOK)
 	}
@@ -193,8 +193,8 @@ func TestWhiteSpaceAtAnEdge(t *testing.T) {
 	}
 }
 
-// An unmatched consequential action is low, or routed to review on demand; a
-// matched or read-only one is the same either way.
+// An unmatched consequential action is low, or is routed to review on demand. A matched or
+// read-only action gets the same verdict either way.
 func TestFailClosedOnUnmatched(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -216,7 +216,7 @@ func TestFailClosedOnUnmatched(t *testing.T) {
 	}
 }
 
-// Quick gate, score, triage and workflow are one engine.
+// Quick gate, score, triage and workflow use the same engine.
 func TestTheFourServicesAgree(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -251,7 +251,7 @@ func pick(m map[string]any) map[string]any {
 	return map[string]any{"risk": m["risk"], "matchedRuleIds": m["matchedRuleIds"], "actionHash": m["actionHash"], "actionBindingVersion": m["actionBindingVersion"]}
 }
 
-// The table of gate.md: what each service says at each risk.
+// The table of gate.md: the answer of each service at each risk.
 func TestWhatEachServiceSaysAtEachRisk(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

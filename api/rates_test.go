@@ -50,8 +50,8 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	n.wants(n.get("/api/health"), 200)
 }
 
-// Every page, the search among them, is limited for a network: what is read without a
-// credential costs a caller of another network nothing.
+// Every page, including the search, is limited per network. Readers without a credential do not use
+// up the limits of callers of another network.
 func TestPagesAreLimitedForANetwork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
@@ -76,7 +76,7 @@ func TestPagesAreLimitedForANetwork(t *testing.T) {
 	}
 }
 
-// A charged call is limited, too: by its own credential, and by what its body costs.
+// A charged call is limited, too: by its own credential, and by the size of its body.
 func TestACredentialHasItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})

@@ -62,7 +62,7 @@ func TestRefundRefusals(t *testing.T) {
 	})
 }
 
-// The daily sample is silent about honest calls and loud about others.
+// The daily sample reports no correct call and reports wrong ones.
 func TestSampleRaisesTheAlarm(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

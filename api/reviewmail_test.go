@@ -70,8 +70,8 @@ func TestReviewersAreTold(t *testing.T) {
 	if letters := fresh(c.orgID); len(letters) != 0 {
 		t.Errorf("%d letters about nothing", len(letters))
 	}
-	// The newest of those that still wait is told of, and how many wait; what was resolved
-	// meanwhile is not.
+	// The e-mail is about the newest decision that still waits, and says how many wait. Decisions
+	// that were resolved meanwhile are not in it.
 	admin := c.people["admin"]
 	resolve := func(id string) {
 		admin.want(admin.post("/api/assurance/decisions/"+id+"/approval", `{"verdict":"rejected","reason":"no"}`), 201, "rejected")
@@ -100,7 +100,8 @@ func TestReviewersAreTold(t *testing.T) {
 	clean(t, s)
 }
 
-// TestATeamsOnlyAdminIsTold: there is nobody else.
+// TestATeamsOnlyAdminIsTold holds that the only admin gets the e-mail about their own request,
+// because there is no other reviewer.
 func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -114,15 +115,15 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	}
 }
 
-// refusing is a mail server that takes nothing, and says to whom.
+// refusing is a mail server that accepts nothing. Its errors name the address.
 type refusing struct{}
 
 func (refusing) Send(_ context.Context, l mail.Message) error {
 	return errors.New("550 no such mailbox")
 }
 
-// TestDecisionsDoNotWaitForTheMail: a letter that cannot be sent is a line in the
-// log, after the closing nobody is told, and the decision is recorded all the same.
+// TestDecisionsDoNotWaitForTheMail holds that an e-mail that cannot be sent is a line in the log,
+// that none is sent after the closing, and that the decision is recorded all the same.
 func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = refusing{} })

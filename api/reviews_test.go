@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// reviewing is an organization whose tools ask a person about what is critical.
+// reviewing is an organization whose policy requires a review of critical tool calls.
 func reviewing(t *testing.T) (*site, *crew) {
 	t.Helper()
 	s := newSite(t, api.Databases.New(t))
@@ -32,9 +32,9 @@ func (n *tenant) asks(t testing.TB, key, agent string) string {
 	return n.decide(t, toolBody(key, agent, "write", "critical")).decision(t).Record.DecisionID
 }
 
-// TestOnlyItsButtonGivesAVerdict: the form of a verdict has nothing in which Enter would
-// press a button, what comes without a button is none, and the next page says which
-// verdict it was.
+// TestOnlyItsButtonGivesAVerdict holds that Enter presses no button in the form of a verdict, that
+// a form that was sent without a button gives no verdict, and that the next page says which verdict
+// was given.
 func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -66,7 +66,7 @@ func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkEnterGivesNoVerdict, with scripts and without.
+// TestWalkEnterGivesNoVerdict holds this with scripts and without.
 func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -91,8 +91,8 @@ func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	clean(t, s)
 }
 
-// TestAReasonIsNotLost: white space at its edges is none of it, what a record does not
-// take is named in words, and what was written stays.
+// TestAReasonIsNotLost holds that white space at the edges of a reason is removed, that a character
+// that a record does not allow is named in words, and that the text stays in the form.
 func TestAReasonIsNotLost(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -117,7 +117,8 @@ func TestAReasonIsNotLost(t *testing.T) {
 	clean(t, s)
 }
 
-// TestASecondReviewerReadsWhoWasFirst, and keeps what they wrote.
+// TestASecondReviewerReadsWhoWasFirst holds this, and that the second reviewer keeps what they
+// wrote.
 func TestASecondReviewerReadsWhoWasFirst(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -131,7 +132,7 @@ func TestASecondReviewerReadsWhoWasFirst(t *testing.T) {
 	clean(t, s)
 }
 
-// TestComparingArgumentsKeepsTheReason: both are one form.
+// TestComparingArgumentsKeepsTheReason holds this because both are in one form.
 func TestComparingArgumentsKeepsTheReason(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -148,8 +149,8 @@ func TestComparingArgumentsKeepsTheReason(t *testing.T) {
 	clean(t, s)
 }
 
-// TestNoReviewIsOutOfSight, however many an agent makes: the oldest stand first, the
-// rest is a page further, and a filter finds one agent's.
+// TestNoReviewIsOutOfSight holds that every review can be found, however many an agent makes: the
+// oldest come first, the others are on further pages, and a filter finds those of one agent.
 func TestNoReviewIsOutOfSight(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -188,7 +189,7 @@ func TestNoReviewIsOutOfSight(t *testing.T) {
 	clean(t, s)
 }
 
-// TestTheNextReviewIsOneThatMayBeResolved: never the reviewer's own request.
+// TestTheNextReviewIsOneThatMayBeResolved holds that it is never the reviewer's own request.
 func TestTheNextReviewIsOneThatMayBeResolved(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -204,7 +205,7 @@ func TestTheNextReviewIsOneThatMayBeResolved(t *testing.T) {
 	clean(t, s)
 }
 
-// TestSimilarBeforeIsBefore: what was asked later is not.
+// TestSimilarBeforeIsBefore holds that later decisions are not shown.
 func TestSimilarBeforeIsBefore(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -221,7 +222,8 @@ func TestSimilarBeforeIsBefore(t *testing.T) {
 	clean(t, s)
 }
 
-// TestOnlyAnApprovalIsGood, and only for its time.
+// TestOnlyAnApprovalIsGood holds that only an approval permits the action, and only until it
+// expires.
 func TestOnlyAnApprovalIsGood(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -247,8 +249,8 @@ func TestOnlyAnApprovalIsGood(t *testing.T) {
 	clean(t, s)
 }
 
-// TestBoxesThatAreAllEmptyGiveNoRights, and an address that is a member's already changes
-// no role.
+// TestBoxesThatAreAllEmptyGiveNoRights holds this, and that adding an address that is already a
+// member's changes no role.
 func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -271,8 +273,8 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	clean(t, s)
 }
 
-// TestAStopShowsOnThePages: what waits, and what was approved before, say that a stop has
-// ended it; a verdict that comes all the same is refused with the reason.
+// TestAStopShowsOnThePages holds that waiting decisions and earlier approvals show that a stop has
+// ended them, and that a verdict that is sent all the same is refused with the reason.
 func TestAStopShowsOnThePages(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -304,9 +306,8 @@ func TestAStopShowsOnThePages(t *testing.T) {
 	clean(t, s)
 }
 
-// TestANewTokenIsShownOnce: the form leads to a page, so that a reload issues nothing, and
-// only the session that issued the token sees it. A token that was rotated can be ended
-// at once.
+// TestANewTokenIsShownOnce holds that the form leads to a page, so that a reload issues nothing,
+// and that only the session that issued the token sees it. A rotated token can be revoked at once.
 func TestANewTokenIsShownOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -21,8 +21,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A body gets the verdict and the words that the library's errors give: of random
-// schemas in our shapes, and of every schema that the service has.
+// A body gets the same verdict and the same words as from the errors of the library: for random
+// schemas in our forms, and for every schema of the service.
 func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	t.Run("random schemas", rapid.MakeCheck(func(t *rapid.T) {
@@ -81,7 +81,7 @@ var (
 	someTexts = []string{"", "a", "ab", " a", "abcdef", "2026-01-02", "{}"}
 )
 
-// drawSchema draws a schema in the shapes that ours have.
+// drawSchema returns a random schema in the forms that ours have.
 func drawSchema(t *rapid.T, depth int) map[string]any {
 	kinds := []string{"string", "number", "integer", "boolean", "any"}
 	if depth > 0 {
@@ -152,7 +152,7 @@ func drawSchema(t *rapid.T, depth int) map[string]any {
 	return node
 }
 
-// drawInstance draws a value that mostly follows a schema.
+// drawInstance returns a random value that mostly follows a schema.
 func drawInstance(t *rapid.T, schema any, depth int) any {
 	node, _ := schema.(map[string]any)
 	if branches, has := node["anyOf"].([]any); has && rapid.IntRange(0, 9).Draw(t, "branch") > 0 {
@@ -208,8 +208,8 @@ func drawObject(t *rapid.T, node map[string]any, depth int) any {
 	return object
 }
 
-// library is the verdict of the library that compiles schemas: of all its errors the
-// one that stands first in the text, in our words.
+// library returns the verdict of the library that compiles schemas: of all its errors the one whose
+// place is first in the text, in our words.
 type library struct {
 	document map[string]any
 	compiled *jsonschema.Schema
@@ -218,7 +218,7 @@ type library struct {
 // libraryRegexp is how the library reads our patterns.
 func libraryRegexp(pattern string) (jsonschema.Regexp, error) { return schema.Regexp(pattern) }
 
-// compileSchema makes of a schema what the library knows of it.
+// compileSchema compiles a schema with the library.
 func compileSchema(document map[string]any) (*jsonschema.Schema, error) {
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -266,8 +266,8 @@ func (s library) judge(body []byte, value any) error {
 	return refusal
 }
 
-// leaves are the errors that say something: of several branches those of the one that
-// takes values of the type, or else those of all but the null branch.
+// leaves returns the errors that matter: of several branches those of the branch that allows values
+// of the type, or else those of all branches except null.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
@@ -296,13 +296,13 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return found
 }
 
-// namesAt are the members that the object schema at an address knows.
+// namesAt returns the members that the object schema at an address has.
 func (s library) namesAt(address string) []string {
 	properties, _ := s.at(address)["properties"].(map[string]any)
 	return sortedKeys(properties)
 }
 
-// requires says whether the member of a name, whose schema is at an address, must be there.
+// requires reports whether a member, whose schema is at an address, is required.
 func (s library) requires(address, name string) bool {
 	holder := max(strings.LastIndex(address, "/properties/"), strings.LastIndex(address, "/additionalProperties"))
 	if holder < 0 {
@@ -312,7 +312,7 @@ func (s library) requires(address, name string) bool {
 	return slices.Contains(list, any(name))
 }
 
-// at is the schema at an address.
+// at returns the schema at an address.
 func (s library) at(address string) map[string]any {
 	_, pointer, _ := strings.Cut(address, "#")
 	var at any = s.document
@@ -332,7 +332,7 @@ func (s library) at(address string) map[string]any {
 	return found
 }
 
-// formatRefusals are the refusals of a text that has not its format, by format.
+// formatRefusals are the refusals of a text without its format, by format.
 var formatRefusals = map[string]struct{ code, clause string }{
 	"date":      {"invalid_date", "must be a date YYYY-MM-DD"},
 	"date-time": {"invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z"},
@@ -399,9 +399,9 @@ func withArticle(noun string) string {
 	return "a " + noun
 }
 
-// order knows where in a text the values stand that errors are about, and nothing
-// of the others: a text of a megabyte has more values than errors, and pointers to
-// all of them may be far longer than it.
+// order knows where in a text the values of errors are. It does not look for other values, because
+// a text of a megabyte has more values than errors, and pointers to all of them may be far longer
+// than the text.
 type order struct{ root *spot }
 
 // spot is a value that a test asks for, or one that contains such a value.
@@ -443,7 +443,7 @@ func (p *spot) want(name string) *spot {
 	return p.below[name]
 }
 
-// read notes where the next value is, and what is asked for below it.
+// read notes where the next value is, and the places below it that errors are about.
 func (p *spot) read(dec *jsontext.Decoder) error {
 	if p == nil {
 		return dec.SkipValue()
@@ -474,8 +474,8 @@ func (p *spot) read(dec *jsontext.Decoder) error {
 	return err
 }
 
-// of is where an error counts: the first of the unknown members, the end of the
-// object that lacks one, else the value.
+// of returns the place of an error: the first unknown member, the end of an object that lacks a
+// member, or else the value.
 func (o order) of(e *jsonschema.ValidationError) int {
 	at := o.at(e)
 	switch k := e.ErrorKind.(type) {
@@ -491,7 +491,7 @@ func (o order) of(e *jsonschema.ValidationError) int {
 	return at.start
 }
 
-// first is the name that stands first among members of the object of an error.
+// first returns the name that comes first in the text among members of the error's object.
 func (o order) first(e *jsonschema.ValidationError, names []string) string {
 	at, first := o.at(e), names[0]
 	for _, name := range names[1:] {

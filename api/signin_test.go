@@ -53,7 +53,7 @@ func newSite(t *testing.T, db *ledgertest.DB) *site {
 	return newSiteAt(t, db, "")
 }
 
-// newSiteAt has another base URL than the listener's.
+// newSiteAt opens a node with another base URL than the listener's.
 func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 	t.Helper()
 	return newSiteWith(t, db, baseURL, mail.NewOutbox(slog.New(slog.DiscardHandler)))
@@ -118,7 +118,6 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *mail.O
 	return s
 }
 
-// lockedBuffer is a log that is written to and read at once.
 // keepCheckpoints signs the head of the ledger from now on, as a node with a key for checkpoints
 // does. An export waits for a checkpoint that covers it.
 func (s *site) keepCheckpoints(t *testing.T) {
@@ -133,6 +132,7 @@ func (s *site) keepCheckpoints(t *testing.T) {
 	}
 }
 
+// lockedBuffer is a log that may be written to and read at the same time.
 type lockedBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -144,7 +144,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is what was logged.
+// String returns what was logged.
 func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +230,7 @@ func (b *browser) actsFor() string {
 	return as.OrgID
 }
 
-// form sends a form as a page of the organization has it for which b acts.
+// form sends a form as if from a page of the organization for which b acts.
 func (b *browser) form(path string, fields url.Values, header ...string) answer {
 	b.t.Helper()
 	if !fields.Has("org") {
@@ -243,7 +243,7 @@ func (b *browser) form(path string, fields url.Values, header ...string) answer 
 	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", fields.Encode(), header...)
 }
 
-// follow opens the page to which a form led.
+// follow opens the page that a form redirected to.
 func (b *browser) follow(got answer) answer {
 	b.t.Helper()
 	if got.status != http.StatusSeeOther {
@@ -261,7 +261,7 @@ func (b *browser) want(got answer, status int, body string) {
 
 var linkPattern = regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
 
-// link asks for a link and returns the secret in the letter.
+// link requests a link and returns the secret in the e-mail.
 func (b *browser) link(email, next string) string {
 	b.t.Helper()
 	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "on its way")
@@ -274,7 +274,7 @@ func (b *browser) link(email, next string) string {
 	return ""
 }
 
-// signIn goes the whole way.
+// signIn takes all steps of a sign-in.
 func (b *browser) signIn(email string) {
 	b.t.Helper()
 	if got := b.form("/sign-in/confirm", url.Values{"token": {b.link(email, "")}}); got.status != http.StatusSeeOther {
@@ -302,7 +302,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
-	// Looking does not use it up: browsers, scanners, HEAD.
+	// Opening the link does not use it up: browsers, scanners, HEAD.
 	for range 3 {
 		b.want(b.get("/sign-in/confirm?token="+token), 200, `value="`+token+`"`)
 		b.want(b.do(http.MethodHead, "/sign-in/confirm?token="+token, "", ""), 200, "")
@@ -314,7 +314,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	other := s.browser(t)
 	other.want(other.form("/sign-in/confirm", confirm), 410, "was used or is too old")
 	other.want(other.get("/api/auth/session"), 401, "authentication required")
-	// In the query it is not read by what would use it up.
+	// The operation that uses the secret does not read it from the query.
 	fresh := other.link("ada@example.com", "")
 	other.want(other.form("/sign-in/confirm?token="+fresh, url.Values{}), 410, "was used")
 	if got := other.form("/sign-in/confirm", url.Values{"token": {fresh}}); got.status != http.StatusSeeOther {
@@ -438,7 +438,7 @@ func TestSessionFixation(t *testing.T) {
 	if first == planted || len(first) != 43 {
 		t.Fatalf("signed in under the cookie that was there before: %q", first)
 	}
-	// Signing in again makes another token and ends the old session.
+	// Signing in again makes a new token and ends the old session.
 	b.signIn("bob@example.com")
 	second := b.cookie()
 	if second == first {
@@ -451,7 +451,7 @@ func TestSessionFixation(t *testing.T) {
 	b.want(b.get("/api/auth/session"), 200, "customerId")
 }
 
-// cookie is the session's secret, as the browser has it.
+// cookie returns the session's secret that the browser has.
 func (b *browser) cookie() string {
 	b.t.Helper()
 	home, err := url.Parse(b.site.URL)
@@ -514,7 +514,7 @@ func TestSessionEnds(t *testing.T) {
 	idle, busy := s.browser(t), s.browser(t)
 	idle.signIn("ada@example.com")
 	busy.signIn("bob@example.com")
-	// Idle for 12 hours; busy lives on, until its 7 days are over.
+	// A session ends after 12 idle hours. One that is used lives until its 7 days are over.
 	for range 13 {
 		s.clock.Add(11 * time.Hour)
 		busy.want(busy.get("/api/auth/session"), 200, "customerId")
@@ -593,8 +593,8 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	b.want(b.post("/api/auth/sign-out", `{}`, "Origin", s.URL, "Sec-Fetch-Site", "same-origin"), 200, "signed out")
 }
 
-// TestFormsAreNotTakenForTheAPI: a form on another site can send these content
-// types without asking first.
+// TestFormsAreNotTakenForTheAPI holds this because a form on another site can send these content
+// types without a preflight.
 func TestFormsAreNotTakenForTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -657,7 +657,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	}
 }
 
-// Letters are written where their owner reads them, and only there.
+// E-mails are written where only their owner reads them.
 func TestLettersAreWritten(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
@@ -695,7 +695,7 @@ func TestMailServerAddress(t *testing.T) {
 	}
 }
 
-// TestSessionOnTwoNodes: no node keeps anything of a session in memory.
+// TestSessionOnTwoNodes holds that no node keeps a session in memory.
 func TestSessionOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -708,7 +708,8 @@ func TestSessionOnTwoNodes(t *testing.T) {
 	b.want(b.get("/api/auth/session"), 401, "authentication required")
 }
 
-// TestWithoutSigner: who is known stays known; what needs the vault is 503.
+// TestWithoutSigner holds that a session stays valid, and that operations that need the vault
+// answer 503.
 func TestWithoutSigner(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -724,7 +725,7 @@ func TestWithoutSigner(t *testing.T) {
 	program.want(program.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, "signing is unavailable")
 }
 
-// brokenMail is a mail server that takes nothing.
+// brokenMail is a mail server that accepts nothing.
 type brokenMail struct{}
 
 func (brokenMail) Send(context.Context, mail.Message) error {
@@ -741,8 +742,8 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// TestSignInIsSlowedDown: ten links a minute for one address, and three in 15
-// minutes to one mailbox from whichever address and however it is spelled.
+// TestSignInIsSlowedDown holds that one address may request ten links a minute, and that one
+// mailbox gets three in 15 minutes, from all addresses and in all spellings.
 func TestSignInIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler))

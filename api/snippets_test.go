@@ -14,13 +14,13 @@ import (
 	"github.com/countersign/countersign/api/site"
 )
 
-// snippet is one block of code on a page that says that it runs.
+// snippet is a block of code on a page that is marked as runnable.
 type snippet struct {
 	language, code string
 	prints         string // what it must print; empty: not held to it
 }
 
-// snippets are the blocks of a page that run, in order.
+// snippets returns the runnable blocks of a page in order.
 func snippets(markdown string) (list []snippet) {
 	blocks := strings.Split("\n"+markdown, "\n```")
 	for i := 1; i < len(blocks); i += 2 {
@@ -35,7 +35,7 @@ func snippets(markdown string) (list []snippet) {
 	return list
 }
 
-// interpreters are what runs a language, and the name of the file it is given.
+// interpreters are the programs that run a language, and the name of the file that they get.
 var interpreters = map[string]struct {
 	file    string
 	command []string
@@ -48,8 +48,8 @@ var interpreters = map[string]struct {
 // snippetTimeout bounds one page; a Go program has to be built first.
 const snippetTimeout = 2 * time.Minute
 
-// Every snippet that says that it runs is run in its language against this service,
-// and prints what the page says. What the machine cannot run is skipped, and said.
+// Every runnable snippet is run in its language against this service, and prints what the page
+// says. A snippet that the machine cannot run is skipped with a message.
 func TestEverySnippetRuns(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -74,8 +74,8 @@ func TestEverySnippetRuns(t *testing.T) {
 	}
 }
 
-// runSnippets runs a page in a folder of its own. Its shell snippets are one script,
-// as a reader types them into one terminal.
+// runSnippets runs a page in a folder of its own. Its shell snippets are one script, as if a reader
+// typed them into one terminal.
 func (n *node) runSnippets(t *testing.T, p *site.Page, key string, ran map[string]int) {
 	folder := t.TempDir()
 	var script strings.Builder

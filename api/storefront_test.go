@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// entitled asks for access and compares status and, when refused, the code.
+// entitled requests access and compares the status and, if it was refused, the code.
 func (b *browser) entitled(slug, state string) {
 	b.t.Helper()
 	got := b.get("/api/entitlements/" + slug)
@@ -138,7 +138,7 @@ func TestCheckoutProviderFails(t *testing.T) {
 	}
 }
 
-// What the provider is asked for, in its own words.
+// The requests to the provider, in its own words.
 func TestCheckoutForms(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -179,7 +179,7 @@ func TestCheckoutForms(t *testing.T) {
 	if !strings.HasPrefix(form.Get("client_reference_id"), "cus_") {
 		t.Errorf("client_reference_id %q", form.Get("client_reference_id"))
 	}
-	// Once the provider knows the buyer, that customer is named.
+	// If the provider knows the buyer, the request names that customer.
 	f.deliver(f.notice("checkout.session.completed", s.app.Clock(), f.paid("cus_provider", "other@example.com", nil)))
 	form = f.checkout(ada, "policy-starter-pack")
 	if form.Get("customer") != "cus_provider" || form.Has("customer_email") || form.Has("customer_creation") {
@@ -187,8 +187,7 @@ func TestCheckoutForms(t *testing.T) {
 	}
 }
 
-// A guest buys with a typed address, signs in with it, and has access until the
-// money is given back.
+// A guest buys with a typed address, signs in with it, and has access until the money is refunded.
 func TestGuestBuysByCard(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -232,16 +231,16 @@ func TestWhoseACheckoutIs(t *testing.T) {
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
-	// Signed in: ada's, whatever address was typed.
+	// Ada is signed in, so the purchase is hers with any typed address.
 	f.checkout(ada, "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_p", "typed@example.com", nil)))
 	ada.entitled("verification-kit", "active")
 	s.signedIn(t, "typed@example.com").entitled("verification-kit", "none")
-	// The provider knows the customer as hers: hers, without a reference.
+	// The provider's customer is hers, so the purchase is hers without a reference.
 	f.checkout(s.browser(t), "policy-starter-pack")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_p", "typed@example.com", nil)))
 	ada.entitled("policy-starter-pack", "active")
-	// A reference that is no customer of ours counts for nothing.
+	// A reference that is not a customer of ours is ignored.
 	f.checkout(s.browser(t), "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_q", "cleo@example.com", fields{"client_reference_id": "cus_01JD3Z8W5T0000000000000009"})))
 	s.signedIn(t, "cleo@example.com").entitled("verification-kit", "active")
@@ -260,7 +259,7 @@ func TestSubscription(t *testing.T) {
 	ada := s.signedIn(t, "ada@example.com")
 	f.checkout(ada, "monthly-pass")
 	end := now.Add(30 * day)
-	// The provider tells of the subscription before the checkout is completed.
+	// The notice of the subscription comes before the checkout is completed.
 	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "incomplete", now, end, false)))
 	ada.entitled("monthly-pass", "none")
 	f.deliver(f.notice("customer.subscription.updated", now, f.subscription("cus_p", "active", now, end, true)))
@@ -287,7 +286,7 @@ func TestSubscription(t *testing.T) {
 	ada.entitled("team", "canceled")
 }
 
-// A paid period that ends without news is asked about.
+// The service asks about a paid period that ends without a notice.
 func TestPeriodEndsWithoutNews(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -312,12 +311,12 @@ func TestPeriodEndsWithoutNews(t *testing.T) {
 	ada.entitled("monthly-pass", "active")
 	f.down = true
 	s.clock.Add(31 * day)
-	// The session is over by now.
+	// The session has expired by now.
 	ada.signIn("ada@example.com")
 	ada.entitled("monthly-pass", "expired")
 }
 
-// A Team or Business subscription starts the organization, and carries it.
+// A Team or Business subscription creates the organization and pays for it.
 func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -419,7 +418,8 @@ func TestARefundedSubscriptionIsNotLive(t *testing.T) {
 	pass(0) // the refunded one is not over
 }
 
-// An event of the other world (test, live) or of a connected account has paid nobody here.
+// An event of the other mode (test, live) or of a connected account does not mean that we were
+// paid.
 func TestNoticesThatAreNotOurs(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -436,8 +436,8 @@ func TestNoticesThatAreNotOurs(t *testing.T) {
 	s.signedIn(t, "ada@example.com").entitled("verification-kit", "active")
 }
 
-// What a crash between a fact and the organization has left out, the next
-// delivery of the same notice makes up for.
+// If a crash left the organization unchanged after a fact was recorded, the next delivery of the
+// same notice corrects that.
 func TestOrganizationAfterACrash(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -456,7 +456,7 @@ func TestOrganizationAfterACrash(t *testing.T) {
 	if n := s.eventCount(t) - before; n != 2 {
 		t.Errorf("%d events: want the organization and its owner", n)
 	}
-	// The operator's word counts, too.
+	// A statement of the operator counts, too.
 	customer, err := s.app.CustomerByEmail(t.Context(), "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -469,7 +469,7 @@ func TestOrganizationAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"active"`)
-	// A suspended organization stays so, whatever is paid.
+	// A suspended organization stays suspended after any payment.
 	org := "org_" + strings.TrimPrefix(customer, "cus_")
 	if _, err := s.app.UpdateOrganization(t.Context(), "operator", org, organizations.OrganizationChange{State: "suspended", Reason: "abuse"}); err != nil {
 		t.Fatal(err)
@@ -478,8 +478,8 @@ func TestOrganizationAfterACrash(t *testing.T) {
 	ada.want(ada.get("/api/assurance/organization"), 403, "organization is suspended")
 }
 
-// Notices that say different things at once leave the organization as the facts
-// say in the end.
+// Contradicting notices at the same time leave the organization in the state that the facts have in
+// the end.
 func TestOrganizationUnderARace(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -645,8 +645,8 @@ func TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead(t *testing
 	}
 }
 
-// What a checkout paid is compared with what its product costs, whatever the
-// provider signed: of another amount or currency nothing comes. Tax may come on top.
+// The amount of a checkout is compared with the price of its product, although the provider signed
+// it: another amount or currency buys nothing. Tax may be added.
 func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -673,8 +673,8 @@ func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
 	bob.entitled("verification-kit", "active")
 }
 
-// Ten equal notices at once, and more later, have the effect of one. A repeated
-// delivery differs in how many are pending.
+// Ten equal notices at the same time, and more later, have the effect of one. A repeated delivery
+// differs in how many are pending.
 func TestDuplicateNotices(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -701,15 +701,15 @@ func TestDuplicateNotices(t *testing.T) {
 	if n := s.eventCount(t) - before; n != 3 {
 		t.Errorf("%d events: want the purchase and two bindings", n)
 	}
-	// Another notice of the same checkout adds nothing either.
+	// Another notice of the same checkout adds nothing.
 	f.deliver(good, f.notice("checkout.session.async_payment_succeeded", now, object))
 	if n := s.eventCount(t) - before; n != 3 {
 		t.Errorf("%d events", n)
 	}
 }
 
-// What cannot be recorded is sent again by the provider: 503, and afterwards the
-// same notice counts.
+// If a notice cannot be recorded the answer is 503, the provider sends it again, and then it
+// counts.
 func TestNoticeThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -726,8 +726,8 @@ func TestNoticeThatCannotBeRecorded(t *testing.T) {
 	s.signedIn(t, "ada@example.com").entitled("verification-kit", "active")
 }
 
-// Every order in which a history can be delivered ends in the same state, told by
-// every product's entitlement.
+// Every order in which a history can be delivered ends in the same state, as shown by the
+// entitlement of every product.
 func TestEveryOrderOfDelivery(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -875,7 +875,7 @@ func TestPermutationsAreAll(t *testing.T) {
 	}
 }
 
-// No address of a buyer is in the clear anywhere, nor in an event of theirs.
+// No table has the address of a buyer in the clear, and no event of theirs has it.
 func TestNoticesLeaveNoAddress(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)

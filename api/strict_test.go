@@ -35,7 +35,7 @@ const (
 	strictValues  = 1000    // of all enums
 )
 
-// neverStrict are the tools whose input no closed schema can say.
+// neverStrict are the tools whose input cannot be described by a closed schema.
 var neverStrict = map[string]string{
 	"assurance_attest":          "/intent/toolArguments may be anything",
 	"authorize_purchase_intent": "/intent/toolArguments may be anything",
@@ -75,8 +75,8 @@ func TestToolsAreStrictForOpenAI(t *testing.T) {
 	}
 }
 
-// takesNulls gives each absent member of the tool's example as null, as a model in
-// strict mode must: the service takes that for absent.
+// takesNulls sends each absent member of the tool's example as null, as a model in strict mode
+// must. The service takes null for absent.
 func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	t.Helper()
 	o := n.server.table.Find(name)
@@ -103,7 +103,7 @@ func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	}
 }
 
-// fillNulls copies an instance with every member its schema has.
+// fillNulls copies an instance and adds every missing member of its schema as null.
 func fillNulls(root, schema map[string]any, v any) any {
 	schema = resolve(root, schema)
 	if choice, is := schema["anyOf"].([]any); is && len(choice) > 0 && v != nil {
@@ -138,9 +138,9 @@ func resolve(root, schema map[string]any) map[string]any {
 	}
 }
 
-// makeStrict is the five steps of the guide: references with a description are
-// replaced by what they name, objects are closed, members become required, those
-// that were not may be null, and unsupported keywords go.
+// makeStrict takes the five steps of the guide: references with a description are replaced by their
+// targets, objects are closed, members become required, those that were optional may be null, and
+// unsupported keywords are removed.
 func makeStrict(root map[string]any, v any) any {
 	s, is := v.(map[string]any)
 	if !is {
@@ -197,7 +197,7 @@ func closeObject(strict, properties map[string]any) {
 	}
 }
 
-// strictFaults is what strict mode would refuse a schema for.
+// strictFaults returns why strict mode would refuse a schema.
 func strictFaults(root map[string]any) []string {
 	c := strictCheck{root: root}
 	if root["type"] != "object" {
@@ -226,7 +226,7 @@ func (c *strictCheck) fault(at, says string) {
 	}
 }
 
-// read checks a schema and, through its references, all below it.
+// read checks a schema and, through its references, all schemas below it.
 func (c *strictCheck) read(at string, s map[string]any, level int) {
 	if level > strictLevels {
 		c.fault(at, "lies too deep")

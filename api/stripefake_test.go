@@ -30,8 +30,8 @@ const (
 	nextWebhookSecret = "whsec_CANARYtwo"
 )
 
-// stripeFake is the checkout provider as far as we use it: it keeps checkouts,
-// customers and subscriptions, and makes the notices the provider would send.
+// stripeFake stands for the checkout provider: it keeps checkouts, customers and subscriptions, and
+// makes the notices that the provider would send.
 type stripeFake struct {
 	t    *testing.T
 	site *site
@@ -47,7 +47,7 @@ type stripeFake struct {
 	notices  int
 }
 
-// newStorefront is a site with a catalogue and a provider.
+// newStorefront returns a site with a catalogue and a provider.
 func newStorefront(t *testing.T, changes ...func(*api.Config)) (*site, *stripeFake) {
 	t.Helper()
 	return newStorefrontOn(t, api.Databases.New(t), changes...)
@@ -80,7 +80,7 @@ func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Confi
 	return f.site, f
 }
 
-// ServeHTTP is the provider's API.
+// ServeHTTP answers as the provider's API.
 func (f *stripeFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *stripeFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type fields = map[string]any
 
-// notice is a signed notice's body.
+// notice returns the body of a notice.
 func (f *stripeFake) notice(noticeType string, at time.Time, object fields) string {
 	f.t.Helper()
 	f.notices++
@@ -131,7 +131,7 @@ func (f *stripeFake) noticeWith(id, noticeType string, at time.Time, object fiel
 	return string(text)
 }
 
-// sign is the header that goes with a body.
+// sign returns the signature header of a body.
 func sign(body, secret string, at time.Time) string {
 	return fmt.Sprintf("t=%d,v1=%s", at.Unix(), hex.EncodeToString(webhook.ComputeSignature(at, []byte(body), secret)))
 }
@@ -179,8 +179,8 @@ func (f *stripeFake) paid(customer, email string, extra fields) fields {
 	return o
 }
 
-// subscription is a subscription of the newest checkout; legacy has the period
-// where older versions have it.
+// subscription returns a subscription of the newest checkout. legacy has the period where older
+// versions have it.
 func (f *stripeFake) subscription(customer, status string, from, to time.Time, legacy bool) fields {
 	f.t.Helper()
 	f.mu.Lock()

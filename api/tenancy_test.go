@@ -15,11 +15,11 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// belongings are one thing of each kind that an organization can have, by the
-// name that its id has in a path; where a path says only {id}, by what is before.
+// belongings are one object of each kind that an organization can have, by the name that its id has
+// in a path; if a path only has {id}, by the segment before it.
 type belongings map[string]string
 
-// unknown are ids of the same forms that nobody has.
+// unknown are ids of the same forms that do not exist.
 var unknown = belongings{
 	"decisionId": "asd_01JD3Z8W5T0000000000000000", "receiptId": "asr_01JD3Z8W5T0000000000000000", "draftId": "evt_01JD3Z8W5T0000000000000000",
 	"exportId": "exp_01JD3Z8W5T0000000000000000", "position": "9007199254740991", "members": "cus_01JD3Z8W5T0000000000000000", "tokens": "000000000000", "webhooks": "whk_01JD3Z8W5T0000000000000000",
@@ -27,8 +27,7 @@ var unknown = belongings{
 
 var pathVariable = regexp.MustCompile(`([a-z]+)/\{([A-Za-z]+)\}`)
 
-// in puts an id into the path of an operation; found is false if there is no
-// variable in it.
+// in puts an id into the path of an operation. found is false if the path has no variable for it.
 func (b belongings) in(t *testing.T, path string) (_ string, found bool) {
 	t.Helper()
 	return pathVariable.ReplaceAllStringFunc(path, func(part string) string {
@@ -45,15 +44,15 @@ func (b belongings) in(t *testing.T, path string) (_ string, found bool) {
 	}), found
 }
 
-// goodBodies are what the operations with an id in their path take, so that the
-// id alone decides the answer.
+// goodBodies are valid bodies for the operations with an id in their path, so that the id alone
+// decides the answer.
 var goodBodies = map[string]string{
 	"POST /api/assurance/decisions/{decisionId}/approval": `{"verdict":"rejected","reason":"not ours"}`,
 	"POST /api/assurance/policies/{draftId}/activate":     `{"reason":"not ours"}`,
 	"POST /api/assurance/webhooks/{id}/deliveries":        `{}`,
 }
 
-// furnish gives an organization one thing of each kind.
+// furnish gives an organization one object of each kind.
 func (c *crew) furnish(t *testing.T) belongings {
 	t.Helper()
 	made := belongings{}
@@ -87,7 +86,7 @@ func (c *crew) furnish(t *testing.T) belongings {
 	return made
 }
 
-// history is how many events each of two organizations has.
+// history returns how many events each of two organizations has.
 func (c *crew) history(t *testing.T) (n int) {
 	t.Helper()
 	err := c.site.app.Ledger.Pool().QueryRow(t.Context(), `select count(*) from events where p = $1 and tenant = $2`, c.site.app.Ledger.Home(c.orgID).Number(), c.orgID).Scan(&n)
@@ -106,8 +105,8 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	s.keepCheckpoints(t)
 	victim, other := newCrew(t, s, "business", "acme.example"), newCrew(t, s, "business", "other.example")
 	theirs := victim.furnish(t)
-	// A position is one of the organization's own partition: the other may have an event
-	// of its own at the same one of another partition, and be answered with that.
+	// A position counts in the organization's own partition. The other organization may have an
+	// event of its own at the same position of another partition, and get that one.
 	if home := s.app.Ledger.Home(other.orgID); home != s.app.Ledger.Home(victim.orgID) {
 		head, err := home.Head(t.Context())
 		if err != nil {
@@ -151,7 +150,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 		if got := ask(other.people["owner"], foreign); got.status != 404 {
 			t.Errorf("%s as owner of another organization: %d %s", name, got.status, got.body)
 		}
-		// The id is one: whose it is reads it.
+		// The id is the same one: its owner can read it.
 		if method == http.MethodGet && !strings.HasSuffix(pattern, "/approval") {
 			if got := ask(victim.people["owner"], foreign); got.status != 200 {
 				t.Errorf("%s as its owner: %d %s", name, got.status, got.body)
@@ -176,8 +175,8 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	clean(t, s)
 }
 
-// TestReadingEvidenceIsSeen: who reads an organization's evidence stands on the
-// request's line of the log, by public ids, whether by token, session or page.
+// TestReadingEvidenceIsSeen holds that the request's line of the log has the public ids of a caller
+// who reads evidence, by token, session or page.
 func TestReadingEvidenceIsSeen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

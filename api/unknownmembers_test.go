@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// freeForm are the objects, with all in them, that take members unknown to us, and
-// why. What is in them is data: it sets no field of ours.
+// freeForm are the objects that accept unknown members at any depth, with the reason. Their content
+// is data and sets no field of ours.
 var freeForm = map[string]string{
 	"request_refund /request":                "the body of another operation, held against what was paid for",
 	"assurance_attest /intent/toolArguments": "arguments of a tool that its server describes",
@@ -29,8 +29,8 @@ func isFreeForm(place string) bool {
 	return false
 }
 
-// withStranger calls try with an example that has one unknown member more, once for
-// each object in it, and the place of that object.
+// withStranger calls try with an example that has one additional unknown member, once for each
+// object in it, with the place of that object.
 func withStranger(t *testing.T, example string, try func(place, text string)) {
 	t.Helper()
 	var whole any
@@ -60,9 +60,8 @@ func withStranger(t *testing.T, example string, try func(place, text string)) {
 	walk("", whole)
 }
 
-// TestNoFieldIsAssignedThatTheContractDoesNotName: whatever takes a body refuses a
-// member that it does not know, in each object of it, so that no caller can set what
-// only the service sets.
+// TestNoFieldIsAssignedThatTheContractDoesNotName holds that every operation with a body refuses
+// unknown members in each object of it, so that no caller can set what only the service sets.
 func TestNoFieldIsAssignedThatTheContractDoesNotName(t *testing.T) {
 	t.Parallel()
 	tried := 0

@@ -27,7 +27,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// verification is what POST /api/verify says, by check.
+// verification is the answer of POST /api/verify, by check.
 func (n *node) verification(envelope any) (valid bool, checks map[string]string) {
 	n.t.Helper()
 	text, err := json.Marshal(envelope)
@@ -46,7 +46,7 @@ func (n *node) verification(envelope any) (valid bool, checks map[string]string)
 	return valid, checks
 }
 
-// copyOf is a deep copy, to be changed.
+// copyOf returns a deep copy that a test may change.
 func copyOf(t *testing.T, m map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(m)
@@ -71,7 +71,7 @@ func TestVerifyAGoodReceipt(t *testing.T) {
 		if diff := cmp.Diff(want, checks); !valid || diff != "" {
 			t.Errorf("valid %v %s", valid, diff)
 		}
-		// Without its place in the ledger the record is still what was signed.
+		// Without its place in the ledger the record is still the one that was signed.
 		alone := copyOf(t, receipt)
 		delete(alone, "ledger")
 		delete(alone, "verify")
@@ -90,8 +90,8 @@ func TestVerifyAGoodReceipt(t *testing.T) {
 	})
 }
 
-// Each change of any value, anywhere in record, integrity and place, is found,
-// and so is each member that is added or taken away.
+// Every change of a value in record, integrity and place is found, and so is every added or removed
+// member.
 func TestVerifyFindsEveryMutation(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -156,7 +156,7 @@ func TestVerifyFindsEveryMutation(t *testing.T) {
 	}
 }
 
-// A record that another key signed is not ours, whatever it says.
+// A record that another key signed is not ours, whatever its content.
 func TestVerifyRefusesAForeignSignature(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -179,8 +179,7 @@ func TestVerifyRefusesAForeignSignature(t *testing.T) {
 	}
 }
 
-// handed are answers of every kind that carries a signature, each as a person
-// keeps it: whole.
+// handed are answers of every kind with a signature, each complete, as a person keeps it.
 func (n *node) handed(key string) map[string]map[string]any {
 	n.t.Helper()
 	_, run := n.runWorkflow(key, verdicts[3].body)
@@ -198,9 +197,8 @@ func (n *node) handed(key string) map[string]map[string]any {
 	return files
 }
 
-// Whatever is changed in an answer, added to it or taken away is found, or the
-// member is named as not covered: a forged answer around an untouched receipt is
-// not valid.
+// Every change, addition or removal in an answer is found, or the member is named as not covered: a
+// forged answer around an unchanged receipt is not valid.
 func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -224,7 +222,7 @@ func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 		named := gaps(untouched)
 		for _, path := range pathsOf(file, "") {
 			changed := copyOf(t, file)
-			// How the envelope is spelled is not a matter of its members.
+			// The spelling of the envelope does not change its members.
 			if strings.Contains(path, "/integrity/") || !mutate(changed, strings.Split(path[1:], "/")) {
 				continue
 			}
@@ -247,7 +245,7 @@ func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 	}
 }
 
-// The sentence says what the file claims and what was signed.
+// The sentence has what the file claims and what was signed.
 func TestVerifySaysWhatWasForged(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -401,8 +399,7 @@ func (n *node) notReady(reasons ...any) {
 	n.says(http.StatusServiceUnavailable, map[string]any{"ready": false, "failed": reasons, "degraded": []any{}})
 }
 
-// degraded fails the test unless the node is ready, and names exactly these
-// reasons not to be content.
+// degraded fails the test unless the node is ready and is degraded for exactly these reasons.
 func (n *node) degraded(reasons ...any) {
 	n.t.Helper()
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": reasons})
@@ -418,7 +415,7 @@ func (n *node) says(status int, want map[string]any) {
 	n.discreet(a)
 }
 
-// A clock that differs from the database's is named; nothing is refused for it.
+// A clock that differs from the database's is reported. No request is refused for it.
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{clock: ledgertest.NewClock(ledgertest.Present().Add(time.Hour))})
@@ -426,8 +423,7 @@ func TestReadinessNamesAWrongClock(t *testing.T) {
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
 }
 
-// stopsAt is a process that does not run for an hour once its database has said what
-// the time is.
+// stopsAt stops the process for an hour after its database has said what the time is.
 type stopsAt struct{ clock *ledgertest.Clock }
 
 type asksTheTime struct{}
@@ -444,7 +440,7 @@ func (s stopsAt) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 	}
 }
 
-// A node that waited for the answer, or for a processor after it, has no wrong clock.
+// A node that waited for the answer, or for a processor after it, does not have a wrong clock.
 func TestReadinessTakesNoWaitForAWrongClock(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Now())
@@ -453,7 +449,7 @@ func TestReadinessTakesNoWaitForAWrongClock(t *testing.T) {
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
 }
 
-// Another schema than the program's is named.
+// A schema of another version than the program's is reported.
 func TestReadinessNamesAnotherSchema(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -463,8 +459,8 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// A ledger that is not what was appended, and heads that nobody signs, are named,
-// and take no node away; the metrics say the same.
+// An altered ledger, and heads that are not signed, are reported and do not make a node unready.
+// The metrics report the same.
 func TestReadinessNamesAFailedVerification(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -494,7 +490,8 @@ func TestReadinessNamesAFailedVerification(t *testing.T) {
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
 }
 
-// A parked event is named, and takes no node away: every other one has it, too.
+// A parked event is reported and does not make a node unready, because every other node has it,
+// too.
 func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -507,8 +504,8 @@ func TestReadinessNamesAParkedEvent(t *testing.T) {
 	}
 }
 
-// A disk that is full, and any other refusal of an append, is named at once, and
-// no more as soon as the database takes appends again.
+// A full disk, and any other refusal of an append, is reported at once, until the database accepts
+// appends again.
 func TestReadinessNamesARefusedAppend(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -534,8 +531,8 @@ func TestReadinessNamesARefusedAppend(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// Without its database the node stays up: every endpoint that needs it is 503,
-// nothing shows why, and it recovers by itself.
+// Without its database the node stays up: every endpoint that needs it answers 503 without the
+// reason, and the node recovers by itself.
 func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -580,8 +577,8 @@ func TestDatabaseGone(t *testing.T) {
 	}
 }
 
-// A panic is one 500 with a request id, one log line and one count; the node goes
-// on. Beyond the bound of requests in flight the answer is 503.
+// A panic leads to one 500 with a request id, one log line and one count, and the node goes on.
+// Beyond the bound of requests in flight the answer is 503.
 func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -619,8 +616,8 @@ func TestPanicAndOverload(t *testing.T) {
 	n.wants(answerTo("/api/pricing"), 200)
 }
 
-// The verifier of the kit that is sold takes the answer of every signed service, and
-// refuses it changed. The kit's steps are walked in cmd/countersign.
+// The verifier of the kit that is sold accepts the answer of every signed service, and refuses a
+// changed answer. cmd/countersign tests the steps of the kit.
 func TestTheKitsVerifierTakesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	interpreter, err := exec.LookPath("node")

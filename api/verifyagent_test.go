@@ -34,8 +34,8 @@ func (b *browser) agentLink(email string) (clientID, token string) {
 	return made.ClientID, found[1]
 }
 
-// An agent with verified_email is verified when its owner confirms the mailed
-// link: looking at it, as scanners do, verifies nothing.
+// An agent with verified_email is verified when its owner confirms the mailed link. Opening the
+// link, as scanners do, verifies nothing.
 func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -72,8 +72,8 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	}
 }
 
-// Without a mail server nobody can be asked, so nothing is registered. Without an
-// address none is needed: the agent is verified when it is claimed.
+// Without a mail server no owner can be asked, so nothing is registered. An agent without an
+// address needs no mail server: it is verified when it is claimed.
 func TestVerifiedEmailNeedsMail(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)

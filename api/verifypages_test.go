@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestVerifyPageWithoutScripts: the service checks what is pasted, in words.
+// TestVerifyPageWithoutScripts holds that the service checks a pasted record and says the result in
+// words.
 func TestVerifyPageWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -27,8 +28,8 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 	b.want(b.get("/ledger"), 200, "events")
 }
 
-// TestWalkVerifyADroppedFile: checked in the browser, also when the service cannot
-// be reached any more; a changed file fails.
+// TestWalkVerifyADroppedFile holds that the browser checks a file, also if the service is
+// unreachable, and that a changed file fails.
 func TestWalkVerifyADroppedFile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -26,8 +26,8 @@ func TestWalkTryACommand(t *testing.T) {
 	w.fits("/")
 }
 
-// TestWalkReviews: a decision that needs a review, its approval, the receipt that
-// contradicts another one, and where they are found again.
+// TestWalkReviews goes from a decision that needs a review to its approval, to the receipt that
+// contradicts another decision, and to where both are listed.
 func TestWalkReviews(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -100,8 +100,8 @@ func TestWalkPolicies(t *testing.T) {
 	}
 }
 
-// TestWalkLongNames: a name without a space is as wide as its place, on a phone, on a
-// screen and between, and so is the menu of organizations.
+// TestWalkLongNames holds that a name without a space does not get wider than its place, on a
+// phone, on a screen and between, and that the menu of organizations does not either.
 func TestWalkLongNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -138,8 +138,9 @@ func TestWalkLongNames(t *testing.T) {
 	w.shoot("long-menu")
 }
 
-// TestWalkPolicyFormFollowsTheText: a form in which nothing was changed says what the
-// text says, a text that is no JSON leaves it alone, and checking one is no failure.
+// TestWalkPolicyFormFollowsTheText holds that a form in which nothing was changed follows the text,
+// that a text that is not JSON does not change the form, and that checking such a text is not a
+// failure.
 func TestWalkPolicyFormFollowsTheText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

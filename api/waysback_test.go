@@ -33,7 +33,7 @@ func TestAFormWithoutASessionIsNotLost(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAFormIsAPage with a way on, to people; programs get JSON as before.
+// TestAnAddressOfAFormIsAPage holds that people get a page with a way on, and programs get JSON.
 func TestAnAddressOfAFormIsAPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -51,8 +51,8 @@ func TestAnAddressOfAFormIsAPage(t *testing.T) {
 	}
 }
 
-// TestAFormThatNeedsANewSignInSaysSo before it is filled in, and keeps what was written
-// where it was sent all the same.
+// TestAFormThatNeedsANewSignInSaysSo holds that a form says so before it is filled in, and keeps
+// what was written if it is sent all the same.
 func TestAFormThatNeedsANewSignInSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

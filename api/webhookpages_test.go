@@ -13,8 +13,9 @@ import (
 
 var secretPattern = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{44}`)
 
-// TestWebhookPages: an admin makes a webhook, sees its secret once, finds what could
-// not be delivered, sends it again, rotates and removes it, all by plain forms.
+// TestWebhookPages holds that an admin makes a webhook, sees its secret once, finds messages that
+// could not be delivered, sends them again, rotates the secret and removes the webhook, all by
+// plain forms.
 func TestWebhookPages(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -65,7 +66,7 @@ func TestWebhookPages(t *testing.T) {
 	owner.want(owner.get(place), 404, "webhook not found")
 }
 
-// TestWebhookPagesByRole: who may not manage members reads at most, whatever they send.
+// TestWebhookPagesByRole holds that a member who may not manage members can at most read.
 func TestWebhookPagesByRole(t *testing.T) {
 	t.Parallel()
 	s, _ := telling(t, api.Databases.New(t))

@@ -46,7 +46,7 @@ func TestWorkflowAnswer(t *testing.T) {
 		if m["risk"] != v.risk || m["service"] != "action-safety-run" || m["version"] != "1.0.0" || m["reference"] != "ticket-1" || m["requiresHumanReview"] != high {
 			t.Errorf("%s: %v", v.risk, a)
 		}
-		// Triage only when the risk is high or critical.
+		// Triage runs only if the risk is high or critical.
 		audit, _ := m["audit"].(map[string]any)
 		score, _ := m["commandScore"].(map[string]any)
 		triage, _ := m["reviewTriage"].(map[string]any)
@@ -56,7 +56,7 @@ func TestWorkflowAnswer(t *testing.T) {
 		if high && (triage["requestId"] != audit["reviewTriageRequestId"] || triage["humanApprovalIncluded"] != false) {
 			t.Errorf("%s: triage %v", v.risk, triage["requestId"])
 		}
-		// The ids of the parts are those of the parts called alone.
+		// The parts have the same ids as when they are called alone.
 		if alone := n.post(scorePath, key, v.body).members(t); alone["requestId"] != audit["commandScoreRequestId"] {
 			t.Errorf("%s: score alone is %v, in the workflow %v", v.risk, alone["requestId"], audit["commandScoreRequestId"])
 		}
@@ -81,7 +81,7 @@ func TestWorkflowAnswer(t *testing.T) {
 	}
 }
 
-// jcsOf is RFC 8785 by another implementation than ours.
+// jcsOf returns RFC 8785 by another implementation than ours.
 func jcsOf(t testing.TB, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -99,8 +99,8 @@ func sha256Hex(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkOutputHash recomputes the output hash from the answer, as a caller does
-// who asks for a refund.
+// checkOutputHash recomputes the output hash from the answer, as a caller does who asks for a
+// refund.
 func (n *node) checkOutputHash(a answer) {
 	n.t.Helper()
 	m := a.members(n.t)
@@ -113,7 +113,7 @@ func (n *node) checkOutputHash(a answer) {
 	}
 }
 
-// publishedKey is a public key from the service's key set.
+// publishedKey returns a public key of the service's key set.
 func (n *node) publishedKey(kid string) (public ed25519.PublicKey, from float64) {
 	n.t.Helper()
 	a := n.get("/.well-known/jwks.json")
@@ -141,8 +141,7 @@ func (n *node) publishedKey(kid string) (public ed25519.PublicKey, from float64)
 	return nil, 0
 }
 
-// checkReceipt verifies a receipt with nothing but the published keys and the
-// documentation.
+// checkReceipt verifies a receipt with the published keys and the documentation alone.
 func (n *node) checkReceipt(a answer, request string) {
 	n.t.Helper()
 	m := a.members(n.t)
@@ -173,8 +172,8 @@ func (n *node) checkReceipt(a answer, request string) {
 	n.checkRecord(m, record, request)
 }
 
-// checkRecord compares what is signed with what is answered. The command's text
-// is never in it.
+// checkRecord compares the signed record with the answer. The record never contains the command's
+// text.
 func (n *node) checkRecord(m, record map[string]any, request string) {
 	n.t.Helper()
 	for _, name := range []string{"service", "inputHash", "outputHash", "decision"} {
@@ -301,7 +300,7 @@ func TestStatusRefusals(t *testing.T) {
 	n.bare(n.get(statusPath+"asw_"+strings.Repeat("-", 36)), 404, "status not found or expired")
 	n.bare(n.get(strings.TrimSuffix(statusPath, "/")), 404, "not found")
 
-	// Once expired, a status lookup returns 404; the event stays.
+	// After it has expired, a status lookup returns 404. The event stays.
 	n.wants(n.get(statusPath+id), 200)
 	n.super(`update readmodels.workflow_status set expires_at = now() where workflow_id = $1`, id)
 	n.bare(n.get(statusPath+id), 404, "status not found or expired")
@@ -312,8 +311,8 @@ func TestStatusRefusals(t *testing.T) {
 	n.bare(n.get(statusPath+"asw_00000000-0000-4000-8000-000000000002"), 404, "status not found or expired")
 }
 
-// A read model that stands still, or has parked the workflow's event, is 503 and
-// never a wrong answer.
+// A read model that stands still, or has parked the workflow's event, leads to 503 and never to a
+// wrong answer.
 func TestStatusTemporarilyUnavailable(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -376,7 +375,7 @@ func TestIdempotencyOfAWorkflow(t *testing.T) {
 	if used := n.used(key); used != 1 {
 		t.Errorf("%d calls metered, want 1", used)
 	}
-	// The scope is the caller and the operation.
+	// An idempotency key belongs to a caller and an operation.
 	other := n.issueKey()
 	if a := n.post(runPath, other, body); a.status != 200 || string(a.body) == string(first.body) {
 		t.Errorf("another caller's key: %v", a)
@@ -400,7 +399,7 @@ func TestARefusedCallLeavesTheIdempotencyKeyFree(t *testing.T) {
 	n.runWorkflow(key, `{"command":"ls","idempotencyKey":"k"}`)
 }
 
-// 32 equal requests at once, on two nodes: one event, identical bytes for all.
+// 32 equal requests at the same time on two nodes append one event and get identical bytes.
 func TestParallelEqualRequests(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -440,8 +439,7 @@ func TestParallelEqualRequests(t *testing.T) {
 	}
 }
 
-// One key with many contents: one wins, all others are 409, and the winner's
-// repeats are replays.
+// Of many contents with one key one wins. All others get 409, and the winner's repeats are replays.
 func TestParallelRequestsWithOtherContent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -1,5 +1,5 @@
-// Package accounts is for customers and their agents: API keys, sign-in by a mailed link, and
-// OAuth for agents with the documents that tell where it is spoken.
+// Package accounts is for customers and their agents: API keys, sign-in by a mailed link, and OAuth
+// for agents with its metadata documents.
 package accounts
 
 import (

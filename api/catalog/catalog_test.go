@@ -144,7 +144,7 @@ func TestThePolicyStarterPackHolds(t *testing.T) {
 	}
 }
 
-// verify.mjs knows nothing of this program and must agree with it.
+// verify.mjs shares no code with this program, and must agree with it.
 func TestTheVerificationKitChecksRecords(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

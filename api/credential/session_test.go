@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// desk keeps sessions on a database, and plays the browser's part.
+// desk keeps sessions in a database and acts as the browser.
 type desk struct {
 	t *testing.T
 	*Sessions
@@ -51,7 +51,7 @@ func (d desk) signIn(customer string) string {
 	return d.keepIn(s)
 }
 
-// keepIn keeps a session and returns the cookie that was set, if one was.
+// keepIn stores a session and returns the cookie that was set, if there is one.
 func (d desk) keepIn(s *Session) string {
 	d.t.Helper()
 	w := httptest.NewRecorder()
@@ -88,7 +88,7 @@ func TestASessionThatEndedStaysEnded(t *testing.T) {
 	if d.open(cookie) != nil {
 		t.Error("the session is back")
 	}
-	// Nor does one that is renewed elsewhere live on under its old token.
+	// A session that another request has renewed is not valid under its old token either.
 	cookie = d.signIn("cus_1")
 	late, renewed := d.open(cookie), d.open(cookie)
 	renewed.role = "developer"
@@ -120,7 +120,7 @@ func TestRenewingDoesNotPutTheEndOff(t *testing.T) {
 	}
 }
 
-// The library's own constructor starts one for a store that is not used.
+// The library's own constructor starts a goroutine for a store that is not used.
 func TestSessionsStartNoGoroutine(t *testing.T) {
 	newDesk(t, time.Now)
 	var stacks strings.Builder

@@ -1,7 +1,7 @@
-// Package discovery has the documents by which agents, indexers and crawlers find everything
-// else (catalogues, cards, feeds, llms.txt, the x402 manifest), and the pages made of
-// Markdown. All are made of the declarations of operations, services, rules and products:
-// nothing is said here that is decided elsewhere.
+// Package discovery has the documents by which agents, indexers and crawlers find everything else
+// (catalogues, cards, feeds, llms.txt, the x402 manifest), and the pages written in Markdown. All
+// of them are generated from the declarations of operations, services, rules and products, so that
+// no fact is written here a second time.
 package discovery
 
 import (

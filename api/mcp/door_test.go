@@ -14,14 +14,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// canary is what a caller sends and must not find in an error.
+// canary is a value that a caller sends. No error may repeat it.
 const canary = "CANARY7f3a91"
 
-// anyObject is the schema of tools that look for themselves.
+// anyObject is the schema of tools that check their arguments themselves.
 var anyObject = jsontext.Value(`{"type":"object"}`)
 
-// open opens a door with one of each behind it, on a loopback listener whose base
-// URL is a public one.
+// open opens a door with one tool, one prompt and resources, on a loopback listener, with a public
+// base URL.
 func open(t testing.TB, change func(*Config)) *httptest.Server {
 	t.Helper()
 	c := Config{
@@ -82,7 +82,7 @@ func open(t testing.TB, change func(*Config)) *httptest.Server {
 	return s
 }
 
-// answer is a whole response.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
@@ -131,8 +131,8 @@ func readAll(t testing.TB, resp *http.Response) string {
 	}
 }
 
-// request is a call of the modern era: text with its _meta, and the headers that
-// mirror it.
+// request returns a call of the versions without a handshake: a text with its _meta, and the
+// headers that repeat it.
 func request(method, params string) (body string, headers []string) {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	if params != "" {
@@ -142,12 +142,12 @@ func request(method, params string) (body string, headers []string) {
 		[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method}
 }
 
-// legacy is a call of the versions with a handshake.
+// legacy returns a call of the versions with a handshake.
 func legacy(method, params string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":{` + params + `}}`
 }
 
-// errorOf is the JSON-RPC error of an answer.
+// errorOf returns the JSON-RPC error of an answer.
 func errorOf(t testing.TB, a answer) (code int, id, text string, data map[string]any) {
 	t.Helper()
 	var response struct {
@@ -168,7 +168,8 @@ func errorOf(t testing.TB, a answer) (code int, id, text string, data map[string
 	return response.Error.Code, id, response.Error.Message, response.Error.Data
 }
 
-// TestRefusals is every refusal of the door and of the protocol, in both eras.
+// TestRefusals has every refusal of the door and of the protocol, for both generations of the
+// protocol.
 func TestRefusals(t *testing.T) {
 	s := open(t, nil)
 	discover, modernHeaders := request("server/discover", "")
@@ -284,7 +285,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestParamsThatDoNotFit are calls the protocol knows, about what is not there.
+// TestParamsThatDoNotFit has calls of known methods that name things that do not exist.
 func TestParamsThatDoNotFit(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct{ name, method, params, text string }{
@@ -327,7 +328,7 @@ func TestParamsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestWhoMayAsk is every host and origin that passes.
+// TestWhoMayAsk has every host and origin that passes.
 func TestWhoMayAsk(t *testing.T) {
 	s := open(t, nil)
 	for _, headers := range [][]string{
@@ -359,7 +360,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// TestMethods: POST only, and preflights.
+// TestMethods holds that only POST and preflights are accepted.
 func TestMethods(t *testing.T) {
 	s := open(t, nil)
 	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPut, http.MethodHead} {
@@ -383,8 +384,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Clients of 2025-03-26 and before may send several messages at once, and clients of
-// no version at all are taken for those: each is answered in the list.
+// Clients of 2025-03-26 and earlier may send several messages at once. Clients that name no version
+// count as such clients. Each message is answered in the list.
 func TestBatches(t *testing.T) {
 	s := open(t, nil)
 	batch := "[" + strings.Join([]string{
@@ -426,8 +427,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// initialize is negotiated by what its body says: a client from the future is answered
-// with a version that we speak.
+// The version is negotiated by the body of initialize: a client of an unknown later version gets a
+// version that we support.
 func TestInitializeIsNegotiatedByItsBody(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct{ header, body, want string }{
@@ -445,7 +446,7 @@ func TestInitializeIsNegotiatedByItsBody(t *testing.T) {
 	}
 }
 
-// An id is only sent back: an integer keeps its digits, whatever its size.
+// An id is only sent back: an integer keeps its digits, with any number of them.
 func TestAnIDKeepsItsDigits(t *testing.T) {
 	s := open(t, nil)
 	for _, id := range []string{"7", "-1", `"a"`, "9007199254740993", "1308129394817110129", "-9223372036854775808", "18446744073709551615", "9999999999999999999999999999999999999999"} {
@@ -474,7 +475,8 @@ func TestAnIDKeepsItsDigits(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreAccepted: 202 without a body, in both eras, known or not.
+// TestNotificationsAreAccepted holds that notifications get 202 without a body, in both generations
+// of the protocol, known or unknown.
 func TestNotificationsAreAccepted(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct {
@@ -495,7 +497,7 @@ func TestNotificationsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestBothEras: the same features, to a client of each.
+// TestBothEras holds that clients of both generations get the same features.
 func TestBothEras(t *testing.T) {
 	s := open(t, nil)
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "2026-07-28"} {
@@ -537,8 +539,8 @@ func TestBothEras(t *testing.T) {
 	}
 }
 
-// TestAToolGetsWhatWasSent: arguments and payment raw, the request with its
-// headers, and what the tool says unchanged.
+// TestAToolGetsWhatWasSent holds that a tool gets arguments and payment as raw text and the request
+// with its headers, and that its result is sent unchanged.
 func TestAToolGetsWhatWasSent(t *testing.T) {
 	s := open(t, nil)
 	body, headers := request("tools/call", `"name":"echo","arguments":{"b":1.50,"a":"\u0041"}`)
@@ -587,8 +589,8 @@ func TestAToolGetsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestAPanicEndsOneRequest: the SDK runs tools in goroutines of its own, where a
-// panic would end the process.
+// TestAPanicEndsOneRequest holds that a panic in a tool ends only its request. The SDK runs tools
+// in goroutines of its own, in which a panic would end the process.
 func TestAPanicEndsOneRequest(t *testing.T) {
 	var told any
 	s := open(t, func(c *Config) { c.Panicked = func(_ context.Context, p any) { told = p } })
@@ -598,7 +600,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 }
 
-// TestAResultThatIsNoJSON is an answer, not silence.
+// TestAResultThatIsNoJSON holds that such a result gets an error as its answer.
 func TestAResultThatIsNoJSON(t *testing.T) {
 	a := send(t, open(t, nil), http.MethodPost, legacy("tools/call", `"name":"garble"`))
 	if code, _, text, _ := errorOf(t, a); code != -32603 || text != "internal error" {
@@ -606,8 +608,8 @@ func TestAResultThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// TestResources: a text for everybody, one with a variable, and one that cannot
-// be read now.
+// TestResources reads a resource that every caller may read, one with a variable, and one that is
+// unavailable.
 func TestResources(t *testing.T) {
 	s := open(t, nil)
 	read := func(uri string) answer {
@@ -625,8 +627,8 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestTheSDKsClientUnderstands: every feature through the official client, in both
-// eras.
+// TestTheSDKsClientUnderstands uses every feature through the official client, in both generations
+// of the protocol.
 func TestTheSDKsClientUnderstands(t *testing.T) {
 	s := open(t, nil)
 	client := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, nil)
@@ -659,7 +661,7 @@ func TestTheSDKsClientUnderstands(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatCannotBe is refused at start.
+// TestConfigurationThatCannotBe holds that an invalid configuration is refused at the start.
 func TestConfigurationThatCannotBe(t *testing.T) {
 	for name, c := range map[string]Config{
 		"no base":          {BaseURL: "gate.example"},
@@ -673,8 +675,8 @@ func TestConfigurationThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzMessage: whatever is sent, the answer is JSON-RPC with a status of the
-// contract, and nothing panics.
+// FuzzMessage holds that every message gets a JSON-RPC answer with a status of the contract, and
+// that nothing panics.
 func FuzzMessage(f *testing.F) {
 	s := open(f, nil)
 	for _, method := range []string{"server/discover", "tools/list", "tools/call", "resources/read", "prompts/get", "initialize", "subscriptions/listen"} {

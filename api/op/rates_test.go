@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A flood from many networks makes room for itself; it does not set everybody free.
+// A flood from many networks pushes out only its own counts; the limits of other callers stay.
 func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(ledgertest.Present())

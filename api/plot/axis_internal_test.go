@@ -9,8 +9,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// An axis of counts ends at or above the highest column and names whole numbers, few
-// enough to read.
+// An axis of counts ends at or above the highest column and has whole numbers, few enough to read.
 func TestTheAxisOfCountsNamesWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := float64(rapid.IntRange(0, 10_000_000).Draw(t, "most"))

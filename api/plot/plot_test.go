@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/policy/waterfall"
 )
 
-// Figures are well-formed, the same each time, and hold nothing that a page's policy
-// refuses: no style of an element, no script, nothing from elsewhere.
+// Figures are well-formed, have the same bytes each time, and contain nothing that the content
+// policy of pages refuses: no style of an element, no script, nothing from another origin.
 func TestFiguresStandInAPage(t *testing.T) {
 	for service, count := range map[*policy.Service]int{&bond.Service: 2, &cashflow.Service: 2, &options.Service: 1, &portfoliorisk.Service: 1, &waterfall.Service: 1} {
 		figures, err := plot.Figures(*service)

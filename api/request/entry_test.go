@@ -20,7 +20,7 @@ func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	_, _ = w.Write([]byte("an answer"))
 }
 
-// blocked is a response whose reader is looked at while it is written to.
+// blocked is a response whose reader is inspected while it is written to.
 type blocked struct {
 	header http.Header
 	look   func()

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// What net/http refuses before any handler is an error like every other.
+// A refusal by net/http before any handler has the form of every other error.
 func TestErrorsOfTheServerItselfHaveOurForm(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

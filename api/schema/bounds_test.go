@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/policy/portfoliorisk"
 )
 
-// A request that is refused costs no more than one that is answered. Before, the
-// validator computed with a million digits for each of these numbers, and the order
-// of errors took a pointer to every value: 80 GB for 800 KB below one long name.
+// A refused request costs no more than an answered one. An earlier validator computed with a
+// million digits for each of these numbers, and sorting the errors took a pointer to every value:
+// 80 GB for 800 KB below one long name.
 func TestRefusedBodiesAreCheapToRefuse(t *testing.T) {
 	s, err := New(portfoliorisk.Service.Input())
 	if err != nil {

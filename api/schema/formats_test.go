@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A text has a format where the library says so: texts that have one, and what becomes
-// of them by a few changed characters.
+// A text has a format if the library says so. The texts are valid ones, and the same with a few
+// characters changed.
 func TestATextHasAFormatAsTheLibrarySays(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats {
@@ -42,7 +42,7 @@ var formatted = []string{
 	strings.Repeat("a", 64) + "@" + strings.Repeat("b", 63) + ".example", strings.Repeat("a.", 126) + "b",
 }
 
-// libraryFormat is the check of a format by the library.
+// libraryFormat returns the library's check of a format.
 func libraryFormat(t *testing.T, name string) *jsonschema.Format {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)

@@ -4,8 +4,7 @@ import (
 	"testing"
 )
 
-// A schema that a body could not be held to is refused, so that nothing in it is
-// passed over in silence.
+// A schema that Validate could not check is refused, so that no part of it is ignored silently.
 func TestASchemaInAnotherShapeIsRefused(t *testing.T) {
 	t.Parallel()
 	text, object := map[string]any{"type": "string"}, map[string]any{"type": "object"}
@@ -34,7 +33,7 @@ func TestASchemaInAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
-// A number is the double that the service computes with, not its text.
+// A number is compared as the double that the service computes with, not as its text.
 func TestNumbersAreDoubles(t *testing.T) {
 	t.Parallel()
 	s, err := Read(map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "number", "maximum": 1.0}}})

@@ -34,7 +34,7 @@ func made(t *testing.T) *Site {
 	return s
 }
 
-// Every page has a title, becomes HTML, and holds nothing of its template.
+// Every page has a title, can be converted to HTML, and contains no template syntax.
 func TestEveryPageIsMade(t *testing.T) {
 	s := made(t)
 	for _, p := range s.Pages {
@@ -48,7 +48,7 @@ func TestEveryPageIsMade(t *testing.T) {
 	}
 }
 
-// What a rule or an example says is never read as HTML.
+// A text of a rule or an example is never read as HTML.
 func TestNoHTMLPasses(t *testing.T) {
 	html, err := render("<script>alert(1)</script>\n\n[x](javascript:alert(1))\n\n`<b>`")
 	if err != nil || strings.Contains(html, "<script") || strings.Contains(html, "javascript:") || strings.Contains(html, "<b>") {
@@ -56,7 +56,7 @@ func TestNoHTMLPasses(t *testing.T) {
 	}
 }
 
-// A page has no style of its own, which its policy would refuse: a column of numbers is
+// A page has no style of its own, which its content policy would refuse. A column of numbers is
 // aligned by its class.
 func TestNoPageHasAStyleOfItsOwn(t *testing.T) {
 	for _, p := range made(t).Pages {
@@ -70,7 +70,7 @@ func TestNoPageHasAStyleOfItsOwn(t *testing.T) {
 	}
 }
 
-// The build fails without an entry of the changelog for the version of the interface.
+// The build fails if the changelog has no entry for the version of the interface.
 func TestTheVersionHasAnEntry(t *testing.T) {
 	s := made(t)
 	for _, p := range s.Changelog {
@@ -109,8 +109,8 @@ func TestSecurityTextChangesOnceADay(t *testing.T) {
 	}
 }
 
-// The feeds hold the entries of the changelog, the newest first, and say their dates
-// as their formats ask.
+// The feeds have the entries of the changelog, the newest first, with dates in the form that each
+// format requires.
 func TestFeedsHoldTheChangelog(t *testing.T) {
 	s := made(t)
 	rss, err := s.RSS()
@@ -143,7 +143,7 @@ func TestFeedsHoldTheChangelog(t *testing.T) {
 	}
 }
 
-// llms.txt keeps to llmstxt.org: one H1, a summary, prose, then sections of links.
+// llms.txt follows llmstxt.org: one H1, a summary, prose, then sections of links.
 func TestLlmsHasItsForm(t *testing.T) {
 	text, err := made(t).Text("llms.txt")
 	if err != nil || !strings.HasPrefix(text, "# Countersign\n\n> ") || strings.Count(text, "\n# ") != 0 || strings.Contains(text, "\n### ") {
@@ -184,7 +184,7 @@ func TestTwoBuildsAreTheSame(t *testing.T) {
 	}
 }
 
-// Every alert has a section in the runbooks, and names it.
+// Every alert has a section in the runbooks and links it.
 func TestEveryAlertHasARunbook(t *testing.T) {
 	alerts, err := os.ReadFile("../../.deploy/monitoring/alerts.yaml")
 	if err != nil {

@@ -51,8 +51,8 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 // Field is the label of a form's field, and what was written in it.
 type Field struct{ Name, Value string }
 
-// Unsent is a form that was refused: the page on which it stands, and what was written in it, so that
-// nobody has to write it again. The zero value is for a request without a form.
+// Unsent is a form that was refused: the address of its page and what was written in it, so that
+// the person need not write it again. The zero value is for a request without a form.
 type Unsent struct {
 	Sent    bool
 	Unknown bool // the form may have had its effect
@@ -75,7 +75,8 @@ func (s *Handler) unsent(v *Visit) Unsent {
 	return u
 }
 
-// placeOf returns the address of the page; for a form that was sent, of the page on which it stands.
+// placeOf returns the address of the page. For a form that was sent it is the address of the page
+// with the form.
 func (s *Handler) placeOf(v *Visit) string {
 	at := v.Request.URL.RequestURI()
 	if v.Request.Method == http.MethodPost {

@@ -54,7 +54,7 @@ func TestAddressesThatOnlyTheServiceReachesAreRefused(t *testing.T) {
 	}
 }
 
-// A name is looked at when it is an address: whatever it resolved to before.
+// The address is checked after the name was resolved, at every connection.
 func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 	asked := false
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))

@@ -41,7 +41,8 @@ func Diff(before, after string) []DiffLine {
 	return lines
 }
 
-// longestCommon returns a table: at i and j stands how many lines a[i:] and b[j:] have in common.
+// longestCommon returns a table. Its value at i and j is how many lines a[i:] and b[j:] have in
+// common.
 func longestCommon(a, b []string) [][]int {
 	n := make([][]int, len(a)+1)
 	for i := range n {

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/api/words"
 )
 
-// TestVisible: characters that do not show, or that change the order of the text, are written
-// by their code points.
+// TestVisible holds that characters that do not show, or that change the order of the text, are
+// written by their code points.
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"rm -rf /tmp/x\n":     "rm -rf /tmp/x\n",

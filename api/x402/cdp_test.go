@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// Each request has a token of its own, which the platform's key signs and which is good
-// for this method and address.
+// Each request has a token of its own, which is signed with the platform's key and valid for this
+// method and address.
 func TestARequestHasATokenOfItsOwn(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// A lost answer is found on the chain, and no second transfer is asked for.
+// A settlement whose answer was lost is found on the chain, and no second transfer is requested.
 func TestTheChainKnowsWhatTheFacilitatorDidNotSay(t *testing.T) {
 	for _, kind := range []string{x402test.SettleThenDrop, x402test.SettleThen500, x402test.Pending} {
 		t.Run(kind, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestHeadIsTheLastBlock(t *testing.T) {
 	}
 }
 
-// Addresses of nodes hold keys.
+// The addresses of nodes contain keys.
 func TestTheAddressOfTheNodeIsNotLogged(t *testing.T) {
 	log := &lines{}
 	f, err := x402.NewFacilitator(x402.FacilitatorConfig{

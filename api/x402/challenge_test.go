@@ -120,7 +120,7 @@ func valid(schema, instance jsontext.Value) error {
 	return compiled.Validate(value)
 }
 
-// Buyers send the extensions back in a header of their own, which servers cut.
+// Buyers send the extensions back in a header of their own, whose length servers limit.
 func TestTheHeaderFitsWhateverIsSold(t *testing.T) {
 	has := func(c x402.PaymentRequired, text string) bool {
 		sent, err := x402.ReadRequired(c.Header())

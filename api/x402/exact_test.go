@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// now is when the payment of the specification has five minutes left.
+// now is a time at which the payment of the specification has five minutes left.
 var now = time.Unix(1_800_000_000, 0)
 
 const quickURL = "https://countersign.example/api/agent-services/action-safety/quick"
@@ -70,15 +70,15 @@ func TestThePaymentOfThePackageComment(t *testing.T) {
 	}
 }
 
-// exact is one case of testdata/exact-eip3009.json: a payment, made once by the
-// test signer and kept, and what is to be said about it.
+// exact is one case of testdata/exact-eip3009.json: a payment, made once by the test signer and
+// stored, and the expected result.
 type exact struct {
 	Name    string            `json:"name"`
 	Offer   x402.Requirements `json:"offer"`
 	Payment string            `json:"payment"`          // the header
 	ID      string            `json:"id,omitempty"`     // where it can be read
 	Reason  string            `json:"reason,omitempty"` // empty: good
-	// The chain judges whether a contract has signed.
+	// The chain decides whether a contract has signed.
 	Contracts bool `json:"contracts,omitzero"`
 }
 
@@ -194,7 +194,7 @@ func exacts(t testing.TB) []exact {
 	return cases
 }
 
-// highS is the other signature of the same digest, which tokens refuse.
+// highS returns the other signature of the same digest, which tokens refuse.
 func highS(signature []byte) []byte {
 	var s secp256k1.ModNScalar
 	s.SetByteSlice(signature[32:64])
@@ -204,8 +204,8 @@ func highS(signature []byte) []byte {
 	return append(flipped, 27+28-signature[64])
 }
 
-// TestExactEIP3009 checks the kept payments, and that the test signer still
-// makes the same ones. After a change on purpose: UPDATE_EXACT=1 go test.
+// TestExactEIP3009 checks the stored payments, and that the test signer still makes the same ones.
+// After an intended change: UPDATE_EXACT=1 go test.
 func TestExactEIP3009(t *testing.T) {
 	made := exacts(t)
 	if os.Getenv("UPDATE_EXACT") != "" {
@@ -317,7 +317,7 @@ func TestPaymentIdentifierMustHaveItsForm(t *testing.T) {
 	}
 }
 
-// A second within which a window is judged does not depend on its fraction.
+// The result for a window does not depend on the fraction of a second at which it is judged.
 func TestTheWindowIsJudgedToTheSecond(t *testing.T) {
 	order := specified(t)
 	order.Authorization.ValidBefore.SetInt64(now.Unix() + 6)

@@ -23,8 +23,7 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// market is a facilitator of ours between a buyer, a server and a chain that are
-// not.
+// market has a facilitator client of ours between a buyer, a server and a chain of x402test.
 type market struct {
 	t           *testing.T
 	chain       *x402test.Chain
@@ -51,7 +50,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// clock stands still.
+// clock always returns the same time.
 func clock() time.Time { return now }
 
 // newMarket opens a market whose chain is not asked.
@@ -84,7 +83,7 @@ func openMarket(t *testing.T, asks bool, change func(*x402.FacilitatorConfig)) *
 	return m
 }
 
-// payment is a good one, claimed now.
+// payment returns a good payment that was claimed now.
 func (m *market) payment(nonce string) (payments.Payment, x402test.Order) {
 	m.t.Helper()
 	order := x402test.NewWallet("payer").Order(challenge(m.t, x402.Settings{Dev: true}, 1), nonce, now)
@@ -96,7 +95,7 @@ func (m *market) payment(nonce string) (payments.Payment, x402test.Order) {
 	return payment.Payment, order
 }
 
-// wants compares an outcome with what is wanted: state, and reason or evidence.
+// wants compares an outcome with the expected state, and the expected reason or evidence.
 func (m *market) wants(s payments.Settlement, state payments.SettlementState, why string, transfers int) {
 	m.t.Helper()
 	if s.State != state || s.State == payments.Settled && s.Evidence != why || s.State != payments.Settled && s.Reason != why {
@@ -120,7 +119,7 @@ func TestSettledIsATransferOnTheChain(t *testing.T) {
 	m.wants(m.facilitator.Settle(t.Context(), p, 2), payments.Unknown, "invalid_exact_evm_nonce_already_used", 1)
 }
 
-// Whatever is not proof leaves a payment unknown, and never refused.
+// Every answer that is no proof leaves a payment unknown, and never refused.
 func TestLostAndPendingAnswersAreUnknown(t *testing.T) {
 	for _, tc := range []struct {
 		fault     x402test.Fault
@@ -180,7 +179,7 @@ func TestARefusalIsProofOnlyBeforeABroadcast(t *testing.T) {
 	}
 }
 
-// answering is a facilitator that says one thing.
+// answering is a facilitator with one fixed answer.
 func answering(t *testing.T, answer http.HandlerFunc) *market {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -233,7 +232,7 @@ func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 	}
 }
 
-// What is clear about transaction and payer is believed, whatever else is said.
+// An answer that is clear about transaction and payer is accepted with any other members.
 func TestASettledAnswerIsReadTolerantly(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -264,8 +263,8 @@ func TestASettledAnswerIsReadTolerantly(t *testing.T) {
 	}
 }
 
-// The operator of a facilitator finds a call by its correlation id; the header about
-// extensions is passed on, and a rejection is logged.
+// The operator of a facilitator finds a call by its correlation id. The header about extensions is
+// passed on, and a rejection is logged.
 func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
 	payer := x402test.NewWallet("payer").Address.String()
 	said := base64.StdEncoding.EncodeToString([]byte(`{"bazaar":{"status":"rejected","rejectedReason":"no example"}}`))
@@ -302,8 +301,8 @@ func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
 	}
 }
 
-// A contract signs with 65 bytes, too: where the chain is asked, the code at the
-// address decides who judges the signature, else the facilitator does.
+// A contract may also sign with 65 bytes. If the chain is asked, the code at the address decides
+// who checks the signature; otherwise the facilitator checks it.
 func TestTheChainSaysWhetherAContractMayHaveSigned(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
@@ -515,8 +514,8 @@ func TestAddressesOfTheSettingsMustBeAuthentic(t *testing.T) {
 	}
 }
 
-// inProcess sends requests to a handler without a network, so that the time of a
-// test can be the clock's.
+// inProcess sends requests to a handler without a network, so that a test's time can be the
+// clock's.
 type inProcess struct{ http.Handler }
 
 func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// The separators are what the contracts themselves answer, so this holds names,
-// versions, chain ids and addresses.
+// The separators are those that the contracts themselves return, so this checks names, versions,
+// chain ids and addresses.
 func TestDomainSeparatorsOfUSDC(t *testing.T) {
 	for network, want := range map[string]string{
 		"eip155:8453":  "0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f",

@@ -41,7 +41,7 @@ func (r *Room) showMembers(v *web.Visit) (web.View, error) {
 	return web.View{Template: "members.html", Data: page}, err
 }
 
-// postMember adds a member, or changes the role of the member in whose row the form stands.
+// postMember adds a member, or changes the role of the member of the form's row.
 func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	ctx, p, email := v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("email"))
 	list, err := r.Commands.Members(ctx, p)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// What a text becomes in the page's own program is what it becomes here: a text is
-// read and written in canonical form, or refused.
+// The program in the page treats a text as this package does: it is read and written in canonical
+// form, or refused.
 func TestTheBrowserKeepsTheDigitsOfIntegers(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -54,6 +54,8 @@ type Result struct {
 	Views   string          `json:"views"`            // always "not checked"
 	Last    checkpoint.Seen `json:"-"`                // the last event
 	Pin     []byte          `json:"-"`                // the pin that was given, brought up to date; nil: none was, or the bundle is not valid
+
+	extent *extent // for Join; nil: not valid
 }
 
 // reason is the error of a check that failed: the bundle is not valid.
@@ -163,7 +165,10 @@ func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Res
 			return v.result, fmt.Errorf("read the bundle: %w", err)
 		}
 	}
-	v.result.Valid = true
+	v.result.Valid, v.result.extent = true, &extent{relied: v.m, selection: v.selection}
+	if v.head != nil {
+		v.result.extent.head = v.head.Root
+	}
 	return v.result, nil
 }
 

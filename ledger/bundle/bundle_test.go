@@ -562,7 +562,7 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 		swaps := []struct{ old, new string }{{`"pos":`, `"pos":1,"pos":`}, {`"tenant":`, `"Tenant":`}, {`"more":0`, `"more":0.0`}, {`"version":1`, `"version":null`}, {`"tseq":2`, `"tseq":true`}, {`"payload":"`, `"payload":null,"x":"`}, {`\"`, `\u0022`}, {`org_1`, `org_2`}, {`"more":1`, `"more":2`}, {`"more":0`, `"more":1`},
 			{`"series_n":1`, `"series_n":2`}, {`"series":"decision/deny"`, `"series":"decision/allow"`}, {`"series":`, `"agent_prev":null,"series":`}, {`"agent":"k"`, `"agent":"j"`},
 			{`"first":2`, `"first":1`}, {`"last":3`, `"last":2`}, {`"newest":4`, `"newest":5`}, {`"through":8`, `"through":7`}, {`"claim":9`, `"claim":8`}, {`sub_k`, `sub_j`},
-			{`svc-selection-v1`, `svc-export-v1`}, {`"series_n":3`, `"series_n":4`}, {`"agent_n":2`, `"agent_n":3`}, {`"agent":"a-7",`, ``}, {`"to":"2026-11-20T15:00:05Z"`, `"to":"2026-11-20T15:00:07Z"`},
+			{`svc-selection-v1`, `svc-export-v1`}, {`"series_n":3`, `"series_n":4`}, {`"agent_n":2`, `"agent_n":3`}, {`"agent":"a-k",`, ``}, {`"to":"2026-11-20T15:00:05Z"`, `"to":"2026-11-20T15:00:07Z"`},
 			{`"agent_n":1`, `"agent_n":0`}, {`"agent":"k",`, ``}, {`"agent":"k","agent_n":1,`, ``}, {`"series":"decision/deny","series_n":1,`, ``}}
 		s := swaps[r.IntN(len(swaps))]
 		text = []byte(strings.Replace(string(text), s.old, s.new, 1+r.IntN(3)))
@@ -705,7 +705,7 @@ func TestBothVerifiersAgree(t *testing.T) {
 		tools[fmt.Sprintf("jwks%d.json", i)] = jwks(set)
 	}
 	bases := []map[string][]byte{good, good, cut(0, 5, "15:00:01", "15:00:03"), cut(1, 3, "15:00:02", ""),
-		told{}.draw(), told{filters: bundle.Filters{Agent: "a-7", Receipts: true}}.draw(), told{filters: bundle.Filters{Decision: "deny", Run: "r"}}.draw()}
+		told{}.draw(), told{filters: bundle.Filters{Agent: "a-k", Receipts: true}}.draw(), told{filters: bundle.Filters{Decision: "deny", Run: "r"}}.draw()}
 	pins := [][]byte{pinOf(5, good), pinOf(3, good), pinOf(4, draw(), 9), note(0, tree.Empty()), seen(seenSize), seen(3), good["checkpoint.txt"], note(8, tree.Hash{1}), note(seenSize, tree.Hash{1}), note(3, tree.Hash{1}), {}, []byte("nonsense")}
 	var verdicts [][]any
 	for i := range count {

@@ -30,7 +30,7 @@ func joinedOf(t *testing.T, a, b map[string][]byte) (bundle.Joint, error) {
 
 // between is a selection of the denied decisions of agent k in a period.
 func between(from, to string) bundle.Filters {
-	return bundle.Filters{Agent: "a-7", Decision: "deny", From: onTheDay(from), To: onTheDay(to)}
+	return bundle.Filters{Agent: "a-k", Decision: "deny", From: onTheDay(from), To: onTheDay(to)}
 }
 
 // A second export goes on where the first one ends, leaves numbers out between them, or

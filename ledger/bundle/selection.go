@@ -184,6 +184,7 @@ func (v *verifier) selected(ctx context.Context) error {
 			if withheld++; !neighbour {
 				hidden++
 			}
+			v.meet(&l)
 			return nil
 		}
 		if what := v.record(l, known); what != "" {
@@ -192,6 +193,7 @@ func (v *verifier) selected(ctx context.Context) error {
 		if claimed && !v.repeats([]byte(*l.Payload)) {
 			return bad("claim")
 		}
+		v.meet(&l)
 		return nil
 	}); err != nil {
 		return err

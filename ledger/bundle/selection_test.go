@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -43,27 +44,34 @@ func theHistory() []drawnEvent {
 		{"decision", "deny", "k", 0}, {"receipt", "violation", "k", 4}, {"decision", "deny", "k", 0}, {"member", "", "", 0}}
 }
 
-func sealedOf(agent string) map[string]any { return map[string]any{"keyId": "sub_" + agent} }
-
-// payloadOf signs the record of a drawn event.
-func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byte, recordHash string) {
+// payloadOf signs the record of a drawn event. answer is what the caller was given: the record
+// with the agent's name, for which a decision's payload has a commitment.
+func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byte, answer seal.Envelope) {
+	at := time.UnixMicro(firstTime + 1_000_000*int64(i)).UTC().Format("2006-01-02T15:04:05.000Z")
 	record := map[string]any{"bindingHash": "b", "decisionId": fmt.Sprint("asd_", i), "orgId": "org_1"}
 	members := map[string]any{}
+	payloadType := "application/vnd.svc.decision.v1+json"
 	switch d.kind {
 	case "member":
-		return "member.added", []byte(`{"memberId":"cus_1"}`), ""
+		return "member.added", []byte(`{"memberId":"cus_1"}`), answer
 	case "decision":
-		record["decision"] = d.outcome
+		record["decision"], record["issuedAt"], record["protocol"] = d.outcome, at, "mcp"
 		if d.agent != "" {
-			record["subject"] = map[string]any{"agentId": map[string]any{"$committed": strings.Repeat("ab", 32)}}
-			members["sealed"] = sealedOf(d.agent)
+			record["subject"] = map[string]any{"agentId": "a-" + d.agent, "runId": "r"}
 		}
 	case "receipt":
+		payloadType = "application/vnd.svc.assurance-receipt.v1+json"
 		record["decisionId"], record["decisionRecordHash"], record["conformance"] = fmt.Sprint("asd_", d.of), hashes[d.of], d.outcome
+		record["receiptId"], record["receivedAt"] = fmt.Sprint("rcp_", i), at
 	}
-	envelope := must(signer().Sign("application/vnd.svc."+d.kind+".v1+json", record))
-	members["record"], members["integrity"] = envelope.Record, envelope.Integrity
-	return d.kind + ".recorded", must(canon.Marshal(members)), envelope.Integrity.RecordHash
+	answer = must(signer().Sign(payloadType, record))
+	members["record"], members["integrity"] = answer.Record, answer.Integrity
+	if d.kind == "decision" && d.agent != "" {
+		stored := canon.Put(answer.Record, []byte(`{"$committed":"`+strings.Repeat("ab", 32)+`"}`), "subject", "agentId")
+		members["record"] = jsontext.Value(stored)
+		members["sealed"] = map[string]any{"keyId": "sub_" + d.agent, "signature": must(signer().SignCanonical(seal.TypeCommitted, stored)).Integrity.Signature}
+	}
+	return d.kind + ".recorded", must(canon.Marshal(members)), answer
 }
 
 // draw makes the bundle.
@@ -72,13 +80,13 @@ func (o told) draw() map[string][]byte {
 		o.history = theHistory()
 	}
 	if o.filters == (bundle.Filters{}) {
-		o.filters = bundle.Filters{Agent: "a-7", Decision: "deny", From: onTheDay("15:00:01"), To: onTheDay("15:00:05")}
+		o.filters = bundle.Filters{Agent: "a-k", Decision: "deny", From: onTheDay("15:00:01"), To: onTheDay("15:00:05")}
 	}
 	var list []ledger.Event
 	var hashes []string
 	for i, d := range o.history {
-		kind, payload, hash := payloadOf(i, d, hashes)
-		hashes = append(hashes, hash)
+		kind, payload, answer := payloadOf(i, d, hashes)
+		hashes = append(hashes, answer.Integrity.RecordHash)
 		e := ledger.Event{Position: int64(i) + 1, Tenant: "org_1", Sequence: int64(i) + 1, Stream: fmt.Sprint("decision/asd_", i), Version: 1, ID: fmt.Sprint("evt_", i), Type: kind,
 			SchemaVersion: 1, OccurredUS: firstTime + 1_000_000*int64(i), Actor: "cus_1", Payload: payload, PayloadHash: sha256.Sum256(payload), IdemKey: make([]byte, 32), ContentHash: make([]byte, 32)}
 		if d.kind == "receipt" {
@@ -249,18 +257,18 @@ func changedLine(at int, change func(*ledger.Line)) func([]ledger.Line) []ledger
 func TestLiesInASelection(t *testing.T) {
 	const series = "decision/deny of agent sub_k: "
 	payload := func(lines []ledger.Line) []ledger.Line {
-		all := draws(told{filters: bundle.Filters{Agent: "a-7", Decision: "deny"}})
+		all := draws(told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}})
 		lines[0].Payload = all[0].Payload
 		return lines
 	}
 	bothSay(t, map[string]altered{
 		"as it is":                               {files: told{}.draw()},
-		"of every outcome":                       {files: told{filters: bundle.Filters{Agent: "a-7"}}.draw()},
+		"of every outcome":                       {files: told{filters: bundle.Filters{Agent: "a-k"}}.draw()},
 		"of the tenant":                          {files: told{filters: bundle.Filters{Decision: "deny"}}.draw()},
-		"with receipts":                          {files: told{filters: bundle.Filters{Agent: "a-7", Receipts: true}}.draw()},
-		"an empty period":                        {files: told{filters: bundle.Filters{Agent: "a-7", Decision: "deny", From: onTheDay("15:00:03"), To: onTheDay("15:00:04")}}.draw()},
-		"an open end without numbers":            {files: told{filters: bundle.Filters{Agent: "a-7", Decision: "deny", From: onTheDay("15:00:20")}}.draw()},
-		"asked for in the middle":                {files: told{through: 5, filters: bundle.Filters{Agent: "a-7", Decision: "deny"}}.draw()},
+		"with receipts":                          {files: told{filters: bundle.Filters{Agent: "a-k", Receipts: true}}.draw()},
+		"an empty period":                        {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny", From: onTheDay("15:00:03"), To: onTheDay("15:00:04")}}.draw()},
+		"an open end without numbers":            {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny", From: onTheDay("15:00:20")}}.draw()},
+		"asked for in the middle":                {files: told{through: 5, filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}.draw()},
 		"an event dropped":                       {files: told{lines: func(l []ledger.Line) []ledger.Line { return slices.Delete(l, 2, 4) }}.draw(), reason: series + "3 is missing"},
 		"an event dropped, and its receipt left": {files: told{lines: withoutLine(2)}.draw(), reason: "events.jsonl line 3: decision"},
 		"its beginning cut":                      {files: told{lines: withoutLine(1)}.draw(), reason: series + "2 is missing"},
@@ -275,10 +283,10 @@ func TestLiesInASelection(t *testing.T) {
 		"a period that begins later":             {files: told{say: func(m *bundle.Manifest) { m.Filters.From = onTheDay("15:00:03") }}.draw(), reason: series + "2 is not in the period"},
 		"a period trimmed at its beginning":      {files: told{say: func(m *bundle.Manifest) { m.Selection.Series[0].First = 3 }}.draw(), reason: series + "1 does not follow 1"},
 		"a period trimmed at its end":            {files: told{say: func(m *bundle.Manifest) { m.Selection.Series[0].Last = 2 }}.draw(), reason: series + "3 is not later"},
-		"an open end trimmed":                    {files: told{filters: bundle.Filters{Agent: "a-7", Decision: "deny"}, lines: withoutLine(4), say: func(m *bundle.Manifest) { m.Selection.Series[0].Last = 3 }}.draw(), reason: series + "4 is missing"},
-		"the newest hidden, and the claim honest": {files: told{filters: bundle.Filters{Agent: "a-7", Decision: "deny"}, lines: withoutLine(4),
+		"an open end trimmed":                    {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}, lines: withoutLine(4), say: func(m *bundle.Manifest) { m.Selection.Series[0].Last = 3 }}.draw(), reason: series + "4 is missing"},
+		"the newest hidden, and the claim honest": {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}, lines: withoutLine(4),
 			say: func(m *bundle.Manifest) { m.Selection.Series[0].Last, m.Selection.Series[0].Newest = 3, 3 }}.draw(), reason: series + "3 is not the newest that was claimed"},
-		"the newest hidden by the claim, too": {files: told{through: 6, filters: bundle.Filters{Agent: "a-7", Decision: "deny"}}.draw()}, // any later number or envelope contradicts it
+		"the newest hidden by the claim, too": {files: told{through: 6, filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}.draw()}, // any later number or envelope contradicts it
 		"another newest in the claim":         {files: told{claim: func(c *bundle.Claim) { c.Series[0].Newest = 9 }}.draw(), reason: "events.jsonl line 6: claim"},
 		"another agent in the claim":          {files: told{claim: func(c *bundle.Claim) { c.Agent = "sub_j" }}.draw(), reason: "events.jsonl line 6: claim"},
 		"other filters in the claim":          {files: told{claim: func(c *bundle.Claim) { c.Filters.From = "" }}.draw(), reason: "events.jsonl line 6: claim"},
@@ -309,8 +317,8 @@ func TestLiesInASelection(t *testing.T) {
 		"a false withheld":                {files: told{say: func(m *bundle.Manifest) { m.Withheld++ }}.draw(), reason: "manifest.json: withheld"},
 		"a payload hidden":                {files: told{lines: changedLine(1, func(l *ledger.Line) { l.Payload = nil })}.draw(), reason: series + "2 has no payload"},
 		"a payload outside of the period": {files: told{lines: payload}.draw(), reason: series + "1 has a payload, and is outside of the period"},
-		"narrowed to a run":               {files: told{filters: bundle.Filters{Agent: "a-7", Decision: "deny", Run: "r"}, lines: changedLine(1, func(l *ledger.Line) { l.Payload = nil })}.draw()},
-		"fewer series than the filters":   {files: told{filters: bundle.Filters{Agent: "a-7"}, say: func(m *bundle.Manifest) { m.Selection.Series = m.Selection.Series[1:] }}.draw(), reason: "manifest.json: selection"},
+		"narrowed to a run":               {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny", Run: "r"}, lines: changedLine(1, func(l *ledger.Line) { l.Payload = nil })}.draw()},
+		"fewer series than the filters":   {files: told{filters: bundle.Filters{Agent: "a-k"}, say: func(m *bundle.Manifest) { m.Selection.Series = m.Selection.Series[1:] }}.draw(), reason: "manifest.json: selection"},
 		"no series":                       {files: told{say: func(m *bundle.Manifest) { m.Selection = nil }}.draw(), reason: "manifest.json: selection"},
 		"a selection of a whole history":  {files: told{say: func(m *bundle.Manifest) { m.Schema = bundle.Schema }}.draw(), reason: "manifest.json: selection"},
 		"no agent":                        {files: told{say: func(m *bundle.Manifest) { m.Selection.Agent = "" }}.draw(), reason: "manifest.json: selection"},
@@ -365,7 +373,7 @@ func relinked(lines []ledger.Line, at int) []ledger.Line {
 
 // What a selection proves and what is only stated, in words.
 func TestWhatASelectionProves(t *testing.T) {
-	deny := bundle.Filters{Agent: "a-7", Decision: "deny"}
+	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
 	period := func(from, to string) bundle.Filters {
 		f := deny
 		f.From, f.To = onTheDay(from), onTheDay(to)
@@ -391,7 +399,7 @@ func TestWhatASelectionProves(t *testing.T) {
 // Two readers who were shown different newest numbers, or one who was shown more before, find
 // it by their pins.
 func TestAPinKeepsTheNewestOfASeries(t *testing.T) {
-	deny := bundle.Filters{Agent: "a-7", Decision: "deny"}
+	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
 	whole := told{filters: deny}
 	files := whole.draw()
 	r := verified(t, files, files["checkpoint.txt"])

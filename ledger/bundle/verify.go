@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -95,6 +96,7 @@ type verifier struct {
 	given    []Key
 	keys     map[string]Key // those of the manifest's partition, by id
 	pin      []byte
+	with     fs.FS
 	m        relied
 	filters  map[string]jsontext.Value
 	from, to int64 // the period of the filters, in microseconds since 1970; 0: not limited
@@ -111,6 +113,8 @@ type verifier struct {
 	sequence  int64                  // of the last event of the selection
 	ranges    []*shown               // its series
 	ends      map[int64]bool         // positions of a selection that need a proof whatever its length
+
+	kept *keptRecords // nil: none were given
 
 	series map[[16]byte]numbered        // the last event of each series, by a hash of its name
 	void   struct{ count, first int64 } // records that a compromised key signed, and the position of the first
@@ -142,16 +146,17 @@ type relied struct {
 type Trust struct {
 	Keys []Key
 	Pin  []byte // the checkpoint.Pin that was kept from before; nil: none was
+	With fs.FS  // a folder of signed answers that were kept, which must be in the bundle if its filters cover them; nil: none were
 }
 
 // Verify checks a bundle. A bundle that is not valid is no error: the result says so. The error
 // is Unchecked, or says what could not be read.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
-	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
+	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, with: trust.With, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
 		return v.result, noRecordKey
 	}
-	for _, check := range []func(context.Context) error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
+	for _, check := range []func(context.Context) error{v.manifest, v.keep, v.note, v.events, v.inclusion, v.openings, v.policies, v.missing, v.pinned} {
 		err := check(ctx)
 		var no reason
 		var lacks Unchecked
@@ -499,11 +504,10 @@ func (v *verifier) events(ctx context.Context) error {
 		}
 		if l.Payload == nil {
 			withheld++
-			return nil
-		}
-		if what := v.record(l, known); what != "" {
+		} else if what := v.record(l, known); what != "" {
 			return bad(what)
 		}
+		v.meet(&l)
 		return nil
 	}); err != nil {
 		return err

@@ -1,0 +1,323 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// keptKinds are the signed answers that can be compared with an export, by payload type: the
+// event that has such a record, and the members with its id and its time.
+var keptKinds = map[string]struct{ event, name, id, time string }{
+	"application/vnd.svc.decision.v1+json":          {events.TypeDecisionRecorded, "decision", "decisionId", "issuedAt"},
+	"application/vnd.svc.approval.v1+json":          {events.TypeApprovalRecorded, "approval", "approvalId", "issuedAt"},
+	"application/vnd.svc.assurance-receipt.v1+json": {events.TypeReceiptRecorded, "receipt", "receiptId", "receivedAt"},
+}
+
+// recordingTime bounds how long after the time in a record its event may have occurred. A
+// record without a position whose time is closer to an end of the bundle is not required.
+const recordingTime = time.Minute
+
+// keptRecord is a record that the holder of an export has kept.
+type keptRecord struct {
+	file, event, name string
+	id, decisionID    string
+	hash              string // recordHash
+	record            jsontext.Value
+	members           map[string]jsontext.Value
+	issued            int64 // time in the record, in microseconds since 1970
+	position          int64 // of its event as the answer said it, which is not signed; 0: it did not
+	eventHash         string
+	here              bool
+	no                string // what is false about it
+}
+
+// keptRecords are the records of a folder, and what the events of the bundle say of them.
+type keptRecords struct {
+	all        []*keptRecord
+	byID       map[string][]*keptRecord // by type of event and id
+	byPosition map[int64][]*keptRecord
+	decisions  map[string]bool // those that are shown, of those that kept records are about
+	within     int64           // position of the last event before the end of the period
+	ended      int64           // time of the last event
+	foreign    []string        // files without a record of this organization
+	unsigned   []string        // files with a record that no trusted key has signed
+}
+
+// keep reads the records of the folder that was given. Its files come from the holder, so one
+// that cannot be compared is named, and is not false.
+func (v *verifier) keep(context.Context) error {
+	if v.with == nil {
+		return nil
+	}
+	v.kept = &keptRecords{byID: map[string][]*keptRecord{}, byPosition: map[int64][]*keptRecord{}, decisions: map[string]bool{}}
+	if err := fs.WalkDir(v.with, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if !d.Type().IsRegular() {
+			v.kept.foreign = append(v.kept.foreign, name)
+			return nil
+		}
+		file, err := v.with.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		text, err := io.ReadAll(io.LimitReader(file, maxLine+1))
+		if err == nil {
+			v.keepFile(name, text)
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("with: %w", err)
+	}
+	if len(v.kept.all)+len(v.kept.foreign)+len(v.kept.unsigned) == 0 {
+		return Unchecked("with: the folder has no files; name the one with the signed answers that you have kept")
+	}
+	return nil
+}
+
+// keepFile reads the records of a file, which may be anywhere in an answer.
+func (v *verifier) keepFile(name string, text []byte) {
+	found, unsigned := false, false
+	if canonical, err := canon.Canonical(text); err == nil && len(text) <= maxLine {
+		envelopes(canonical, func(members map[string]jsontext.Value) {
+			r, ours, signed := v.keptRecord(members)
+			if !ours {
+				return
+			}
+			if !signed {
+				unsigned = true
+				return
+			}
+			found, r.file = true, name
+			v.kept.all = append(v.kept.all, r)
+			key := r.event + " " + r.id
+			v.kept.byID[key] = append(v.kept.byID[key], r)
+			v.kept.decisions[r.decisionID] = false
+			if r.position > 0 {
+				v.kept.byPosition[r.position] = append(v.kept.byPosition[r.position], r)
+			}
+		})
+	}
+	switch {
+	case unsigned:
+		v.kept.unsigned = append(v.kept.unsigned, name)
+	case !found:
+		v.kept.foreign = append(v.kept.foreign, name)
+	}
+}
+
+// envelopes calls for each signed record in a canonical value.
+func envelopes(value jsontext.Value, envelope func(members map[string]jsontext.Value)) {
+	switch {
+	case !bytes.Contains(value, []byte(`"integrity":`)):
+	case value.Kind() == '[':
+		var list []jsontext.Value
+		_ = json.Unmarshal(value, &list) // it is canonical
+		for _, element := range list {
+			envelopes(element, envelope)
+		}
+	case value.Kind() == '{':
+		members, _ := canon.Members(value) // it is canonical
+		if isObject(members["record"]) && isObject(members["integrity"]) {
+			envelope(members)
+			delete(members, "record") // what is in it is no answer of its own
+		}
+		for _, member := range members {
+			envelopes(member, envelope)
+		}
+	}
+}
+
+// keptRecord reads an envelope. ours says whether it is of this organization and of a kind
+// that exports have, signed whether its hash and signature are good.
+func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord, ours, signed bool) {
+	record := envelope["record"]
+	members, err := canon.Members(record)
+	i := integrityOf(envelope["integrity"])
+	kind, known := keptKinds[i.PayloadType]
+	if err != nil || !known || textOf(members["orgId"]) != v.m.Tenant {
+		return nil, false, false
+	}
+	r = &keptRecord{event: kind.event, name: kind.name, id: textOf(members[kind.id]), decisionID: textOf(members["decisionId"]),
+		hash: i.RecordHash, record: record, members: members}
+	var place seal.Place
+	if json.Unmarshal(envelope["ledger"], &place) == nil && place.Tenant == v.m.Tenant && int64(place.Partition) == v.m.Partition && isHex(place.EventHash) {
+		r.position, r.eventHash = place.Position, place.EventHash
+	}
+	key := v.recordKey(i.KeyID, r.position)
+	at, err := time.Parse(time.RFC3339Nano, textOf(members[kind.time]))
+	r.issued = at.UnixMicro()
+	signed = err == nil && r.id != "" && key != nil && !v.keys[i.KeyID].CompromisedAt(r.position) && canon.Hash(record) == i.RecordHash &&
+		i.Canonicalization == canon.Name && i.HashAlgorithm == "sha256" && i.SignatureAlgorithm == "Ed25519" &&
+		seal.Signed(key, i.PayloadType, record, i.Signature)
+	return r, true, signed
+}
+
+// meet compares an event of the bundle, which was checked, with the kept records.
+func (v *verifier) meet(l *ledger.Line) {
+	k := v.kept
+	if k == nil {
+		return
+	}
+	if k.ended = l.OccurredUS; v.to == 0 || l.OccurredUS < v.to {
+		k.within = l.Position
+	}
+	for _, r := range k.byPosition[l.Position] {
+		if r.eventHash != l.Hash {
+			r.no = fmt.Sprintf("position %d has another event than its answer says", l.Position)
+		}
+	}
+	if l.Payload == nil {
+		return
+	}
+	for _, kind := range keptKinds {
+		if kind.event != l.Type {
+			continue
+		}
+		payload, _ := canon.Members([]byte(*l.Payload)) // record has read it
+		record, _ := canon.Members(payload["record"])
+		id := textOf(record[kind.id])
+		if _, wanted := k.decisions[id]; wanted && l.Type == events.TypeDecisionRecorded {
+			k.decisions[id] = true
+		}
+		for _, r := range k.byID[l.Type+" "+id] {
+			r.here = true
+			if integrityOf(payload["integrity"]).RecordHash != r.hash || !sameRecord(r.record, payload["record"]) {
+				r.no = fmt.Sprintf("%s %s has another recordHash", r.name, Shown(r.id))
+			}
+		}
+	}
+}
+
+// sameRecord compares a record with one that is stored, in which commitments may be in the
+// place of personal members. The hash of the stored one alone proves nothing: the signature
+// over a record with commitments does not cover it.
+func sameRecord(record, stored jsontext.Value) bool {
+	if bytes.Equal(record, stored) {
+		return true
+	}
+	if !isObject(stored) {
+		return false
+	}
+	in, err := canon.Members(stored)
+	if err != nil {
+		return false
+	}
+	if len(in) == 1 && in["$committed"] != nil {
+		return true
+	}
+	members, err := canon.Members(record)
+	if err != nil || !isObject(record) || len(members) != len(in) {
+		return false
+	}
+	for name, member := range members {
+		if in[name] == nil || !sameRecord(member, in[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// missing says what is false about the kept records, and how many of them are here.
+func (v *verifier) missing(context.Context) error {
+	k := v.kept
+	if k == nil {
+		return nil
+	}
+	here, wrong, first := 0, 0, ""
+	var apart []string
+	for _, r := range k.all {
+		switch {
+		case r.no == "" && r.here:
+			here++
+			continue
+		case r.no == "" && !v.covers(r):
+			apart = append(apart, r.file)
+			continue
+		case r.no == "":
+			r.no = fmt.Sprintf("%s %s is missing", r.name, Shown(r.id))
+		}
+		if wrong++; wrong == 1 {
+			first = Shown(r.file) + ": " + r.no
+		}
+	}
+	switch {
+	case wrong > 1:
+		return falsef("with: %s (and %d more)", first, wrong-1)
+	case wrong == 1:
+		return falsef("with: %s", first)
+	case here > 0:
+		v.result.Proven = append(v.result.Proven, fmt.Sprintf("kept: the %d kept records that the filters cover are in the export as they were signed", here))
+	}
+	v.named("kept records that the filters and the period do not cover", apart)
+	v.named("kept files without a record of this organization", k.foreign)
+	v.named("kept files whose record no trusted key has signed", k.unsigned)
+	return nil
+}
+
+// named says which files prove nothing about the bundle.
+func (v *verifier) named(what string, files []string) {
+	if len(files) == 0 {
+		return
+	}
+	count := len(files)
+	files = slices.Compact(slices.Clone(files))
+	for i, name := range files {
+		files[i] = Shown(name)
+	}
+	v.gap("anything about the %d %s: %s", count, what, strings.Join(files, ", "))
+}
+
+// covers says whether a kept record must be in the bundle.
+func (v *verifier) covers(r *keptRecord) bool {
+	f := v.m.Filters
+	shown := v.kept.decisions[r.decisionID]
+	all := f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
+	switch {
+	case r.event != events.TypeDecisionRecorded && v.selection != nil && !f.Receipts:
+		return shown && r.isBefore(v.selection.Through, v.kept.ended) // whatever their period
+	case r.event != events.TypeDecisionRecorded && !all && !shown && (v.selection == nil || f.Agent != ""):
+		return false // a decision that is not shown
+	case r.event == events.TypeDecisionRecorded:
+		subject, _ := canon.Members(r.members["subject"])
+		for _, c := range []struct{ filter, is string }{{f.Protocol, textOf(r.members["protocol"])}, {f.Decision, textOf(r.members["decision"])},
+			{f.Agent, textOf(subject["agentId"])}, {f.Run, textOf(subject["runId"])}} {
+			if c.filter != "" && c.filter != c.is {
+				return false
+			}
+		}
+	}
+	if r.issued < v.from || v.to > 0 && r.issued >= v.to {
+		return false
+	}
+	through, ended := v.kept.within, v.kept.ended
+	if v.selection != nil {
+		through = min(through, v.selection.Through)
+	}
+	if v.to > 0 {
+		ended = min(ended, v.to)
+	}
+	return r.isBefore(through, ended)
+}
+
+// isBefore says whether the event of a record is before an end of the bundle: by its position, or
+// by its time, after which it may have occurred within recordingTime.
+func (r *keptRecord) isBefore(through, ended int64) bool {
+	return r.position > 0 && r.position <= through || r.issued+recordingTime.Microseconds() < ended
+}

@@ -6,7 +6,7 @@
 //	countersign gate COMMAND         print the verdict on a command, offline
 //	countersign gate hook            guard a coding agent, offline
 //	countersign rules show|list      show the rules behind the verdicts
-//	countersign verify [FILE]        check a signed record, or the ledger
+//	countersign verify [FILE...]     check a signed record, one or two exports, or the ledger
 //	countersign key issue|revoke     manage API keys
 //	countersign org create|…         manage organizations, members and tokens
 //	countersign policy activate|…    manage the policy of an organization
@@ -63,7 +63,7 @@ type cli struct {
 	Demo         serve.Demo          `cmd:"" help:"Run the main job from end to end in a temporary folder, explained step by step."`
 	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline; or guard a coding agent as its hook."`
 	Rules        gate.Rules          `cmd:"" help:"List or show the rules behind the verdicts."`
-	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, or, without a file, the ledger. Exit code 1: something does not verify."`
+	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, one or two exports, or, without a file, the ledger. Exit code 1: something does not verify."`
 	Key          manage.Key          `cmd:"" help:"Issue and revoke API keys."`
 	Org          manage.Org          `cmd:"" help:"Manage organizations, their members and tokens."`
 	Policy       manage.Policy       `cmd:"" help:"Manage the policy of an organization: check, draft, activate, preview, explain."`

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // An export is verified from a file or standard input, with keys from a file or from flags. A
@@ -99,5 +102,101 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != code || (code == 0) != strings.HasPrefix(string(out), "VALID\n") {
 			t.Errorf("%v: exit %d: %s", args, got, out)
 		}
+	}
+}
+
+// Two exports of one organization are joined by their numbers, or contradict each other. The
+// answers that a caller has kept must be in an export that covers them.
+func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	in := func(name string) string { return filepath.Join(files, name) }
+	keep := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(in(name)), 0o700), os.WriteFile(in(name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide := func(key string) {
+		t.Helper()
+		status, answer, err := post(s.base+decisionsPath, token, purchase(key))
+		if err != nil || status != 201 {
+			t.Fatal(status, answer, err)
+		}
+		keep("kept/"+key+".json", answer)
+	}
+	text, err := fetched(s.base + "/.well-known/jwks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep("jwks.json", string(text))
+	verify := func(code int, words string, args ...string) string {
+		t.Helper()
+		return bare.run(code, words, append([]string{"verify", "--keys", in("jwks.json")}, args...)...)
+	}
+
+	bare.run(2, "--with: name the export", "verify", "--with", files)
+	decide("k1")
+	decide("k2")
+	a.run(0, "", "export", "--agent", "agent", "--out", in("a.tar.gz"))
+	a.run(0, "", "export", "--out", in("whole.tar.gz"))
+	decide("k3")
+	a.run(0, "", "export", "--agent", "agent", "--out", in("b.tar.gz"))
+	a.run(0, "", "export", "--out", in("all.tar.gz"))
+	verify(0, ": 1 to 2, then 1 to 3\n", in("a.tar.gz"), in("b.tar.gz"))
+	verify(0, "JOINED      history of org_", in("whole.tar.gz"), in("all.tar.gz"))
+	verify(0, "NOT JOINED  ", in("b.tar.gz"), in("a.tar.gz"))
+	verify(0, "JOINED      decision/", in("a.tar.gz"), in("all.tar.gz"))
+	if said := verify(0, `"joined":["decision/`, in("a.tar.gz"), in("b.tar.gz"), "--json"); strings.Count(said, `"valid":true`) != 2 {
+		t.Errorf("as JSON: %s", said)
+	}
+	verify(2, "only exports are compared", in("a.tar.gz"), in("kept/k1.json"))
+	verify(2, "only exports are compared", in("kept/k1.json"), in("a.tar.gz"))
+	verify(2, "two exports of which", in("a.tar.gz"), in("a.tar.gz"), in("a.tar.gz"))
+
+	const here = "PROVEN      kept: the %d kept records that the filters cover are in the export as they were signed"
+	verify(0, fmt.Sprintf(here, 3), in("b.tar.gz"), "--with", in("kept"))
+	verify(0, fmt.Sprintf(here, 3), in("all.tar.gz"), "--with", in("kept"))
+	verify(0, "anything about the 1 kept records that the filters and the period do not cover: k3.json", in("a.tar.gz"), "--with", in("kept"))
+	verify(2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
+	verify(2, "--with: a record alone", in("kept/k1.json"), "--with", in("kept"))
+
+	// A record that the service has signed, and has not.
+	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := setting.ParseSeed(strings.TrimSpace(string(seed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := os.ReadFile(in("kept/k1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var envelope seal.Envelope
+	if err := canon.Decode(answer, &envelope); err != nil {
+		t.Fatal(err)
+	}
+	signer, err := seal.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := signer.SignCanonical(envelope.Integrity.PayloadType, canon.Put(envelope.Record, []byte(`"asd_01JD3Z8W5T0000000000000009"`), "decisionId"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Ledger = envelope.Ledger
+	other.Ledger.EventHash = strings.Repeat("0", 64)
+	dropped, err := other.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep("kept/dropped.json", string(dropped))
+	for _, export := range []string{"a.tar.gz", "all.tar.gz"} {
+		verify(1, "FALSE       with: dropped.json: position", in(export), "--with", in("kept"))
 	}
 }

@@ -52,9 +52,9 @@ func withoutPlace(files fstest.MapFS) fstest.MapFS {
 }
 
 // anotherRecord is a second record that the service has signed under the id of a decision.
-func anotherRecord(files fstest.MapFS, name string) fstest.MapFS {
+func anotherRecord(files fstest.MapFS, name string, path ...string) fstest.MapFS {
 	members := must(canon.Members(files[name].Data))
-	record := canon.Put(members["record"], []byte(`"another"`), "bindingHash")
+	record := canon.Put(members["record"], []byte(`"another"`), path...)
 	envelope := must(signer().SignCanonical("application/vnd.svc.decision.v1+json", record))
 	files[name].Data = must(envelope.Canonical())
 	return files
@@ -116,7 +116,8 @@ func TestKeptAnswersAreInTheExport(t *testing.T) {
 		"a receipt dropped":                  {told{filters: deny, lines: withoutLine(3)}, some(all(), 5), "with: 5.json: receipt rcp_5 is missing", "", ""},
 		"a receipt dropped, by numbers":      {told{filters: bundle.Filters{Agent: "a-k", Receipts: true}, history: dropped(5)}, some(all(), 5), "with: 5.json: receipt rcp_5 is missing", "", ""},
 		"a stored record with only its hash": {told{filters: deny, numbers: otherStored}, some(all(), 2), "with: 2.json: decision asd_2 has another recordHash", "", ""},
-		"another record with its id":         {told{filters: deny}, anotherRecord(all(), "2.json"), "with: 2.json: decision asd_2 has another recordHash", "", ""},
+		"another record with its id":         {told{filters: deny}, anotherRecord(all(), "2.json", "bindingHash"), "with: 2.json: decision asd_2 has another recordHash", "", ""},
+		"one of another name":                {told{filters: deny}, anotherRecord(all(), "2.json", "subject", "agentId"), "with: 2.json: decision asd_2 has another recordHash", "", ""},
 	} {
 		r, err := keptIn(t, c.told.draw(), c.kept)
 		if err != nil || r.Reason != c.reason || r.Valid != (c.reason == "") || (r.Pin == nil) == r.Valid {

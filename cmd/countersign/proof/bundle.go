@@ -41,18 +41,87 @@ func openNamed(ctx context.Context, o *screen.Output, name string) (export *bund
 	return nil, text, err
 }
 
-// bundle verifies an export, offline.
-func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bundle, trust bundle.Trust) error {
-	result, err := bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) })
+// exports verifies an export, offline, and where two are named whether the second one goes on
+// where the first one ends.
+func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bundle, keys []bundle.Key) error {
+	result, text, err := c.bundle(ctx, o, first, keys)
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\nSEEN        %s %d %s\n", result.Events, result.Tenant, result.Size,
+	if len(c.Files) == 1 {
+		return answer(o, result, text, result.Valid)
+	}
+	second, _, err := openNamed(ctx, o, c.Files[1])
+	if err != nil {
+		return err
+	}
+	if second == nil {
+		return errors.New("two files: only exports are compared; verify each record alone")
+	}
+	defer second.Close()
+	next, more, err := c.bundle(ctx, o, second, keys)
+	if err != nil {
+		return err
+	}
+	both := joinedExports{Exports: []bundle.Result{result, next}}
+	text += "\n" + more + "\n"
+	if !result.Valid || !next.Valid {
+		return answer(o, both, text+"NOT PROVEN  that the exports are joined, since they are not both valid\n", false)
+	}
+	if both.Joint, err = bundle.Join(ctx, first, second, result, next); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		word string
+		said []string
+	}{{"FALSE       ", both.False}, {"JOINED      ", both.Joined}, {"NOT JOINED  ", both.Apart}} {
+		for _, said := range part.said {
+			text += part.word + said + "\n"
+		}
+	}
+	return answer(o, both, text, len(both.False) == 0)
+}
+
+// joinedExports is the answer about two exports.
+type joinedExports struct {
+	Exports []bundle.Result `json:"exports"`
+	bundle.Joint
+}
+
+// answer prints what was found. Something that is false is exit code 1.
+func answer(o *screen.Output, result any, text string, good bool) error {
+	if err := o.Result(result, o.Wrapped("%s", text)); err != nil {
+		return err
+	}
+	if !good {
+		return screen.ErrNo
+	}
+	return nil
+}
+
+// bundle verifies one export, and brings the pin up to date.
+func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bundle, keys []bundle.Key) (result bundle.Result, text string, err error) {
+	trust := bundle.Trust{Keys: keys}
+	if c.Pin != "" {
+		if trust.Pin, err = readPin(c.Pin); err != nil {
+			return result, "", err
+		}
+	}
+	if c.With != "" {
+		if info, err := os.Stat(c.With); err != nil || !info.IsDir() {
+			return result, "", errors.New("--with must be a folder with the signed answers that you have kept")
+		}
+		trust.With = os.DirFS(c.With)
+	}
+	if result, err = bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) }); err != nil {
+		return result, "", err
+	}
+	text = fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\nSEEN        %s %d %s\n", result.Events, result.Tenant, result.Size,
 		result.Tenant, result.Last.Sequence, result.Last.Hash)
 	if result.Filters != (bundle.Filters{}) {
 		filters, err := canon.Marshal(result.Filters)
 		if err != nil {
-			return err
+			return result, "", err
 		}
 		text += fmt.Sprintf("FILTERS     %s\n", filters)
 	}
@@ -72,17 +141,9 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		text += "NOT PROVEN  " + gap + "\n"
 	}
 	if result.Pin != nil {
-		if err := files.Replace(c.Pin, result.Pin); err != nil {
-			return err
-		}
+		err = files.Replace(c.Pin, result.Pin)
 	}
-	if err := o.Result(result, o.Wrapped("%s", text)); err != nil {
-		return err
-	}
-	if !result.Valid {
-		return screen.ErrNo
-	}
-	return nil
+	return result, text, err
 }
 
 // readPin reads the checkpoint that the user has kept. A missing file is an error: a mistyped
@@ -105,6 +166,9 @@ func inWords(reason string) string {
 		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
 			"            If the checkpoint is only older than your pin, nothing is wrong: ask for a new export, and never replace the pin by hand.\n" +
 			"            If history was taken back, the newest checkpoint of the service (countersign pin https://...) is older than your pin, too: show both to the operator of the service.\n"
+	case strings.HasPrefix(reason, "with: "):
+		return "KEPT        You have a record, signed by the service, that this export must have and has not: show both to the operator of the service.\n" +
+			"            A decision from before an erasure of its agent is under an earlier data key, which an export of the agent alone does not cover: compare it with an export of the whole history.\n"
 	case strings.HasPrefix(reason, "pin: FORK"):
 		return "FORK        This is another history than the one your pin knows: the service has shown two histories. Keep both, and show them to the operator of the service.\n"
 	}

@@ -9,15 +9,15 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
 // Verify checks a record or an export without trusting the server, or the whole ledger.
 type Verify struct {
-	File string `arg:"" optional:"" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Nothing: the whole ledger."`
+	Files []string `arg:"" optional:"" name:"file" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Two exports: also whether the second one goes on where the first one ends. Nothing: the whole ledger."`
 	setting.TrustedKeys
-	Pin string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; else the file is brought up to date." placeholder:"FILE"`
+	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; else the file is brought up to date." placeholder:"FILE"`
+	With string `help:"Folder with signed answers that you have kept. Each one that the filters of the export cover must be in it with the same recordHash: a decision that is missing is named, with exit code 1." placeholder:"FOLDER"`
 
 	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
 	Workers    int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`
@@ -28,29 +28,34 @@ type Verify struct {
 
 // Run prints each check. A check that fails is exit code 1.
 func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
-	if c.File == "" {
+	if len(c.Files) == 0 && c.With != "" {
+		return errors.New("--with: name the export that the kept answers must be in")
+	}
+	if len(c.Files) == 0 {
 		return c.audit(ctx, o)
+	}
+	if len(c.Files) > 2 {
+		return errors.New("want one file, or two exports of which the second one goes on where the first one ends")
 	}
 	keys, err := c.Trusted()
 	if err != nil {
 		return err
 	}
-	var pin []byte
-	if c.Pin != "" {
-		if pin, err = readPin(c.Pin); err != nil {
-			return err
-		}
-	}
-	export, text, err := openNamed(ctx, o, c.File)
+	export, text, err := openNamed(ctx, o, c.Files[0])
 	if err != nil {
 		return err
 	}
 	if export != nil {
 		defer export.Close()
-		return c.bundle(ctx, o, export, bundle.Trust{Keys: keys, Pin: pin})
+		return c.exports(ctx, o, export, keys)
 	}
-	if c.Pin != "" {
+	switch {
+	case len(c.Files) > 1:
+		return errors.New("two files: only exports are compared; verify each record alone")
+	case c.Pin != "":
 		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
+	case c.With != "":
+		return errors.New("--with: a record alone says nothing of other records; verify an export")
 	}
 	found, err := seal.Examiner{Keys: setting.ForRecords(keys)}.Examine(text)
 	if err != nil {

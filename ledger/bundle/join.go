@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,6 +23,8 @@ type extent struct {
 	relied
 	selection *Selection
 	head      tree.Hash // root of the checkpoint; zero without one
+
+	from, until int64 // positions of the first and the last event; chains sets them
 }
 
 // chainName names a series: that of an agent, that of the tenant if agent is empty, or the
@@ -71,19 +74,23 @@ func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error
 	none := true
 	for _, name := range names {
 		c, d := before[name], after[name]
-		if c == nil || d == nil {
-			continue
-		}
-		none = false
 		text := seriesIn(name.series, name.agent)
 		if name == (chainName{}) {
 			text = "history of " + x.Tenant
 		}
-		if no := contradicts(c, d, x.selection, y.selection); no != "" {
+		no, both := "", c != nil && d != nil
+		if both {
+			no = contradicts(c, d, x.selection, y.selection)
+		}
+		no = cmp.Or(no, lacks(x, c, d), lacks(y, d, c))
+		none = none && no == "" && !both
+		switch {
+		case no != "":
 			j.False = append(j.False, text+": "+no)
-		} else if apart := apart(c, d); apart != "" {
-			j.Apart = append(j.Apart, text+": "+apart)
-		} else {
+		case !both:
+		case apart(c, d) != "":
+			j.Apart = append(j.Apart, text+": "+apart(c, d))
+		default:
 			j.Joined = append(j.Joined, text+": "+together(c, d))
 		}
 	}
@@ -125,6 +132,7 @@ func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[
 	}
 	_, err := b.lines(ctx, eventsFile, func(_ int, text []byte) error {
 		l, e, _ := parseLine(text)
+		x.from, x.until = cmp.Or(x.from, l.Position), l.Position
 		for _, name := range names {
 			n, prev := numberOf(name, &l)
 			if n == 0 {
@@ -168,6 +176,21 @@ func numberOf(name chainName, l *ledger.Line) (n int64, prev string) {
 		prev = *link
 	}
 	return n, prev
+}
+
+// lacks says which number of a selection is not in a whole history that has its position.
+// whole is what the history has of the series, or nil.
+func lacks(x *extent, whole, selected *chain) string {
+	if x.selection != nil || selected == nil || selected.newest == nil {
+		return ""
+	}
+	for i, e := range selected.events {
+		n := selected.low + int64(i)
+		if e.position >= x.from && e.position <= x.until && (whole == nil || n < whole.low || n > whole.high()) {
+			return fmt.Sprintf("%d is not in the whole history", n)
+		}
+	}
+	return ""
 }
 
 // contradicts says what two exports say differently of one series. s and r are the selections

@@ -134,6 +134,13 @@ func TestASelectionAndAHistory(t *testing.T) {
 	if j, err := joinedOf(t, draw(), deny); err != nil || strings.Join(j.False, "|") != "decision/deny: 1 is not the same event in both" {
 		t.Errorf("of another history: %+v, %v", j, err)
 	}
+	files, leaves := drawn()
+	part := cutOf(files, leaves, 2, 5, bundle.Filters{}) // without a decision
+	for _, pair := range [][2]map[string][]byte{{part, deny}, {deny, part}} {
+		if j, err := joinedOf(t, pair[0], pair[1]); err != nil || strings.Join(j.False, "|") != "decision/deny: 4 is not in the whole history" {
+			t.Errorf("of a history without a number: %+v, %v", j, err)
+		}
+	}
 }
 
 // Exports of two ledgers or organizations are not compared.

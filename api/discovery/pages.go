@@ -106,7 +106,9 @@ func (s *Pages) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.base(), Contact: s.Contact, Version: policy.Version, X402: configured, Checkout: s.Prices.Shop.Provider != nil,
 		Cookie: s.Cookie, FreeCallsPerMonth: accounts.FreeCallsPerMonth,
-		Limits:         site.Limits{Calls: op.CallsPerMinute, Strangers: op.StrangersPerMinute, Pages: op.PagesPerMinute, Keys: op.KeysPerMinute, KeysADay: op.KeysPerDay, Verifies: op.VerifiesPerMinute, Refunds: op.RefundsPerMinute},
+		Limits: site.Limits{Calls: op.CallsPerMinute, Strangers: op.StrangersPerMinute, Pages: op.PagesPerMinute, Keys: op.KeysPerMinute, KeysADay: op.KeysPerDay, Verifies: op.VerifiesPerMinute, Refunds: op.RefundsPerMinute,
+			ActionBody: policy.ActionBody, ServiceBody: policy.ServiceBody, PolicyBody: op.LimitPolicy, VerifyBody: op.LimitVerify,
+			RefundBody: op.LimitRefund, GuardLogBody: op.LimitGuardLog, OtherBody: op.LimitOther},
 		RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: contract.Problems()}
 	findings, err := Findings()

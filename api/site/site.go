@@ -61,8 +61,13 @@ type Facts struct {
 	Tools             []Tool // of the MCP endpoint, in its order
 }
 
-// Limits are the rate limits: calls per minute, except for KeysADay.
-type Limits struct{ Calls, Strangers, Pages, Keys, KeysADay, Verifies, Refunds int }
+// Limits are the limits of requests.
+type Limits struct {
+	Calls, Strangers, Pages, Keys, KeysADay, Verifies, Refunds int // a minute, except for KeysADay
+
+	// Bytes of a body.
+	ActionBody, ServiceBody, PolicyBody, VerifyBody, RefundBody, GuardLogBody, OtherBody int
+}
 
 // AtMedium says what to do at a verdict of medium. All texts use this one wording.
 const AtMedium = "stop: call nextRecommendedCall, apply the controls it names, and only then go on; where you cannot, ask a person"

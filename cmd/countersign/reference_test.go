@@ -57,7 +57,7 @@ updated: 2026-11-26
 
 Results go to standard output, everything else to standard error. Exit code 0: done. 1: the answer is no (a record was changed, an action needs approval). 2: it could not be done.
 
-Every command has ` + "`--json`" + ` (results as JSON), ` + "`--color` (auto, always or never), `--help` and `--help-all`" + `. Commands that open a ledger also take its [settings](/docs/settings) as flags, and ` + "`--no-fetch`" + `, which never downloads a PostgreSQL.
+Every command has ` + "`--json`" + ` (results as JSON), ` + "`--quiet` (only the result, no advice), `--color` (auto, always or never), `--help` and `--help-all`" + `. Commands that open a ledger also take its [settings](/docs/settings) as flags, and ` + "`--no-fetch`" + `, which never downloads a PostgreSQL.
 `)
 	for _, n := range root.Children {
 		writeCommand(&out, n, "##")

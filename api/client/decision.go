@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -129,7 +130,7 @@ func (d *Decision) Execute(ctx context.Context, fn func(context.Context, Intent,
 
 // run calls the function and reports what came of it. The report outlives the context of
 // the caller, who may have given up on the function.
-func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) (err error) {
+func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) error {
 	evidence := Evidence{}
 	returned := false
 	defer func() {
@@ -144,10 +145,7 @@ func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Ev
 		outcome = assurance.Failed
 	}
 	if err := d.report(context.WithoutCancel(ctx), outcome, evidence); err != nil {
-		if failure != nil {
-			return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: failure}
-		}
-		return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: err}
+		return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: cmp.Or(failure, err)}
 	}
 	return failure
 }

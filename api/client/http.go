@@ -66,12 +66,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func unavailable(r request, message string) *Error {
+// unavailable is the error of a request that has no usable answer. The status is 0 if
+// there was no answer.
+func unavailable(r request, status int, message string, cause error) *Error {
 	host := r.url
 	if u, err := url.Parse(r.url); err == nil {
 		host = u.Host
 	}
-	return &Error{Code: Unavailable, Message: host + " " + message}
+	return &Error{Code: Unavailable, Message: host + " " + message, Status: status, Err: cause}
 }
 
 // once sends a request once. No answer, and half of one, is an error. A redirect is an
@@ -86,21 +88,15 @@ func (t transport) once(ctx context.Context, r request) (answered, error) {
 	}
 	in, err := t.client.Do(out)
 	if err != nil {
-		e := unavailable(r, "gave no answer, or only a part of one")
-		e.Err = err
-		return answered{}, e
+		return answered{}, unavailable(r, 0, "gave no answer, or only a part of one", err)
 	}
 	defer in.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(in.Body, maxAnswer+1))
 	if err != nil { // check: whole-answer
-		e := unavailable(r, "gave no answer, or only a part of one")
-		e.Err = err
-		return answered{}, e
+		return answered{}, unavailable(r, 0, "gave no answer, or only a part of one", err)
 	}
 	if len(body) > maxAnswer { // check: answer-size
-		e := unavailable(r, "gave too large an answer")
-		e.Status = in.StatusCode
-		return answered{}, e
+		return answered{}, unavailable(r, in.StatusCode, "gave too large an answer", nil)
 	}
 	return answered{in.StatusCode, in.Header, body}, nil
 }
@@ -117,15 +113,12 @@ func (t transport) patiently(ctx context.Context, r request, later func(answered
 			if !later(got) {
 				return got, nil
 			}
-			e := unavailable(r, "answered "+strconv.Itoa(got.status)+" without a usable body")
-			e.Status, err = got.status, e
+			err = unavailable(r, got.status, "answered "+strconv.Itoa(got.status)+" without a usable body", nil)
 			if asked, ok := t.asked(got.header.Get("Retry-After")); ok {
 				wait = asked
 			}
 			if waited+wait > patience { // check: patience
-				e = unavailable(r, "asks to wait "+strconv.Itoa(int(wait.Seconds()))+" seconds")
-				e.Status = got.status
-				return answered{}, e
+				return answered{}, unavailable(r, got.status, "asks to wait "+strconv.Itoa(int(wait.Seconds()))+" seconds", nil)
 			}
 		} else if e := (*Error)(nil); errors.As(err, &e) && (e.Status != 0 || e.Code == Misused) {
 			return answered{}, err

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { components } from "./contract.js";
 import { Decision } from "./decision.js";
-import { CountersignError } from "./errors.js";
+import { CountersignError, notVerified } from "./errors.js";
 import { asObject, errorOf, hostOf, Http, jsonOf, shown, type Clock } from "./http.js";
 import { canonical, frozenObject, isObject, sha256, type JsonObject } from "./json.js";
 import { pay, type PayOptions, type Signer } from "./pay.js";
@@ -147,8 +147,9 @@ export class Countersign {
     if (record.idempotencyKeyHash !== sha256(idempotencyKey)) { // check: idempotency-key
       throw notVerified("it answers another request");
     }
-    const { toolArguments, ...accepted } = decided as JsonObject;
-    if (!sameIntent(record, toolArguments === undefined ? accepted : { ...accepted, toolArguments: sha256(canonical(toolArguments)) })) { // check: intent
+    const { toolArguments } = decided as JsonObject;
+    const accepted = toolArguments === undefined ? decided : { ...decided, toolArguments: sha256(canonical(toolArguments)) };
+    if (canonical(record.intent ?? null) !== canonical(accepted)) { // check: intent
       throw notVerified("it is about another intent");
     }
     if (record.assuranceActionHash !== actionHash(protocol, record.normalized)) { // check: action-hash
@@ -198,7 +199,7 @@ export class Countersign {
   async #send(method: string, path: string, good: readonly number[], headers: Record<string, string>, value?: JsonObject): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.http.patiently({
       method, url: this.#options.url + path, headers: value ? { ...headers, "Content-Type": "application/json" } : headers, body: value && canonical(value),
-    }, ({ status, ...rest }) => status >= 500 || (status === 429 && !isQuota(jsonOf({ status, ...rest }))) || (good.includes(status) && jsonOf({ status, ...rest }) === undefined));
+    }, (answer) => answer.status >= 500 || (answer.status === 429 && !isQuota(jsonOf(answer))) || (good.includes(answer.status) && jsonOf(answer) === undefined));
     const { status } = reply;
     const body = jsonOf(reply);
     const says = errorOf(body) || `status ${status}`;
@@ -225,14 +226,6 @@ function inProcess(engine: { verdict(action: string): string }, action: JsonObje
 
 function isQuota(body: unknown): body is JsonObject {
   return isObject(body) && body.code === "quota_exhausted";
-}
-
-function notVerified(why: string): CountersignError {
-  return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
-}
-
-function sameIntent(record: JsonObject, accepted: JsonObject): boolean {
-  return isObject(record.intent) && canonical(record.intent) === canonical(accepted);
 }
 
 const bound = ["method", "resourceUrl", "scheme", "network", "asset", "payTo", "amountUnits", "paymentIdentifier", "serverId", "serverUrl", "toolName", "toolArgumentsHash"];

@@ -47,3 +47,8 @@ export class CountersignError extends Error {
     Object.assign(this, rest);
   }
 }
+
+/** The error of an answer, or of a signed record, that is not what it must be. */
+export function notVerified(why: string): CountersignError {
+  return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
+}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -84,6 +85,9 @@ func begin(t *testing.T, address, name string) (base string, end func(conformanc
 		post(t, address+"/end/"+started.Session, o, &ended)
 		for _, problem := range ended.Problems {
 			t.Error(problem)
+		}
+		if len(ended.Problems) > 0 && os.Getenv("COUNTERSIGN_BAIL") != "" {
+			os.Exit(1) // one is enough for a mutant
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 				t.Errorf("%s: %s has an answer that is none", c.Name, e.Request)
 			}
 		}
-		// What ran under a decision is reported, whatever happened.
+		// A function that ran under a decision has a receipt, also if it failed.
 		if ran := c.Must.Ran > 0; slices.Contains([]string{"decide", "approved", "pay"}, c.Do) && ran != (receipt > 0) {
 			t.Errorf("%s: it runs %d times, and the receipt is sent %d times", c.Name, c.Must.Ran, receipt)
 		}

@@ -14,7 +14,7 @@ type Schemas = components["schemas"];
 export type Action = Readonly<Schemas["ActionSafetyQuickGateRequest"]>;
 /** A payment (x402) or a tool call (MCP), exactly as it is to be executed. */
 export type Intent = Readonly<Schemas["IntentInput"]>;
-/** What is reported of an execution, beside its outcome. */
+/** What the receipt of an execution says in addition to its outcome. */
 export type Evidence = Partial<Pick<Schemas["AssuranceBindReceiptRequest"], "settlementId" | "evidenceHashes" | "responseStatus" | "responseBodyHash">> & {
   /** "failed" if the function returned and what it did failed. */
   outcome?: "fulfilled" | "failed";
@@ -49,9 +49,9 @@ export interface DecideOptions {
   agentId?: string;
   purpose?: string;
   /**
-   * One for each purchase or call that is intended, such as the number of an order. A
-   * program that gives the same one after a restart gets the same decision. Default: a
-   * new one, which is kept over retries.
+   * Names one intended purchase or call, such as the number of an order. A program that
+   * gives the same key after a restart gets the same decision. Default: a new key, which
+   * stays the same over retries.
    */
   idempotencyKey?: string;
 }
@@ -195,7 +195,7 @@ export class Countersign {
     return { Authorization: `Bearer ${this.#options.token}` };
   }
 
-  /** Sends a request to the service, and takes no answer but those with a good status and a JSON object. */
+  /** Sends a request to the service. An answer whose status is not one of `good`, or which is no JSON object, is an error. */
   async #send(method: string, path: string, good: readonly number[], headers: Record<string, string>, value?: JsonObject): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.http.patiently({
       method, url: this.#options.url + path, headers: value ? { ...headers, "Content-Type": "application/json" } : headers, body: value && canonical(value),

@@ -16,7 +16,7 @@ export class Decision {
   readonly #intent: Intent;
   readonly #verified: Verified;
   #approval: Verified | undefined;
-  /** What the receipt says beside the outcome. The function of `execute` may fill it. */
+  /** What the receipt says in addition to the outcome. The function of `execute` may fill it. */
   readonly evidence: Evidence = {};
   /** The signed receipt, once there is one. */
   receipt: JsonObject | undefined;

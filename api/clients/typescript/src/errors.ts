@@ -1,4 +1,4 @@
-/** Why nothing was run, or what is not known about what was run. */
+/** Why nothing ran. With "receipt_missing" the function ran; after `pay` the payment may have been sent. */
 export type Code =
   /** The client, or a call of it, was made wrongly. */
   | "misused"

@@ -59,7 +59,8 @@ export class Keys {
     if (!validAt(key, envelope.ledger)) { // check: key-position
       throw notVerified("its key was not valid at its position in the ledger");
     }
-    // The type that is wanted is what must have been signed, whatever the envelope says.
+    // The signature must be over the type that the caller expects. The type that the envelope
+    // names is not read.
     const signed = Buffer.concat([Buffer.from(`DSSEv1 ${Buffer.byteLength(type)} ${type} ${body.length} `), body]);
     const signature = Buffer.from(String(integrity.signature), "base64");
     if (!verifySignature(null, signed, key.public, signature)) { // check: signature

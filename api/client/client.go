@@ -5,8 +5,12 @@
 // the command is Verdict.Run or Verdict.Require. Decide asks for a signed decision about
 // a payment (x402) or a tool call (MCP); the way to it is Decision.Execute, which calls a
 // function with the intent that was decided about, once, and reports what came of it.
-// Pay asks a seller and pays by x402. Whatever goes wrong is an *Error, and nothing ran,
-// but for ReceiptMissing: then it ran, and the report of it was not recorded.
+// Pay asks a seller and pays by x402.
+//
+// An error of the program's own function or signer is passed on; every other error is an
+// *Error. An *Error means that nothing ran, with two exceptions. ReceiptMissing: the
+// function ran, and its receipt was not recorded. Pay: an error can follow a payment that
+// was sent, if the seller does not answer it, redirects it or answers it with 402.
 //
 //	verdict, err := c.Gate(ctx, client.Action{Command: "git status"})
 //	if err != nil {
@@ -44,7 +48,7 @@ import (
 // Action is a command, and what is known of its surroundings.
 type Action = actionrisk.Action
 
-// Options is how a client is made.
+// Options are the settings of a client.
 type Options struct {
 	URL    string // address of the service: https, or http on this machine
 	APIKey string // for Gate: svck_...
@@ -94,7 +98,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// verdictAnswer is what the gate answers. What must be there is a pointer.
+// verdictAnswer is the answer of the gate. RequiresApproval is a pointer, so that an answer
+// without it can be refused.
 type verdictAnswer struct {
 	Service          string   `json:"service"`
 	Status           string   `json:"status"`
@@ -134,7 +139,8 @@ func (c *Client) Gate(ctx context.Context, a Action) (Verdict, error) {
 	return verdict, nil
 }
 
-// judge is the gate's answer about an action, of the service or of this process.
+// judge gives the answer of the gate about an action. With Offline the engine in this
+// process makes it, otherwise the service.
 func (c *Client) judge(ctx context.Context, a Action) ([]byte, error) {
 	body, err := canon.Marshal(a)
 	if err != nil {
@@ -155,8 +161,8 @@ func (c *Client) judge(ctx context.Context, a Action) ([]byte, error) {
 	return text, err
 }
 
-// stopped is the error of a verdict that stops, in words for a model: why, and the safer
-// way. Without the words it stops all the same.
+// stopped makes the error of a verdict that stops. Its message tells a model why, and what
+// it can do instead. If the text of the rule cannot be read, the message is shorter.
 func (c *Client) stopped(ctx context.Context, v verdictAnswer) *Error {
 	why := "its risk is " + v.Risk
 	if len(v.MatchedRuleIDs) > 0 {
@@ -169,7 +175,7 @@ func (c *Client) stopped(ctx context.Context, v verdictAnswer) *Error {
 		". Do not try to reach the same in another way; ask a person if it is needed."}
 }
 
-// rule is what a rule says; empty if that cannot be read.
+// rule reads the text of a rule. The results are empty if it cannot be read.
 func (c *Client) rule(ctx context.Context, id string) (title, why, instead string) {
 	if c.options.Offline {
 		r, _ := actionrisk.RecordOf(id)
@@ -183,15 +189,15 @@ func (c *Client) rule(ctx context.Context, id string) (title, why, instead strin
 	return said.Title, said.Why, said.Instead
 }
 
-// Subject is who acts, and why.
+// Subject says who acts, and why.
 type Subject struct {
 	RunID   string // of the agent's run; default: one for the client
 	AgentID string
 	Purpose string
 
-	// IdempotencyKey is one for each purchase or call that is intended, such as the number
-	// of an order: a program that gives the same one after a restart gets the same
-	// decision. Default: a new one, which is kept over retries.
+	// IdempotencyKey names one intended purchase or call, such as the number of an order.
+	// A program that gives the same key after a restart gets the same decision. Default: a
+	// new key, which stays the same over retries.
 	IdempotencyKey string
 }
 
@@ -243,8 +249,8 @@ func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*D
 	return d, nil
 }
 
-// verified reads the record of an envelope, and gives its text and its hash. It is an error if it is of
-// another type, or not signed by a trusted key.
+// verified reads the record of an envelope, and gives its text and its hash. A record of
+// another type, or without the signature of a trusted key, is an error.
 func (c *Client) verified(envelope []byte, payloadType string, into any) (record jsontext.Value, hash string, err error) {
 	var e seal.Envelope
 	if err := json.Unmarshal(envelope, &e); err != nil || e.Integrity.PayloadType != payloadType { // check: record-type
@@ -263,7 +269,7 @@ func (c *Client) bearer() http.Header {
 	return http.Header{"Authorization": {"Bearer " + c.options.Token}}
 }
 
-// use marks a decision as executed; false if it was before.
+// use marks a decision as executed. It returns false if the decision was executed before.
 func (c *Client) use(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,6 +280,7 @@ func (c *Client) use(id string) bool {
 	return true
 }
 
+// release takes the mark of use away again, because nothing ran.
 func (c *Client) release(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -54,7 +56,9 @@ type run struct {
 	outcome conformance.Outcome
 }
 
-func TestConformance(t *testing.T) {
+// serve starts a server of the cases, and reads them.
+func serve(t *testing.T) (address string, file conformance.File) {
+	t.Helper()
 	played, err := conformance.NewServer()
 	if err != nil {
 		t.Fatal(err)
@@ -63,19 +67,41 @@ func TestConformance(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()
 	t.Cleanup(server.Close)
-	file, _, err := conformance.Load()
-	if err != nil {
+	if file, _, err = conformance.Load(); err != nil {
 		t.Fatal(err)
 	}
+	return server.URL, file
+}
+
+// begin starts a case. It gives the address that the case is played at, and end, which
+// reports the problems of what came of it.
+func begin(t *testing.T, address, name string) (base string, end func(conformance.Outcome)) {
+	t.Helper()
+	var started struct{ Session string }
+	post(t, address+"/start", map[string]string{"case": name}, &started)
+	return address + "/" + started.Session + "/", func(o conformance.Outcome) {
+		t.Helper()
+		var ended struct{ Problems []string }
+		post(t, address+"/end/"+started.Session, o, &ended)
+		for _, problem := range ended.Problems {
+			t.Error(problem)
+		}
+		if len(ended.Problems) > 0 && os.Getenv("COUNTERSIGN_BAIL") != "" {
+			os.Exit(1) // one is enough for a mutant
+		}
+	}
+}
+
+func TestConformance(t *testing.T) {
+	address, file := serve(t)
 	// A connection that is used again would be tried again by the transport itself.
 	inner := &http.Transport{DisableKeepAlives: true}
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			var started struct{ Session string }
-			post(t, server.URL+"/start", map[string]string{"case": c.Name}, &started)
+			base, end := begin(t, address, c.Name)
 			r := &run{file: file, c: c, outcome: conformance.Outcome{Frozen: true, Waits: []int{}}}
-			err := r.make(t, redirected{server.URL + "/" + started.Session + "/", inner})
+			err := r.make(t, redirected{base, inner})
 			if err == nil {
 				err = r.do(t)
 			}
@@ -93,11 +119,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				r.outcome.Message = err.Error()
 			}
-			var ended struct{ Problems []string }
-			post(t, server.URL+"/end/"+started.Session, r.outcome, &ended)
-			for _, problem := range ended.Problems {
-				t.Error(problem)
-			}
+			end(r.outcome)
 		})
 	}
 }
@@ -120,17 +142,11 @@ func post(t *testing.T, address string, value, into any) {
 
 func (r *run) make(t *testing.T, transport http.RoundTripper) error {
 	t.Helper()
-	or := func(text, otherwise string) string {
-		if text == "" {
-			return otherwise
-		}
-		return text
-	}
 	var err error
-	if r.clock, err = time.Parse(time.RFC3339, or(r.c.Now, r.file.Now)); err != nil {
+	if r.clock, err = time.Parse(time.RFC3339, cmp.Or(r.c.Now, r.file.Now)); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{URL: or(r.c.URL, "https://countersign.example"), APIKey: "svck_test", Token: "svco_test", OrgID: or(r.c.OrgID, r.file.OrgID), Keys: r.file.Keys,
+	o := Options{URL: cmp.Or(r.c.URL, "https://countersign.example"), APIKey: "svck_test", Token: "svco_test", OrgID: cmp.Or(r.c.OrgID, r.file.OrgID), Keys: r.file.Keys,
 		RunMedium: r.c.Medium == "run", Timeout: 20 * time.Second, HTTP: &http.Client{Transport: transport}}
 	if r.c.Keys == "none" {
 		o.Keys = nil
@@ -208,11 +224,7 @@ func (r *run) do(t *testing.T) error {
 
 func (r *run) gate(ctx context.Context, t *testing.T) error {
 	t.Helper()
-	name := r.c.Action
-	if name == "" {
-		name = "command"
-	}
-	original := r.file.Actions[name]
+	original := r.file.Actions[cmp.Or(r.c.Action, "command")]
 	var a Action
 	if err := json.Unmarshal(original, &a); err != nil {
 		t.Fatal(err)
@@ -242,10 +254,7 @@ func (r *run) subject() Subject {
 
 func (r *run) decide(ctx context.Context, t *testing.T) (*Decision, json.RawMessage, error) {
 	t.Helper()
-	name := r.c.Intent
-	if name == "" {
-		name = "tool"
-	}
+	name := cmp.Or(r.c.Intent, "tool")
 	original := r.file.Intents[name]
 	var arguments struct {
 		ToolArguments jsontext.Value `json:"toolArguments"`
@@ -325,21 +334,10 @@ func TestWhatNobodyMadeRefuses(t *testing.T) {
 
 // A panic of the function goes on, and its receipt says that it failed.
 func TestPanicIsReported(t *testing.T) {
-	played, err := conformance.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(played)
-	t.Cleanup(server.Close)
-	file, _, err := conformance.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const name = "decide: the function throws, and the receipt says failed"
-	var started struct{ Session string }
-	post(t, server.URL+"/start", map[string]string{"case": name}, &started)
+	address, file := serve(t)
+	base, end := begin(t, address, "decide: the function throws, and the receipt says failed")
 	r := &run{file: file, outcome: conformance.Outcome{Frozen: true, Ran: 1, Error: "fn"}}
-	if err := r.make(t, redirected{server.URL + "/" + started.Session + "/", http.DefaultTransport}); err != nil {
+	if err := r.make(t, redirected{base, http.DefaultTransport}); err != nil {
 		t.Fatal(err)
 	}
 	d, _, err := r.decide(t.Context(), t)
@@ -354,11 +352,7 @@ func TestPanicIsReported(t *testing.T) {
 		}()
 		_ = d.Execute(t.Context(), func(context.Context, Intent, *Evidence) error { panic("the function's own") })
 	}()
-	var ended struct{ Problems []string }
-	post(t, server.URL+"/end/"+started.Session, r.outcome, &ended)
-	for _, problem := range ended.Problems {
-		t.Error(problem)
-	}
+	end(r.outcome)
 }
 
 func TestAddressMustBeSafe(t *testing.T) {

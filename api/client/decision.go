@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -29,13 +30,14 @@ type Decision struct {
 	approval *assurance.ApprovalRecord
 }
 
-// Record is a copy of what was signed.
+// Record returns a copy of the signed record.
 func (d *Decision) Record() (r assurance.DecisionRecord) {
 	_ = json.Unmarshal(d.signed, &r) // Decide has read it
 	return r
 }
 
-// Evidence is what a receipt says beside the outcome. The function of Execute may fill it.
+// Evidence is what a receipt says in addition to the outcome. The function of Execute may
+// fill it.
 type Evidence struct {
 	Failed           bool // the function returned no error, and what it did failed
 	SettlementID     string
@@ -85,7 +87,7 @@ func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// said is what a person has said, nil if none has.
+// said asks the service for the answer of a person. It is nil while there is no answer.
 func (d *Decision) said(ctx context.Context) ([]byte, error) {
 	status, text, err := d.client.send(ctx, http.MethodGet, d.path("approval"), d.client.bearer(), nil, http.StatusOK, http.StatusNotFound)
 	if status == http.StatusNotFound {
@@ -129,7 +131,7 @@ func (d *Decision) Execute(ctx context.Context, fn func(context.Context, Intent,
 
 // run calls the function and reports what came of it. The report outlives the context of
 // the caller, who may have given up on the function.
-func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) (err error) {
+func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) error {
 	evidence := Evidence{}
 	returned := false
 	defer func() {
@@ -144,15 +146,13 @@ func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Ev
 		outcome = assurance.Failed
 	}
 	if err := d.report(context.WithoutCancel(ctx), outcome, evidence); err != nil {
-		if failure != nil {
-			return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: failure}
-		}
-		return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: err}
+		return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: cmp.Or(failure, err)}
 	}
 	return failure
 }
 
-// copied is a copy of the intent, so that nothing that others do changes what is executed.
+// copied makes a copy of the intent for the function, so that no other code can change what
+// is executed.
 func (d *Decision) copied() (intent Intent, err error) {
 	if err := json.Unmarshal(d.intent, &intent); err != nil {
 		return Intent{}, &Error{Code: Misused, Message: "nothing was run: the intent cannot be read", Err: err}
@@ -195,12 +195,13 @@ func (d *Decision) permitted() error {
 	return nil
 }
 
-// stamp is a time of a record; before all others if there is none.
+// stamp reads the end of a decision or of an approval. A missing or false time becomes the
+// zero time, so that the decision counts as expired.
 func stamp(text *string) time.Time {
 	if text == nil {
 		return time.Time{}
 	}
-	t, _ := assurance.ReadStamp(*text) // the zero time if it is none
+	t, _ := assurance.ReadStamp(*text)
 	return t
 }
 
@@ -225,7 +226,7 @@ func (d *Decision) holds(ctx context.Context) error {
 	return nil
 }
 
-// report sends the receipt.
+// report sends the receipt, and checks the signed one that the service answers with.
 func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error {
 	receipt := map[string]any{
 		"decisionId": d.record.DecisionID, "decisionRecordHash": d.hash, "bindingHash": d.record.BindingHash, "protocol": d.record.Protocol,

@@ -21,7 +21,7 @@ const (
 	ReceiptMissing  Code = "receipt_missing"  // it ran, and no receipt of it was recorded: Err is what the function returned
 )
 
-// Error is why nothing was run, or what is not known about what was run.
+// Error says why nothing ran. The package comment names the two exceptions.
 type Error struct {
 	Code       Code
 	Message    string // can be given to a model

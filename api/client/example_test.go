@@ -36,7 +36,7 @@ func ExampleClient_Gate() {
 	// stopped [git.push.force-protected]
 }
 
-// A tool call that a person may have to approve, and that is reported whatever happens.
+// A tool call that a person may have to approve. Its outcome is reported also if it fails.
 func ExampleDecision_Execute() {
 	keys, err := os.ReadFile("jwks.json") // saved from /.well-known/jwks.json
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 const (
 	attempts  = 4
-	patience  = 30 * time.Second // all waiting for one request; who asks for more gets an error
+	patience  = 30 * time.Second // of all waits for one request; a server that asks for more gets an error
 	firstWait = 500 * time.Millisecond
 	maxAnswer = 8 << 20 // the largest answer that is read, in bytes
 )
@@ -66,16 +66,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func unavailable(r request, message string) *Error {
+// unavailable is the error of a request that has no usable answer. The status is 0 if
+// there was no answer.
+func unavailable(r request, status int, message string, cause error) *Error {
 	host := r.url
 	if u, err := url.Parse(r.url); err == nil {
 		host = u.Host
 	}
-	return &Error{Code: Unavailable, Message: host + " " + message}
+	return &Error{Code: Unavailable, Message: host + " " + message, Status: status, Err: cause}
 }
 
-// once sends a request once. No answer, and half of one, is an error. A redirect is an
-// answer.
+// once sends a request once. A missing answer, and a part of one, is an error. A redirect
+// is an answer.
 func (t transport) once(ctx context.Context, r request) (answered, error) {
 	out, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
 	if err != nil {
@@ -86,21 +88,15 @@ func (t transport) once(ctx context.Context, r request) (answered, error) {
 	}
 	in, err := t.client.Do(out)
 	if err != nil {
-		e := unavailable(r, "gave no answer, or only a part of one")
-		e.Err = err
-		return answered{}, e
+		return answered{}, unavailable(r, 0, "gave no answer, or only a part of one", err)
 	}
 	defer in.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(in.Body, maxAnswer+1))
 	if err != nil { // check: whole-answer
-		e := unavailable(r, "gave no answer, or only a part of one")
-		e.Err = err
-		return answered{}, e
+		return answered{}, unavailable(r, 0, "gave no answer, or only a part of one", err)
 	}
 	if len(body) > maxAnswer { // check: answer-size
-		e := unavailable(r, "gave too large an answer")
-		e.Status = in.StatusCode
-		return answered{}, e
+		return answered{}, unavailable(r, in.StatusCode, "gave too large an answer", nil)
 	}
 	return answered{in.StatusCode, in.Header, body}, nil
 }
@@ -117,15 +113,12 @@ func (t transport) patiently(ctx context.Context, r request, later func(answered
 			if !later(got) {
 				return got, nil
 			}
-			e := unavailable(r, "answered "+strconv.Itoa(got.status)+" without a usable body")
-			e.Status, err = got.status, e
+			err = unavailable(r, got.status, "answered "+strconv.Itoa(got.status)+" without a usable body", nil)
 			if asked, ok := t.asked(got.header.Get("Retry-After")); ok {
 				wait = asked
 			}
 			if waited+wait > patience { // check: patience
-				e = unavailable(r, "asks to wait "+strconv.Itoa(int(wait.Seconds()))+" seconds")
-				e.Status = got.status
-				return answered{}, e
+				return answered{}, unavailable(r, got.status, "asks to wait "+strconv.Itoa(int(wait.Seconds()))+" seconds", nil)
 			}
 		} else if e := (*Error)(nil); errors.As(err, &e) && (e.Status != 0 || e.Code == Misused) {
 			return answered{}, err
@@ -140,7 +133,8 @@ func (t transport) patiently(ctx context.Context, r request, later func(answered
 	}
 }
 
-// asked is what a Retry-After asks for; false if it cannot be read.
+// asked reads the wait that a Retry-After asks for. It returns false if the header cannot
+// be read.
 func (t transport) asked(header string) (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, true
@@ -149,8 +143,8 @@ func (t transport) asked(header string) (time.Duration, bool) {
 	return max(0, at.Sub(t.now())), err == nil
 }
 
-// send sends a request to the service, and takes no answer but those with a good status
-// and a JSON text.
+// send sends a request to the service. An answer whose status is not one of good, or which
+// has no JSON text, is an error.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, good ...int) (status int, text []byte, err error) {
 	if body != nil {
 		header.Set("Content-Type", "application/json")
@@ -176,7 +170,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	return got.status, got.body, nil
 }
 
-// saying is what an error of the service says.
+// saying has the members that an error of the service can have.
 type saying struct {
 	Error      string `json:"error"`
 	Code       string `json:"code"`
@@ -188,7 +182,8 @@ func saysOf(a answered) (s saying) {
 	return s
 }
 
-// shown is a text of another side without what does not show, and not too long.
+// shown makes a text of another side safe to show: what cannot be printed becomes a space,
+// and at most 500 characters are kept.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

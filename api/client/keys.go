@@ -23,7 +23,7 @@ type trustedKey struct {
 	public ed25519.PublicKey
 }
 
-// keySet is what the program trusts: it never takes a key from an answer.
+// keySet holds the keys that the program trusts. No key is ever taken from an answer.
 type keySet map[string][]trustedKey // by id, one for each partition
 
 func readKeys(text []byte) (keySet, error) {
@@ -48,7 +48,8 @@ func readKeys(text []byte) (keySet, error) {
 	return keys, nil
 }
 
-// Find is a trusted key that signed records at a position of a partition.
+// Find returns the trusted key that may sign records at a position of a partition, or why
+// there is none.
 func (s keySet) Find(id string, partition int16, position int64) (key ed25519.PublicKey, whyNot string) {
 	for _, k := range s[id] {
 		if k.Purpose != "record" { // check: key-purpose

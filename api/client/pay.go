@@ -31,7 +31,7 @@ type Payment struct {
 	Approval time.Duration
 }
 
-// offer is what of an offer is decided about.
+// offer has the members of a seller's offer that the decision is about.
 type offer struct {
 	Scheme  string `json:"scheme"`
 	Network string `json:"network"`
@@ -42,7 +42,8 @@ type offer struct {
 
 // Pay asks a seller, and pays by x402 what the organization's policy allows. The offer that
 // was decided about is the offer that is signed. With ReceiptMissing it returns the answer,
-// too.
+// too. If the payment was sent and the seller's answer to it cannot be used, there is an
+// error, and the receipt says failed; the seller may have taken the payment.
 func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Response, error) {
 	ask := request{p.Method, p.URL, p.Header, p.Body}
 	unpaid, err := c.http.once(ctx, ask)
@@ -129,7 +130,8 @@ func choose(a answered) (required jsontext.Value, chosen offer, raw []byte, reso
 	return nil, offer{}, nil, ""
 }
 
-// checkSigned is an error unless what was signed is the offer that was decided about.
+// checkSigned returns an error unless the offer that was signed is the one that was decided
+// about.
 func checkSigned(payload jsontext.Value, raw []byte, o offer) error {
 	var p struct {
 		Accepted jsontext.Value `json:"accepted"`
@@ -155,7 +157,8 @@ func checkSigned(payload jsontext.Value, raw []byte, o offer) error {
 	return nil
 }
 
-// transaction is what a seller names as the settlement, if it names one.
+// transaction reads the settlement that a seller names. It is empty if the seller names
+// none.
 func transaction(a answered) string {
 	var settled struct {
 		Transaction string `json:"transaction"`

@@ -11,7 +11,7 @@ type Verdict struct {
 	stopped *Error
 }
 
-// Require is the action that was judged, or why it may not run.
+// Require returns the action that was judged, or the reason why it may not run.
 func (v Verdict) Require() (Action, error) {
 	if !v.judged { // check: judged
 		return Action{}, misused("nothing was run: this verdict is not of Gate")

@@ -1,4 +1,4 @@
-// Takes out of the service's contract what the clients call:
+// Takes out of the service's contract the schemas of the operations that the clients call:
 //
 //	node contract.mjs openapi-full.json > contract.json
 //
@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 const operations = ["action_safety_quick_gate", "assurance_decide", "assurance_bind_receipt", "assurance_get_approval", "assurance_get_standing", "get_rule"];
 
 const all = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const paths = {}, schemas = {}, missing = new Set(operations);
+const schemas = {}, missing = new Set(operations);
 
 // Examples and prose say nothing about types, and change often.
 const lean = (value, within) => {
@@ -28,17 +28,11 @@ const collect = (value) => {
   }
   Object.values(value).forEach(collect);
 };
-for (const [path, methods] of Object.entries(all.paths)) {
-  for (const [method, operation] of Object.entries(methods)) {
-    if (!missing.delete(operation.operationId)) continue;
-    const kept = lean(operation);
-    kept.parameters = kept.parameters?.filter((p) => p.in !== "header");
-    kept.responses = Object.fromEntries(Object.entries(kept.responses).filter(([status]) => status < "300" || status === "default")
-      .map(([status, response]) => [status, { description: "", ...response }]));
-    (paths[path] ??= {})[method] = kept;
-    collect(kept);
-  }
+for (const operation of Object.values(all.paths).flatMap(Object.values)) {
+  if (!missing.delete(operation.operationId)) continue;
+  collect(lean(operation.requestBody));
+  for (const [status, response] of Object.entries(operation.responses)) if (status < "300" || status === "default") collect(lean(response));
 }
 if (missing.size > 0) throw new Error("the contract lacks " + [...missing]);
 const sorted = (object) => Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
-console.log(JSON.stringify({ openapi: all.openapi, info: { title: all.info.title, version: all.info.version }, paths: sorted(paths), components: { schemas: sorted(schemas) } }, null, 1));
+console.log(JSON.stringify({ openapi: all.openapi, info: { title: all.info.title, version: all.info.version }, paths: {}, components: { schemas: sorted(schemas) } }, null, 1));

@@ -129,12 +129,14 @@ func smallOrder(t *testing.T) []*edwards25519.Point {
 }
 
 // What the holder of a key crafts is right for each verifier or for none: for the
-// audit of a database, for crypto/ed25519 and for the verify.py of a bundle.
+// audit of a database, for crypto/ed25519, for the verify.py of a bundle and for the Python
+// client. The last two have the curve in their own text, so that each can be had alone.
 func TestNoSignatureIsRightForOneVerifierAlone(t *testing.T) {
 	record := []byte(`{}`)
 	text := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(testType), testType, len(record), record)
 	list := craft(t, text)
-	byPython := python(t, text, list)
+	byVerify := python(t, "../bundle", "from verify import ed25519 as verify", text, list)
+	byClient := python(t, "../../api/clients/python", "from countersign._ed25519 import verify", text, list)
 	right := 0
 	for i, c := range list {
 		alone := ed25519.Verify(c.key, text, c.signature)
@@ -147,8 +149,11 @@ func TestNoSignatureIsRightForOneVerifierAlone(t *testing.T) {
 				t.Fatalf("%s: %t, crypto/ed25519 says %t", c.name, got, alone)
 			}
 		}
-		if byPython != nil && byPython[i] != alone {
-			t.Errorf("%s: verify.py says %t, crypto/ed25519 %t", c.name, byPython[i], alone)
+		if byVerify != nil && byVerify[i] != alone {
+			t.Errorf("%s: verify.py says %t, crypto/ed25519 %t", c.name, byVerify[i], alone)
+		}
+		if byClient != nil && byClient[i] != alone {
+			t.Errorf("%s: the Python client says %t, crypto/ed25519 %t", c.name, byClient[i], alone)
 		}
 	}
 	if right == 0 || right == len(list) {
@@ -156,11 +161,12 @@ func TestNoSignatureIsRightForOneVerifierAlone(t *testing.T) {
 	}
 }
 
-// python asks verify.py; nil without Python.
-func python(t *testing.T, text []byte, list []crafted) (answers []bool) {
+// python asks a function of Python that is imported from a folder; nil without Python.
+func python(t *testing.T, folder, imported string, text []byte, list []crafted) (answers []bool) {
+	t.Helper()
 	program, err := exec.LookPath("python3")
 	if err != nil {
-		t.Log("no python3: verify.py is not asked")
+		t.Log("no python3: it is not asked")
 		return nil
 	}
 	ask := [][3]string{}
@@ -172,9 +178,9 @@ func python(t *testing.T, text []byte, list []crafted) (answers []bool) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), program, "-c", `import json, sys
-sys.path.insert(0, "../bundle"); sys.dont_write_bytecode = True
-import verify
-print(json.dumps([verify.ed25519(*map(bytes.fromhex, one)) for one in json.load(sys.stdin)]))`)
+sys.path.insert(0, sys.argv[1]); sys.dont_write_bytecode = True
+`+imported+`
+print(json.dumps([verify(*map(bytes.fromhex, one)) for one in json.load(sys.stdin)]))`, folder)
 	command.Stdin = bytes.NewReader(input)
 	output, err := command.Output()
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 	"time"
@@ -41,9 +42,7 @@ func signer(t *testing.T, b byte) *seal.Signer {
 func jwk(s *seal.Signer, purpose string, more map[string]any) map[string]any {
 	key := map[string]any{"alg": "EdDSA", "crv": "Ed25519", "kid": s.KeyID(), "kty": "OKP", "use": "sig",
 		"svc_purpose": purpose, "svc_from_position": 1, "svc_to_position": nil, "x": base64.RawURLEncoding.EncodeToString(s.Public())}
-	for name, value := range more {
-		key[name] = value
-	}
+	maps.Copy(key, more)
 	return key
 }
 
@@ -99,6 +98,12 @@ func (m *maker) sealed(by *seal.Signer, payloadType string, record any, position
 	e.Ledger = &seal.Place{Position: position, Tenant: orgID, Sequence: position, EventHash: canon.Hash(e.Record)}
 	e.Verify = &seal.VerifyAt{URL: "https://countersign.example/api/verify", Method: "POST"}
 	return e
+}
+
+// decided is the envelope of a decision at position 10.
+func (m *maker) decided(record assurance.DecisionRecord) seal.Envelope {
+	m.t.Helper()
+	return m.sealed(m.record, assurance.DecisionType, record, 10)
 }
 
 // altered is an envelope whose text was changed after it was signed.
@@ -171,7 +176,7 @@ func (m *maker) verdicts() {
 func (m *maker) decisions() {
 	const id = "asd_01JD3Z8W5T0000000000000001"
 	allow := m.decision(id, orgID, "tool", "order-1", m.now)
-	signed := m.sealed(m.record, assurance.DecisionType, allow, 10)
+	signed := m.decided(allow)
 	m.put("allow", 201, signed)
 	m.put("allow again", 200, signed)
 	m.put("standing", 200, standing(signed, allow, true, nil))
@@ -182,10 +187,12 @@ func (m *maker) decisions() {
 	other = standing(signed, allow, true, nil)
 	other["decisionRecordHash"] = canon.Hash([]byte("another"))
 	m.put("standing: another record", 200, other)
-	m.put("standing: not a boolean", 200, func() any { s := standing(signed, allow, true, nil); s["holds"] = "true"; return s }())
+	other = standing(signed, allow, true, nil)
+	other["holds"] = "true"
+	m.put("standing: not a boolean", 200, other)
 
-	m.put("allow: decision altered", 201, m.altered(m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "denied tool", "order-1", m.now), 10), `"decision":"deny"`, `"decision":"allow"`))
-	m.put("allow: signature altered", 201, m.altered(signed, `"signature":"`+signed.Integrity.Signature, `"signature":"`+m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "tool", "order-2", m.now), 10).Integrity.Signature))
+	m.put("allow: decision altered", 201, m.altered(m.decided(m.decision(id, orgID, "denied tool", "order-1", m.now)), `"decision":"deny"`, `"decision":"allow"`))
+	m.put("allow: signature altered", 201, m.altered(signed, `"signature":"`+signed.Integrity.Signature, `"signature":"`+m.decided(m.decision(id, orgID, "tool", "order-2", m.now)).Integrity.Signature))
 	m.put("allow: no signature", 201, m.altered(signed, `"signature":"`+signed.Integrity.Signature, `"signature":"`))
 	m.put("allow: hash altered", 201, m.altered(signed, `"recordHash":"`+signed.Integrity.RecordHash, `"recordHash":"`+canon.Hash([]byte("another"))))
 	m.put("allow: another algorithm", 201, m.altered(signed, `"hashAlgorithm":"sha256"`, `"hashAlgorithm":"sha512"`))
@@ -195,55 +202,62 @@ func (m *maker) decisions() {
 	m.put("allow: key too new", 201, m.sealed(signer(m.t, 4), assurance.DecisionType, allow, 10))
 	m.put("allow: void key", 201, m.sealed(signer(m.t, 5), assurance.DecisionType, allow, 10))
 	m.put("allow: another kind", 201, m.sealed(m.record, assurance.ReceiptType, allow, 10))
-	m.put("allow: another organization", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, otherOrg, "tool", "order-1", m.now), 10))
-	m.put("allow: another request", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "tool", "order-2", m.now), 10))
-	m.put("allow: another intent", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "other tool", "order-1", m.now), 10))
-	m.put("allow: other arguments", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "other arguments", "order-1", m.now), 10))
-	m.put("allow: another declared risk", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "other risk", "order-1", m.now), 10))
+	m.put("allow: another organization", 201, m.decided(m.decision(id, otherOrg, "tool", "order-1", m.now)))
+	m.put("allow: another request", 201, m.decided(m.decision(id, orgID, "tool", "order-2", m.now)))
+	m.put("allow: another intent", 201, m.decided(m.decision(id, orgID, "other tool", "order-1", m.now)))
+	m.put("allow: other arguments", 201, m.decided(m.decision(id, orgID, "other arguments", "order-1", m.now)))
+	m.put("allow: another declared risk", 201, m.decided(m.decision(id, orgID, "other risk", "order-1", m.now)))
 	hashed := allow
 	hashed.AssuranceActionHash = canon.Hash([]byte("another"))
-	m.put("allow: another action hash", 201, m.sealed(m.record, assurance.DecisionType, hashed, 10))
+	m.put("allow: another action hash", 201, m.decided(hashed))
 	old := m.decision(id, orgID, "tool", "order-1", m.now.Add(-assurance.ValidFor-time.Second))
-	m.put("allow: old", 200, m.sealed(m.record, assurance.DecisionType, old, 10))
+	m.put("allow: old", 200, m.decided(old))
 	endless := allow
 	endless.ValidUntil = nil
-	m.put("allow: without an end", 201, m.sealed(m.record, assurance.DecisionType, endless, 10))
+	m.put("allow: without an end", 201, m.decided(endless))
 	m.put("allow: record alone", 201, map[string]any{"record": allow})
 
-	m.put("deny", 201, m.sealed(m.record, assurance.DecisionType, m.decision(id, orgID, "denied tool", "order-1", m.now), 10))
+	m.put("deny", 201, m.decided(m.decision(id, orgID, "denied tool", "order-1", m.now)))
 	numbers := m.decision(id, orgID, "numbers", "order-1", m.now)
-	m.put("numbers", 201, m.sealed(m.record, assurance.DecisionType, numbers, 10))
-	n := m.sealed(m.record, assurance.DecisionType, numbers, 10)
+	n := m.decided(numbers)
+	m.put("numbers", 201, n)
 	m.put("numbers: standing", 200, standing(n, numbers, true, nil))
 	m.put("numbers: receipt", 201, m.sealed(m.record, assurance.ReceiptType, m.receipt(n, numbers, "fulfilled"), 11))
 
 	m.receipts("receipt", signed, allow)
+	m.falseReceipts(signed, allow)
 	m.review()
 	m.payment()
 }
 
 func (m *maker) receipts(prefix string, signed seal.Envelope, record assurance.DecisionRecord) {
-	fulfilled := m.receipt(signed, record, "fulfilled")
-	m.put(prefix, 201, m.sealed(m.record, assurance.ReceiptType, fulfilled, 11))
+	m.put(prefix, 201, m.sealed(m.record, assurance.ReceiptType, m.receipt(signed, record, "fulfilled"), 11))
 	m.put(prefix+": failed", 201, m.sealed(m.record, assurance.ReceiptType, m.receipt(signed, record, "failed"), 11))
-	if prefix != "receipt" {
-		return
-	}
+}
+
+// falseReceipts are those that a client must refuse.
+func (m *maker) falseReceipts(signed seal.Envelope, record assurance.DecisionRecord) {
 	m.put("receipt: altered", 201, m.altered(m.sealed(m.record, assurance.ReceiptType, m.receipt(signed, record, "failed"), 11), `"outcome":"failed"`, `"outcome":"fulfilled"`))
 	m.put("receipt: another kind", 201, signed)
-	foreign := fulfilled
+	foreign := m.receipt(signed, record, "fulfilled")
 	foreign.DecisionRecordHash = canon.Hash([]byte("another"))
 	m.put("receipt: another decision", 201, m.sealed(m.record, assurance.ReceiptType, foreign, 11))
+}
+
+// later is what the service says of a decision afterwards: whether it holds, and the
+// receipts of its execution.
+func (m *maker) later(prefix string, signed seal.Envelope, record assurance.DecisionRecord) {
+	m.put(prefix+": standing", 200, standing(signed, record, true, nil))
+	m.put(prefix+": ended", 200, standing(signed, record, false, "a policy was activated since that denies the action"))
+	m.receipts(prefix+": receipt", signed, record)
 }
 
 // review is a decision that needs a person, and what persons say.
 func (m *maker) review() {
 	record := m.decision("asd_01JD3Z8W5T0000000000000002", orgID, "risky tool", "order-1", m.now)
-	signed := m.sealed(m.record, assurance.DecisionType, record, 10)
+	signed := m.decided(record)
 	m.put("review", 201, signed)
-	m.put("review: standing", 200, standing(signed, record, true, nil))
-	m.put("review: ended", 200, standing(signed, record, false, "a policy was activated since that denies the action"))
-	m.receipts("review: receipt", signed, record)
+	m.later("review", signed, record)
 	say := func(verdict string, at time.Time) assurance.ApprovalRecord {
 		in := assurance.ApprovalInput{Verdict: verdict, Reason: "the amount is not agreed"}
 		return in.Record("apr_01JD3Z8W5T0000000000000001", record, signed.Integrity.RecordHash, "cus_1", false, at)
@@ -263,13 +277,11 @@ func (m *maker) review() {
 // payment is what the service says of the payment, and to its report.
 func (m *maker) payment() {
 	record := m.decision("asd_01JD3Z8W5T0000000000000003", orgID, "payment", "order-1", m.now)
-	signed := m.sealed(m.record, assurance.DecisionType, record, 10)
+	signed := m.decided(record)
 	m.put("payment: allow", 201, signed)
-	m.put("payment: standing", 200, standing(signed, record, true, nil))
-	m.put("payment: ended", 200, standing(signed, record, false, "a policy was activated since that denies the action"))
-	m.receipts("payment: receipt", signed, record)
+	m.later("payment", signed, record)
 	dear := m.decision("asd_01JD3Z8W5T0000000000000004", orgID, "expensive payment", "order-1", m.now)
-	m.put("payment: deny", 201, m.sealed(m.record, assurance.DecisionType, dear, 10))
+	m.put("payment: deny", 201, m.decided(dear))
 }
 
 // answers.json is made of the real rules and signatures. The keys are known to everybody.

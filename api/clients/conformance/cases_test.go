@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 			t.Errorf("%s: there are two", c.Name)
 		}
 		seen[c.Name] = true
-		if !slices.Contains([]string{"gate", "require", "decide", "approved", "pay"}, c.Do) || file.Actions[orDefault(c.Action, "command")] == nil || file.Intents[orDefault(c.Intent, "tool")] == nil {
+		if !slices.Contains([]string{"gate", "require", "decide", "approved", "pay"}, c.Do) || file.Actions[cmp.Or(c.Action, "command")] == nil || file.Intents[cmp.Or(c.Intent, "tool")] == nil {
 			t.Errorf("%s: an unknown do, action or intent", c.Name)
 		}
 		if c.Must.Error != "" || slices.ContainsFunc(c.Exchange, func(e conformance.Exchange) bool { return e.Fault != "" }) {
@@ -48,7 +49,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 				t.Errorf("%s: %s has an answer that is none", c.Name, e.Request)
 			}
 		}
-		// What ran under a decision is reported, whatever happened.
+		// A function that ran under a decision has a receipt, also if it failed.
 		if ran := c.Must.Ran > 0; slices.Contains([]string{"decide", "approved", "pay"}, c.Do) && ran != (receipt > 0) {
 			t.Errorf("%s: it runs %d times, and the receipt is sent %d times", c.Name, c.Must.Ran, receipt)
 		}
@@ -62,11 +63,4 @@ func TestCasesAreWellFormed(t *testing.T) {
 		t.Errorf("only %d faults", faults)
 	}
 	t.Logf("%d cases, %d of them faults", len(file.Cases), faults)
-}
-
-func orDefault(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
 }

@@ -308,8 +308,8 @@ func (p *session) problem(format string, args ...any) {
 	p.problems = append(p.problems, fmt.Sprintf(format, args...))
 }
 
-// look holds a request against what every request must have, and against the members
-// that the case names.
+// look checks that a request has what every request must have, and the members that the
+// case names.
 func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	key := r.Header.Get("Idempotency-Key")
 	ours := strings.Contains(line, " /api/")

@@ -7,7 +7,8 @@
 
 gate asks about a command, decide about a payment or a tool call, pay pays by x402. None of
 them returns a boolean: the function runs only through the verdict or the decision, with
-what was asked about, and whatever goes wrong raises CountersignError.
+what was asked about. An error of that function is passed on; every other error is a
+CountersignError.
 """
 from ._record import Keys
 from .client import Countersign

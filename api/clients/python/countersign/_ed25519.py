@@ -1,4 +1,8 @@
-"""Verification of Ed25519 signatures (RFC 8032). The standard library has none."""
+"""Verification of Ed25519 signatures (RFC 8032). The standard library has none.
+
+ledger/bundle/verify.py has the same code in its one file. A test of ledger/seal compares
+both with that of Go.
+"""
 import hashlib
 
 P = 2**255 - 19

@@ -11,7 +11,7 @@ import urllib.request
 from .errors import CountersignError, not_verified
 
 ATTEMPTS = 4
-PATIENCE = 30.0  # all waiting for one request, in seconds
+PATIENCE = 30.0  # of all waits for one request, in seconds
 FIRST_WAIT = 0.5
 MAX_ANSWER = 8 << 20  # the largest answer that is read, in bytes
 
@@ -50,7 +50,7 @@ class Http:
         self.timeout, self.opener, self.clock = timeout, opener or _opener(), clock or Clock()
 
     def once(self, request):
-        """Sends a request once. No answer, and half of one, is an error. A redirect is an answer."""
+        """Sends a request once. A missing answer, and a part of one, is an error. A redirect is an answer."""
         outgoing = urllib.request.Request(request.url, request.data, request.headers, method=request.method)
         end = time.monotonic() + self.timeout
         data = bytearray()
@@ -107,7 +107,8 @@ class Http:
 
 
 def shown(text):
-    """A text of another side without what does not show, and not too long."""
+    """Makes a text of another side safe to show: control characters become spaces, and at
+    most 500 characters are kept."""
     if not isinstance(text, str):
         return ""
     return "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)[:500]

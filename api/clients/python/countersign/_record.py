@@ -45,7 +45,8 @@ class Keys:
             raise not_verified("no trusted key for records has signed it")
         if not _valid_at(entries, envelope.get("ledger")):  # check: key-position
             raise not_verified("its key was not valid at its position in the ledger")
-        # The type that is wanted is what must have been signed, whatever the envelope says.
+        # The signature must be over the type that the caller expects. The type that the
+        # envelope names is not read.
         signed = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(body), body)
         if not _ed25519.verify(public, signed, _decoded(integrity.get("signature"))):  # check: signature
             raise not_verified("its signature is not that of its key over a record of this type")

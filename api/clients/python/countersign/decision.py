@@ -13,7 +13,7 @@ class Decision:
     reports what came of it.
 
     record    a copy of the signed record
-    evidence  what the receipt says beside the outcome; the function of execute may fill it:
+    evidence  what the receipt says in addition to the outcome; the function of execute may fill it:
               settlementId, evidenceHashes, responseStatus, responseBodyHash, outcome
     receipt   the signed receipt, once there is one
     """

@@ -2,7 +2,8 @@
 
 
 class CountersignError(Exception):
-    """Why nothing was run, or what is not known about what was run.
+    """Says why nothing ran. With receipt_missing the function ran; after pay the payment
+    may have been sent.
 
     The text can be given to a model. ``code`` is one of:
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { components } from "./contract.js";
 import { Decision } from "./decision.js";
-import { CountersignError } from "./errors.js";
+import { CountersignError, notVerified } from "./errors.js";
 import { asObject, errorOf, hostOf, Http, jsonOf, shown, type Clock } from "./http.js";
 import { canonical, frozenObject, isObject, sha256, type JsonObject } from "./json.js";
 import { pay, type PayOptions, type Signer } from "./pay.js";
@@ -14,7 +14,7 @@ type Schemas = components["schemas"];
 export type Action = Readonly<Schemas["ActionSafetyQuickGateRequest"]>;
 /** A payment (x402) or a tool call (MCP), exactly as it is to be executed. */
 export type Intent = Readonly<Schemas["IntentInput"]>;
-/** What is reported of an execution, beside its outcome. */
+/** What the receipt of an execution says in addition to its outcome. */
 export type Evidence = Partial<Pick<Schemas["AssuranceBindReceiptRequest"], "settlementId" | "evidenceHashes" | "responseStatus" | "responseBodyHash">> & {
   /** "failed" if the function returned and what it did failed. */
   outcome?: "fulfilled" | "failed";
@@ -49,9 +49,9 @@ export interface DecideOptions {
   agentId?: string;
   purpose?: string;
   /**
-   * One for each purchase or call that is intended, such as the number of an order. A
-   * program that gives the same one after a restart gets the same decision. Default: a
-   * new one, which is kept over retries.
+   * Names one intended purchase or call, such as the number of an order. A program that
+   * gives the same key after a restart gets the same decision. Default: a new key, which
+   * stays the same over retries.
    */
   idempotencyKey?: string;
 }
@@ -147,8 +147,9 @@ export class Countersign {
     if (record.idempotencyKeyHash !== sha256(idempotencyKey)) { // check: idempotency-key
       throw notVerified("it answers another request");
     }
-    const { toolArguments, ...accepted } = decided as JsonObject;
-    if (!sameIntent(record, toolArguments === undefined ? accepted : { ...accepted, toolArguments: sha256(canonical(toolArguments)) })) { // check: intent
+    const { toolArguments } = decided as JsonObject;
+    const accepted = toolArguments === undefined ? decided : { ...decided, toolArguments: sha256(canonical(toolArguments)) };
+    if (canonical(record.intent ?? null) !== canonical(accepted)) { // check: intent
       throw notVerified("it is about another intent");
     }
     if (record.assuranceActionHash !== actionHash(protocol, record.normalized)) { // check: action-hash
@@ -194,11 +195,11 @@ export class Countersign {
     return { Authorization: `Bearer ${this.#options.token}` };
   }
 
-  /** Sends a request to the service, and takes no answer but those with a good status and a JSON object. */
+  /** Sends a request to the service. An answer whose status is not one of `good`, or which is no JSON object, is an error. */
   async #send(method: string, path: string, good: readonly number[], headers: Record<string, string>, value?: JsonObject): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.http.patiently({
       method, url: this.#options.url + path, headers: value ? { ...headers, "Content-Type": "application/json" } : headers, body: value && canonical(value),
-    }, ({ status, ...rest }) => status >= 500 || (status === 429 && !isQuota(jsonOf({ status, ...rest }))) || (good.includes(status) && jsonOf({ status, ...rest }) === undefined));
+    }, (answer) => answer.status >= 500 || (answer.status === 429 && !isQuota(jsonOf(answer))) || (good.includes(answer.status) && jsonOf(answer) === undefined));
     const { status } = reply;
     const body = jsonOf(reply);
     const says = errorOf(body) || `status ${status}`;
@@ -225,14 +226,6 @@ function inProcess(engine: { verdict(action: string): string }, action: JsonObje
 
 function isQuota(body: unknown): body is JsonObject {
   return isObject(body) && body.code === "quota_exhausted";
-}
-
-function notVerified(why: string): CountersignError {
-  return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
-}
-
-function sameIntent(record: JsonObject, accepted: JsonObject): boolean {
-  return isObject(record.intent) && canonical(record.intent) === canonical(accepted);
 }
 
 const bound = ["method", "resourceUrl", "scheme", "network", "asset", "payTo", "amountUnits", "paymentIdentifier", "serverId", "serverUrl", "toolName", "toolArgumentsHash"];

@@ -1,7 +1,7 @@
 import type { Countersign, Evidence, Intent } from "./client.js";
 import { CountersignError } from "./errors.js";
 import { shown } from "./http.js";
-import { canonical, frozenObject, isObject, type JsonObject } from "./json.js";
+import { frozenObject, isObject, type JsonObject } from "./json.js";
 import type { Verified } from "./record.js";
 
 const poll = 3_000;
@@ -16,7 +16,7 @@ export class Decision {
   readonly #intent: Intent;
   readonly #verified: Verified;
   #approval: Verified | undefined;
-  /** What the receipt says beside the outcome. The function of `execute` may fill it. */
+  /** What the receipt says in addition to the outcome. The function of `execute` may fill it. */
   readonly evidence: Evidence = {};
   /** The signed receipt, once there is one. */
   receipt: JsonObject | undefined;
@@ -143,7 +143,7 @@ export class Decision {
     if (record.decisionRecordHash !== this.#verified.hash) { // check: receipt-decision
       throw new CountersignError("not_verified", "the receipt is for another decision");
     }
-    if (canonical(record.outcome ?? null) !== canonical(receipt.outcome ?? null)) { // check: receipt-outcome
+    if (record.outcome !== receipt.outcome) { // check: receipt-outcome
       throw new CountersignError("not_verified", "the receipt says another outcome");
     }
     this.receipt = record;

@@ -1,4 +1,4 @@
-/** Why nothing was run, or what is not known about what was run. */
+/** Why nothing ran. With "receipt_missing" the function ran; after `pay` the payment may have been sent. */
 export type Code =
   /** The client, or a call of it, was made wrongly. */
   | "misused"
@@ -46,4 +46,9 @@ export class CountersignError extends Error {
     const { cause: _, ...rest } = more;
     Object.assign(this, rest);
   }
+}
+
+/** The error of an answer, or of a signed record, that is not what it must be. */
+export function notVerified(why: string): CountersignError {
+  return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
 }

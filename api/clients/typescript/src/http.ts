@@ -2,7 +2,7 @@ import { CountersignError } from "./errors.js";
 import { isObject, type JsonObject } from "./json.js";
 
 const attempts = 4;
-/** All waiting for one request, in milliseconds. A server that asks for more gets an error. */
+/** Of all waits for one request, in milliseconds. A server that asks for more gets an error. */
 const patience = 30_000;
 const firstWait = 500;
 /** The largest answer that is read, in bytes. */
@@ -32,7 +32,7 @@ export interface Clock {
 export class Http {
   constructor(private readonly fetch: typeof globalThis.fetch, private readonly timeout: number, readonly clock: Clock) {}
 
-  /** Sends a request once. No answer, and half of one, is an error. A redirect is an answer. */
+  /** Sends a request once. A missing answer, and a part of one, is an error. A redirect is an answer. */
   async once(request: Outgoing): Promise<Reply> {
     const signal = AbortSignal.timeout(this.timeout);
     let response: Response;
@@ -101,7 +101,7 @@ export function errorOf(body: unknown): string {
   return isObject(body) && typeof body.error === "string" ? shown(body.error) : "";
 }
 
-/** A text of another side without what does not show, and not too long. */
+/** Makes a text of another side safe to show: control characters become spaces, and at most 500 characters are kept. */
 export function shown(text: unknown): string {
   return typeof text === "string" ? text.replace(/[^\P{C}]+/gu, " ").slice(0, 500) : "";
 }

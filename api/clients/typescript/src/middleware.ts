@@ -1,8 +1,8 @@
 /**
- * Wrappers for frameworks: what the agent calls is asked about first. When it stops, the
- * model gets the words of this package as the result of the tool, not those of the
- * framework, which like to say "try again". The types of the frameworks are not imported,
- * so that none of them is needed.
+ * Wrappers for frameworks. Each call of the agent is asked about first. If it is stopped,
+ * the model gets the words of this package as the result of the tool, since those of the
+ * frameworks often say "try again". The types of the frameworks are not imported, so that
+ * none of them has to be installed.
  */
 import type { Action, Countersign, DecideOptions, Evidence, Intent } from "./client.js";
 import { CountersignError } from "./errors.js";

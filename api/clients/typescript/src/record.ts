@@ -1,5 +1,5 @@
 import { createPublicKey, verify as verifySignature, type KeyObject } from "node:crypto";
-import { CountersignError } from "./errors.js";
+import { CountersignError, notVerified } from "./errors.js";
 import { canonical, frozen, isObject, sha256, type Json, type JsonObject } from "./json.js";
 
 /** A JSON Web Key Set, as saved from /.well-known/jwks.json of the service. */
@@ -39,42 +39,35 @@ export class Keys {
   verify(envelope: JsonObject, type: string): Verified {
     const { record, integrity } = envelope;
     if (!isObject(record) || !isObject(integrity)) { // check: envelope
-      throw bad("it is not a signed record");
+      throw notVerified("it is not a signed record");
     }
     if (integrity.canonicalization !== "svc-stable-json-v1" || integrity.hashAlgorithm !== "sha256" || integrity.signatureAlgorithm !== "Ed25519") { // check: algorithms
-      throw bad("it was signed in another way");
+      throw notVerified("it was signed in another way");
     }
     const body = Buffer.from(canonical(record));
     const hash = String(integrity.recordHash);
     if (sha256(body) !== hash) { // check: record-hash
-      throw bad("it has another hash than it names");
+      throw notVerified("it has another hash than it names");
     }
     const key = this.#keys.get(String(integrity.keyId));
     if (key === undefined) { // check: key
-      throw bad("no trusted key has signed it");
+      throw notVerified("no trusted key has signed it");
     }
-    if (!signsRecords(key)) { // check: key-purpose
-      throw bad("its key does not sign records");
+    if (!key.entries.every((entry) => entry.svc_purpose === "record")) { // check: key-purpose
+      throw notVerified("its key does not sign records");
     }
     if (!validAt(key, envelope.ledger)) { // check: key-position
-      throw bad("its key was not valid at its position in the ledger");
+      throw notVerified("its key was not valid at its position in the ledger");
     }
-    // The type that is wanted is what must have been signed, whatever the envelope says.
+    // The signature must be over the type that the caller expects. The type that the envelope
+    // names is not read.
     const signed = Buffer.concat([Buffer.from(`DSSEv1 ${Buffer.byteLength(type)} ${type} ${body.length} `), body]);
     const signature = Buffer.from(String(integrity.signature), "base64");
     if (!verifySignature(null, signed, key.public, signature)) { // check: signature
-      throw bad("its signature is not that of its key over a record of this type");
+      throw notVerified("its signature is not that of its key over a record of this type");
     }
     return { record: frozen(record, "record") as JsonObject, hash };
   }
-}
-
-function bad(why: string): CountersignError {
-  return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
-}
-
-function signsRecords(key: Key): boolean {
-  return key.entries.every((entry) => entry.svc_purpose === "record");
 }
 
 /** Whether a key was one at a place of the ledger: it is activated and retired at positions. */

@@ -288,11 +288,10 @@ func (v *verifier) named(what string, files []string) {
 func (v *verifier) covers(r *keptRecord) bool {
 	f := v.m.Filters
 	shown := v.kept.decisions[r.decisionID]
-	all := f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
 	switch {
 	case r.event != events.TypeDecisionRecorded && v.selection != nil && !f.Receipts:
 		return shown && r.isBefore(v.selection.Through, v.kept.ended) // whatever their period
-	case r.event != events.TypeDecisionRecorded && !all && !shown && (v.selection == nil || f.Agent != ""):
+	case r.event != events.TypeDecisionRecorded && f.Selects() && !shown && (v.selection == nil || f.Agent != ""):
 		return false // a decision that is not shown
 	case r.event == events.TypeDecisionRecorded:
 		subject, _ := canon.Members(r.members["subject"])

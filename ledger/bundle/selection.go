@@ -151,7 +151,7 @@ func (v *verifier) selected(ctx context.Context) error {
 			return bad("hash")
 		case l.OccurredUS < occurred:
 			return bad("occurred_us")
-		case !seriesFits(&e):
+		case !events.IsSeries(e.Type, e.Series):
 			return bad("series")
 		case claimed, l.Position > v.selection.Through && l.Position != v.selection.Claim:
 			return bad("pos")

@@ -3,7 +3,6 @@ package bundle
 import (
 	"crypto/sha256"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,7 +29,7 @@ func seriesIn(series, agent string) string {
 // numbers checks that the numbers of an event follow those before it in its series, and that
 // its type has such a series. A bundle that begins with the history begins each series at 1.
 func (v *verifier) numbers(e *ledger.Event) string {
-	if !seriesFits(e) {
+	if !events.IsSeries(e.Type, e.Series) {
 		return "series"
 	}
 	if e.Series == "" {
@@ -40,12 +39,6 @@ func (v *verifier) numbers(e *ledger.Event) string {
 		return no
 	}
 	return v.follows(e.Hash, e.Series, e.Agent, e.AgentN, e.AgentPrev)
-}
-
-// seriesFits says whether an event of its type can be in its series.
-func seriesFits(e *ledger.Event) bool {
-	names := events.SeriesNames(e.Type)
-	return len(names) == 0 && e.Series == "" || slices.Contains(names, e.Series)
 }
 
 // follows says what is false about a number in a series.

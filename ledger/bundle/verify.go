@@ -360,8 +360,7 @@ func isFilter(name string, value jsontext.Value) bool {
 // the payloads of decisions, and of the approvals and receipts in their streams, may be left
 // out.
 func (v *verifier) mayHide(l ledger.Line) bool {
-	f := v.m.Filters
-	return v.mustHide(l) || strings.HasPrefix(l.Stream, "decision/") && (f.Protocol != "" || f.Decision != "" || f.Agent != "" || f.Run != "")
+	return v.mustHide(l) || strings.HasPrefix(l.Stream, "decision/") && v.m.Filters.Selects()
 }
 
 func (v *verifier) mustHide(l ledger.Line) bool {

@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -63,6 +64,17 @@ func SeriesNames(eventType string) []string {
 		names[i] = n.name + "/" + outcome
 	}
 	return names
+}
+
+// IsSeries says whether events of a type can be in a series. The name is empty for an event
+// without one.
+func IsSeries(eventType, series string) bool {
+	n := kinds[eventType].series
+	if n.member == "" {
+		return series == n.name
+	}
+	outcome, ok := strings.CutPrefix(series, n.name+"/")
+	return ok && slices.Contains(n.outcomes, outcome)
 }
 
 // AgentOf returns the agent that an event must be numbered for. If ofDecision is true, the

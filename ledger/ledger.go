@@ -148,6 +148,15 @@ type Event struct {
 // Occurred returns when the event was appended, by the clock of the node that appended it.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
 
+// Number returns the number of the event in the series of an agent, or in that of its tenant if
+// agent is empty, and the hash of the event with the number before.
+func (e Event) Number(agent string) (n int64, prev []byte) {
+	if agent == "" {
+		return e.SeriesN, e.SeriesPrev
+	}
+	return e.AgentN, e.AgentPrev
+}
+
 // Place returns the position of the event in the form of its record's envelope.
 func (e Event) Place() seal.Place {
 	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}

@@ -95,7 +95,8 @@ func (x *exporting) numbersOf(ctx context.Context, series string) (bundle.Range,
 	if err != nil || len(found) == 0 {
 		return r, err
 	}
-	r.Newest, r.NewestHash = numberIn(found[0], x.agentKey), found[0].Hash.String()
+	r.Newest, _ = found[0].Number(x.agentKey)
+	r.NewestHash = found[0].Hash.String()
 	before := func(us int64) int64 {
 		return int64(sort.Search(int(r.Newest), func(i int) bool {
 			var list []ledger.Event
@@ -115,14 +116,6 @@ func (x *exporting) numbersOf(ctx context.Context, series string) (bundle.Range,
 		r.Last = max(before(x.to), r.First-1)
 	}
 	return r, err
-}
-
-// numberIn is the number of an event in the series of its agent, or else of the tenant.
-func numberIn(e ledger.Event, agent string) int64 {
-	if agent != "" {
-		return e.AgentN
-	}
-	return e.SeriesN
 }
 
 // claim appends export.requested.
@@ -189,7 +182,8 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	var pages []*seriesPage
 	for _, r := range s.Series {
 		x.within += r.Last - r.First + 1
-		pages = append(pages, &seriesPage{Range: r, next: max(r.First-1, 1)})
+		low, high := r.Ends()
+		pages = append(pages, &seriesPage{Range: r, low: low, high: high, next: low})
 	}
 	claim, err := x.home().After(ctx, s.Claim-1, 1)
 	if err != nil || len(claim) == 0 {
@@ -203,7 +197,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	for {
 		var first *seriesPage
 		for _, p := range pages {
-			if len(p.events) == 0 && p.next <= p.until() {
+			if len(p.events) == 0 && p.next <= p.high {
 				if err := pace.Rest(ctx); err != nil {
 					return err
 				}
@@ -236,26 +230,28 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 // seriesPage is the part of a series that is written next.
 type seriesPage struct {
 	bundle.Range
-	events []ledger.Event
-	next   int64 // number of the event after these
+	low, high int64 // Ends of the range
+	events    []ledger.Event
+	next      int64 // number of the event after these
 }
-
-// until is the last number in the bundle: that after the period, if there is one.
-func (p *seriesPage) until() int64 { return min(p.Last+1, p.Newest) }
 
 // turn reads the next page of a series, and the approvals and receipts of its decisions.
 func (x *exporting) turn(ctx context.Context, p *seriesPage) (followers []ledger.Event, err error) {
-	limit := min(exportPage, p.until()-p.next+1)
+	limit := min(exportPage, p.high-p.next+1)
 	if p.events, err = x.app.Ledger.Series(ctx, x.e.Tenant, x.agentKey, p.Series, p.next, int(limit)); err != nil {
 		return nil, err
 	}
-	if int64(len(p.events)) != limit || numberIn(p.events[limit-1], x.agentKey) != p.next+limit-1 {
+	var last int64
+	if int64(len(p.events)) == limit {
+		last, _ = p.events[limit-1].Number(x.agentKey)
+	}
+	if last != p.next+limit-1 {
 		return nil, fmt.Errorf("%w: %s lacks a number after %d", ledger.ErrTampered, p.Series, p.next)
 	}
 	p.next += limit
 	var streams []string
 	for _, e := range p.events {
-		if n := numberIn(e, x.agentKey); e.Type == events.TypeDecisionRecorded && n >= p.First && n <= p.Last && x.chosen(e) {
+		if n, _ := e.Number(x.agentKey); e.Type == events.TypeDecisionRecorded && n >= p.First && n <= p.Last && x.chosen(e) {
 			streams = append(streams, e.Stream)
 		}
 	}
@@ -279,8 +275,8 @@ func (x *exporting) chosen(e ledger.Event) bool {
 func (x *exporting) numberedEvent(ctx context.Context, p *seriesPage) error {
 	e := p.events[0]
 	p.events = p.events[1:]
-	n := numberIn(e, x.agentKey)
-	end := n == max(p.First-1, 1) || n == p.until()
+	n, _ := e.Number(x.agentKey)
+	end := n == p.low || n == p.high
 	if x.e.Progress != nil && n%exportPage == 0 {
 		x.e.Progress(n-p.First+1, p.Last-p.First+1)
 	}

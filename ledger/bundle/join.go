@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -35,7 +36,7 @@ type chainName struct{ series, agent string }
 type chain struct {
 	first, last int64  // numbers of the period; none if last is below first
 	low         int64  // number of the first event here, which may be that before the period
-	prev        string // link of that event
+	prev        []byte // hash that this event has of the number before; nil for none
 	events      []linked
 	newest      *Range // what the claim says; nil in a whole history
 }
@@ -134,7 +135,7 @@ func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[
 		l, e, _ := parseLine(text)
 		x.from, x.until = cmp.Or(x.from, l.Position), l.Position
 		for _, name := range names {
-			n, prev := numberOf(name, &l)
+			n, prev := numberOf(name, &e)
 			if n == 0 {
 				continue
 			}
@@ -159,23 +160,16 @@ func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[
 	return found, err
 }
 
-// numberOf is the number of an event in a series, 0 if it has none, and its link.
-func numberOf(name chainName, l *ledger.Line) (n int64, prev string) {
-	link := l.SeriesPrev
+// numberOf returns the number of an event in a series, 0 if it has none, and the hash that it
+// has of the number before.
+func numberOf(name chainName, e *ledger.Event) (n int64, prev []byte) {
 	switch {
 	case name == chainName{}:
-		return l.Sequence, l.Prev
-	case l.Series != name.series, name.agent != "" && l.Agent != name.agent:
-		return 0, ""
-	case name.agent != "":
-		n, link = l.AgentN, l.AgentPrev
-	default:
-		n = l.SeriesN
+		return e.Sequence, e.Prev[:]
+	case e.Series != name.series, name.agent != "" && e.Agent != name.agent:
+		return 0, nil
 	}
-	if link != nil {
-		prev = *link
-	}
-	return n, prev
+	return e.Number(name.agent)
 }
 
 // lacks says which number of a selection is not in a whole history that has its position.
@@ -207,8 +201,10 @@ func contradicts(c, d *chain, s, r *Selection) string {
 			return fmt.Sprintf("%d is not the same event in both", low)
 		}
 		for _, pair := range [][2]*chain{{c, d}, {d, c}} {
-			if before, after := pair[0], pair[1]; after.low == before.high()+1 && after.prev != before.at(before.high()).hash.String() {
-				return fmt.Sprintf("%d does not follow %d", after.low, before.high())
+			before, after := pair[0], pair[1]
+			last := before.high()
+			if hash := before.at(last).hash; after.low == last+1 && !bytes.Equal(after.prev, hash[:]) {
+				return fmt.Sprintf("%d does not follow %d", after.low, last)
 			}
 		}
 	}

@@ -49,6 +49,10 @@ type Range struct {
 	NewestHash string `json:"newestHash,omitempty"` // in hex
 }
 
+// Ends returns the first and the last number that the bundle has. They are the number before
+// the period and the one after it, if these exist.
+func (r Range) Ends() (low, high int64) { return max(r.First-1, 1), min(r.Last+1, r.Newest) }
+
 // Claim is the record inside export.requested. It is appended before the files are written:
 // everything below Through is fixed by then, so an event that is shown later with a lower
 // position contradicts it.
@@ -98,6 +102,15 @@ type shown struct {
 	hash ledger.Hash
 	seen checkpoint.Seen // the number that the pin knows
 	fork bool            // the event with that number is another one
+}
+
+// due is the number that must come next.
+func (r *shown) due() int64 {
+	if r.n > 0 {
+		return r.n + 1
+	}
+	low, _ := r.Ends()
+	return low
 }
 
 // selectionForm reads the member selection of a manifest. It has exactly the form in which it
@@ -237,19 +250,11 @@ func (v *verifier) rangeOf(e *ledger.Event) *shown {
 	return v.ranges[i]
 }
 
-// placeIn returns the number of an event in the series of a selection, and the hash that it
-// has of the number before.
-func (v *verifier) placeIn(e *ledger.Event) (n int64, prev []byte) {
-	if v.selection.Agent != "" {
-		return e.AgentN, e.AgentPrev
-	}
-	return e.SeriesN, e.SeriesPrev
-}
-
 // edge marks the events at the ends of a series, which always have a proof: links bind those
 // between.
 func (v *verifier) edge(r *shown, e *ledger.Event) {
-	if n, _ := v.placeIn(e); n == max(r.First-1, 1) || n == min(r.Last+1, r.Newest) {
+	low, high := r.Ends()
+	if n, _ := e.Number(v.selection.Agent); n == low || n == high {
 		v.ends[e.Position] = true
 	}
 }
@@ -261,11 +266,8 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 	say := func(format string, args ...any) (bool, string) {
 		return neighbour, series + ": " + fmt.Sprintf(format, args...)
 	}
-	n, prev := v.placeIn(e)
-	due := max(r.First-1, 1)
-	if r.n > 0 {
-		due = r.n + 1
-	}
+	n, prev := e.Number(v.selection.Agent)
+	due := r.due()
 	if outcome, kind, false_ := v.otherKind(l); false_ {
 		return say("%d is %s %q", n, article(kind), outcome)
 	}
@@ -315,17 +317,10 @@ func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, is bool) {
 // ended says what a series lacks at its end. It is empty if the series is complete.
 func (v *verifier) ended(r *shown) string {
 	series := seriesIn(r.Series, v.selection.Agent)
-	needed := max(r.Last, r.First-1)
-	if r.Newest > r.Last {
-		needed = r.Last + 1
-	}
-	due := max(r.First-1, 1)
-	if r.n > 0 {
-		due = r.n + 1
-	}
+	_, high := r.Ends()
 	switch {
-	case r.n < needed:
-		return fmt.Sprintf("%s: %d is missing", series, due)
+	case r.n < high:
+		return fmt.Sprintf("%s: %d is missing", series, r.due())
 	case v.m.Filters.To == "" && r.Newest > r.Last:
 		return fmt.Sprintf("%s: %d is missing", series, r.Last+1)
 	}

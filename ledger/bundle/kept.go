@@ -302,7 +302,7 @@ func (v *verifier) covers(r *keptRecord) bool {
 			}
 		}
 	}
-	if r.issued < v.from || v.to > 0 && r.issued >= v.to {
+	if v.isOutside(r.issued) {
 		return false
 	}
 	through, ended := v.kept.within, v.kept.ended

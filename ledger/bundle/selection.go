@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -170,13 +169,7 @@ func (v *verifier) selected(ctx context.Context) error {
 			return bad("pos")
 		}
 		count, sequence, occurred, last = count+1, l.Sequence, l.OccurredUS, l.Hash
-		v.first, v.last = cmp.Or(v.first, l.Position), l.Position
-		if l.Sequence == v.seen.Sequence {
-			v.seenHere = l.Hash
-		}
-		if wanted[l.Position] {
-			v.at[l.Position] = e.Hash
-		}
+		v.remember(&l, &e, wanted)
 		// It must be in one of the series, or be the claim, or belong to a decision.
 		neighbour := false
 		switch r := v.rangeOf(&e); {
@@ -197,13 +190,9 @@ func (v *verifier) selected(ctx context.Context) error {
 			if withheld++; !neighbour {
 				hidden++
 			}
-			v.meet(&l)
-			return nil
-		}
-		if what := v.record(l, known); what != "" {
+		} else if what := v.record(l, known); what != "" {
 			return bad(what)
-		}
-		if claimed && !v.repeats([]byte(*l.Payload)) {
+		} else if claimed && !v.repeats(e.Payload) {
 			return bad("claim")
 		}
 		v.meet(&l)
@@ -228,12 +217,7 @@ func (v *verifier) selected(ctx context.Context) error {
 	case withheld != v.m.Withheld:
 		return falsef("manifest.json: withheld")
 	}
-	if v.void.count > 0 {
-		v.gap("the records of %d events from position %d on, which a compromised key signed", v.void.count, v.void.first)
-	}
-	if hidden > 0 {
-		v.gap("the payloads of %d events, which the filters withheld", hidden)
-	}
+	v.sayHidden(hidden)
 	v.sayRanges()
 	return nil
 }
@@ -289,7 +273,7 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 		return say("%d is not earlier", n)
 	case n > r.Last && (v.to == 0 || l.OccurredUS < v.to):
 		return say("%d is not later", n)
-	case !neighbour && (l.OccurredUS < v.from || v.to > 0 && l.OccurredUS >= v.to):
+	case !neighbour && v.isOutside(l.OccurredUS):
 		return say("%d is not in the period", n)
 	case neighbour && l.Payload != nil:
 		return say("%d has a payload, and is outside of the period", n)

@@ -110,17 +110,17 @@ type verifier struct {
 	head      *checkpoint.Checkpoint // nil: none covers the events
 	at        map[int64]ledger.Hash  // of the positions that proofs name
 	selection *Selection             // nil: the bundle has a whole history
-	sequence  int64                  // of the last event of the selection
 	ranges    []*shown               // its series
 	ends      map[int64]bool         // positions of a selection that need a proof whatever its length
 
 	kept *keptRecords // nil: none were given
 
-	series map[[16]byte]numbered        // the last event of each series, by a hash of its name
-	void   struct{ count, first int64 } // records that a compromised key signed, and the position of the first
-	first  int64                        // position of the first event
-	last   int64                        // of the last one
-	result Result
+	series   map[[16]byte]numbered        // the last event of each series, by a hash of its name
+	void     struct{ count, first int64 } // records that a compromised key signed, and the position of the first
+	first    int64                        // position of the first event
+	last     int64                        // of the last one
+	sequence int64                        // of the last one
+	result   Result
 }
 
 // relied has the members of a manifest that a verification depends on. Of the other members
@@ -355,17 +355,15 @@ func isFilter(name string, value jsontext.Value) bool {
 	return false
 }
 
-// mayHide says whether the filters allow the payload of an event to be left out, and mustHide
-// whether they require it. No payload outside of the period is shown. Within the period only
-// the payloads of decisions, and of the approvals and receipts in their streams, may be left
-// out.
+// mayHide says whether the filters allow the payload of an event to be left out. No payload
+// outside of the period is shown. Within the period only the payloads of decisions, and of the
+// approvals and receipts in their streams, may be left out.
 func (v *verifier) mayHide(l ledger.Line) bool {
-	return v.mustHide(l) || strings.HasPrefix(l.Stream, "decision/") && v.m.Filters.Selects()
+	return v.isOutside(l.OccurredUS) || strings.HasPrefix(l.Stream, "decision/") && v.m.Filters.Selects()
 }
 
-func (v *verifier) mustHide(l ledger.Line) bool {
-	return l.OccurredUS < v.from || v.to > 0 && l.OccurredUS >= v.to
-}
+// isOutside says whether a time, in microseconds since 1970, is outside of the period.
+func (v *verifier) isOutside(us int64) bool { return us < v.from || v.to > 0 && us >= v.to }
 
 // ofSystem says whether a file is one that an operating system puts into folders by itself.
 func ofSystem(name string) bool {
@@ -483,7 +481,7 @@ func (v *verifier) events(ctx context.Context) error {
 			return bad("more")
 		case n == 1 && v.m.FirstSequence > 1 && l.OccurredUS >= v.from && v.from > 0:
 			return bad("from") // an event of the period may be before it
-		case l.Payload == nil && !v.mayHide(l) || l.Payload != nil && v.mustHide(l):
+		case l.Payload == nil && !v.mayHide(l) || l.Payload != nil && v.isOutside(l.OccurredUS):
 			return bad("payload")
 		}
 		if no := v.numbers(&e); no != "" {
@@ -494,13 +492,7 @@ func (v *verifier) events(ctx context.Context) error {
 		if v.progress != nil && count%1000 == 0 {
 			v.progress(fmt.Sprintf("verified %d of %d events", count, v.m.Count))
 		}
-		v.first, v.last = cmp.Or(v.first, l.Position), l.Position
-		if l.Sequence == v.seen.Sequence {
-			v.seenHere = l.Hash
-		}
-		if wanted[l.Position] {
-			v.at[l.Position] = e.Hash
-		}
+		v.remember(&l, &e, wanted)
 		if l.Payload == nil {
 			withheld++
 		} else if what := v.record(l, known); what != "" {
@@ -526,13 +518,32 @@ func (v *verifier) events(ctx context.Context) error {
 	case v.signer.RetiredBy(v.last) || v.signer.CompromisedAt(v.last): // the last event may be after the checkpoint
 		return falsef("manifest.json: key")
 	}
+	v.sequence = v.m.FirstSequence + count - 1
+	v.sayHidden(withheld)
+	return nil
+}
+
+// remember keeps what the later checks need of an event: of those at the positions that proofs
+// name also the hash.
+func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bool) {
+	v.first, v.last = cmp.Or(v.first, l.Position), l.Position
+	if l.Sequence == v.seen.Sequence {
+		v.seenHere = l.Hash
+	}
+	if proven[l.Position] {
+		v.at[l.Position] = e.Hash
+	}
+}
+
+// sayHidden says how many records prove nothing: those that a compromised key signed, and
+// those whose payloads are hidden.
+func (v *verifier) sayHidden(hidden int64) {
 	if v.void.count > 0 {
 		v.gap("the records of %d events from position %d on, which a compromised key signed", v.void.count, v.void.first)
 	}
-	if withheld > 0 {
-		v.gap("the payloads of %d events, which the filters withheld", withheld)
+	if hidden > 0 {
+		v.gap("the payloads of %d events, which the filters withheld", hidden)
 	}
-	return nil
 }
 
 // parseLine reads a line that is exactly what NewLine writes.
@@ -738,11 +749,7 @@ func (v *verifier) policies(ctx context.Context) error {
 }
 
 func (v *verifier) pinned(ctx context.Context) error {
-	last := v.m.FirstSequence + v.m.Count - 1
-	if v.selection != nil {
-		last = v.sequence
-	}
-	v.result.Last = checkpoint.Seen{Sequence: last, Hash: v.m.LastHash}
+	v.result.Last = checkpoint.Seen{Sequence: v.sequence, Hash: v.m.LastHash}
 	if v.pin == nil {
 		v.gap("that history was not replaced before you first saw it (no --pin given)")
 		return nil
@@ -755,7 +762,7 @@ func (v *verifier) pinned(ctx context.Context) error {
 	if !ok {
 		return pinUnread
 	}
-	if err := v.pinnedTenant(last); err != nil {
+	if err := v.pinnedTenant(); err != nil {
 		return err
 	}
 	if err := v.pinnedSeries(&kept); err != nil {
@@ -770,7 +777,7 @@ func (v *verifier) pinned(ctx context.Context) error {
 	if kept.Note, err = v.bundle.Text("checkpoint.txt"); err != nil {
 		return err
 	}
-	if v.m.Count > 0 && last >= v.seen.Sequence {
+	if v.m.Count > 0 && v.sequence >= v.seen.Sequence {
 		kept.Tenants[v.m.Tenant] = v.result.Last
 	}
 	v.result.Pin = kept.Text()
@@ -779,8 +786,8 @@ func (v *verifier) pinned(ctx context.Context) error {
 
 // pinnedTenant compares the events with the event of this tenant that the pin knows. A bundle
 // without the filter to must not end before that event.
-func (v *verifier) pinnedTenant(last int64) error {
-	seen := v.seen.Sequence
+func (v *verifier) pinnedTenant() error {
+	seen, last := v.seen.Sequence, v.sequence
 	switch {
 	case seen == 0:
 		v.gap("that this tenant had no more events when you last looked (the pin does not know this tenant)")

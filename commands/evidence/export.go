@@ -114,21 +114,11 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 	x := a.exporting(e)
 	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
 		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
+	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.record}
 	if e.Filters.Selects() {
-		for _, step := range []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record} {
-			if err := step(ctx); err != nil {
-				return Exported{}, ground.Refusal(err)
-			}
-		}
-		return Exported{x.manifest, x.showing}, nil
+		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record}
 	}
-	if err := x.rangeOf(ctx); err != nil {
-		return Exported{}, ground.Refusal(err)
-	}
-	if e.Most > 0 && x.within > e.Most {
-		return Exported{}, policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", e.Most))
-	}
-	for _, step := range []func(context.Context) error{x.readHead, x.writeEvents, x.writeRest, x.record} {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return Exported{}, ground.Refusal(err)
 		}
@@ -201,12 +191,9 @@ func (x *exporting) sameHead(ctx context.Context) (err error) {
 // the history, and the filters have no end.
 func (x *exporting) rangeOf(ctx context.Context) error {
 	m, f := &x.manifest, &x.e.Filters
-	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
+	last, err := x.lastSequence(ctx)
 	if err != nil {
 		return err
-	}
-	if last == 0 && !ledger.IsService(x.e.Tenant) { // every organization has at least its first event
-		return organizations.ErrNoOrganization
 	}
 	start, err := x.before(ctx, "from", &f.From, 0, last)
 	if err != nil {
@@ -219,7 +206,11 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if start >= end {
 		return policy.Refuse(ground.CodeNotFound, "/from", "the organization has no events in this period")
 	}
-	if x.within = end - start; start > 0 {
+	x.within = end - start
+	if x.e.Most > 0 && x.within > x.e.Most {
+		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", x.e.Most))
+	}
+	if start > 0 {
 		start--
 	}
 	if end == last {
@@ -237,6 +228,16 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 		m.PrevBeforeFirst = found[start].Hash.String()
 	}
 	return nil
+}
+
+// lastSequence returns the sequence of the tenant's last event. An organization has at least its
+// first event, so a tenant without events is refused.
+func (x *exporting) lastSequence(ctx context.Context) (int64, error) {
+	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
+	if err == nil && last == 0 && !ledger.IsService(x.e.Tenant) {
+		err = organizations.ErrNoOrganization
+	}
+	return last, err
 }
 
 // before counts the events before a bound of the period, and replaces the bound by its form in
@@ -577,27 +578,28 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	eventID := x.app.NewID("evt_")
-	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
-	if err == nil && x.agentKey != "" {
-		payload, err = x.sealAgent(ctx, eventID, signer, payload, events.TypeExportCreated)
-	}
+	pending, err := x.pending(ctx, events.TypeExportCreated, signer, events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
 	if err != nil {
 		return err
 	}
-	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{{
-		Stream: "export/" + x.manifest.ExportID, Expect: x.requested.At(), ID: eventID, Type: events.TypeExportCreated,
-		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
+	pending.Expect = x.requested.At()
+	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{pending}})
 	return err
 }
 
-// sealAgent encrypts the id of the exported agent under that agent's data key, as in its
-// decisions: the reader of the bundle finds the id in its manifest, and after an erasure of
-// the agent no later export contains it.
-func (x *exporting) sealAgent(ctx context.Context, eventID string, signer *seal.Signer, payload []byte, eventType string) ([]byte, error) {
-	members, err := canon.Members(payload)
-	if err != nil {
-		return nil, err
+// pending makes an event of the export's stream. stored has a record that signer has signed. The
+// id of an exported agent is encrypted in it under that agent's data key, as in its decisions:
+// the reader of the bundle finds the id in its manifest, and after an erasure of the agent no
+// later export contains it.
+func (x *exporting) pending(ctx context.Context, eventType string, signer *seal.Signer, stored any) (ledger.Pending, error) {
+	d := ledger.Pending{Stream: "export/" + x.manifest.ExportID, ID: x.app.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID()}
+	text, err := canon.Marshal(stored)
+	if d.Payload = text; err != nil || x.agentKey == "" {
+		return d, err
 	}
-	return x.app.Vault.SealRecord(ctx, x.e.Tenant, eventID, x.agentKey, signer, members, events.PersonalInRecord(eventType)...)
+	members, err := canon.Members(text)
+	if err == nil {
+		d.Payload, err = x.app.Vault.SealRecord(ctx, x.e.Tenant, d.ID, x.agentKey, signer, members, events.PersonalInRecord(eventType)...)
+	}
+	return d, err
 }

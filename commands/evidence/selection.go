@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
@@ -26,12 +25,9 @@ var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be one
 // to the position that it names are fixed by then.
 func (x *exporting) ask(ctx context.Context) error {
 	m, f := &x.manifest, &x.e.Filters
-	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
+	_, err := x.lastSequence(ctx) // an organization without events is refused
 	if err != nil {
 		return err
-	}
-	if last == 0 && !ledger.IsService(x.e.Tenant) { // the first event makes an organization
-		return organizations.ErrNoOrganization
 	}
 	if x.from, err = instant("from", &f.From); err != nil {
 		return err
@@ -127,7 +123,7 @@ func (x *exporting) claim(ctx context.Context) error {
 	}
 	now := x.app.Now()
 	claim := bundle.Claim{Schema: bundle.ClaimSchema, ExportID: m.ExportID, Tenant: x.e.Tenant, Filters: m.Filters, Agent: x.agentKey,
-		Through: m.Selection.Through, IssuedAt: ground.Stamp(now)}
+		Through: m.Selection.Through, IssuedAt: canon.Stamp(now)}
 	for _, r := range m.Selection.Series {
 		claim.Series = append(claim.Series, bundle.Newest{Series: r.Series, Newest: r.Newest, Hash: r.NewestHash})
 	}
@@ -135,17 +131,12 @@ func (x *exporting) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	eventID := x.app.NewID("evt_")
-	payload, err := canon.Marshal(events.ExportRequested{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
-	if err == nil && x.agentKey != "" {
-		payload, err = x.sealAgent(ctx, eventID, signer, payload, events.TypeExportRequested)
-	}
+	pending, err := x.pending(ctx, events.TypeExportRequested, signer, events.ExportRequested{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.VerifyURL()})
 	if err != nil {
 		return err
 	}
-	result, err := x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{{
-		Stream: "export/" + m.ExportID, Expect: ledger.New(), ID: eventID, Type: events.TypeExportRequested,
-		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
+	pending.Expect = ledger.New()
+	result, err := x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Preconditions: []ledger.Precondition{precondition}, NotBefore: now, Events: []ledger.Pending{pending}})
 	if err != nil {
 		return err
 	}
@@ -176,7 +167,6 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	if err := x.createFiles(); err != nil {
 		return err
 	}
-	x.from, x.to, _ = x.e.Filters.Period() // instant has written them
 	s := x.manifest.Selection
 	x.agentKey, x.within = s.Agent, 0
 	var pages []*seriesPage

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// State is what the events of a stream come to. Apply returns the state after one more event,
-// and changes nothing in place: states are cached and shared.
+// State is the state of a stream, computed from its events. Apply returns the state after one
+// more event and changes nothing in place, since states are cached and shared.
 type State[S any] interface {
 	Apply(ledger.Event) (S, error)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -312,14 +313,14 @@ func (acc account) Apply(e ledger.Event) (account, error) {
 		acc.dataKey, acc.created = fact.Subject, e
 	case events.CustomerBound:
 		if !slices.Contains(acc.providers, fact.ProviderCustomer) {
-			acc.providers = append(acc.providers, fact.ProviderCustomer)
+			acc.providers = append(slices.Clip(acc.providers), fact.ProviderCustomer)
 		}
 	case events.EntitlementGranted:
 		return acc.grant(fact)
 	case events.EntitlementRevoked:
-		acc.Revoked[fact.Product] = true
+		acc.Revoked = withEntry(acc.Revoked, fact.Product, true)
 		// A revocation ends every earlier grant of the operator, whatever is granted later.
-		acc.Accesses = slices.DeleteFunc(acc.Accesses, func(x Access) bool { return x.Product == fact.Product && x.source == SourceOperator })
+		acc.Accesses = slices.DeleteFunc(slices.Clone(acc.Accesses), func(x Access) bool { return x.Product == fact.Product && x.source == SourceOperator })
 	}
 	return acc, err
 }
@@ -335,8 +336,9 @@ func (acc account) grant(granted events.EntitlementGranted) (account, error) {
 			given.Status = StatusExpired
 		}
 	}
-	acc.Accesses = append(acc.Accesses, given)
+	acc.Accesses = append(slices.Clip(acc.Accesses), given)
 	if granted.Source == SourceOperator {
+		acc.Revoked = maps.Clone(acc.Revoked)
 		delete(acc.Revoked, granted.Product)
 	}
 	return acc, nil

@@ -71,6 +71,7 @@ type webhooks []webhook
 // Apply folds one event of the stream.
 func (w webhooks) Apply(e ledger.Event) (webhooks, error) {
 	stored, err := e.Stored()
+	w = slices.Clone(w) // find points into it
 	switch fact := stored.(type) {
 	case events.WebhookCreated:
 		return append(w, webhook{id: fact.WebhookID, name: fact.Name, topics: fact.Topics, created: e.Occurred(), creation: e}), nil
@@ -80,7 +81,7 @@ func (w webhooks) Apply(e ledger.Event) (webhooks, error) {
 		if err != nil || hook == nil {
 			return w, ledger.ErrTampered
 		}
-		hook.rotations, hook.previousUntil = append(hook.rotations, e), until
+		hook.rotations, hook.previousUntil = append(slices.Clip(hook.rotations), e), until
 	case events.WebhookRemoved:
 		hook := w.find(fact.WebhookID)
 		if hook == nil {

@@ -72,7 +72,7 @@ func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer
 	}
 }
 
-// known is what was stored for an equal call at one of the homes; nil for none.
+// known returns what is stored for an equal call at one of the homes, or nil.
 func (a *Services) known(ctx context.Context, t keyedCall, homes []string) ([]ledger.Event, error) {
 	if t.key == (ledger.Hash{}) {
 		return nil, nil
@@ -85,9 +85,9 @@ func (a *Services) known(ctx context.Context, t keyedCall, homes []string) ([]le
 	return nil, nil
 }
 
-// knownBut is what an equal call has been answered with where the append to a fund does not
-// see it: in another partition, or anywhere if there is no fund. What the fund was chosen for
-// has landed before: credit that is used up by that very call, for example.
+// knownBut returns what is stored for an equal call where the append to a fund would not find
+// it: in another partition, or anywhere if no fund is left. The equal call itself may be the
+// reason why there is another fund or none, for example if it has used up the credit.
 func (a *Services) knownBut(ctx context.Context, t keyedCall, f fund) ([]ledger.Event, error) {
 	return a.known(ctx, t, slices.DeleteFunc(a.homesOf(*t.call), func(home string) bool { return f.home != "" && a.ServiceOf(home) == a.ServiceOf(f.home) }))
 }

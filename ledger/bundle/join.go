@@ -41,7 +41,7 @@ type chain struct {
 	newest      *Range // what the claim says; nil in a whole history
 }
 
-// linked is an event of a chain. One hash, since each event has the hash of the one before.
+// linked is an event of a chain. Its own hash is enough: it covers that of the event before.
 type linked struct {
 	hash     ledger.Hash
 	position int64
@@ -53,8 +53,8 @@ func (c *chain) high() int64 { return c.low + int64(len(c.events)) - 1 }
 // at is the event with a number that is here.
 func (c *chain) at(n int64) linked { return c.events[n-c.low] }
 
-// Join says how two exports that were verified, and are valid, go together. The error is of
-// what could not be read, or Unchecked where the exports are not of one organization.
+// Join says how two valid exports fit together. The error says what could not be read. It is
+// Unchecked if the exports are not of one organization.
 func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error) {
 	j, x, y := Joint{Joined: []string{}, Apart: []string{}, False: []string{}}, first.extent, second.extent
 	if x == nil || y == nil || x.Origin != y.Origin || x.Partition != y.Partition || x.Tenant != y.Tenant {
@@ -89,10 +89,12 @@ func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error
 		case no != "":
 			j.False = append(j.False, text+": "+no)
 		case !both:
-		case apart(c, d) != "":
-			j.Apart = append(j.Apart, text+": "+apart(c, d))
 		default:
-			j.Joined = append(j.Joined, text+": "+together(c, d))
+			if gap := apart(c, d); gap != "" {
+				j.Apart = append(j.Apart, text+": "+gap)
+			} else {
+				j.Joined = append(j.Joined, text+": "+together(c, d))
+			}
 		}
 	}
 	if none {
@@ -122,8 +124,8 @@ func namesOf(x, y *extent) (names []chainName) {
 	return slices.DeleteFunc(of(x.selection), func(n chainName) bool { return !slices.Contains(in, n) })
 }
 
-// chains reads the events of a bundle again, which were good when they were verified, for
-// what it has of some series.
+// chains reads the events of a verified bundle a second time, and returns what it has of some
+// series.
 func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[chainName]*chain, error) {
 	found := map[chainName]*chain{}
 	if x.selection != nil {
@@ -172,8 +174,8 @@ func numberOf(name chainName, e *ledger.Event) (n int64, prev []byte) {
 	return e.Number(name.agent)
 }
 
-// lacks says which number of a selection is not in a whole history that has its position.
-// whole is what the history has of the series, or nil.
+// lacks says which number of a selection is not in a whole history, x, although the history
+// covers its position. whole is what the history has of the series, or nil.
 func lacks(x *extent, whole, selected *chain) string {
 	if x.selection != nil || selected == nil || selected.newest == nil {
 		return ""

@@ -39,9 +39,9 @@ type keptRecord struct {
 	record            jsontext.Value
 	members           map[string]jsontext.Value
 	issued            int64 // time in the record, in microseconds since 1970
-	position          int64 // of its event as the answer said it, which is not signed; 0: it did not
+	position          int64 // of its event, which the answer states without a signature; 0: it states none
 	eventHash         string
-	here              bool
+	here              bool   // the bundle has the record
 	no                string // what is false about it
 }
 

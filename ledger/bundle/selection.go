@@ -252,7 +252,7 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 	}
 	n, prev := e.Number(v.selection.Agent)
 	due := r.due()
-	if outcome, kind, false_ := v.otherKind(l); false_ {
+	if outcome, kind, other := v.otherKind(l); other {
 		return say("%d is %s %q", n, article(kind), outcome)
 	}
 	switch {
@@ -283,8 +283,8 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 	return neighbour, ""
 }
 
-// otherKind says whether the payload of an event is of another outcome than its series.
-func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, is bool) {
+// otherKind says whether the payload of an event has another outcome than its series.
+func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, other bool) {
 	if l.Payload == nil {
 		return "", "", false
 	}

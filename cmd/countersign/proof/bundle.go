@@ -41,8 +41,8 @@ func openNamed(ctx context.Context, o *screen.Output, name string) (export *bund
 	return nil, text, err
 }
 
-// exports verifies an export, offline, and where two are named whether the second one goes on
-// where the first one ends.
+// exports verifies the named exports, offline. If two are named, it also checks whether the
+// second one goes on where the first one ends.
 func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bundle, keys []bundle.Key) error {
 	result, text, err := c.bundle(ctx, o, first, keys)
 	if err != nil {
@@ -88,7 +88,7 @@ type joinedExports struct {
 	bundle.Joint
 }
 
-// answer prints what was found. Something that is false is exit code 1.
+// answer prints a result. If it is not good, the exit code is 1.
 func answer(o *screen.Output, result any, text string, good bool) error {
 	if err := o.Result(result, o.Wrapped("%s", text)); err != nil {
 		return err
@@ -156,7 +156,8 @@ func readPin(path string) ([]byte, error) {
 	return text, err
 }
 
-// inWords explains to a person why the pin refuses a history. It is empty for other reasons.
+// inWords explains to a person why the pin, or the answers that were kept, refuse an export. It
+// is empty for other reasons.
 func inWords(reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "pin: ROLLBACK: "):

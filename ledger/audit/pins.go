@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,8 +23,8 @@ type pinned struct {
 
 // seenEvent is the last event of a tenant, or of one of its series, that a pin has seen.
 type seenEvent struct {
-	pin, tenant string
-	series      string // with the agent after a space; empty for the tenant itself
+	pin                   string
+	tenant, series, agent string // as checkpoint.SplitName returns them
 	checkpoint.Seen
 }
 
@@ -80,9 +79,9 @@ func (r *run) readPins(ctx context.Context) error {
 			continue
 		}
 		for name, seen := range kept.Tenants {
-			tenant, series, _ := strings.Cut(name, " ")
+			tenant, series, agent := checkpoint.SplitName(name)
 			if ledger.Home(tenant, r.n) == r.p {
-				r.seen = append(r.seen, seenEvent{pin.Name, tenant, series, seen})
+				r.seen = append(r.seen, seenEvent{pin.Name, tenant, series, agent, seen})
 			}
 		}
 		if err := r.readPin(ctx, pin, kept.Note); err != nil {
@@ -147,16 +146,15 @@ func (r *run) seenEvents(ctx context.Context) error {
 	for _, seen := range r.seen {
 		var hash ledger.Hash
 		var position int64
-		series, agent, _ := strings.Cut(seen.series, " ")
-		where, column, arguments := "tseq = $3", "tseq", []any{r.p, seen.tenant, seen.Sequence}
+		where, column, within, arguments := "tseq = $3", "tseq", "", []any{r.p, seen.tenant, seen.Sequence}
 		switch {
-		case agent != "":
-			where, column, arguments = "agent_n = $3 and series = $4 and agent = $5", "agent_n", append(arguments, series, agent)
-		case series != "":
-			where, column, arguments = "series_n = $3 and series = $4", "series_n", append(arguments, series)
+		case seen.agent != "":
+			where, column, within, arguments = "agent_n = $3 and series = $4 and agent = $5", "agent_n", seen.series+" "+seen.agent+" ", append(arguments, seen.series, seen.agent)
+		case seen.series != "":
+			where, column, within, arguments = "series_n = $3 and series = $4", "series_n", seen.series+" ", append(arguments, seen.series)
 		}
 		err := r.pool.QueryRow(ctx, `select pos, hash from events where p = $1 and tenant = $2 and `+where, arguments...).Scan(&position, &hash)
-		row := fmt.Sprintf("tenant %s, %s %d", seen.tenant, strings.TrimLeft(seen.series+" "+column, " "), seen.Sequence)
+		row := fmt.Sprintf("tenant %s, %s%s %d", seen.tenant, within, column, seen.Sequence)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			r.fault(Fault{"events", row, 0, column, fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})

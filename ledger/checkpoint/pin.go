@@ -36,6 +36,14 @@ func SeriesName(tenant, series, agent string) string {
 	return tenant + " " + series + " " + agent
 }
 
+// SplitName returns the parts of a name in a pin. series is empty for a tenant, and agent for a
+// series of a tenant.
+func SplitName(name string) (tenant, series, agent string) {
+	tenant, rest, _ := strings.Cut(name, " ")
+	series, agent, _ = strings.Cut(rest, " ")
+	return tenant, series, agent
+}
+
 var pinLine = regexp.MustCompile(`^([^ ]+(?: [^ ]+){0,2}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})$`)
 
 // ParsePin reads a pin. It does not check who signed the note; Open does.

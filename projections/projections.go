@@ -1,7 +1,7 @@
 // Package projections holds the read models: tables for queries, built from the ledger's
-// events, which can be dropped and rebuilt at any time. The
-// read models are listed in all. Each has a file with the effect of events on it and its queries,
-// and its tables in migrations/readmodels. The other files run, rebuild and compare them.
+// events, which can be dropped and rebuilt at any time. The read models are listed in all. Each
+// has a file with its queries and the effect of events on it, and its tables are in
+// migrations/readmodels. The other files run, rebuild and compare read models.
 //
 // The rows of a read model and its checkpoint (the position up to which it has read) change in
 // one transaction. So a repeated batch, two nodes, or a crash at any point can neither apply an

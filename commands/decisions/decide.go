@@ -133,8 +133,8 @@ func (a *Decisions) rule(ctx context.Context, p organizations.Principal, r assur
 	return ruling, preconditions, nil
 }
 
-// attempt is one try of a command that appends a signed record: who gives the command, and
-// by what an equal request is known, which gets the stored record.
+// attempt is one try of a command that appends a signed record: the principal of the command,
+// and the key and content hash by which an equal request is found and gets the stored record.
 type attempt struct {
 	principal    *organizations.Principal
 	key, content ledger.Hash

@@ -86,7 +86,7 @@ func (f Filters) Series() []string {
 		names = []string{"decision/" + f.Decision}
 	}
 	if f.Receipts {
-		names = append(slices.Clone(names), append(events.SeriesNames(events.TypeApprovalRecorded), events.SeriesNames(events.TypeReceiptRecorded)...)...)
+		names = slices.Concat(names, events.SeriesNames(events.TypeApprovalRecorded), events.SeriesNames(events.TypeReceiptRecorded))
 	}
 	return names
 }
@@ -120,7 +120,12 @@ func (v *verifier) selectionForm(text jsontext.Value) bool {
 		return false
 	}
 	again, err := canon.Marshal(s)
-	if err != nil || !bytes.Equal(again, text) || s.Through < 1 || s.Claim <= s.Through || v.m.CheckpointSize < s.Claim || (s.Agent != "") != (v.m.Filters.Agent != "") || strings.ContainsFunc(s.Agent, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	switch {
+	case err != nil || !bytes.Equal(again, text):
+		return false
+	case s.Through < 1 || s.Claim <= s.Through || v.m.CheckpointSize < s.Claim:
+		return false
+	case (s.Agent != "") != (v.m.Filters.Agent != "") || strings.ContainsFunc(s.Agent, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return false
 	}
 	for _, r := range s.Series {

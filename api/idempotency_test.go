@@ -25,7 +25,7 @@ var repeatable = map[string]string{
 	"revoke_access_token":     "revoked is revoked",
 	"introspect_access_token": "it reads",
 	"claim_agent":             "an agent is claimed once",
-	"request_sign_in":         "a letter, of which there are few",
+	"request_sign_in":         "each call sends an e-mail, and few are allowed",
 	"sign_out":                "out is out",
 	"send_webhook_again":      "the message keeps its id",
 	"verify_record":           "it reads",

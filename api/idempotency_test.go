@@ -41,8 +41,8 @@ func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 			continue
 		}
 		seen++
-		if o.Anew == (repeatable[o.ID] != "") {
-			t.Errorf("%s: it creates anew (%v), or it may be sent again because %q", o.ID, o.Anew, repeatable[o.ID])
+		if o.Creates == (repeatable[o.ID] != "") {
+			t.Errorf("%s: it creates something each time (%v), or it may be sent again because %q", o.ID, o.Creates, repeatable[o.ID])
 		}
 	}
 	if seen < 20 {

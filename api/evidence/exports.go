@@ -45,7 +45,7 @@ type CreatedExport struct {
 }
 
 var createExport = &op.Operation{
-	Anew: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
+	Creates: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
 	Summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
 	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[CreatedExport](),
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,

@@ -73,7 +73,7 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	return op.Reply{Value: CreatedExport{manifest.Manifest, s.Commands.BaseURL + ExportsPath + "/" + manifest.ExportID},
-		Header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+		Header: op.Private()}, nil
 }
 
 // Export records an export. The bundle is made from its event when it is fetched.

@@ -23,7 +23,7 @@ type healthStatus struct {
 }
 
 var health = &op.Operation{
-	ID: "get_health", Method: http.MethodGet, Path: "/api/health",
+	ID: "get_health", Method: http.MethodGet, Path: op.HealthPath,
 	Summary: "Whether the service works. Always 200; readiness is /readyz.",
 	Output:  reflect.TypeFor[healthStatus](), Unlimited: true,
 }

@@ -45,7 +45,7 @@ type policyVersion struct {
 	decisions.Activation
 	Sentences []string
 	Text      string
-	Diff      []words.DiffLine // to the version before
+	previous  string // the text of the version before; empty for the first
 	Name      func(string) string
 	Stops     bool // nothing may be paid or called, as after a freeze
 	MayDraft  bool // the reader may start another from it
@@ -53,6 +53,15 @@ type policyVersion struct {
 	// Only for a person who has just tried to activate its draft:
 	Before     bool   // another member had activated it before
 	Unrecorded string // the reason that the person gave
+}
+
+// Diff returns what the version changed. It is computed only for the one version that a page
+// compares, because a long policy takes long.
+func (v policyVersion) Diff() []words.DiffLine {
+	if v.previous == "" {
+		return nil
+	}
+	return words.Diff(v.previous, v.Text)
 }
 
 func versionShown(a decisions.Activation, name func(string) string) (policyVersion, error) {
@@ -85,7 +94,7 @@ func (r *Room) policyPage(ctx context.Context, p organizations.Principal) (polic
 			return page, err
 		}
 		if n := len(page.Versions); n > 0 {
-			v.Diff = words.Diff(page.Versions[n-1].Text, v.Text)
+			v.previous = page.Versions[n-1].Text
 		}
 		page.Versions = append(page.Versions, v)
 	}

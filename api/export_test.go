@@ -57,9 +57,9 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	return routes, faults
 }
 
-// ReviewLetters waits for the e-mails to reviewers that are being sent. If it is given an
+// ReviewMessages waits for the e-mails to reviewers that are being sent. If it is given an
 // organization, the organization's next e-mail is sent first, without its pause.
-func (s *Server) ReviewLetters(orgID string) { s.reviews.Sent(orgID) }
+func (s *Server) ReviewMessages(orgID string) { s.reviews.Sent(orgID) }
 
 // Pages returns the declared pages.
 func (s *Server) Pages() []web.Route { return s.web.Routes() }

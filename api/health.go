@@ -23,7 +23,7 @@ type healthStatus struct {
 }
 
 var health = &op.Operation{
-	ID: "get_health", Method: http.MethodGet, Path: "/api/health",
+	ID: "get_health", Method: http.MethodGet, Path: op.HealthPath,
 	Summary: "Whether the service works. Always 200; readiness is /readyz.",
 	Output:  reflect.TypeFor[healthStatus](), Unlimited: true,
 }
@@ -33,7 +33,7 @@ func (s *Server) health(c *op.Call) (op.Reply, error) {
 	if r := s.Ready(c.Request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
 		state = "degraded"
 	}
-	return op.Reply{Value: healthStatus{state, s.app.BaseURL, "Countersign", payments.Mode(s.app.Settler)}}, nil
+	return op.Reply{Value: healthStatus{state, s.app.BaseURL, op.Name, payments.Mode(s.app.Settler)}}, nil
 }
 
 // healthz answers that the process runs.

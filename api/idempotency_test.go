@@ -25,7 +25,7 @@ var repeatable = map[string]string{
 	"revoke_access_token":     "revoked is revoked",
 	"introspect_access_token": "it reads",
 	"claim_agent":             "an agent is claimed once",
-	"request_sign_in":         "a letter, of which there are few",
+	"request_sign_in":         "each call sends an e-mail, and few are allowed",
 	"sign_out":                "out is out",
 	"send_webhook_again":      "the message keeps its id",
 	"verify_record":           "it reads",
@@ -41,8 +41,8 @@ func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 			continue
 		}
 		seen++
-		if o.Anew == (repeatable[o.ID] != "") {
-			t.Errorf("%s: it creates anew (%v), or it may be sent again because %q", o.ID, o.Anew, repeatable[o.ID])
+		if o.Creates == (repeatable[o.ID] != "") {
+			t.Errorf("%s: it creates something each time (%v), or it may be sent again because %q", o.ID, o.Creates, repeatable[o.ID])
 		}
 	}
 	if seen < 20 {

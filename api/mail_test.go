@@ -60,8 +60,8 @@ func TestLetterBySMTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter := mail.Message{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
-	if err := m.Send(t.Context(), letter); err != nil {
+	message := mail.Message{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	if err := m.Send(t.Context(), message); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(<-told, "\n")
@@ -74,7 +74,7 @@ func TestLetterBySMTP(t *testing.T) {
 		t.Errorf("%d recipients", n)
 	}
 	if err := m.Send(context.Background(), mail.Message{To: "ada@example.com\r\nRCPT TO:<eve@example.com>", Subject: "x"}); err == nil {
-		t.Error("a letter to more than one line was sent")
+		t.Error("an e-mail to more than one line was sent")
 	}
 }
 
@@ -85,6 +85,6 @@ func TestMailServerAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := m.Send(t.Context(), mail.Message{To: "ada@example.com", Subject: "x", At: time.Now()}); err == nil {
-		t.Error("a letter was sent to nobody")
+		t.Error("an e-mail was sent to nobody")
 	}
 }

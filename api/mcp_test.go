@@ -136,7 +136,7 @@ func TestEachToolIsItsOperation(t *testing.T) {
 			if tool.Annotations.ReadOnlyHint == s.Signed || !tool.Annotations.IdempotentHint || *tool.Annotations.DestructiveHint || *tool.Annotations.OpenWorldHint || tool.Title == "" {
 				t.Errorf("%s: %+v", s.Operation, tool.Annotations)
 			}
-			if strings.Contains(tool.Description, "One key per purchase you intend") == o.KeyBeside() {
+			if strings.Contains(tool.Description, "One key per purchase you intend") == o.KeyOutsideBody() {
 				t.Errorf("%s: its key is a member of the body, or not: %s", s.Operation, tool.Description)
 			}
 		}

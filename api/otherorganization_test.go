@@ -156,19 +156,19 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	acme, beta, ada := acmeAndBeta(t, s)
 	id := acme.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t).Record.DecisionID
-	s.server.ReviewLetters("")
-	letter := s.outbox.Messages()[0]
+	s.server.ReviewMessages("")
+	message := s.outbox.Messages()[0]
 	for _, l := range s.outbox.Messages() {
 		if strings.Contains(l.Subject, "Waits for your review") {
-			letter = l
+			message = l
 		}
 	}
-	if !strings.Contains(letter.Text, "of Acme") || strings.Contains(strings.ReplaceAll(letter.Text, letter.Link, ""), acme.orgID) {
-		t.Errorf("the letter names the organization by its id: %s", letter.Text)
+	if !strings.Contains(message.Text, "of Acme") || strings.Contains(strings.ReplaceAll(message.Text, message.Link, ""), acme.orgID) {
+		t.Errorf("the e-mail names the organization by its id: %s", message.Text)
 	}
-	link, ours := strings.CutPrefix(letter.Link, s.app.BaseURL)
+	link, ours := strings.CutPrefix(message.Link, s.app.BaseURL)
 	if want := "/reviews/" + id + "?org=" + acme.orgID; !ours || link != want {
-		t.Fatalf("the letter links to %s, want %s", letter.Link, want)
+		t.Fatalf("the e-mail links to %s, want %s", message.Link, want)
 	}
 
 	// Without a session the visitor signs in first.

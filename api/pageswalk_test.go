@@ -170,12 +170,12 @@ func TestWalkSignInByLetter(t *testing.T) {
 	w.fill("email", "ada@example.com")
 	w.press("Send the link")
 	w.see("on its way")
-	letters := s.outbox.Messages()
-	i := slices.IndexFunc(letters, func(l mail.Message) bool { return l.To == "ada@example.com" })
+	messages := s.outbox.Messages()
+	i := slices.IndexFunc(messages, func(l mail.Message) bool { return l.To == "ada@example.com" })
 	if i < 0 {
-		t.Fatal("no letter")
+		t.Fatal("no e-mail")
 	}
-	token := linkPattern.FindStringSubmatch(letters[i].Text)
+	token := linkPattern.FindStringSubmatch(messages[i].Text)
 	w.open("/sign-in/confirm?token=" + url.QueryEscape(token[1]))
 	w.press("Sign in")
 	w.see("ada@example.com")

@@ -26,7 +26,7 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 			t.Errorf("%s: %+v\nand again %+v; %d calls counted", s.Operation, first, again, n.used(key)-before)
 		}
 		o := n.server.table.Find(s.Operation)
-		if !o.KeyBeside() {
+		if !o.KeyOutsideBody() {
 			continue // the key is a member of the body, and the answer's hash is about it
 		}
 		rest := n.post(op.ServicePath(s), key, s.Example, "Idempotency-Key", "retry-"+s.Operation)

@@ -21,15 +21,15 @@ func TestReviewersAreTold(t *testing.T) {
 	seen := len(s.outbox.Messages())
 	fresh := func(later string) []mail.Message {
 		t.Helper()
-		s.server.ReviewLetters(later)
+		s.server.ReviewMessages(later)
 		all := s.outbox.Messages()
-		letters := all[:len(all)-seen]
+		messages := all[:len(all)-seen]
 		seen = len(all)
-		return letters
+		return messages
 	}
-	to := func(letters []mail.Message) []string {
+	to := func(messages []mail.Message) []string {
 		var addresses []string
-		for _, l := range letters {
+		for _, l := range messages {
 			addresses = append(addresses, l.To)
 		}
 		slices.Sort(addresses)
@@ -39,21 +39,21 @@ func TestReviewersAreTold(t *testing.T) {
 	both := []string{"admin@acme.example", "owner@acme.example"}
 
 	id := c.decide(t, decisionBody("k1", unclear)).decision(t).Record.DecisionID
-	letters := fresh("")
-	if !slices.Equal(to(letters), both) {
-		t.Fatalf("letters to %s", to(letters))
+	messages := fresh("")
+	if !slices.Equal(to(messages), both) {
+		t.Fatalf("e-mails to %s", to(messages))
 	}
 	for _, part := range []string{id, "resourceUrl: https://api.weather.example/v1/forecast?city=Oslo", "amountUnits: 250000",
 		"needs_review x402.network.missing, network:", "Resolve it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
-		if !strings.Contains(letters[0].Text, part) {
-			t.Errorf("the letter lacks %q:\n%s", part, letters[0].Text)
+		if !strings.Contains(messages[0].Text, part) {
+			t.Errorf("the e-mail lacks %q:\n%s", part, messages[0].Text)
 		}
 	}
-	if !strings.Contains(letters[0].Text, "agent-7 wants to pay 250000 units of an unknown token to api.weather.example. The policy leaves it to a person:") || !strings.Contains(letters[0].Text, "Run run-1.") {
-		t.Errorf("the letter does not say who asks: %s", letters[0].Text)
+	if !strings.Contains(messages[0].Text, "agent-7 wants to pay 250000 units of an unknown token to api.weather.example. The policy leaves it to a person:") || !strings.Contains(messages[0].Text, "Run run-1.") {
+		t.Errorf("the e-mail does not say who asks: %s", messages[0].Text)
 	}
-	if letters[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {
-		t.Errorf("link %s, text %s", letters[0].Link, letters[0].Text)
+	if messages[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {
+		t.Errorf("link %s, text %s", messages[0].Link, messages[0].Text)
 	}
 
 	c.decide(t, decisionBody("k1", unclear)) // a replay
@@ -61,14 +61,14 @@ func TestReviewersAreTold(t *testing.T) {
 	for n := range 3 {
 		c.decide(t, decisionBody(fmt.Sprint("more", n), unclear))
 	}
-	if letters := fresh(""); len(letters) != 0 {
-		t.Errorf("%d letters too early", len(letters))
+	if messages := fresh(""); len(messages) != 0 {
+		t.Errorf("%d e-mails too early", len(messages))
 	}
-	if letters := fresh(c.orgID); !slices.Equal(to(letters), both) || !strings.Contains(letters[0].Text, "\n4 decisions wait in all: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
-		t.Errorf("the later letters: %+v", letters)
+	if messages := fresh(c.orgID); !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions wait in all: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
+		t.Errorf("the later e-mails: %+v", messages)
 	}
-	if letters := fresh(c.orgID); len(letters) != 0 {
-		t.Errorf("%d letters about nothing", len(letters))
+	if messages := fresh(c.orgID); len(messages) != 0 {
+		t.Errorf("%d e-mails about nothing", len(messages))
 	}
 	// The e-mail is about the newest decision that still waits, and says how many wait. Decisions
 	// that were resolved meanwhile are not in it.
@@ -81,18 +81,18 @@ func TestReviewersAreTold(t *testing.T) {
 	n1, n2 := c.decide(t, decisionBody("n1", unclear)).decision(t).Record.DecisionID, c.decide(t, decisionBody("n2", unclear)).decision(t).Record.DecisionID
 	resolve(n2)
 	resolve(id)
-	if letters := fresh(c.orgID); len(letters) != 2 || !strings.Contains(letters[0].Text, n1) || !strings.Contains(letters[0].Text, "\n5 decisions wait in all: ") {
-		t.Errorf("the letter about what still waits: %+v", letters)
+	if messages := fresh(c.orgID); len(messages) != 2 || !strings.Contains(messages[0].Text, n1) || !strings.Contains(messages[0].Text, "\n5 decisions wait in all: ") {
+		t.Errorf("the e-mail about what still waits: %+v", messages)
 	}
 	n3 := c.decide(t, decisionBody("n3", unclear)).decision(t).Record.DecisionID
 	resolve(n3)
-	if letters := fresh(c.orgID); len(letters) != 0 {
-		t.Errorf("%d letters about what was resolved", len(letters))
+	if messages := fresh(c.orgID); len(messages) != 0 {
+		t.Errorf("%d e-mails about what was resolved", len(messages))
 	}
 	fresh(c.orgID) // the time is over
 	admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
-	if letters := fresh(""); !slices.Equal(to(letters), []string{"owner@acme.example"}) {
-		t.Errorf("of an admin's own decision: %s", to(letters))
+	if messages := fresh(""); !slices.Equal(to(messages), []string{"owner@acme.example"}) {
+		t.Errorf("of an admin's own decision: %s", to(messages))
 	}
 	if strings.Contains(s.logs.String(), "acme.example") {
 		t.Error("the log holds an address")
@@ -109,7 +109,7 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	ada := s.browser(t)
 	ada.signIn("ada@example.com")
 	ada.want(ada.post("/api/assurance/decisions", decisionBody("k", strings.Replace(weather, `"network":"base",`, "", 1))), 201, "needs_review")
-	s.server.ReviewLetters("")
+	s.server.ReviewMessages("")
 	if l := s.outbox.Messages()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "Waits for your review") {
 		t.Errorf("%+v", l)
 	}
@@ -130,7 +130,7 @@ func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
 	n := newTenant(t, s, "team", "ada@example.com")
 	unclear := strings.Replace(weather, `"network":"base",`, "", 1)
 	n.decide(t, decisionBody("k1", unclear)).decision(t)
-	s.server.ReviewLetters("")
+	s.server.ReviewMessages("")
 	if log := s.logs.String(); !strings.Contains(log, "reviewers were not told") || strings.Contains(log, "ada@") {
 		t.Errorf("log %s", log)
 	}
@@ -138,9 +138,9 @@ func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
 	s.server.Close(t.Context())
 	told := strings.Count(s.logs.String(), "reviewers were not told")
 	n.decide(t, decisionBody("k2", unclear)).decision(t)
-	s.server.ReviewLetters(n.orgID)
+	s.server.ReviewMessages(n.orgID)
 	if again := strings.Count(s.logs.String(), "reviewers were not told"); again != told {
-		t.Error("a letter after the closing")
+		t.Error("an e-mail after the closing")
 	}
 	clean(t, s)
 }

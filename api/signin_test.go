@@ -265,12 +265,12 @@ var linkPattern = regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
 func (b *browser) link(email, next string) string {
 	b.t.Helper()
 	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "on its way")
-	for _, letter := range b.site.outbox.Messages() {
-		if token := linkPattern.FindStringSubmatch(letter.Text); letter.To == email && token != nil {
+	for _, message := range b.site.outbox.Messages() {
+		if token := linkPattern.FindStringSubmatch(message.Text); message.To == email && token != nil {
 			return token[1]
 		}
 	}
-	b.t.Fatalf("no letter to %s", email)
+	b.t.Fatalf("no e-mail to %s", email)
 	return ""
 }
 
@@ -387,7 +387,7 @@ func TestAddressesWithMoreThanOneLine(t *testing.T) {
 	}
 	b.want(b.form("/sign-in", url.Values{"email": {"ada@example.com\r\nBcc: eve@example.com"}}), 400, "email must be one e-mail address")
 	if n := len(s.outbox.Messages()); n != 0 {
-		t.Errorf("%d letters were sent", n)
+		t.Errorf("%d e-mails were sent", n)
 	}
 	for _, l := range []mail.Message{{To: "a@example.com\r\nBcc: b@example.com", Subject: "x"}, {To: "a@example.com", Subject: "x\r\nBcc: b@example.com"}, {To: "A <a@example.com>"}} {
 		if err := s.outbox.Send(t.Context(), l); err == nil {
@@ -633,7 +633,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
 	if got := b.get("/outbox"); got.status != 200 || strings.Contains(got.body, token) {
-		t.Errorf("a program on this machine reads the letters: %v", got)
+		t.Errorf("a program on this machine reads the e-mails: %v", got)
 	}
 	b.want(b.form("/outbox", url.Values{"code": {"WRONG"}}), 403, "This is not the code")
 	b.want(b.form("/outbox", url.Values{"code": {" " + strings.ToLower(s.outbox.Code())}}), 200, token)
@@ -662,8 +662,8 @@ func TestLettersAreWritten(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
 	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler), &written)
-	letter := mail.Message{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
-	if err := outbox.Send(t.Context(), letter); err != nil {
+	message := mail.Message{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
+	if err := outbox.Send(t.Context(), message); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"To: ada@example.com\n", "Subject: Sign in\n", "Open this link"} {
@@ -758,7 +758,7 @@ func TestSignInIsSlowedDown(t *testing.T) {
 	for n := range 10 {
 		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
 	}
-	b.want(ask("b@example.com", "192.0.2.1"), 429, `"error":"too many links were mailed, open the one in the last letter or try again later"`)
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `"error":"too many links were mailed, open the one in the last e-mail or try again later"`)
 	for n := range 3 {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}

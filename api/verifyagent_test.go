@@ -23,13 +23,13 @@ func (b *browser) agentLink(email string) (clientID, token string) {
 	if err := json.Unmarshal([]byte(got.body), &made); err != nil {
 		b.t.Fatal(err)
 	}
-	letter := b.site.outbox.Messages()[0]
-	if letter.To != strings.ToLower(email) || !strings.Contains(letter.Text, made.ClientID) || strings.Contains(letter.Subject+letter.Text, "evil.example") {
-		b.t.Errorf("the letter: %+v", letter)
+	message := b.site.outbox.Messages()[0]
+	if message.To != strings.ToLower(email) || !strings.Contains(message.Text, made.ClientID) || strings.Contains(message.Subject+message.Text, "evil.example") {
+		b.t.Errorf("the e-mail: %+v", message)
 	}
-	found := linkPattern.FindStringSubmatch(letter.Text)
-	if found == nil || !strings.HasPrefix(letter.Link, b.site.app.BaseURL+"/agents/confirm?token=") {
-		b.t.Fatalf("the link: %s", letter.Link)
+	found := linkPattern.FindStringSubmatch(message.Text)
+	if found == nil || !strings.HasPrefix(message.Link, b.site.app.BaseURL+"/agents/confirm?token=") {
+		b.t.Fatalf("the link: %s", message.Link)
 	}
 	return made.ClientID, found[1]
 }

@@ -98,7 +98,7 @@ func TestNoOtherTopLevelFolder(t *testing.T) {
 	}
 	for _, e := range entries {
 		if _, known := rooms[e.Name()]; e.IsDir() && !known && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" {
-			t.Errorf("the house has no room %s", e.Name())
+			t.Errorf("%s is a top-level folder that rooms does not list", e.Name())
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 	prefixes := slices.SortedFunc(maps.Keys(rooms), func(a, b string) int { return len(b) - len(a) })
 	for _, f := range files(t) {
 		if f.test {
-			continue // a test may stand anywhere and look at anything
+			continue // a test may be anywhere and import anything
 		}
 		i := slices.IndexFunc(prefixes, func(p string) bool { return f.folder == p || strings.HasPrefix(f.folder, p+"/") })
 		if i < 0 {
@@ -246,15 +246,15 @@ func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
 
 // decoders may look into a payload without package events, and why.
 var decoders = map[string]string{
-	"ledger/vault/vault.go":        "it puts personal members in and out, of whatever type",
+	"ledger/vault/vault.go":        "it seals and opens personal members of every type",
 	"ledger/audit/datakeys.go":     "likewise, with keys that it unwraps itself",
 	"commands/payments/payment.go": "the payload of a payment, not of an event",
 	"api/x402/payment.go":          "likewise",
 	"api/x402/facilitator.go":      "likewise",
 }
 
-// The payload of an event is decoded in one place, ledger/events: before there is a
-// second version of any, and so that there can be.
+// The payload of an event is decoded in one place, ledger/events, so that an event can get a
+// second version.
 func TestEventsAreReadInOnePlace(t *testing.T) {
 	for _, f := range files(t) {
 		if f.test || f.folder == "ledger/events" || strings.HasPrefix(f.folder, "policy") || decoders[f.path] != "" {
@@ -277,7 +277,7 @@ func TestEventsAreReadInOnePlace(t *testing.T) {
 	}
 }
 
-// guardRooms are all that the guard's own program is made of, with what they import in turn.
+// guardRooms are all packages of ours in the program of the guard, direct and indirect.
 var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/guard/launch", "cmd/countersign/screen", "cmd/countersign/files",
 	"policy", "policy/actionrisk", "policy/canon", "policy/guardlog", "policy/secrets"}
 
@@ -300,7 +300,7 @@ func TestTheGuardHasNoServiceInIt(t *testing.T) {
 		if !slices.ContainsFunc(guardRooms, func(room string) bool {
 			return folder == room || room == "policy/actionrisk" && strings.HasPrefix(folder, room+"/")
 		}) {
-			t.Errorf("the guard is made of %s, too", folder)
+			t.Errorf("the guard imports %s, which guardRooms does not list", folder)
 		}
 		next = append(next, imports[folder]...)
 	}

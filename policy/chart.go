@@ -28,3 +28,11 @@ func ReadExample[I any](s Service) (in I, err error) {
 	err = canon.DecodeChecked([]byte(s.Example), &in)
 	return in, err
 }
+
+// RunExample decodes the example of a service into its input and evaluates it.
+func RunExample[I, O any](s Service, evaluate func(I) (O, error)) (in I, answer O, err error) {
+	if in, err = ReadExample[I](s); err == nil {
+		answer, err = evaluate(in)
+	}
+	return in, answer, err
+}

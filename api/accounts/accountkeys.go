@@ -11,7 +11,7 @@ import (
 )
 
 var issueAccountKey = &op.Operation{
-	Anew: true, ID: "issue_account_key", Method: http.MethodPost, Path: "/api/account/keys",
+	Creates: true, ID: "issue_account_key", Method: http.MethodPost, Path: "/api/account/keys",
 	Summary: "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
 	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[freeKey](),
 	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 429, 503},

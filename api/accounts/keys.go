@@ -34,7 +34,7 @@ type freeKey struct {
 
 // IssueFreeKey issues a key to anybody with an e-mail address.
 var IssueFreeKey = &op.Operation{
-	Anew: true, ID: "issue_free_key", Method: http.MethodPost, Path: "/api/keys/free",
+	Creates: true, ID: "issue_free_key", Method: http.MethodPost, Path: "/api/keys/free",
 	CORS:    true,
 	Summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
 	Input:   reflect.TypeFor[freeKeyRequest](), Output: reflect.TypeFor[freeKey](),

@@ -74,7 +74,7 @@ type protectedResource struct {
 func (s *OAuth) protectedResource(path string, scopes []string) protectedResource {
 	base := s.Accounts.BaseURL
 	return protectedResource{Resource: base + path, Servers: []string{base}, Scopes: scopes, Methods: []string{"header"},
-		JWKS: base + op.JWKSPath, Name: "Countersign", Documentation: base + op.AuthPath, Policy: base + "/privacy", Terms: base + "/terms"}
+		JWKS: base + op.JWKSPath, Name: op.Name, Documentation: base + op.AuthPath, Policy: base + "/privacy", Terms: base + "/terms"}
 }
 
 // The metadata documents. RFC 9728 says where the document of {base}/mcp is. It does not name
@@ -105,7 +105,7 @@ var (
 // Documents lists the metadata of the service and of its MCP endpoint.
 func (s *OAuth) Documents() []*op.Operation {
 	return []*op.Operation{oauthServer.Does(s.oauthServer), openIDDocument.Does(s.openIDDocument), resourceDocument.Does(s.resourceDocument),
-		mcpResourceDocument.Does(s.mcpResourceDocument)}
+		mcpResourceDocument.Does(s.mcpResource(op.MCPPath))}
 }
 
 // MCPDocuments lists the metadata of the other MCP endpoints, each where RFC 9728 puts it: a
@@ -117,9 +117,7 @@ func (s *OAuth) MCPDocuments() (list []*op.Operation) {
 		}
 		o := *mcpResourceDocument
 		o.ID, o.Path = mcpResourceDocument.ID+strings.ReplaceAll(strings.TrimPrefix(path, op.MCPPath), "/", "_"), credential.ProtectedResourcePath+path
-		list = append(list, o.Does(func(c *op.Call) (op.Reply, error) {
-			return op.DocumentOf(c, s.protectedResource(path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
-		}))
+		list = append(list, o.Does(s.mcpResource(path)))
 	}
 	return list
 }
@@ -136,6 +134,9 @@ func (s *OAuth) resourceDocument(c *op.Call) (op.Reply, error) {
 	return op.DocumentOf(c, s.protectedResource("", accounts.AgentScopes))
 }
 
-func (s *OAuth) mcpResourceDocument(c *op.Call) (op.Reply, error) {
-	return op.DocumentOf(c, s.protectedResource(op.MCPPath, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
+// mcpResource returns a function that answers with the metadata of an MCP endpoint.
+func (s *OAuth) mcpResource(path string) func(*op.Call) (op.Reply, error) {
+	return func(c *op.Call) (op.Reply, error) {
+		return op.DocumentOf(c, s.protectedResource(path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))
+	}
 }

@@ -82,7 +82,7 @@ type registered struct {
 }
 
 var registerAgent = &op.Operation{
-	Anew: true, ID: "register_agent", Method: http.MethodPost, Path: "/api/auth/register",
+	Creates: true, ID: "register_agent", Method: http.MethodPost, Path: "/api/auth/register",
 	Summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
 	Input:   reflect.TypeFor[registration](), Output: reflect.TypeFor[registered](),
 	Example: `{"client_name":"Ada's buyer"}`,

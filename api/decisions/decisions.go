@@ -108,7 +108,7 @@ func signed(r decisions.Recorded, err error) (op.Reply, error) {
 // enveloped answers with a signed record.
 func enveloped(e seal.Envelope) (op.Reply, error) {
 	text, err := e.Canonical()
-	return op.Reply{Body: text, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Body: text, Header: op.Private()}, err
 }
 
 // BindReceipt records what was observed of an execution.
@@ -165,7 +165,7 @@ var GetStanding = &op.Operation{
 
 func (s *Decisions) getStanding(c *op.Call) (op.Reply, error) {
 	standing, err := s.Commands.Standing(c.Request.Context(), c.Principal, c.Vars["decisionId"])
-	return op.Reply{Value: standing, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Value: standing, Header: op.Private()}, err
 }
 
 func recordOperation(id, path, summary string, output reflect.Type) *op.Operation {
@@ -233,5 +233,5 @@ func (s *Decisions) assuranceHistory(c *op.Call) (op.Reply, error) {
 	}
 	page.Warnings = append(page.Warnings, warnings...)
 	body, err := canon.Marshal(page)
-	return op.Reply{Body: body, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Body: body, Header: op.Private()}, err
 }

@@ -124,7 +124,7 @@ func (s *Policies) listPolicies(c *op.Call) (op.Reply, error) {
 }
 
 var draftPolicy = &op.Operation{
-	Anew: true, ID: "draft_policy", Method: http.MethodPost, Path: "/api/assurance/policies",
+	Creates: true, ID: "draft_policy", Method: http.MethodPost, Path: "/api/assurance/policies",
 	Summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
 	Access:  credential.WithRight(organizations.RightDraft), Input: reflect.TypeFor[jsontext.Value](), Parses: true, Output: reflect.TypeFor[policyDraft](),
 	Example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,

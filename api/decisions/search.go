@@ -52,5 +52,5 @@ func (s *Decisions) listDecisions(c *op.Call) (op.Reply, error) {
 	}
 	page.Warnings = append(page.Warnings, warnings...)
 	body, err := canon.Marshal(page)
-	return op.Reply{Body: body, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Body: body, Header: op.Private()}, err
 }

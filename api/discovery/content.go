@@ -63,7 +63,17 @@ func (s *Content) showPage(w http.ResponseWriter, r *http.Request, p *site.Page,
 
 // showMarkdown writes the Markdown twin of a page.
 func (s *Content) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.Page) {
-	d := op.NewDocument([]byte(p.Markdown), "text/markdown; charset=utf-8")
+	d, err := s.Pages.made("the Markdown of "+p.Path, "text/markdown; charset=utf-8", func(from *site.Site) ([]byte, error) {
+		now, found := from.Page(p.Path)
+		if !found { // payments were switched on or off a moment ago
+			return nil, policy.Refuse(op.CodeNotFound, "", "not found")
+		}
+		return []byte(now.Markdown), nil
+	})
+	if err != nil {
+		s.Answers.Fail(w, r, false, err)
+		return
+	}
 	answer := d.Answer(&op.Call{Request: r})
 	w.Header().Add("Vary", "Accept")
 	linkHome(w.Header(), p.Path)

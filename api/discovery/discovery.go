@@ -54,22 +54,15 @@ func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site
 
 // declaring returns an operation that answers with a document made of the declarations.
 func declaring[T any](s *Discovery, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
-	return &op.Operation{
-		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[T](),
-		Run: func(c *op.Call) (op.Reply, error) {
-			d, err := s.Pages.made(path, media, func(from *site.Site) ([]byte, error) {
-				value, err := make(from)
-				if err != nil {
-					return nil, err
-				}
-				return canon.Marshal(value)
-			})
-			if err != nil {
-				return op.Reply{}, err
-			}
-			return d.Answer(c), nil
-		},
-	}
+	o := s.madeOf(id, path, media, summary, func(from *site.Site) ([]byte, error) {
+		value, err := make(from)
+		if err != nil {
+			return nil, err
+		}
+		return canon.Marshal(value)
+	})
+	o.Output = reflect.TypeFor[T]()
+	return o
 }
 
 func textOf(name string) func(*site.Site) ([]byte, error) {
@@ -142,7 +135,7 @@ func (s *Discovery) Operations() []*op.Operation {
 	}
 }
 
-// securityText changes once a day, and so is not kept.
+// securityText answers with the contacts. It is not kept, because its expiry changes every day.
 var securityText = &op.Operation{
 	ID: "get_security_txt", Method: http.MethodGet, Path: "/.well-known/security.txt",
 	Summary: "Whom to tell of a security problem (RFC 9116).", Media: textMedia, Output: reflect.TypeFor[string](),

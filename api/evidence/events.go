@@ -36,5 +36,5 @@ func (s *Exports) getEvent(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, ground.Unreadable(err)
 	}
 	body, err := canon.Marshal(event)
-	return op.Reply{Body: body, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Body: body, Header: op.Private()}, err
 }

@@ -45,7 +45,7 @@ type CreatedExport struct {
 }
 
 var createExport = &op.Operation{
-	Anew: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
+	Creates: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
 	Summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
 	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[CreatedExport](),
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
@@ -73,7 +73,7 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	return op.Reply{Value: CreatedExport{manifest.Manifest, s.Commands.BaseURL + ExportsPath + "/" + manifest.ExportID},
-		Header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+		Header: op.Private()}, nil
 }
 
 // Export records an export. The bundle is made from its event when it is fetched.

@@ -10,7 +10,7 @@ const (
 
 	reviewsEvery   = 10 * time.Minute // between two messages about waiting decisions to an organization
 	reviewsTimeout = 30 * time.Second // for one round of messages
-	countedReviews = 1000             // a message counts so many waiting decisions, and then says "at least"
+	countedReviews = 1000             // waiting decisions that a message counts; from this number on it says "at least"
 	keptNotes      = 100              // newest decisions from which the next message chooses one that waits
 	maxValue       = 500              // characters of a value that a message repeats
 	maxSubject     = 120              // characters of the sentence in a subject

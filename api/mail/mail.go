@@ -32,7 +32,7 @@ type Sender interface {
 func (m Message) check() error {
 	address, err := netmail.ParseAddress(m.To)
 	if err != nil || address.Address != m.To || strings.ContainsFunc(m.To+m.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return errors.New("a letter's address or subject is not one line")
+		return errors.New("an e-mail's address or subject is not one line")
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (s *smtpSender) Send(ctx context.Context, m Message) error {
 	}
 	message := gomail.NewMsg()
 	if err := errors.Join(message.From(s.from), message.To(m.To)); err != nil {
-		return errors.New("a letter's address is not accepted")
+		return errors.New("the address of an e-mail is not accepted")
 	}
 	message.Subject(m.Subject)
 	message.SetDateWithValue(m.At)

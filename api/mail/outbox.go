@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Outbox keeps messages on a machine that nobody else can look into, in place of a mail
+// Outbox keeps messages on a machine that only its user can read, in place of a mail
 // server. It writes them to a file of the machine's user and to the terminal of the service,
 // and shows them on the page /outbox to the user who enters the code printed there. Without the
 // code an agent on the same machine could sign in as its own reviewer.
@@ -49,7 +49,7 @@ func (o *Outbox) Send(_ context.Context, m Message) error {
 	o.messages = append([]Message{m}, o.messages[:min(len(o.messages), maxOutbox-1)]...)
 	for _, w := range o.to {
 		if _, err := fmt.Fprintf(w, "\nTo: %s\nDate: %s\nSubject: %s\n\n%s\n", m.To, m.At.UTC().Format(time.RFC1123Z), m.Subject, m.Text); err != nil {
-			return fmt.Errorf("write a letter: %w", err)
+			return fmt.Errorf("write an e-mail: %w", err)
 		}
 	}
 	o.log.Info("an e-mail is in the outbox: open /outbox")

@@ -56,6 +56,10 @@ func Public() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=300"}, "Access-Control-Allow-Origin": {"*"}}
 }
 
+// Private returns the headers of an answer that is for its caller alone, so that no cache may
+// keep it.
+func Private() http.Header { return http.Header{"Cache-Control": {"private, no-store"}} }
+
 // Headers that a page of another origin may read (ExposedHeaders) and send
 // (AllowedHeaders).
 const (

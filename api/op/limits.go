@@ -65,8 +65,8 @@ const (
 	VerifiesPerMinute = 600              // records: an auditor has many
 	RefundsPerMinute  = 30               // recomputed answers
 	BodyCountsAs      = 16 << 10         // bytes of a body that count as one more request
-	lettersPerAddress = 3                // e-mails with a link to sign in, to one mailbox
-	lettersPeriod     = 15 * time.Minute // the period of that number
+	linksPerMailbox   = 3                // e-mails with a link to sign in, to one mailbox
+	linksPeriod       = 15 * time.Minute // the period of that number
 
 	RetrySoon        = "2"    // seconds, after a 503 that will pass
 	RetryLimited     = "60"   // seconds; the same for every limit except the quota, so that it does not reveal which limit it was

@@ -40,7 +40,7 @@ type Operation struct {
 	Input, Output    reflect.Type              // nil: no JSON body
 	Optional         bool                      // the body may be absent, which counts as {}
 	Parses           bool                      // run parses the text of the body; Input only describes it
-	Anew             bool                      // creates something each time: an Idempotency-Key is refused
+	Creates          bool                      // creates something each time: an Idempotency-Key is refused
 	OAuth            string                    // for an OAuth endpoint: its code for bad input; errors have OAuth's form
 	Form             bool                      // the body may be a form; only for an OAuth endpoint
 	Example          string                    // of the input
@@ -156,9 +156,9 @@ func (o *Operation) AnyOrigin() bool {
 	return o.Priced() || o.Access.Kind == credential.KeyHolder || o.CORS
 }
 
-// KeyBeside reports whether an operation takes its idempotency key outside of the body: in
+// KeyOutsideBody reports whether an operation takes its idempotency key outside of the body: in
 // a header over HTTP, and among its arguments over MCP, where a model sets no header.
-func (o *Operation) KeyBeside() bool {
+func (o *Operation) KeyOutsideBody() bool {
 	if o.Service == nil {
 		return false
 	}
@@ -167,7 +167,7 @@ func (o *Operation) KeyBeside() bool {
 }
 
 // KeyArgument is the idempotency key among the arguments of a tool call. The operation takes
-// it in a header over HTTP (see Operation.KeyBeside).
+// it in a header over HTTP (see Operation.KeyOutsideBody).
 type KeyArgument struct {
 	IdempotencyKey string `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200"`
 }

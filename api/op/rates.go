@@ -29,7 +29,7 @@ var (
 	ToIssueKeys    = Limit{"issue keys", time.Minute / KeysPerMinute, KeysPerMinute}
 	ToIssueAllDay  = Limit{"issue keys all day", 24 * time.Hour / KeysPerDay, KeysPerDay}
 	ToMailFrom     = Limit{"mail from", time.Minute / KeysPerMinute, KeysPerMinute}
-	ToMailTo       = Limit{"mail to", lettersPeriod / lettersPerAddress, lettersPerAddress}
+	ToMailTo       = Limit{"mail to", linksPeriod / linksPerMailbox, linksPerMailbox}
 	ToRegister     = Limit{"register", time.Minute / KeysPerMinute, KeysPerMinute}
 	ToRevoke       = Limit{"revoke", time.Minute / KeysPerMinute, KeysPerMinute}
 	ToClaim        = Limit{"claim", time.Minute / KeysPerMinute, KeysPerMinute}

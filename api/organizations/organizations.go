@@ -180,7 +180,7 @@ type tokenOrder struct {
 func (tokenOrder) RefusesNull() {}
 
 var issueToken = &op.Operation{
-	Anew: true, ID: "issue_organization_token", Method: http.MethodPost, Path: "/api/assurance/tokens",
+	Creates: true, ID: "issue_organization_token", Method: http.MethodPost, Path: "/api/assurance/tokens",
 	Summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[tokenOrder](), Output: reflect.TypeFor[organizations.IssuedToken](),
 	Example: `{"scopes":["assurance:decide","assurance:receipt"]}`,

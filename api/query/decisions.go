@@ -234,14 +234,19 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 	return page, nil
 }
 
-// addDecisions adds the rows that match the filter. It is done if the page is full, or the
-// period is over.
-func (s Decisions) addDecisions(ctx context.Context, p organizations.Principal, f Filter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
+// sequencesOf returns the sequences of rows, by which the commands find their records.
+func sequencesOf(rows []projections.DecisionRow) []int64 {
 	sequences := make([]int64, len(rows))
 	for i, row := range rows {
 		sequences[i] = row.Sequence
 	}
-	records, err := s.Commands.DecisionRecords(ctx, p, sequences)
+	return sequences
+}
+
+// addDecisions adds the rows that match the filter. It is done if the page is full, or the
+// period is over.
+func (s Decisions) addDecisions(ctx context.Context, p organizations.Principal, f Filter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
+	records, err := s.Commands.DecisionRecords(ctx, p, sequencesOf(rows))
 	if err != nil {
 		return false, err
 	}

@@ -25,10 +25,7 @@ func (s Decisions) Reviews(ctx context.Context, p organizations.Principal, f Fil
 		if err != nil {
 			return nil, 0, Error(err)
 		}
-		sequences := make([]int64, len(rows))
-		for i, row := range rows {
-			sequences[i] = row.Sequence
-		}
+		sequences := sequencesOf(rows)
 		records, err := s.Commands.DecisionRecords(ctx, p, sequences)
 		if err != nil {
 			return nil, 0, err

@@ -234,7 +234,7 @@ func (p *Path) decode(w http.ResponseWriter, c *op.Call) error {
 	if c.IdempotencyKey, err = idempotencyKey(c.Request.Header); err != nil {
 		return err
 	}
-	if c.Op.Anew && c.IdempotencyKey != "" {
+	if c.Op.Creates && c.IdempotencyKey != "" {
 		return policy.Refuse(op.CodeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
 	}
 	if c.Op.Input == nil {
@@ -274,7 +274,7 @@ func (p *Path) check(c *op.Call, text []byte) error {
 		if c.Body, err = canon.Canonical(text); err != nil {
 			return err
 		}
-		if c.Tool != nil && c.Op.KeyBeside() {
+		if c.Tool != nil && c.Op.KeyOutsideBody() {
 			if text, err = takeKey(c, text); err != nil {
 				return err
 			}

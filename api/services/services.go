@@ -112,7 +112,7 @@ func (s *Services) runService(c *op.Call) (op.Reply, error) {
 	if !answer.Replayed {
 		s.Telemetry.Answered(c.Op.Service.Name, answer.Body)
 	}
-	r := op.Reply{Body: answer.Body, Header: http.Header{"Cache-Control": {"private, no-store"}}}
+	r := op.Reply{Body: answer.Body, Header: op.Private()}
 	switch c.Means {
 	case credential.ByPayment:
 		r.Header = payments.Paid(*answer.Payment)

@@ -28,7 +28,7 @@ func (s *Services) workflowStatus(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, ErrWorkflowID
 	}
 	record, err := s.Projections.Status(c.Request.Context(), id)
-	return op.Reply{Body: record, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Body: record, Header: op.Private()}, err
 }
 
 // ErrWorkflowID is the specification's error for a malformed id, over HTTP and over MCP.

@@ -26,6 +26,7 @@ var markdown = goldmark.New(
 // the content policy of pages forbids styles within the page.
 type amounts struct{}
 
+// Transform implements parser.ASTTransformer.
 func (amounts) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if cell, is := n.(*tables.TableCell); is && entering && cell.Alignment == tables.AlignRight {

@@ -68,7 +68,7 @@ type address struct {
 }
 
 var createCheckout = &op.Operation{
-	Anew: true, ID: "create_checkout", Method: http.MethodPost, Path: "/api/checkout",
+	Creates: true, ID: "create_checkout", Method: http.MethodPost, Path: "/api/checkout",
 	CORS:    true,
 	Summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to the customer who is signed in, else to the e-mail address typed there.",
 	Access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 
 	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/request"
 	"github.com/countersign/countersign/commands/store"
-	"github.com/countersign/countersign/policy"
 )
 
 // Notices takes the notices of the checkout provider.
@@ -41,7 +39,7 @@ func (s *Notices) read(w http.ResponseWriter, r *http.Request) error {
 	var overLimit *http.MaxBytesError
 	switch {
 	case errors.As(err, &overLimit):
-		return policy.Refuse(op.CodeTooLarge, "", "request body is larger than "+strconv.Itoa(op.LimitWebhook)+" bytes")
+		return request.TooLarge(op.LimitWebhook)
 	case err != nil:
 		return request.UnreadBecause(err)
 	}

@@ -128,7 +128,7 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 // changes nothing but the count of calls.
 func serviceTool(o *op.Operation) Tool {
 	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, op.USD(o.Service.PriceCents))
-	if !o.KeyBeside() { // else the instructions of the server say it
+	if !o.KeyOutsideBody() { // else the instructions of the server say it
 		description += " " + oneKey
 	}
 	return Tool{op: o, Name: o.ID, Title: o.Service.Title, Description: description, readOnly: !o.Service.Signed}
@@ -165,7 +165,7 @@ func (s *Tools) declare(t Tool) (mcp.Tool, error) {
 		declared.PriceUSD, declared.TakesNUL = op.USD(t.op.Service.PriceCents), t.op.Service.TakesNUL
 	}
 	input := toolInput
-	if t.op.KeyBeside() {
+	if t.op.KeyOutsideBody() {
 		input = keyedInput
 	}
 	if declared.Input, err = input(check.Type); err != nil {

@@ -39,7 +39,7 @@ func (s *Webhooks) reportGuard(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	report, err := s.Commands.ReportGuard(c.Request.Context(), c.Principal, in)
-	return op.Reply{Value: report, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Value: report, Header: op.Private()}, err
 }
 
 var listGuard = &op.Operation{
@@ -50,5 +50,5 @@ var listGuard = &op.Operation{
 
 func (s *Webhooks) listGuard(c *op.Call) (op.Reply, error) {
 	list, err := s.Commands.GuardReports(c.Request.Context(), c.Principal, query.MostMachines)
-	return op.Reply{Value: guardReports{list}, Header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	return op.Reply{Value: guardReports{list}, Header: op.Private()}, err
 }

@@ -59,7 +59,7 @@ type webhookOrder struct {
 func (webhookOrder) RefusesNull() {}
 
 var createWebhook = &op.Operation{
-	Anew: true, ID: "create_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks",
+	Creates: true, ID: "create_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks",
 	Summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[webhookOrder](), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	Example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
@@ -77,7 +77,7 @@ func (s *Webhooks) createWebhook(c *op.Call) (op.Reply, error) {
 }
 
 var rotateWebhook = &op.Operation{
-	Anew: true, ID: "rotate_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/rotate",
+	Creates: true, ID: "rotate_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/rotate",
 	Summary: "Give a webhook a new secret, shown once; the old one signs, too, for 24 hours. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	Success: http.StatusCreated, Errors: []int{401, 403, 404, 409, 503},

@@ -56,7 +56,7 @@ func Action(normalized jsontext.Value) ([]Member, error) {
 	list := []Member{}
 	for name, value := range members {
 		text, isText := value.(string)
-		if !isText { // flags that only stand there when they are true
+		if !isText { // a flag, which is a member only if it is true
 			text = "true"
 		}
 		list = append(list, Member{name, text})

@@ -9,11 +9,7 @@ import (
 
 // charts are the cash flows of the example, and a loan of 30 years as it is paid back.
 func charts(s policy.Service) ([]policy.Chart, error) {
-	in, err := policy.ReadExample[Input](s)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := Evaluate(in)
+	_, answer, err := policy.RunExample(s, Evaluate)
 	if err != nil {
 		return nil, err
 	}

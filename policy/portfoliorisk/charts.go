@@ -12,11 +12,7 @@ import (
 // charts are how far the example's portfolio is below its best value so far. The deepest
 // point must be that of the answer.
 func charts(s policy.Service) ([]policy.Chart, error) {
-	in, err := policy.ReadExample[Input](s)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := Evaluate(in)
+	in, answer, err := policy.RunExample(s, Evaluate)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,7 @@ import "github.com/countersign/countersign/policy"
 
 // charts are what investors and manager get of each tier.
 func charts(s policy.Service) ([]policy.Chart, error) {
-	in, err := policy.ReadExample[Input](s)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := Evaluate(in)
+	_, answer, err := policy.RunExample(s, Evaluate)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // outboxShown is the data of the page of the outbox: a form for the code, or the messages.
 type outboxShown struct {
 	Open, Wrong bool
-	Letters     []mail.Message
+	Messages    []mail.Message
 }
 
 // atOutbox refuses a request that does not come from this machine: one under a host name that another
@@ -56,5 +56,5 @@ func (r *Room) openOutbox(v *web.Visit) (web.View, error) {
 	if !r.Outbox.Opens(v.Form.Get("code")) {
 		return web.View{Template: "outbox.html", Data: outboxShown{Wrong: true}, Status: http.StatusForbidden}, nil
 	}
-	return web.View{Template: "outbox.html", Data: outboxShown{Open: true, Letters: r.Outbox.Messages()}}, nil
+	return web.View{Template: "outbox.html", Data: outboxShown{Open: true, Messages: r.Outbox.Messages()}}, nil
 }

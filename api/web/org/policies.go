@@ -45,7 +45,7 @@ type policyVersion struct {
 	decisions.Activation
 	Sentences []string
 	Text      string
-	Diff      []words.DiffLine // to the version before
+	previous  string // the text of the version before; empty for the first
 	Name      func(string) string
 	Stops     bool // nothing may be paid or called, as after a freeze
 	MayDraft  bool // the reader may start another from it
@@ -53,6 +53,15 @@ type policyVersion struct {
 	// Only for a person who has just tried to activate its draft:
 	Before     bool   // another member had activated it before
 	Unrecorded string // the reason that the person gave
+}
+
+// Diff returns what the version changed. It is computed only for the one version that a page
+// compares, because a long policy takes long.
+func (v policyVersion) Diff() []words.DiffLine {
+	if v.previous == "" {
+		return nil
+	}
+	return words.Diff(v.previous, v.Text)
 }
 
 func versionShown(a decisions.Activation, name func(string) string) (policyVersion, error) {
@@ -85,7 +94,7 @@ func (r *Room) policyPage(ctx context.Context, p organizations.Principal) (polic
 			return page, err
 		}
 		if n := len(page.Versions); n > 0 {
-			v.Diff = words.Diff(page.Versions[n-1].Text, v.Text)
+			v.previous = page.Versions[n-1].Text
 		}
 		page.Versions = append(page.Versions, v)
 	}
@@ -96,32 +105,32 @@ func (r *Room) policyPage(ctx context.Context, p organizations.Principal) (polic
 	return page, nil
 }
 
-// version returns the version with a number, or nil.
-func (p policyPage) version(number string) *policyVersion {
-	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return strconv.Itoa(version.Version) == number })
+// newest returns the newest version for which a condition holds, or nil.
+func (p policyPage) newest(is func(policyVersion) bool) *policyVersion {
+	i := slices.IndexFunc(p.Versions, is)
 	if i < 0 {
 		return nil
 	}
 	return &p.Versions[i]
+}
+
+// version returns the version with a number, or nil.
+func (p policyPage) version(number string) *policyVersion {
+	return p.newest(func(version policyVersion) bool { return strconv.Itoa(version.Version) == number })
 }
 
 // BeforeStop returns the newest version that does not stop everything, if the active one does, and nil
 // otherwise.
 func (p policyPage) BeforeStop() *policyVersion {
-	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return !version.Stops })
-	if i < 1 {
+	if p.Active == nil || !p.Active.Stops {
 		return nil
 	}
-	return &p.Versions[i]
+	return p.newest(func(version policyVersion) bool { return !version.Stops })
 }
 
 // madeOf returns the version that a draft became, or nil while it is a draft.
 func (p policyPage) madeOf(draftID string) *policyVersion {
-	i := slices.IndexFunc(p.Versions, func(version policyVersion) bool { return version.DraftID == draftID })
-	if i < 0 {
-		return nil
-	}
-	return &p.Versions[i]
+	return p.newest(func(version policyVersion) bool { return version.DraftID == draftID })
 }
 
 func (r *Room) showPolicies(v *web.Visit) (web.View, error) {
@@ -135,10 +144,7 @@ func (r *Room) showPolicies(v *web.Visit) (web.View, error) {
 			return web.View{}, policy.Refuse("invalid_format", "/on", "on must be a date such as 2026-03-31")
 		}
 		end := ground.Stamp(day.Add(24 * time.Hour))
-		i := slices.IndexFunc(page.Versions, func(version policyVersion) bool { return version.ActivatedAt < end })
-		if i >= 0 {
-			page.OnThat = &page.Versions[i]
-		}
+		page.OnThat = page.newest(func(version policyVersion) bool { return version.ActivatedAt < end })
 	}
 	return web.View{Template: "policies.html", Data: page}, nil
 }

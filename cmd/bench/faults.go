@@ -5,11 +5,12 @@ import (
 	"os"
 
 	"github.com/countersign/countersign/cmd/bench/faults"
+	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
 // faultsCmd breaks a running service in every way of the table of faults.
 type faultsCmd struct {
-	built
+	rig.Built
 	Rows       []string `arg:"" optional:"" help:"Rows to run; default: all."`
 	Seeds      int      `help:"Rounds of each row." default:"10"`
 	First      uint64   `help:"Seed of the first round; each further round adds one." default:"1"`
@@ -23,7 +24,7 @@ func (c *faultsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, func(program string) error {
+	return c.With(ctx, func(program string) error {
 		return faults.Run(ctx, faults.Options{Program: program, Source: source, Rows: c.Rows, Seeds: c.Seeds, First: c.First, Calls: c.Calls, Partitions: c.Partitions,
 			Out: os.Stdout, Log: os.Stderr})
 	})

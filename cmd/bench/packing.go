@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	apiservices "github.com/countersign/countersign/api/services"
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/services"
 	"github.com/countersign/countersign/ledger/vault"
@@ -43,11 +44,11 @@ func (c *packingCmd) Run(ctx context.Context) error {
 	if err := os.Mkdir(c.Folder, 0o777); err != nil {
 		return err
 	}
-	service, err := startService(ctx)
+	service, err := rig.StartService(ctx)
 	if err != nil {
 		return err
 	}
-	defer service.close()
+	defer service.Close()
 	if err := c.use(ctx, service); err != nil {
 		return err
 	}
@@ -61,20 +62,20 @@ func (c *packingCmd) Run(ctx context.Context) error {
 
 // use makes the calls that fill a ledger: many commands, the example of each service,
 // decisions.
-func (c *packingCmd) use(ctx context.Context, service *benchService) error {
+func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 	calls := 0
 	var caller accounts.Caller
 	call := func(s policy.Service, body []byte) error {
 		if calls++; calls%20 == 1 {
-			issued, err := service.app.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls), "")
+			issued, err := service.App.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls), "")
 			if err != nil {
 				return err
 			}
-			if caller, err = service.app.Authenticate(ctx, issued.APIKey); err != nil {
+			if caller, err = service.App.Authenticate(ctx, issued.APIKey); err != nil {
 				return err
 			}
 		}
-		_, err := service.app.RunService(ctx, services.Call{Service: s, Caller: caller, Body: body})
+		_, err := service.App.RunService(ctx, services.Call{Service: s, Caller: caller, Body: body})
 		return err
 	}
 	services := map[string]policy.Service{}
@@ -107,21 +108,21 @@ func (c *packingCmd) use(ctx context.Context, service *benchService) error {
 			}
 		}
 	}
-	return service.calls(ctx, "", 200)
+	return service.Calls(ctx, "", 200)
 }
 
 // storedTexts returns the payloads of a ledger and the plain texts of its encrypted boxes, with
 // stored ids and hashes replaced by other ones: random values do not belong in a dictionary,
 // and none occurs in two events.
-func storedTexts(ctx context.Context, service *benchService) (texts [][]byte, err error) {
+func storedTexts(ctx context.Context, service *rig.Service) (texts [][]byte, err error) {
 	for at := int64(0); ; {
-		events, err := service.app.Ledger.Partitions()[0].After(ctx, at, 1000)
+		events, err := service.App.Ledger.Partitions()[0].After(ctx, at, 1000)
 		if err != nil || len(events) == 0 {
 			return texts, err
 		}
 		for _, e := range events {
 			at = e.Position
-			openings, err := service.app.Vault.Openings(ctx, e)
+			openings, err := service.App.Vault.Openings(ctx, e)
 			if err != nil {
 				return nil, err
 			}

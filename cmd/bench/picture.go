@@ -9,18 +9,20 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+
+	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
 // pictureCmd draws the output of countersign demo in a terminal: the picture of the README. It
 // runs the demo for that.
 type pictureCmd struct {
-	built
+	rig.Built
 	Out string `help:"File of the picture." default:"api/web/assets/demo.svg"`
 }
 
 // Run runs the demo and writes the picture.
 func (c *pictureCmd) Run(ctx context.Context) error {
-	return c.with(ctx, func(program string) error {
+	return c.With(ctx, func(program string) error {
 		demo := exec.CommandContext(ctx, program, "demo", "--color", "never")
 		demo.Stderr = os.Stderr
 		text, err := demo.Output()

@@ -11,8 +11,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/countersign/countersign/projections"
 	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/projections"
 )
 
 // versions matches the version of a read model's table in its declaration.

@@ -14,9 +14,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign/countersign/projections"
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/projections"
 )
 
 // Row is one way in which something breaks.

@@ -1,4 +1,4 @@
-package main
+package compute
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/services"
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/cashflow"
@@ -15,9 +16,9 @@ import (
 	"github.com/countersign/countersign/policy/options"
 )
 
-// servicesCmd measures every service without HTTP, database and signature: from the bytes of a
+// Services measures every service without HTTP, database and signature: from the bytes of a
 // request to those of the answer, with hashes.
-type servicesCmd struct {
+type Services struct {
 	During time.Duration `help:"Time spent on each line." default:"500ms"`
 	Worst  bool          `help:"Instead, send the most expensive large bodies to every operation over HTTP, and print processor time per MB."`
 	Only   string        `help:"With --worst: only operations whose id contains this text."`
@@ -57,7 +58,7 @@ func computation[I, O any](evaluate func(I) (O, error), body string) func() (fun
 
 // Run prints one line per example of a service and per heavy input, or the most expensive
 // bodies.
-func (c *servicesCmd) Run(ctx context.Context) error {
+func (c *Services) Run(ctx context.Context) error {
 	if c.Worst {
 		return c.worst(ctx)
 	}
@@ -83,7 +84,7 @@ func (c *servicesCmd) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *servicesCmd) line(name string, call func() error, most time.Duration) error {
+func (c *Services) line(name string, call func() error, most time.Duration) error {
 	var times []time.Duration
 	for began := time.Now(); time.Since(began) < c.During || len(times) < 3; {
 		start := time.Now()
@@ -93,12 +94,12 @@ func (c *servicesCmd) line(name string, call func() error, most time.Duration) e
 		times = append(times, time.Since(start))
 	}
 	slices.Sort(times)
-	runs := sample{latencies: times}
+	runs := rig.Sample{Latencies: times}
 	limit := ""
 	if most > 0 {
 		limit = most.String()
 	}
-	fmt.Printf("%-34s %10s %10s %10s\n", name, round(runs.quantile(.5)), round(runs.quantile(.99)), limit)
+	fmt.Printf("%-34s %10s %10s %10s\n", name, round(runs.Quantile(.5)), round(runs.Quantile(.99)), limit)
 	return nil
 }
 

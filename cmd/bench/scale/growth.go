@@ -1,4 +1,6 @@
-package main
+// Package scale measures what depends on the length of a ledger: start, single operations,
+// verification, export, and size.
+package scale
 
 import (
 	"context"
@@ -12,13 +14,14 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/ledger"
 )
 
-// growthCmd repeats the same measurements while the ledger grows. The time of operations on one
+// Growth repeats the same measurements while the ledger grows. The time of operations on one
 // event or page should not depend on its length; the time of operations on the complete ledger
 // should be proportional to it.
-type growthCmd struct {
+type Growth struct {
 	Events []int64 `help:"Lengths of the ledger, in rising order." default:"10000,100000,1000000"`
 	Folder string  `help:"Folder for the charts. Default: no charts." placeholder:"DIR"`
 	Probes int     `help:"Number of single operations of each kind." default:"300"`
@@ -40,17 +43,17 @@ var (
 )
 
 // Run prints a line for each length, and draws two charts.
-func (c *growthCmd) Run(ctx context.Context) error {
-	s, err := newScratch(ctx)
+func (c *Growth) Run(ctx context.Context) error {
+	s, err := rig.NewScratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	l, err := openLedger(ctx, s)
+	defer s.Close()
+	l, err := rig.OpenLedger(ctx, s)
 	if err != nil {
 		return err
 	}
-	f, err := newFiller(ctx, l, make([]byte, 32), make([]byte, 32))
+	f, err := rig.NewFiller(ctx, l, make([]byte, 32), make([]byte, 32))
 	if err != nil {
 		return err
 	}
@@ -68,10 +71,10 @@ func (c *growthCmd) Run(ctx context.Context) error {
 	return c.draw(all)
 }
 
-func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events int64) (g grown, err error) {
-	head, err := f.app.Ledger.Total(ctx)
+func (c *Growth) measure(ctx context.Context, s *rig.Scratch, f *rig.Filler, events int64) (g grown, err error) {
+	head, err := f.App.Ledger.Total(ctx)
 	if err == nil {
-		err = f.fill(ctx, events-head)
+		err = f.Fill(ctx, events-head)
 	}
 	if err == nil && events > c.Events[0] { // the first service creates the read models
 		err = readNothing(ctx, s)
@@ -82,30 +85,30 @@ func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events i
 	g.events = events
 	began := time.Now()
 	kept := *s
-	kept.close = func() {} // the database must stay
-	service, err := serve(ctx, &kept)
+	kept.Close = func() {} // the database must stay
+	service, err := rig.Serve(ctx, &kept)
 	if err != nil {
 		return g, err
 	}
-	defer service.close()
+	defer service.Close()
 	started := time.Since(began)
-	if _, err := service.measured(ctx, func() (sample, error) { return sample{}, nil }); err != nil { // waits until the read models have caught up
+	if _, err := service.Measured(ctx, func() (rig.Sample, error) { return rig.Sample{}, nil }); err != nil { // waits until the read models have caught up
 		return g, err
 	}
 	rebuilt := time.Since(began)
-	for _, probe := range []func(context.Context, *benchService, *filler, int64) error{probeAppend, probeKey, probeStatus, probeHistory} {
+	for _, probe := range []func(context.Context, *rig.Service, *rig.Filler, int64) error{probeAppend, probeKey, probeStatus, probeHistory} {
 		probed, err := probes(c.Probes, func() error { return probe(ctx, service, f, events) })
 		if err != nil {
 			return g, err
 		}
-		g.each = append(g.each, milliseconds(probed.quantile(.5)))
+		g.each = append(g.each, milliseconds(probed.Quantile(.5)))
 	}
 	g.each = append(g.each, milliseconds(started))
-	verified, err := onCores(ctx, s, 2, "audit", s.app, "--signatures")
+	verified, err := onCores(ctx, s, 2, "audit", s.App, "--signatures")
 	if err != nil {
 		return g, err
 	}
-	exported, err := onCores(ctx, s, 2, "make-export", s.app, "--org", f.org)
+	exported, err := onCores(ctx, s, 2, "make-export", s.App, "--org", f.Org)
 	if err != nil {
 		return g, err
 	}
@@ -117,32 +120,32 @@ func (c *growthCmd) measure(ctx context.Context, s *scratch, f *filler, events i
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // probes runs single operations, one after the other.
-func probes(times int, operation func() error) (s sample, err error) {
+func probes(times int, operation func() error) (s rig.Sample, err error) {
 	for range times {
 		began := time.Now()
 		if err := operation(); err != nil {
 			return s, err
 		}
-		s.latencies = append(s.latencies, time.Since(began))
+		s.Latencies = append(s.Latencies, time.Since(began))
 	}
-	slices.Sort(s.latencies)
+	slices.Sort(s.Latencies)
 	return s, nil
 }
 
-func probeAppend(ctx context.Context, _ *benchService, f *filler, _ int64) error {
-	return f.append(ctx, 1)
+func probeAppend(ctx context.Context, _ *rig.Service, f *rig.Filler, _ int64) error {
+	return f.Append(ctx, 1)
 }
 
 // probeKey looks up an event by its key, somewhere in the ledger.
-func probeKey(ctx context.Context, b *benchService, _ *filler, events int64) error {
+func probeKey(ctx context.Context, b *rig.Service, _ *rig.Filler, events int64) error {
 	var tenant string
 	var key, content []byte
-	err := b.app.Ledger.Pool().QueryRow(ctx, `select tenant, idem_key, content_hash from events where p = 0 and pos >= $1 and idem_key is not null order by pos limit 1`,
+	err := b.App.Ledger.Pool().QueryRow(ctx, `select tenant, idem_key, content_hash from events where p = 0 and pos >= $1 and idem_key is not null order by pos limit 1`,
 		1+rand.Int64N(events*9/10)).Scan(&tenant, &key, &content)
 	if err != nil {
 		return err
 	}
-	found, err := b.app.Ledger.ByKey(ctx, tenant, ledger.Hash(key), ledger.Hash(content))
+	found, err := b.App.Ledger.ByKey(ctx, tenant, ledger.Hash(key), ledger.Hash(content))
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("a key of the ledger is not found")
 	}
@@ -150,24 +153,24 @@ func probeKey(ctx context.Context, b *benchService, _ *filler, events int64) err
 }
 
 // probeStatus reads the status of a workflow.
-func probeStatus(ctx context.Context, b *benchService, _ *filler, events int64) error {
+func probeStatus(ctx context.Context, b *rig.Service, _ *rig.Filler, events int64) error {
 	var stream string
-	if err := b.app.Ledger.Pool().QueryRow(ctx, `select stream from events where p = 0 and pos >= $1 and type = 'workflow.completed' order by pos limit 1`,
+	if err := b.App.Ledger.Pool().QueryRow(ctx, `select stream from events where p = 0 and pos >= $1 and type = 'workflow.completed' order by pos limit 1`,
 		1+rand.Int64N(events*9/10)).Scan(&stream); err != nil {
 		return err
 	}
-	_, err := b.projections.Status(ctx, strings.TrimPrefix(stream, "workflow/"))
+	_, err := b.Projections.Status(ctx, strings.TrimPrefix(stream, "workflow/"))
 	return err
 }
 
 // probeHistory reads the newest page of the organization's history.
-func probeHistory(ctx context.Context, b *benchService, f *filler, _ int64) error {
-	_, err := b.projections.History(ctx, f.org, nil, 25, "")
+func probeHistory(ctx context.Context, b *rig.Service, f *rig.Filler, _ int64) error {
+	_, err := b.Projections.History(ctx, f.Org, nil, 25, "")
 	return err
 }
 
 // draw writes a chart for each group.
-func (c *growthCmd) draw(all []grown) error {
+func (c *Growth) draw(all []grown) error {
 	if c.Folder == "" {
 		return nil
 	}

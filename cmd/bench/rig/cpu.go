@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// cpu is the processor time used so far, user and system: by this process and by the database.
-type cpu struct{ process, database time.Duration }
+// CPU is the processor time used so far, user and system: by this process and by the database.
+type CPU struct{ Process, Database time.Duration }
 
-// cpuNow reads the processor time from Linux, of this process (client and service) and of the
+// CPUNow reads the processor time from Linux, of this process (client and service) and of the
 // scratch's own PostgreSQL. On other systems it returns zero.
-func (s *scratch) cpuNow() cpu {
-	var c cpu
-	c.process, _ = cpuOf("/proc/self/stat")
-	pid, err := os.ReadFile(filepath.Join(s.dir, "pg", "postmaster.pid"))
+func (s *Scratch) CPUNow() CPU {
+	var c CPU
+	c.Process, _ = cpuOf("/proc/self/stat")
+	pid, err := os.ReadFile(filepath.Join(s.Dir, "pg", "postmaster.pid"))
 	if err != nil {
 		return c
 	}
@@ -25,7 +25,7 @@ func (s *scratch) cpuNow() cpu {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		if used, parent := cpuOf(path); parent == postmaster || path == "/proc/"+postmaster+"/stat" {
-			c.database += used
+			c.Database += used
 		}
 	}
 	return c
@@ -51,10 +51,10 @@ func cpuOf(path string) (used time.Duration, parent string) {
 	return used, fields[1]
 }
 
-// per returns the microseconds of processor time per operation.
-func (c cpu) per(n int) string {
-	if n == 0 || c.process == 0 {
+// Per returns the microseconds of processor time per operation.
+func (c CPU) Per(n int) string {
+	if n == 0 || c.Process == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d + %d", c.process.Microseconds()/int64(n), c.database.Microseconds()/int64(n))
+	return fmt.Sprintf("%d + %d", c.Process.Microseconds()/int64(n), c.Database.Microseconds()/int64(n))
 }

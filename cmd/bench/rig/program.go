@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// built is the flag of commands that run countersign as separate processes.
-type built struct {
+// Built is the flag of commands that run countersign as separate processes.
+type Built struct {
 	Program string `help:"The built program. Default: build it." placeholder:"FILE"`
 }
 
-// with calls do with the path of the program, which it builds unless the flag names one.
-func (b built) with(ctx context.Context, do func(program string) error) error {
+// With calls do with the path of the program, which it builds unless the flag names one.
+func (b Built) With(ctx context.Context, do func(program string) error) error {
 	if b.Program != "" {
 		return do(b.Program)
 	}

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"bufio"
@@ -10,28 +10,30 @@ import (
 	"strconv"
 )
 
-// client is one keep-alive HTTP/1.1 connection that does only what a load generator must. The
+// Client is one keep-alive HTTP/1.1 connection that does only what a load generator must. The
 // client shares the machine with the server, so the processor time of a complete client would
 // reduce the server's results.
-type client struct {
+type Client struct {
 	conn   net.Conn
 	answer *bufio.Reader
 	buffer []byte
 }
 
-func newClient(address string) (*client, error) {
+// NewClient connects to an address.
+func NewClient(address string) (*Client, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return &client{conn: conn, answer: bufio.NewReaderSize(conn, 16<<10)}, nil
+	return &Client{conn: conn, answer: bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
-func (c *client) close() { _ = c.conn.Close() }
+// Close closes the connection.
+func (c *Client) Close() { _ = c.conn.Close() }
 
-// post sends a body and returns the status and body of the answer. The body is valid until the
-// next call. headers are complete lines.
-func (c *client) post(path, headers string, body []byte) (status int, answer []byte, err error) {
+// Post sends a body and returns the status and body of the answer. The body is valid until the
+// next call. The headers are complete lines.
+func (c *Client) Post(path, headers string, body []byte) (status int, answer []byte, err error) {
 	c.buffer = fmt.Appendf(c.buffer[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
 		path, c.conn.RemoteAddr(), len(body), headers)
 	c.buffer = append(c.buffer, body...)

@@ -1,4 +1,6 @@
-package main
+// Package compute measures the processor time of the engine, of each service, and of the guard
+// of a coding agent.
+package compute
 
 import (
 	"bufio"
@@ -12,11 +14,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// gateCmd measures the engine alone.
-type gateCmd struct {
+// Gate measures the engine alone.
+type Gate struct {
 	Corpus string `help:"File of JSON lines with command, category and expect {minRisk, maxRisk}; default: the examples of the rules." placeholder:"FILE"`
 	Rounds int    `help:"Times each command is judged." default:"20"`
 	Filled bool   `help:"Also judge texts of 2,000 characters, each filled with one of the commands."`
@@ -34,7 +37,7 @@ type example struct {
 }
 
 // Run prints the engine's time per command, and per category what was stopped.
-func (c *gateCmd) Run(context.Context) error {
+func (c *Gate) Run(context.Context) error {
 	examples, err := c.examples()
 	if err != nil {
 		return err
@@ -50,7 +53,7 @@ func (c *gateCmd) Run(context.Context) error {
 
 // measure prints how long the engine takes for each of the commands, and for which
 // it takes longest.
-func (c *gateCmd) measure(what string, examples []example) {
+func (c *Gate) measure(what string, examples []example) {
 	times := make([]time.Duration, 0, len(examples))
 	var worst time.Duration
 	slowest := ""
@@ -67,9 +70,9 @@ func (c *gateCmd) measure(what string, examples []example) {
 		times = append(times, best)
 	}
 	slices.Sort(times)
-	all := sample{latencies: times}
+	all := rig.Sample{Latencies: times}
 	fmt.Printf("%d %s, best of %d rounds each: p50 %s, p99 %s, max %s (%.60q)\n", len(examples), what, c.Rounds,
-		all.quantile(.5), all.quantile(.99), worst, slowest)
+		all.Quantile(.5), all.Quantile(.99), worst, slowest)
 }
 
 // filled makes of each command the longest text the quick gate takes: repeated line
@@ -88,7 +91,7 @@ func filled(examples []example) []example {
 	return out
 }
 
-func (c *gateCmd) examples() ([]example, error) {
+func (c *Gate) examples() ([]example, error) {
 	var examples []example
 	if c.Corpus == "" {
 		for _, rule := range actionrisk.Rules() {

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
@@ -24,10 +25,10 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// verifyCmd measures an auditor's verify on its own PostgreSQL, compared with a bare read of
+// Verify measures an auditor's verify on its own PostgreSQL, compared with a bare read of
 // the same rows; how much verify slows appends down; the cost of checkpoints; and the rebuild
 // of read models.
-type verifyCmd struct {
+type Verify struct {
 	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
@@ -39,12 +40,12 @@ type verifyCmd struct {
 }
 
 // wants reports whether one of these parts is measured.
-func (c *verifyCmd) wants(parts ...string) bool {
+func (c *Verify) wants(parts ...string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(c.Only, part) })
 }
 
 // Run prints a line per size, and then the other costs.
-func (c *verifyCmd) Run(ctx context.Context) error {
+func (c *Verify) Run(ctx context.Context) error {
 	if c.wants("tree", "appends", "checkpoints") {
 		if err := c.plain(ctx); err != nil {
 			return err
@@ -61,12 +62,12 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 }
 
 // plain measures the parts that need no signatures, on a ledger of small events.
-func (c *verifyCmd) plain(ctx context.Context) error {
-	s, err := newScratch(ctx)
+func (c *Verify) plain(ctx context.Context) error {
+	s, err := rig.NewScratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	if c.wants("tree") {
 		if err := c.sizes(ctx, s); err != nil {
 			return err
@@ -76,7 +77,7 @@ func (c *verifyCmd) plain(ctx context.Context) error {
 		return err
 	}
 	if c.wants("appends") {
-		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.app, "--repeat"); err != nil {
+		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.App, "--repeat"); err != nil {
 			return err
 		}
 	}
@@ -87,7 +88,7 @@ func (c *verifyCmd) plain(ctx context.Context) error {
 }
 
 // sizes verifies chain and tree of ledgers of growing size, on one core.
-func (c *verifyCmd) sizes(ctx context.Context, s *scratch) error {
+func (c *Verify) sizes(ctx context.Context, s *rig.Scratch) error {
 	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "verified/s", "ratio", "us of CPU, program + db", "peak MB")
 	for _, size := range c.Events {
 		if err := c.size(ctx, s, size); err != nil {
@@ -97,7 +98,7 @@ func (c *verifyCmd) sizes(ctx context.Context, s *scratch) error {
 	return nil
 }
 
-func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
+func (c *Verify) size(ctx context.Context, s *rig.Scratch, size int64) error {
 	head, err := fill(ctx, s, size)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
 	var reads, audits []run
 	for range c.Runs {
 		for kind, into := range map[string]*[]run{"read": &reads, "audit": &audits} {
-			r, err := onCores(ctx, s, 1, kind, s.app)
+			r, err := onCores(ctx, s, 1, kind, s.App)
 			if err != nil {
 				return err
 			}
@@ -123,14 +124,14 @@ func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
 	}
 	read, audit := middle(reads), middle(audits)
 	fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", audit.Events, read.perSecond(), audit.perSecond(), audit.perSecond()/read.perSecond(),
-		fmt.Sprintf("%.1f + %.1f", audit.perEvent(audit.cpu.process), audit.perEvent(audit.cpu.database)), audit.PeakMB)
+		fmt.Sprintf("%.1f + %.1f", audit.perEvent(audit.cpu.Process), audit.perEvent(audit.cpu.Database)), audit.PeakMB)
 	return nil
 }
 
 // checkpoints compares 64 appends in flight with and without checkpoints, and both with the
 // anchor, in rounds of alternating order. lag is the time from an append to a signed note that
 // covers it.
-func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
+func (c *Verify) checkpoints(ctx context.Context, s *rig.Scratch) error {
 	var costs, ratios []float64
 	var lags []time.Duration
 	notes, err := os.MkdirTemp("", "countersign-notes-")
@@ -139,10 +140,10 @@ func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
 	}
 	defer os.RemoveAll(notes)
 	for round := range c.Runs {
-		var a, without, with sample
+		var a, without, with rig.Sample
 		steps := []func() error{
-			func() (err error) { a, err = anchor(ctx, s, 64, c.During); return err },
-			func() (err error) { without, err = appendLoad(ctx, s, 1, 64, c.During, payload); return err },
+			func() (err error) { a, err = rig.Anchor(ctx, s, 64, c.During); return err },
+			func() (err error) { without, err = rig.AppendLoad(ctx, s, 1, 64, c.During, rig.Payload); return err },
 			func() error {
 				measured, waited, err := checkpointed(ctx, s, c.During, notes)
 				with, lags = measured, append(lags, waited...)
@@ -157,9 +158,9 @@ func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
 				return err
 			}
 		}
-		cost, ratio := 100*(1-with.perSecond/without.perSecond), with.perSecond/a.perSecond
+		cost, ratio := 100*(1-with.PerSecond/without.PerSecond), with.PerSecond/a.PerSecond
 		fmt.Printf("appends, 64 in flight, round %d: anchor %.0f/s, without checkpoints %.0f/s, with %.0f/s: cost %.0f %%, %.2f x the anchor\n",
-			round+1, a.perSecond, without.perSecond, with.perSecond, cost, ratio)
+			round+1, a.PerSecond, without.PerSecond, with.PerSecond, cost, ratio)
 		costs, ratios = append(costs, cost), append(ratios, ratio)
 	}
 	slices.Sort(lags)
@@ -176,17 +177,17 @@ func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) }
 
 // checkpointed runs a load of appends on a ledger with checkpoints.
-func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes string) (sample, []time.Duration, error) {
-	l, err := openLedger(ctx, s)
+func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, notes string) (rig.Sample, []time.Duration, error) {
+	l, err := rig.OpenLedger(ctx, s)
 	if err != nil {
-		return sample{}, nil, err
+		return rig.Sample{}, nil, err
 	}
 	defer l.Close()
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
-		return sample{}, nil, err
+		return rig.Sample{}, nil, err
 	}
 	if head, err := l.Partitions()[0].Head(ctx); err != nil || keeper.Covered(ctx, l.Partitions()[0], head) == nil { // events appended without checkpoints are covered first, so that they cost nothing here
-		return sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
+		return rig.Sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
 	appended := func(caller, n int) (int64, error) {
@@ -215,7 +216,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 			}
 		})
 	}
-	result, err := load(64, during, func(caller, n int) error { _, err := appended(caller, n); return err })
+	result, err := rig.Load(64, during, func(caller, n int) error { _, err := appended(caller, n); return err })
 	stop()
 	watching.Wait()
 	return result, lags, err
@@ -223,13 +224,13 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 
 // signed verifies decisions with their signatures, on one core and on two, compared with a bare
 // read and a bare check of as many signatures, and rebuilds their read models.
-func (c *verifyCmd) signed(ctx context.Context, agents int) error {
+func (c *Verify) signed(ctx context.Context, agents int) error {
 	service, err := decided(ctx, c.Signed, agents)
 	if err != nil {
 		return err
 	}
-	defer service.close()
-	read, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.scratch, 1, "read", service.scratch.app) })
+	defer service.Close()
+	read, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.Scratch, 1, "read", service.Scratch.App) })
 	if err != nil {
 		return err
 	}
@@ -245,11 +246,11 @@ func (c *verifyCmd) signed(ctx context.Context, agents int) error {
 }
 
 // rebuild prints a line per read model, of a ledger that also has receipts and workflows.
-func (c *verifyCmd) rebuild(ctx context.Context, service *decidedService) error {
+func (c *Verify) rebuild(ctx context.Context, service *decidedService) error {
 	if err := service.everyday(ctx); err != nil {
 		return err
 	}
-	read, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.scratch, 1, "read", service.scratch.app) })
+	read, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.Scratch, 1, "read", service.Scratch.App) })
 	if err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (c *verifyCmd) rebuild(ctx context.Context, service *decidedService) error 
 	for _, name := range projections.Names() {
 		r, err := medianRun(c.Runs, func() (run, error) {
 			began := time.Now()
-			position, err := projections.Rebuild(ctx, service.app.Ledger, slog.New(slog.DiscardHandler), name)
+			position, err := projections.Rebuild(ctx, service.App.Ledger, slog.New(slog.DiscardHandler), name)
 			return run{Events: position, Seconds: time.Since(began).Seconds()}, err
 		})
 		if err != nil {
@@ -269,8 +270,8 @@ func (c *verifyCmd) rebuild(ctx context.Context, service *decidedService) error 
 }
 
 // signatures prints a line per number of cores.
-func (c *verifyCmd) signatures(ctx context.Context, service *decidedService, read run) error {
-	alone, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.scratch, 1, "check-signatures", service.scratch.app) })
+func (c *Verify) signatures(ctx context.Context, service *decidedService, read run) error {
+	alone, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.Scratch, 1, "check-signatures", service.Scratch.App) })
 	if err != nil {
 		return err
 	}
@@ -278,13 +279,13 @@ func (c *verifyCmd) signatures(ctx context.Context, service *decidedService, rea
 	fmt.Printf("%-12s %8s %6s %14s %16s %14s %24s %10s\n", "events", "signed", "cores", "bare read/s", "bare Ed25519/s", "verified/s", "us of CPU, program + db", "peak MB")
 	for cores := 1; cores <= min(2, runtime.NumCPU()); cores++ {
 		r, err := medianRun(c.Runs, func() (run, error) {
-			return onCores(ctx, service.scratch, cores, "audit", service.scratch.app, "--signatures", "--profile="+c.Profile)
+			return onCores(ctx, service.Scratch, cores, "audit", service.Scratch.App, "--signatures", "--profile="+c.Profile)
 		})
 		if err != nil {
 			return err
 		}
 		fmt.Printf("%-12d %8s %6d %14.0f %16.0f %14.0f %24s %10d\n", r.Events, signed, cores, read.perSecond(), alone.perSecond(), r.perSecond(),
-			fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.process), r.perEvent(r.cpu.database)), r.PeakMB)
+			fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.Process), r.perEvent(r.cpu.Database)), r.PeakMB)
 	}
 	return nil
 }
@@ -303,12 +304,12 @@ func medianRun(runs int, once func() (run, error)) (run, error) {
 }
 
 // withCheckpoints opens a scratch's ledger and writes checkpoints until end is called.
-func withCheckpoints(ctx context.Context, s *scratch) (l *ledger.Ledger, end func(), err error) {
+func withCheckpoints(ctx context.Context, s *rig.Scratch) (l *ledger.Ledger, end func(), err error) {
 	notes, err := os.MkdirTemp("", "countersign-notes-")
 	if err != nil {
 		return nil, nil, err
 	}
-	if l, err = openLedger(ctx, s); err == nil {
+	if l, err = rig.OpenLedger(ctx, s); err == nil {
 		if err = keepCheckpoints(ctx, l, notes); err != nil {
 			l.Close()
 		}
@@ -323,11 +324,6 @@ func withCheckpoints(ctx context.Context, s *scratch) (l *ledger.Ledger, end fun
 	}, nil
 }
 
-// openLedger opens a scratch's ledger.
-func openLedger(ctx context.Context, s *scratch) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, s.app, ledger.Options{Log: slog.New(slog.DiscardHandler)})
-}
-
 func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error {
 	signer, err := seal.NewSigner(append(make([]byte, 31), 1))
 	if err != nil {
@@ -339,15 +335,15 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 
 func benchEvent(stream string) ledger.Pending {
 	return ledger.Pending{Stream: stream, Expect: ledger.New(), ID: "evt_" + stream, Type: "bench.happened", SchemaVersion: 1,
-		Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}
+		Actor: "key_01JD3Z8W5T0000000000000000", Payload: rig.Payload}
 }
 
 // fill adds small events up to a number and returns the last position. It hashes and chains the
 // events itself and copies them into the table, because appending five million would take
 // longer than all measurements. The verification that follows proves that they are equal to
 // appended ones.
-func fill(ctx context.Context, s *scratch, size int64) (int64, error) {
-	conn, err := pgx.Connect(ctx, s.owner)
+func fill(ctx context.Context, s *rig.Scratch, size int64) (int64, error) {
+	conn, err := pgx.Connect(ctx, s.Owner)
 	if err != nil {
 		return 0, err
 	}
@@ -360,7 +356,7 @@ func fill(ctx context.Context, s *scratch, size int64) (int64, error) {
 		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return fillOnce(ctx, tx, min(size-head, 50_000)) }); err != nil {
 			return head, err
 		}
-		progress("made", head, size)
+		rig.Progress("made", head, size)
 	}
 }
 
@@ -381,7 +377,7 @@ func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 		return err
 	}
 	e := ledger.Event{Tenant: ledger.ServiceTenant, Version: 1, Type: "bench.happened", SchemaVersion: 1, Actor: "key_01JD3Z8W5T0000000000000000",
-		OccurredUS: time.Now().UnixMicro(), ContentHash: make([]byte, 32), Payload: payload, PayloadHash: sha256.Sum256(payload), Hash: ledger.Hash(prev)}
+		OccurredUS: time.Now().UnixMicro(), ContentHash: make([]byte, 32), Payload: rig.Payload, PayloadHash: sha256.Sum256(rig.Payload), Hash: ledger.Hash(prev)}
 	made := int64(0)
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"public", "events"}, []string{"p", "pos", "tenant", "tseq", "stream", "version", "event_id", "type", "schema_version",
 		"more", "occurred_us", "actor", "key_id", "idem_key", "content_hash", "payload", "payload_hash", "prev", "hash"},
@@ -406,11 +402,3 @@ func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 }
 
 var errFull = errors.New("the ledger has enough events")
-
-// progress prints the progress to standard error.
-func progress(what string, done, total int64) {
-	fmt.Fprintf(os.Stderr, "\r%s %d of %d  ", what, done, total)
-	if done >= total {
-		fmt.Fprintln(os.Stderr)
-	}
-}

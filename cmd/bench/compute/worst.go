@@ -1,4 +1,4 @@
-package main
+package compute
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/largebody"
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/commands/accounts"
 )
 
@@ -43,13 +44,13 @@ const (
 // from its published schema, over loopback HTTP. It prints the cost of the worst: processor
 // time of the process, with client and collector, and allocated memory. It sends one body at a
 // time.
-func (c *servicesCmd) worst(ctx context.Context) error {
+func (c *Services) worst(ctx context.Context) error {
 	debug.SetMemoryLimit(memoryAimedAt)
-	service, err := startService(ctx)
+	service, err := rig.StartService(ctx)
 	if err != nil {
 		return err
 	}
-	defer service.close()
+	defer service.Close()
 	w := &worstRun{service: service, progress: os.Stderr}
 	ctx, w.stop = context.WithCancelCause(ctx)
 	defer w.stop(nil)
@@ -61,7 +62,7 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 		}
 		defer stop()
 	}
-	if w.token, err = service.organization(ctx); err != nil {
+	if w.token, err = service.Organization(ctx); err != nil {
 		return err
 	}
 	operations, err := w.largeOperations(ctx)
@@ -96,7 +97,7 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 
 // worstRun is one run of all bodies against one service.
 type worstRun struct {
-	service *benchService
+	service *rig.Service
 	token   string // of an organization
 	key     string
 	calls   int // number of calls with the key
@@ -162,7 +163,7 @@ type described struct {
 
 // largeOperations returns the operations that accept a body of at least 64 KiB.
 func (w *worstRun) largeOperations(ctx context.Context) (found []described, err error) {
-	answer, err := http.Get(w.service.base + "/openapi-full.json")
+	answer, err := http.Get(w.service.Base + "/openapi-full.json")
 	if err != nil {
 		return nil, err
 	}
@@ -235,14 +236,14 @@ func withoutReferences(value any, schemas map[string]any) any {
 // send posts a body and returns the processor time that it cost the process.
 func (w *worstRun) send(ctx context.Context, o described, body []byte) (status int, cost time.Duration, err error) {
 	if w.key == "" || w.calls >= accounts.FreeCallsPerMonth {
-		issued, err := w.service.app.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys), "")
+		issued, err := w.service.App.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys), "")
 		if err != nil {
 			return 0, 0, err
 		}
 		w.key, w.calls, w.keys = issued.APIKey, 0, w.keys+1
 	}
 	w.calls++
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.service.base+o.path, strings.NewReader(string(body)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.service.Base+o.path, strings.NewReader(string(body)))
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,4 +1,4 @@
-package main
+package rate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/ledger"
 )
 
@@ -20,22 +21,22 @@ const (
 // partitioned is a ledger with a number of partitions, under load.
 type partitioned struct {
 	n       int
-	scratch *scratch
+	scratch *rig.Scratch
 	ledger  *ledger.Ledger
-	samples []sample
+	samples []rig.Sample
 }
 
 // partitions compares ledgers with different numbers of partitions. Each has its own
 // PostgreSQL, and they run in turns, so that other work of the machine affects all of them.
-func (c *appendCmd) partitions(ctx context.Context) error {
+func (c *Append) partitions(ctx context.Context) error {
 	var all []*partitioned
 	for _, n := range c.Partitions {
-		s, err := newPartitioned(ctx, n)
+		s, err := rig.NewPartitioned(ctx, n)
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		l, err := ledger.Open(ctx, s.app, ledger.Options{Log: slog.New(slog.DiscardHandler), Partitions: n})
+		defer s.Close()
+		l, err := ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler), Partitions: n})
 		if err != nil {
 			return err
 		}
@@ -54,14 +55,14 @@ func (c *appendCmd) partitions(ctx context.Context) error {
 		}
 	}
 	fmt.Printf("%-12s %12s %8s %20s %14s %10s\n", "partitions", "appends/s", "ratio", "p50/p99 ms", "events/batch", "ms/batch")
-	first := median(all[0].samples).perSecond
+	first := rig.Median(all[0].samples).PerSecond
 	for _, p := range all {
-		m := median(p.samples)
+		m := rig.Median(p.samples)
 		batch, took := p.batches().each()
-		fmt.Printf("%-12d %12.0f %8.2f %20s %14.1f %10.2f\n", p.n, m.perSecond, m.perSecond/first, ms(m.quantile(.5))+" / "+ms(m.quantile(.99)), batch, took)
+		fmt.Printf("%-12d %12.0f %8.2f %20s %14.1f %10.2f\n", p.n, m.PerSecond, m.PerSecond/first, rig.MS(m.Quantile(.5))+" / "+rig.MS(m.Quantile(.99)), batch, took)
 	}
 	for _, p := range all {
-		if err := check(ctx, p.scratch); err != nil {
+		if err := rig.Check(ctx, p.scratch); err != nil {
 			return err
 		}
 	}
@@ -73,14 +74,14 @@ func (c *appendCmd) partitions(ctx context.Context) error {
 	return err
 }
 
-func (p *partitioned) load(ctx context.Context, callers int, during time.Duration) (sample, error) {
+func (p *partitioned) load(ctx context.Context, callers int, during time.Duration) (rig.Sample, error) {
 	run := time.Now().UnixNano()
 	var turn atomic.Int64
-	return load(callers, during, func(caller, n int) error {
+	return rig.Load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
 		_, err := p.ledger.Append(ctx, ledger.Append{Tenant: fmt.Sprint("org_bench_", turn.Add(1)%partitionTenants), Events: []ledger.Pending{{
 			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
-			Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}}})
+			Actor: "key_01JD3Z8W5T0000000000000000", Payload: rig.Payload}}})
 		return err
 	})
 }
@@ -118,7 +119,7 @@ func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duratio
 	var processor time.Duration
 	for range runs {
 		for _, callers := range []int{1, partitionCallers} {
-			before, used := p.batches(), p.scratch.cpuNow()
+			before, used := p.batches(), p.scratch.CPUNow()
 			if _, err := p.load(ctx, callers, during); err != nil {
 				return scaling{}, err
 			}
@@ -127,7 +128,7 @@ func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duratio
 				continue
 			}
 			many.add(p.batches(), before)
-			processor += p.scratch.cpuNow().process - used.process
+			processor += p.scratch.CPUNow().Process - used.Process
 		}
 	}
 	one, tookOne := few.each()

@@ -1,20 +1,17 @@
-package main
+package scale
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// sizeCmd measures the size of calls in the ledger: of their rows by type, and the growth of
+// Size measures the size of calls in the ledger: of their rows by type, and the growth of
 // the table and each of its indexes.
-type sizeCmd struct {
+type Size struct {
 	Calls int `help:"Calls of each kind." default:"1000"`
 
 	MostQuick int `help:"Fail if a quick gate call takes more bytes, with indexes; 0: never." default:"1400"`
@@ -22,13 +19,13 @@ type sizeCmd struct {
 }
 
 // Run prints a table per kind of call.
-func (c *sizeCmd) Run(ctx context.Context) error {
-	service, err := startService(ctx)
+func (c *Size) Run(ctx context.Context) error {
+	service, err := rig.StartService(ctx)
 	if err != nil {
 		return err
 	}
-	defer service.close()
-	owner, err := pgx.Connect(ctx, service.scratch.owner)
+	defer service.Close()
+	owner, err := pgx.Connect(ctx, service.Scratch.Owner)
 	if err != nil {
 		return err
 	}
@@ -43,7 +40,7 @@ func (c *sizeCmd) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := service.calls(ctx, kind.path, c.Calls); err != nil {
+		if err := service.Calls(ctx, kind.path, c.Calls); err != nil {
 			return err
 		}
 		after, err := sizes(ctx, owner)
@@ -114,52 +111,4 @@ func printTypes(ctx context.Context, owner *pgx.Conn, behind int64) error {
 		return nil
 	})
 	return err
-}
-
-// calls makes a number of calls of a service with free keys, or requests decisions if there is
-// no path.
-func (b *benchService) calls(ctx context.Context, path string, calls int) error {
-	var token string
-	for n := range calls {
-		if n%accounts.FreeCallsPerMonth == 0 {
-			if path == "" && token == "" {
-				var err error
-				if token, err = b.organization(ctx); err != nil {
-					return err
-				}
-			} else if path != "" {
-				issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
-				if err != nil {
-					return err
-				}
-				token = issued.APIKey
-			}
-		}
-		at, body := path, fmt.Sprintf(`{"command":"git push --force origin feature-%d","environment":"production"}`, n)
-		if path == "" {
-			at, body = "/api/assurance/decisions", fmt.Sprintf(`{"protocol":"x402","idempotencyKey":"size-%d","subject":{"runId":"run"},"intent":{`+
-				`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",`+
-				`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`, n)
-		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+at, bytes.NewReader([]byte(body)))
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Idempotency-Key", fmt.Sprintf("size-%d", n))
-		if path == "" {
-			r.Header.Del("Idempotency-Key")
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode/100 != 2 {
-			return fmt.Errorf("%s: %s %s %v", at, answer.Status, text, err)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,6 @@
-package main
+// Package strain measures the quick gate under strain: for a long time, and while slow or
+// expensive requests occupy the service.
+package strain
 
 import (
 	"context"
@@ -12,12 +14,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// soakCmd calls the quick gate for a long time at half of saturation, and checks that memory,
+// Soak calls the quick gate for a long time at half of saturation, and checks that memory,
 // goroutines, connections and dead rows do not grow.
-type soakCmd struct {
+type Soak struct {
 	During  time.Duration `help:"Length of the soak." default:"20m"`
 	Every   time.Duration `help:"Interval of the checks." default:"10s"`
 	Share   float64       `help:"Load as a share of saturation." default:"0.5"`
@@ -41,44 +44,44 @@ type look struct {
 }
 
 // Run prints a line for each check, and fails if something has grown or was slow.
-func (c *soakCmd) Run(ctx context.Context) error {
-	service, err := startService(ctx)
+func (c *Soak) Run(ctx context.Context) error {
+	service, err := rig.StartService(ctx)
 	if err != nil {
 		return err
 	}
-	defer service.close()
-	owner, err := pgx.Connect(ctx, service.scratch.owner)
+	defer service.Close()
+	owner, err := pgx.Connect(ctx, service.Scratch.Owner)
 	if err != nil {
 		return err
 	}
 	defer owner.Close(ctx)
-	keys, err := service.quickKeys(ctx, soakCallers, 5*time.Second)
+	keys, err := service.QuickKeys(ctx, soakCallers, 5*time.Second)
 	if err != nil {
 		return err
 	}
-	full, err := service.quick(keys, 5*time.Second)
+	full, err := service.Quick(keys, 5*time.Second)
 	if err != nil {
 		return err
 	}
-	perSecond := full.perSecond * c.Share
-	fmt.Printf("saturated at %.0f calls a second; now %.0f for %s\n", full.perSecond, perSecond, c.During)
+	perSecond := full.PerSecond * c.Share
+	fmt.Printf("saturated at %.0f calls a second; now %.0f for %s\n", full.PerSecond, perSecond, c.During)
 	fmt.Printf("%8s %10s %20s %8s %11s %12s %10s\n", "after", "calls/s", "gate p50/p99 ms", "heap MB", "goroutines", "connections", "dead rows")
 	steady, stop := context.WithTimeout(ctx, c.During)
 	defer stop()
 	due := schedule(steady, perSecond)
 	measured := make(chan time.Duration, 1<<16)
 	ended := make(chan error, 1)
-	go func() { ended <- service.soak(steady, due, measured) }()
+	go func() { ended <- soak(steady, service, due, measured) }()
 	looks, whole, err := c.watch(steady, owner, measured, ended)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d calls, p50 %s ms, p99 %s ms, p99.9 %s ms\n", whole.n, ms(whole.quantile(.5)), ms(whole.quantile(.99)), ms(whole.quantile(.999)))
+	fmt.Printf("%d calls, p50 %s ms, p99 %s ms, p99.9 %s ms\n", whole.n, rig.MS(whole.quantile(.5)), rig.MS(whole.quantile(.99)), rig.MS(whole.quantile(.999)))
 	err = grew(looks)
 	if p99 := whole.quantile(.99); p99 > c.MostP99 {
 		err = errors.Join(err, fmt.Errorf("p99 is %s, more than %s", p99, c.MostP99))
 	}
-	return errors.Join(err, check(ctx, service.scratch))
+	return errors.Join(err, rig.Check(ctx, service.Scratch))
 }
 
 // schedule sends the times when calls are due, however long earlier calls take. A caller that
@@ -107,11 +110,11 @@ func schedule(ctx context.Context, perSecond float64) <-chan time.Time {
 }
 
 // soak makes a call at each due time, until there are no more.
-func (b *benchService) soak(ctx context.Context, due <-chan time.Time, measured chan<- time.Duration) error {
+func soak(ctx context.Context, b *rig.Service, due <-chan time.Time, measured chan<- time.Duration) error {
 	ctx = context.WithoutCancel(ctx) // a started call is finished
 	errs := make(chan error, soakCallers)
 	for caller := range soakCallers {
-		go func() { errs <- b.soakCaller(ctx, caller, due, measured) }()
+		go func() { errs <- soakCaller(ctx, b, caller, due, measured) }()
 	}
 	var err error
 	for range soakCallers {
@@ -121,23 +124,23 @@ func (b *benchService) soak(ctx context.Context, due <-chan time.Time, measured 
 	return err
 }
 
-func (b *benchService) soakCaller(ctx context.Context, caller int, due <-chan time.Time, measured chan<- time.Duration) error {
-	c, err := newClient(strings.TrimPrefix(b.base, "http://"))
+func soakCaller(ctx context.Context, b *rig.Service, caller int, due <-chan time.Time, measured chan<- time.Duration) error {
+	c, err := rig.NewClient(strings.TrimPrefix(b.Base, "http://"))
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	headers, n := "", 0
 	for at := range due {
 		if n%accounts.FreeCallsPerMonth == 0 {
-			issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n), "")
+			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n), "")
 			if err != nil {
 				return err
 			}
 			headers = "X-API-Key: " + issued.APIKey + "\r\n"
 		}
 		n++
-		status, answer, err := c.post("/api/agent-services/action-safety/quick", headers, []byte(`{"command":"git push --force origin main","environment":"production"}`))
+		status, answer, err := c.Post("/api/agent-services/action-safety/quick", headers, []byte(`{"command":"git push --force origin main","environment":"production"}`))
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
 		}
@@ -147,7 +150,7 @@ func (b *benchService) soakCaller(ctx context.Context, caller int, due <-chan ti
 }
 
 // watch collects the measured times and checks at intervals, until the calls have ended.
-func (c *soakCmd) watch(ctx context.Context, owner *pgx.Conn, measured <-chan time.Duration, ended <-chan error) (looks []look, all *histogram, err error) {
+func (c *Soak) watch(ctx context.Context, owner *pgx.Conn, measured <-chan time.Duration, ended <-chan error) (looks []look, all *histogram, err error) {
 	began, next := time.Now(), time.After(c.Every)
 	all, lately := &histogram{}, &histogram{}
 	for {
@@ -165,7 +168,7 @@ func (c *soakCmd) watch(ctx context.Context, owner *pgx.Conn, measured <-chan ti
 			}
 			looks = append(looks, l)
 			fmt.Printf("%8s %10.0f %20s %8d %11d %12d %10d\n", time.Since(began).Round(time.Second), float64(lately.n)/c.Every.Seconds(),
-				ms(lately.quantile(.5))+" / "+ms(lately.quantile(.99)), l.heapMB, l.goroutines, l.connections, l.dead)
+				rig.MS(lately.quantile(.5))+" / "+rig.MS(lately.quantile(.99)), l.heapMB, l.goroutines, l.connections, l.dead)
 			*lately, next = histogram{}, time.After(c.Every)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/ground"
@@ -29,7 +30,7 @@ type run struct {
 	Events  int64
 	Seconds float64
 	PeakMB  int64 // of memory; 0 if the system does not report it
-	cpu     cpu
+	cpu     rig.CPU
 }
 
 func (r run) perSecond() float64 { return float64(r.Events) / r.Seconds }
@@ -46,8 +47,8 @@ func middle(runs []run) run {
 
 // onCores runs a hidden command of this program in a separate process on a limited number of
 // cores, so that its memory can be measured.
-func onCores(ctx context.Context, s *scratch, cores int, arguments ...string) (r run, err error) {
-	before := s.cpuNow()
+func onCores(ctx context.Context, s *rig.Scratch, cores int, arguments ...string) (r run, err error) {
+	before := s.CPUNow()
 	command := child(ctx, cores, arguments...)
 	answer, err := command.Output()
 	if err != nil {
@@ -56,7 +57,7 @@ func onCores(ctx context.Context, s *scratch, cores int, arguments ...string) (r
 	if err := json.Unmarshal(answer, &r); err != nil {
 		return r, err
 	}
-	r.cpu = cpu{command.ProcessState.UserTime() + command.ProcessState.SystemTime(), s.cpuNow().database - before.database}
+	r.cpu = rig.CPU{Process: command.ProcessState.UserTime() + command.ProcessState.SystemTime(), Database: s.CPUNow().Database - before.Database}
 	return r, nil
 }
 
@@ -80,13 +81,20 @@ type childCmd struct {
 	Profile    string
 }
 
-type auditChild struct{ childCmd }
-type readChild struct{ childCmd }
-type signaturesChild struct{ childCmd }
-type exportChild struct{ childCmd }
+// AuditChild verifies a database.
+type AuditChild struct{ childCmd }
+
+// ReadChild reads every row of a database.
+type ReadChild struct{ childCmd }
+
+// SignaturesChild only checks signatures.
+type SignaturesChild struct{ childCmd }
+
+// ExportChild exports the history of an organization.
+type ExportChild struct{ childCmd }
 
 func (c *childCmd) during(ctx context.Context, once func() (int64, error)) error {
-	defer profiled(c.Profile)()
+	defer rig.Profiled(c.Profile)()
 	for {
 		began := time.Now()
 		n, err := once()
@@ -111,7 +119,7 @@ func peakMB() (mb int64) {
 }
 
 // Run verifies.
-func (c *auditChild) Run(ctx context.Context) error {
+func (c *AuditChild) Run(ctx context.Context) error {
 	a := audit.Options{ChainOnly: !c.Signatures}
 	if c.Signatures {
 		a.KEK = make([]byte, 32)
@@ -125,14 +133,17 @@ func (c *auditChild) Run(ctx context.Context) error {
 	})
 }
 
+// decisionSize is the approximate size of the payload of a decision's event, in bytes.
+const decisionSize = 3050
+
 // Run only checks a signature once per event: the anchor.
-func (c *signaturesChild) Run(ctx context.Context) error {
+func (c *SignaturesChild) Run(ctx context.Context) error {
 	return c.during(ctx, func() (n int64, err error) {
 		signer, err := seal.NewSigner(make([]byte, 32))
 		if err != nil {
 			return 0, err
 		}
-		record := padded(decisionSize)
+		record := rig.Padded(decisionSize)
 		e, err := signer.SignCanonical(seal.TypeCommitted, record)
 		for ; err == nil && n < 20_000; n++ {
 			if !seal.Signed(signer.Public(), seal.TypeCommitted, record, e.Integrity.Signature) {
@@ -144,7 +155,7 @@ func (c *signaturesChild) Run(ctx context.Context) error {
 }
 
 // Run reads every row and drops it: the anchor.
-func (c *readChild) Run(ctx context.Context) error {
+func (c *ReadChild) Run(ctx context.Context) error {
 	return c.during(ctx, func() (int64, error) { return readRows(ctx, c.Database) })
 }
 
@@ -172,7 +183,7 @@ func readRows(ctx context.Context, url string) (n int64, err error) {
 }
 
 // Run exports an organization's history.
-func (c *exportChild) Run(ctx context.Context) error {
+func (c *ExportChild) Run(ctx context.Context) error {
 	app, end, err := openApp(ctx, c.Database)
 	if err != nil {
 		return err
@@ -198,10 +209,10 @@ func (c *exportChild) Run(ctx context.Context) error {
 }
 
 // besideAppends compares 64 appends in flight alone and while a child process runs.
-func besideAppends(ctx context.Context, s *scratch, name string, runs int, during time.Duration, arguments ...string) error {
-	var alone, beside []sample
+func besideAppends(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
+	var alone, beside []rig.Sample
 	for range runs {
-		a, err := appendLoad(ctx, s, 1, 64, during, payload)
+		a, err := rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload)
 		if err != nil {
 			return err
 		}
@@ -211,15 +222,15 @@ func besideAppends(ctx context.Context, s *scratch, name string, runs int, durin
 			stop()
 			return err
 		}
-		b, err := appendLoad(ctx, s, 1, 64, during, payload)
+		b, err := rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload)
 		stop()
 		if err := errors.Join(err, ignoreExit(command.Wait())); err != nil {
 			return err
 		}
 		alone, beside = append(alone, a), append(beside, b)
 	}
-	a, b := median(alone), median(beside)
-	fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.perSecond, b.perSecond, name, b.perSecond/a.perSecond)
+	a, b := rig.Median(alone), rig.Median(beside)
+	fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.PerSecond, b.PerSecond, name, b.PerSecond/a.PerSecond)
 	return nil
 }
 
@@ -232,13 +243,13 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// checkExportChild verifies a folder with an export of this program's service.
-type checkExportChild struct {
+// CheckExportChild verifies a folder with an export of this program's service.
+type CheckExportChild struct {
 	Folder string `arg:""`
 }
 
 // Run verifies.
-func (c *checkExportChild) Run(ctx context.Context) error {
+func (c *CheckExportChild) Run(ctx context.Context) error {
 	signer, err := seal.NewSigner(make([]byte, 32))
 	if err != nil {
 		return err

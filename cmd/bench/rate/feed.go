@@ -1,4 +1,4 @@
-package main
+package rate
 
 import (
 	"context"
@@ -18,14 +18,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/projections"
 )
 
-// feedCmd measures the feed of the read models: how long after its answer a decision is in the
+// Feed measures the feed of the read models: how long after its answer a decision is in the
 // read model, and how fast read models catch up from the beginning, compared with a consumer of
 // watermill-sql, which stores messages in the same PostgreSQL.
-type feedCmd struct {
+type Feed struct {
 	During  time.Duration `help:"Length of each run of delays." default:"5s"`
 	Callers []int         `help:"Numbers of callers in addition to the one whose decisions are timed." default:"0,8,32"`
 	Events  int64         `help:"Number of events, and of watermill-sql messages, to catch up with." default:"50000"`
@@ -33,15 +34,15 @@ type feedCmd struct {
 }
 
 // Run prints one line per number of callers, and then one for each way to catch up.
-func (c *feedCmd) Run(ctx context.Context) error {
+func (c *Feed) Run(ctx context.Context) error {
 	if err := c.printDelays(ctx); err != nil {
 		return err
 	}
-	s, err := newScratch(ctx)
+	s, err := rig.NewScratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	theirs, err := c.watermillSQL(ctx, s)
 	if err != nil {
 		return fmt.Errorf("watermill-sql: %w", err)
@@ -51,33 +52,33 @@ func (c *feedCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("catching up with %d: a read model by watermill-sql %.0f messages/s, every one of ours %.0f events/s, %.1f times as many\n", c.Events, theirs, ours, ours/theirs)
-	return check(ctx, s)
+	return rig.Check(ctx, s)
 }
 
 // printDelays prints the time between the answer to a decision and its row in the table of the
 // history. No query runs meanwhile, because a waiting query makes the reader faster.
-func (c *feedCmd) printDelays(ctx context.Context) error {
-	service, token, err := startOrganization(ctx)
+func (c *Feed) printDelays(ctx context.Context) error {
+	service, token, err := rig.StartOrganization(ctx)
 	if err != nil {
 		return err
 	}
-	defer service.close()
+	defer service.Close()
 	fmt.Printf("%-14s %14s %28s\n", "other callers", "decisions/s", "in the history p50/p99 ms")
 	for _, callers := range c.Callers {
-		var beside sample
+		var beside rig.Sample
 		var failed error
 		var group sync.WaitGroup
 		if callers > 0 {
-			group.Go(func() { beside, failed = service.decide(token, callers, 100, c.During+time.Second) })
+			group.Go(func() { beside, failed = service.Decide(token, callers, 100, c.During+time.Second) })
 		}
-		delays, err := service.delays(ctx, token, c.During)
+		delays, err := delays(ctx, service, token, c.During)
 		group.Wait()
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		fmt.Printf("%-14d %14.0f %28s\n", callers, beside.perSecond, ms(delays.quantile(.5))+" / "+ms(delays.quantile(.99)))
+		fmt.Printf("%-14d %14.0f %28s\n", callers, beside.PerSecond, rig.MS(delays.Quantile(.5))+" / "+rig.MS(delays.Quantile(.99)))
 	}
-	return check(ctx, service.scratch)
+	return rig.Check(ctx, service.Scratch)
 }
 
 const (
@@ -86,24 +87,24 @@ const (
 )
 
 // delays requests decisions repeatedly, and polls the table of the history for each.
-func (b *benchService) delays(ctx context.Context, token string, during time.Duration) (sample, error) {
-	c, err := newClient(strings.TrimPrefix(b.base, "http://"))
+func delays(ctx context.Context, b *rig.Service, token string, during time.Duration) (rig.Sample, error) {
+	c, err := rig.NewClient(strings.TrimPrefix(b.Base, "http://"))
 	if err != nil {
-		return sample{}, err
+		return rig.Sample{}, err
 	}
-	defer c.close()
-	reader, err := pgx.Connect(ctx, b.scratch.app)
+	defer c.Close()
+	reader, err := pgx.Connect(ctx, b.Scratch.App)
 	if err != nil {
-		return sample{}, err
+		return rig.Sample{}, err
 	}
 	defer reader.Close(ctx)
-	var delays sample
+	var delays rig.Sample
 	run := time.Now()
 	for n := 0; time.Since(run) < during; n++ {
 		time.Sleep(rand.N(atRandom))
-		answer, err := c.decision(token, fmt.Sprintf("delay-%d-%d", run.UnixNano(), n), "")
+		answer, err := c.Decision(token, fmt.Sprintf("delay-%d-%d", run.UnixNano(), n), "")
 		if err != nil {
-			return sample{}, err
+			return rig.Sample{}, err
 		}
 		answered := time.Now()
 		var envelope struct {
@@ -112,26 +113,26 @@ func (b *benchService) delays(ctx context.Context, token string, during time.Dur
 			} `json:"record"`
 		}
 		if err := json.Unmarshal(answer, &envelope); err != nil || envelope.Record.DecisionID == "" {
-			return sample{}, fmt.Errorf("no decision in the answer: %w", err)
+			return rig.Sample{}, fmt.Errorf("no decision in the answer: %w", err)
 		}
 		for there := false; !there; {
 			if err := reader.QueryRow(ctx, `select exists (select from readmodels.history where decision_id = $1)`, envelope.Record.DecisionID).Scan(&there); err != nil {
-				return sample{}, err
+				return rig.Sample{}, err
 			}
 			if !there {
 				time.Sleep(lookEvery)
 			}
 		}
-		delays.latencies = append(delays.latencies, time.Since(answered))
+		delays.Latencies = append(delays.Latencies, time.Since(answered))
 	}
-	slices.Sort(delays.latencies)
+	slices.Sort(delays.Latencies)
 	return delays, nil
 }
 
 // watermillSQL returns how many messages per second a read model by watermill-sql processes, in
 // batches of 100, its default, with one row per message.
-func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error) {
-	pool, err := pgxpool.New(ctx, s.owner)
+func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error) {
+	pool, err := pgxpool.New(ctx, s.Owner)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +145,7 @@ func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error)
 	}
 	defer publisher.Close()
 	const together = 500 // messages published at once
-	text := padded(600)
+	text := rig.Padded(600)
 	for sent := int64(0); sent < c.Events; sent += together {
 		messages := make([]*message.Message, min(together, c.Events-sent))
 		for i := range messages {
@@ -186,12 +187,12 @@ func (c *feedCmd) watermillSQL(ctx context.Context, s *scratch) (float64, error)
 
 // catchUp returns how many events per second the read models process from the beginning: half
 // of the events are signed decisions, half are workflows.
-func (c *feedCmd) catchUp(ctx context.Context, s *scratch) (float64, error) {
-	if err := (&startCmd{Events: c.Events}).fill(ctx, s); err != nil {
+func (c *Feed) catchUp(ctx context.Context, s *rig.Scratch) (float64, error) {
+	if err := rig.MakeLedger(ctx, s, c.Events); err != nil {
 		return 0, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	l, err := ledger.Open(ctx, s.app, ledger.Options{Log: log})
+	l, err := ledger.Open(ctx, s.App, ledger.Options{Log: log})
 	if err != nil {
 		return 0, err
 	}
@@ -202,23 +203,8 @@ func (c *feedCmd) catchUp(ctx context.Context, s *scratch) (float64, error) {
 		return 0, err
 	}
 	defer p.Close()
-	if err := caughtUp(ctx, p); err != nil {
+	if err := rig.CaughtUp(ctx, p); err != nil {
 		return 0, err
 	}
 	return float64(c.Events) / time.Since(began).Seconds(), nil
-}
-
-// caughtUp waits for every read model.
-func caughtUp(ctx context.Context, p *projections.Projections) error {
-	for {
-		lags, err := p.Lags(ctx)
-		behind := int64(0)
-		for _, lag := range lags {
-			behind += lag.Behind
-		}
-		if err != nil || behind == 0 {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package strain
 
 import (
 	"context"
@@ -10,33 +10,35 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// doorsCmd measures the quick gate while other clients occupy the service: with bodies that
+// Doors measures the quick gate while other clients occupy the service: with bodies that
 // never end, and with expensive manifests. Everything is on loopback and ends by itself.
-type doorsCmd struct {
+type Doors struct {
 	During time.Duration `help:"Length of each part." default:"60s"`
 	Slow   int           `help:"Number of slow bodies at once." default:"1400"`
 	Heavy  int           `help:"Number of expensive manifests at once." default:"50"`
 }
 
 // Run prints one line per part.
-func (c *doorsCmd) Run(ctx context.Context) error {
-	service, err := startService(ctx)
+func (c *Doors) Run(ctx context.Context) error {
+	service, err := rig.StartService(ctx)
 	if err != nil {
 		return err
 	}
-	defer service.close()
+	defer service.Close()
 	fmt.Printf("%-24s %20s %12s  %s\n", "while", "gate p50/p99 ms", "health", "others")
 	for _, part := range []struct {
 		name string
-		do   func(context.Context, *benchService) (string, error)
+		do   func(context.Context, *rig.Service) (string, error)
 	}{
-		{"nothing", func(ctx context.Context, _ *benchService) (string, error) { <-ctx.Done(); return "", nil }},
+		{"nothing", func(ctx context.Context, _ *rig.Service) (string, error) { <-ctx.Done(); return "", nil }},
 		{fmt.Sprintf("%d slow bodies", c.Slow), c.slowBodies},
 		{fmt.Sprintf("%d heavy manifests", c.Heavy), c.heavyManifests},
 	} {
-		keys, err := service.quickKeys(ctx, 1, c.During)
+		keys, err := service.QuickKeys(ctx, 1, c.During)
 		if err != nil {
 			return err
 		}
@@ -46,22 +48,22 @@ func (c *doorsCmd) Run(ctx context.Context) error {
 		var running sync.WaitGroup
 		running.Go(func() { said, failed = part.do(beside, service) })
 		var health atomic.Int64
-		running.Go(func() { health.Store(service.watchHealth(beside)) })
-		calls, err := service.quick(keys, c.During)
+		running.Go(func() { health.Store(watchHealth(beside, service)) })
+		calls, err := service.Quick(keys, c.During)
 		stop()
 		running.Wait()
 		if err != nil || failed != nil {
 			return fmt.Errorf("%s: %v, %v", part.name, err, failed)
 		}
-		fmt.Printf("%-24s %20s %12s  %s\n", part.name, ms(calls.quantile(.5))+" / "+ms(calls.quantile(.99)), fmt.Sprintf("%d not 200", health.Load()), said)
+		fmt.Printf("%-24s %20s %12s  %s\n", part.name, rig.MS(calls.Quantile(.5))+" / "+rig.MS(calls.Quantile(.99)), fmt.Sprintf("%d not 200", health.Load()), said)
 	}
 	return nil
 }
 
 // watchHealth counts the answers of the health endpoint that are not 200.
-func (b *benchService) watchHealth(ctx context.Context) (bad int64) {
+func watchHealth(ctx context.Context, b *rig.Service) (bad int64) {
 	for ctx.Err() == nil {
-		r, err := http.Get(b.base + "/api/health")
+		r, err := http.Get(b.Base + "/api/health")
 		if err != nil || r.StatusCode != http.StatusOK {
 			bad++
 		}
@@ -77,13 +79,13 @@ func (b *benchService) watchHealth(ctx context.Context) (bad int64) {
 }
 
 // slowBodies opens many requests whose bodies arrive at one byte per second.
-func (c *doorsCmd) slowBodies(ctx context.Context, b *benchService) (string, error) {
+func (c *Doors) slowBodies(ctx context.Context, b *rig.Service) (string, error) {
 	var opened, answered atomic.Int64
 	var all sync.WaitGroup
 	for range c.Slow {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
+				conn, err := net.Dial("tcp", strings.TrimPrefix(b.Base, "http://"))
 				if err != nil {
 					return
 				}
@@ -114,11 +116,11 @@ func trickle(ctx context.Context, conn net.Conn) {
 }
 
 // heavyManifests sends many expensive requests at once, again and again.
-func (c *doorsCmd) heavyManifests(ctx context.Context, b *benchService) (string, error) {
+func (c *Doors) heavyManifests(ctx context.Context, b *rig.Service) (string, error) {
 	body := `{"manifest":{"name":"x","tools":[{"name":"t","description":"` + strings.Repeat("curl ", 30_000) + `"}]}}`
 	var keys []string
 	for i := range c.Heavy {
-		issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("heavy-%d-%d@example.com", time.Now().UnixNano(), i), "")
+		issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("heavy-%d-%d@example.com", time.Now().UnixNano(), i), "")
 		if err != nil {
 			return "", err
 		}
@@ -129,7 +131,7 @@ func (c *doorsCmd) heavyManifests(ctx context.Context, b *benchService) (string,
 	for _, key := range keys {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/api/agent-services/mcp-risk/score", strings.NewReader(body))
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Base+"/api/agent-services/mcp-risk/score", strings.NewReader(body))
 				if err != nil {
 					return
 				}

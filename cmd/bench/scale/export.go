@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -18,8 +19,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// exportCmd measures the export of an organization's history.
-type exportCmd struct {
+// Export measures the export of an organization's history.
+type Export struct {
 	Signed []int         `help:"Numbers of signed decisions to export; memory should not grow with them." default:"2000,20000"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
@@ -27,20 +28,20 @@ type exportCmd struct {
 
 // decided starts a service whose only organization has made a number of decisions.
 func decided(ctx context.Context, decisions, agents int) (*decidedService, error) {
-	service, token, err := startOrganization(ctx)
+	service, token, err := rig.StartOrganization(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decidedService{benchService: service, token: token, agents: agents}
+	d := &decidedService{Service: service, token: token, agents: agents}
 	if err := d.until(decisions); err != nil {
-		service.close()
+		service.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
 type decidedService struct {
-	*benchService
+	*rig.Service
 	token  string
 	agents int
 	made   int
@@ -49,12 +50,12 @@ type decidedService struct {
 // until requests decisions until the service has a number of them.
 func (d *decidedService) until(decisions int) error {
 	for d.made < decisions {
-		s, err := d.decide(d.token, 32, d.agents, time.Second)
+		s, err := d.Decide(d.token, 32, d.agents, time.Second)
 		if err != nil {
 			return err
 		}
-		d.made += len(s.latencies)
-		progress("decided", int64(d.made), int64(decisions))
+		d.made += len(s.Latencies)
+		rig.Progress("decided", int64(d.made), int64(decisions))
 	}
 	return nil
 }
@@ -62,11 +63,11 @@ func (d *decidedService) until(decisions int) error {
 // everyday adds to a ledger of decisions what a ledger in use has: a receipt for each decision,
 // and as many workflows.
 func (d *decidedService) everyday(ctx context.Context) error {
-	p, err := d.app.AuthenticateOrganization(ctx, d.token)
+	p, err := d.App.AuthenticateOrganization(ctx, d.token)
 	if err != nil {
 		return err
 	}
-	rows, err := d.app.Ledger.Pool().Query(ctx, `select payload from events where p = 0 and tenant = $1 and type = $2 order by tseq`, p.OrgID, events.TypeDecisionRecorded)
+	rows, err := d.App.Ledger.Pool().Query(ctx, `select payload from events where p = 0 and tenant = $1 and type = $2 order by tseq`, p.OrgID, events.TypeDecisionRecorded)
 	if err != nil {
 		return err
 	}
@@ -74,9 +75,9 @@ func (d *decidedService) everyday(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := &filler{app: d.app}
+	f := &rig.Filler{App: d.App}
 	var next atomic.Int64
-	_, err = load(32, time.Hour, func(int, int) error {
+	_, err = rig.Load(32, time.Hour, func(int, int) error {
 		n := int(next.Add(1)) - 1
 		if n >= len(payloads) {
 			return errFull
@@ -92,17 +93,17 @@ func (d *decidedService) everyday(ctx context.Context) error {
 		receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected","settlementId":"bench-%d"}`,
 			decision.DecisionID, read.Integrity.RecordHash, decision.BindingHash, n))
 		if err == nil {
-			_, err = d.app.BindReceipt(ctx, p, receipt)
+			_, err = d.App.BindReceipt(ctx, p, receipt)
 		}
 		if err != nil {
 			return err
 		}
-		workflow, err := f.workflow()
+		workflow, err := f.Workflow()
 		if err == nil {
-			_, err = d.app.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{workflow}})
+			_, err = d.App.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{workflow}})
 		}
 		if made := int64(n) + 1; made%1000 == 0 || made == int64(len(payloads)) {
-			progress("receipts and workflows", made, int64(len(payloads)))
+			rig.Progress("receipts and workflows", made, int64(len(payloads)))
 		}
 		return err
 	})
@@ -113,14 +114,14 @@ func (d *decidedService) everyday(ctx context.Context) error {
 }
 
 // Run prints one line per size, and how much an export slows appends down.
-func (c *exportCmd) Run(ctx context.Context) error {
+func (c *Export) Run(ctx context.Context) error {
 	service, err := decided(ctx, 1, 100)
 	if err != nil {
 		return err
 	}
-	defer service.close()
+	defer service.Close()
 	var org string
-	if err := service.app.Ledger.Pool().QueryRow(ctx, `select tenant from events where p = 0 and type = 'decision.recorded' limit 1`).Scan(&org); err != nil {
+	if err := service.App.Ledger.Pool().QueryRow(ctx, `select tenant from events where p = 0 and type = 'decision.recorded' limit 1`).Scan(&org); err != nil {
 		return err
 	}
 	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "exported/s", "ratio", "us of CPU, program + db", "peak MB")
@@ -130,11 +131,11 @@ func (c *exportCmd) Run(ctx context.Context) error {
 		}
 		var reads, exports []run
 		for range c.Runs {
-			r, err := onCores(ctx, service.scratch, 1, "read", service.scratch.app)
+			r, err := onCores(ctx, service.Scratch, 1, "read", service.Scratch.App)
 			if err != nil {
 				return err
 			}
-			e, err := onCores(ctx, service.scratch, 1, "make-export", service.scratch.app, "--org", org)
+			e, err := onCores(ctx, service.Scratch, 1, "make-export", service.Scratch.App, "--org", org)
 			if err != nil {
 				return err
 			}
@@ -142,28 +143,28 @@ func (c *exportCmd) Run(ctx context.Context) error {
 		}
 		read, export := middle(reads), middle(exports)
 		fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", export.Events, read.perSecond(), export.perSecond(), export.perSecond()/read.perSecond(),
-			fmt.Sprintf("%.1f + %.1f", export.perEvent(export.cpu.process), export.perEvent(export.cpu.database)), export.PeakMB)
+			fmt.Sprintf("%.1f + %.1f", export.perEvent(export.cpu.Process), export.perEvent(export.cpu.Database)), export.PeakMB)
 	}
 	if err := c.verified(ctx, service, org); err != nil {
 		return err
 	}
-	return besideAppends(ctx, service.scratch, "export", c.Runs, c.During, "make-export", service.scratch.app, "--org", org, "--repeat")
+	return besideAppends(ctx, service.Scratch, "export", c.Runs, c.During, "make-export", service.Scratch.App, "--org", org, "--repeat")
 }
 
 // verified verifies an export of the complete history, offline.
-func (c *exportCmd) verified(ctx context.Context, service *decidedService, org string) error {
+func (c *Export) verified(ctx context.Context, service *decidedService, org string) error {
 	folder, err := os.MkdirTemp("", "countersign-bench-export-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if _, err := service.app.ExportHistory(ctx, evidence.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
+	if _, err := service.App.ExportHistory(ctx, evidence.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
 		return err
 	}
-	r, err := onCores(ctx, service.scratch, 1, "check-export", folder)
+	r, err := onCores(ctx, service.Scratch, 1, "check-export", folder)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("verification of the export of %d events, offline: %.0f/s, us of CPU %.1f, peak MB %d\n", r.Events, r.perSecond(), r.perEvent(r.cpu.process), r.PeakMB)
+	fmt.Printf("verification of the export of %d events, offline: %.0f/s, us of CPU %.1f, peak MB %d\n", r.Events, r.perSecond(), r.perEvent(r.cpu.Process), r.PeakMB)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package compute
 
 import (
 	"bytes"
@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// hookCmd measures how long a coding agent waits at each of its tool calls: the complete
+// Hook measures how long a coding agent waits at each of its tool calls: the complete
 // process of the guard, from start to answer, compared with an empty Go program in the same
 // run.
-type hookCmd struct {
+type Hook struct {
 	Program string  `help:"The built guard. Default: build cmd/countersign-guard without cgo." placeholder:"FILE"`
 	Rounds  int     `help:"Number of starts of each program." default:"200"`
 	Most    float64 `help:"Maximum ratio of the guard's median processor time to that of the empty program; 0: no limit." default:"0"`
@@ -30,7 +32,7 @@ var hookEvents = [...]string{
 // Run starts both programs in turns and prints the elapsed time, the processor time (which
 // depends less on other users of the machine) and the peak memory. The guard writes no log
 // here.
-func (c *hookCmd) Run(ctx context.Context) error {
+func (c *Hook) Run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "countersign-bench-")
 	if err != nil {
 		return err
@@ -151,8 +153,8 @@ func (s *startsOf) measure(ctx context.Context, with string, command ...string) 
 func (s *startsOf) print(name string) time.Duration {
 	slices.Sort(s.passed)
 	slices.Sort(s.used)
-	wall, cpu := sample{latencies: s.passed}, sample{latencies: s.used}
+	wall, cpu := rig.Sample{Latencies: s.passed}, rig.Sample{Latencies: s.used}
 	fmt.Printf("%s, whole process, %d starts: passed p1 %s, p50 %s, p99 %s; processor p1 %s, p50 %s, p99 %s; memory %.1f MB\n", name, len(s.used),
-		wall.quantile(.01), wall.quantile(.5), wall.quantile(.99), cpu.quantile(.01), cpu.quantile(.5), cpu.quantile(.99), float64(s.memory)/1024)
-	return cpu.quantile(.5)
+		wall.Quantile(.01), wall.Quantile(.5), wall.Quantile(.99), cpu.Quantile(.01), cpu.Quantile(.5), cpu.Quantile(.99), float64(s.memory)/1024)
+	return cpu.Quantile(.5)
 }

@@ -1,0 +1,71 @@
+// Package rate measures how many calls a second the ledger and the service answer, and in which
+// of its stages a call spends its time.
+package rate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/cmd/bench/rig"
+)
+
+// Append compares appends to the ledger with inserts of the same PostgreSQL that nothing
+// orders or chains.
+type Append struct {
+	Runs   int           `help:"Runs of each; the median counts." default:"3"`
+	During time.Duration `help:"Length of each run." default:"3s"`
+	Nodes  bool          `help:"Also measure two nodes at once, with 32 callers each."`
+
+	Partitions []int `help:"Compare instead ledgers with these numbers of partitions, each with the first; 64 callers on as many tenants." placeholder:"1,4,16"`
+	Model      bool  `help:"After that, simulate one worker per group of partitions with the measured times."`
+}
+
+// Run prints one line per number of callers.
+func (c *Append) Run(ctx context.Context) error {
+	if len(c.Partitions) > 0 {
+		return c.partitions(ctx)
+	}
+	s, err := rig.NewScratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Printf("%-10s %12s %12s %8s %20s %20s\n", "in flight", "anchor/s", "appends/s", "ratio", "anchor p50/p99 ms", "append p50/p99 ms")
+	for _, callers := range []int{1, 8, 64} {
+		var anchors, appends []rig.Sample
+		for range c.Runs {
+			a, err := rig.Anchor(ctx, s, callers, c.During)
+			if err != nil {
+				return fmt.Errorf("anchor: %w", err)
+			}
+			b, err := rig.AppendLoad(ctx, s, 1, callers, c.During, rig.Payload)
+			if err != nil {
+				return fmt.Errorf("append: %w", err)
+			}
+			anchors, appends = append(anchors, a), append(appends, b)
+		}
+		line(fmt.Sprint(callers), rig.Median(anchors), rig.Median(appends))
+	}
+	if c.Nodes {
+		var anchors, appends []rig.Sample
+		for range c.Runs {
+			a, err := rig.Anchor(ctx, s, 64, c.During)
+			if err != nil {
+				return err
+			}
+			b, err := rig.AppendLoad(ctx, s, 2, 64, c.During, rig.Payload)
+			if err != nil {
+				return err
+			}
+			anchors, appends = append(anchors, a), append(appends, b)
+		}
+		line("2 x 32", rig.Median(anchors), rig.Median(appends))
+	}
+	return rig.Check(ctx, s)
+}
+
+func line(name string, a, b rig.Sample) {
+	fmt.Printf("%-10s %12.0f %12.0f %8.2f %20s %20s\n", name, a.PerSecond, b.PerSecond, b.PerSecond/a.PerSecond,
+		rig.MS(a.Quantile(.5))+" / "+rig.MS(a.Quantile(.99)), rig.MS(b.Quantile(.5))+" / "+rig.MS(b.Quantile(.99)))
+}

@@ -1,0 +1,141 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands/accounts"
+)
+
+// QuickBody is the request body of Quick.
+const QuickBody = `{"command":"git push --force origin main","environment":"production"}`
+
+// QuickKeys returns keys for each caller, enough for 10,000 calls a second, because a key is
+// good for 250 calls.
+func (b *Service) QuickKeys(ctx context.Context, callers int, during time.Duration) ([][]string, error) {
+	run := time.Now().UnixNano()
+	keys := make([][]string, callers)
+	for caller := range keys {
+		for n := range int(during.Seconds()+1)*10_000/callers/accounts.FreeCallsPerMonth + 1 {
+			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("bench-%d-%d-%d@example.com", run, caller, n), "")
+			if err != nil {
+				return nil, err
+			}
+			keys[caller] = append(keys[caller], issued.APIKey)
+		}
+	}
+	return keys, nil
+}
+
+// Quick calls the quick gate, one caller per list of keys.
+func (b *Service) Quick(keys [][]string, during time.Duration) (Sample, error) {
+	clients := make([]*Client, len(keys))
+	for i := range clients {
+		c, err := NewClient(strings.TrimPrefix(b.Base, "http://"))
+		if err != nil {
+			return Sample{}, err
+		}
+		defer c.Close()
+		clients[i] = c
+	}
+	return Load(len(keys), during, func(caller, n int) error {
+		key := keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)]
+		status, answer, err := clients[caller].Post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
+		if err != nil || status != http.StatusOK {
+			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
+		}
+		return nil
+	})
+}
+
+// Decide requests a new decision with every call.
+func (b *Service) Decide(token string, callers, agents int, during time.Duration) (Sample, error) {
+	clients := make([]*Client, callers)
+	for i := range clients {
+		c, err := NewClient(strings.TrimPrefix(b.Base, "http://"))
+		if err != nil {
+			return Sample{}, err
+		}
+		defer c.Close()
+		clients[i] = c
+	}
+	run := time.Now().UnixNano()
+	return Load(callers, during, func(caller, n int) error {
+		agent := ""
+		if agents > 0 {
+			agent = fmt.Sprintf("agent-%d", (caller*7919+n)%agents)
+		}
+		_, err := clients[caller].Decision(token, fmt.Sprintf("bench-%d-%d-%d", run, caller, n), agent)
+		return err
+	})
+}
+
+// Decision requests a new decision under an idempotency key, for an agent unless it is empty.
+// The answer is valid until the next call.
+func (c *Client) Decision(token, key, agent string) ([]byte, error) {
+	if agent != "" {
+		agent = fmt.Sprintf(`,"agentId":%q`, agent)
+	}
+	body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"%s},"intent":{`+
+		`"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",`+
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
+		key, agent)
+	status, answer, err := c.Post("/api/assurance/decisions", "Authorization: Bearer "+token+"\r\n", body)
+	if err != nil || status != http.StatusCreated {
+		return nil, fmt.Errorf("decision: %d %s %w", status, answer, err)
+	}
+	return answer, nil
+}
+
+// Calls makes a number of calls of a service with free keys, or requests decisions if there is
+// no path.
+func (b *Service) Calls(ctx context.Context, path string, calls int) error {
+	var token string
+	for n := range calls {
+		if n%accounts.FreeCallsPerMonth == 0 {
+			if path == "" && token == "" {
+				var err error
+				if token, err = b.Organization(ctx); err != nil {
+					return err
+				}
+			} else if path != "" {
+				issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
+				if err != nil {
+					return err
+				}
+				token = issued.APIKey
+			}
+		}
+		at, body := path, fmt.Sprintf(`{"command":"git push --force origin feature-%d","environment":"production"}`, n)
+		if path == "" {
+			at, body = "/api/assurance/decisions", fmt.Sprintf(`{"protocol":"x402","idempotencyKey":"size-%d","subject":{"runId":"run"},"intent":{`+
+				`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",`+
+				`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`, n)
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Base+at, bytes.NewReader([]byte(body)))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Idempotency-Key", fmt.Sprintf("size-%d", n))
+		if path == "" {
+			r.Header.Del("Idempotency-Key")
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode/100 != 2 {
+			return fmt.Errorf("%s: %s %s %v", at, answer.Status, text, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// LedgerSeed signs the ledger that MakeLedger makes; ledgerKEK wraps the keys of its personal
+// members.
+var LedgerSeed, LedgerKEK = bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{0xcd}, 32)
+
+// MakeLedger appends until a ledger has a number of events: half of them signed decisions, half
+// workflows.
+func MakeLedger(ctx context.Context, s *Scratch, size int64) error {
+	if err := migrations.Up(ctx, s.Owner, ""); err != nil {
+		return err
+	}
+	l, err := ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	head, err := l.Total(ctx)
+	if err != nil || head >= size {
+		return err
+	}
+	began := time.Now()
+	f, err := NewFiller(ctx, l, LedgerSeed, LedgerKEK)
+	if err != nil {
+		return err
+	}
+	if head, err = l.Total(ctx); err != nil {
+		return err
+	}
+	if err := f.Fill(ctx, size-head); err != nil {
+		return err
+	}
+	fmt.Printf("made a ledger of %d events in %s\n", size, time.Since(began).Round(time.Second))
+	return nil
+}
+
+// Filler appends copies of a decision and of a workflow.
+type Filler struct {
+	App    *commands.App
+	Org    string
+	actor  string
+	record []byte // the record of a decision, and the id in it
+	id     string
+
+	appends atomic.Int64
+}
+
+// NewFiller creates an organization and its first decision, signed and encrypted with these
+// keys.
+func NewFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*Filler, error) {
+	signer, err := seal.NewSigner(seed)
+	if err != nil {
+		return nil, err
+	}
+	a := commands.New(&ground.Ground{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"})
+	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
+		return nil, err
+	}
+	if a.Vault, err = vault.Open(ctx, l, kek); err != nil {
+		return nil, err
+	}
+	token, err := (&Service{App: a}).Organization(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.AuthenticateOrganization(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	request, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"first","subject":{"runId":"run"},"intent":{` +
+		`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",` +
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`))
+	if err != nil {
+		return nil, err
+	}
+	decided, err := a.Decide(ctx, p, request)
+	if err != nil {
+		return nil, err
+	}
+	d, err := assurance.ReadDecision(decided.Envelope.Record)
+	return &Filler{App: a, Org: p.OrgID, actor: p.ActorID, record: decided.Envelope.Record, id: d.DecisionID}, err
+}
+
+// Fill appends a number of events.
+func (f *Filler) Fill(ctx context.Context, events int64) (err error) {
+	const callers, together = 16, 64 // callers, and events of one append
+	var left atomic.Int64
+	left.Store(events)
+	failed := make(chan error, callers)
+	for range callers {
+		go func() {
+			for {
+				rest := min(left.Add(-together)+together, together)
+				if rest <= 0 {
+					failed <- nil
+					return
+				}
+				if err := f.Append(ctx, int(rest)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	for range callers {
+		err = errors.Join(err, <-failed)
+	}
+	return err
+}
+
+// Append appends decisions and workflows in turn.
+func (f *Filler) Append(ctx context.Context, n int) error {
+	tenant, next := f.Org, f.decision
+	if f.appends.Add(1)%2 == 0 {
+		tenant, next = ledger.ServiceTenant, f.Workflow
+	}
+	pending := make([]ledger.Pending, n)
+	for i := range pending {
+		var err error
+		if pending[i], err = next(); err != nil {
+			return err
+		}
+	}
+	for {
+		_, err := f.App.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Events: pending})
+		if !errors.Is(err, ledger.ErrBusy) {
+			return err
+		}
+	}
+}
+
+func (f *Filler) decision() (ledger.Pending, error) {
+	id := f.App.NewID("asd_")
+	envelope, err := f.App.Signer.SignCanonical(assurance.DecisionType, bytes.ReplaceAll(f.record, []byte(f.id), []byte(id)))
+	if err != nil {
+		return ledger.Pending{}, err
+	}
+	payload, err := canon.Marshal(events.DecisionRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: f.App.BaseURL + "/api/verify"})
+	return ledger.Pending{Stream: "decision/" + id, Expect: ledger.New(), ID: f.App.NewID("evt_"), Type: events.TypeDecisionRecorded,
+		SchemaVersion: 1, Actor: f.actor, KeyID: f.App.Signer.KeyID(), Payload: payload}, err
+}
+
+// Workflow returns the event of a new workflow.
+func (f *Filler) Workflow() (ledger.Pending, error) {
+	id := "asw_" + uuid.NewString()
+	now := time.Now().UTC()
+	const layout = "2006-01-02T15:04:05.000Z"
+	payload, err := canon.Marshal(events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: id, Status: "completed", Risk: "critical",
+		RiskScore: 95, Decision: "needs_review", RequiresHumanReview: true, MatchedRuleIDs: []string{"git.push.force-protected"},
+		CreatedAt: now.Format(layout), ExpiresAt: now.AddDate(0, 0, 30).Format(layout)}})
+	return ledger.Pending{Stream: "workflow/" + id, Expect: ledger.New(), ID: f.App.NewID("evt_"), Type: events.TypeWorkflowCompleted,
+		Actor: "system", Payload: payload}, err
+}

@@ -1,0 +1,144 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+)
+
+// Sample is the result of one run of a load.
+type Sample struct {
+	PerSecond float64
+	Latencies []time.Duration // sorted
+	Used      CPU             // total, if measured
+}
+
+// Quantile returns the latency that a share q of the calls did not exceed.
+func (s Sample) Quantile(q float64) time.Duration {
+	if len(s.Latencies) == 0 {
+		return 0
+	}
+	return s.Latencies[min(int(math.Ceil(q*float64(len(s.Latencies)))), len(s.Latencies))-1]
+}
+
+// Load calls an operation from a number of concurrent callers for a while.
+func Load(callers int, during time.Duration, operation func(caller, n int) error) (Sample, error) {
+	type result struct {
+		latencies []time.Duration
+		err       error
+	}
+	results := make(chan result)
+	start := time.Now()
+	for caller := range callers {
+		go func() {
+			var r result
+			for n := 0; time.Since(start) < during && r.err == nil; n++ {
+				began := time.Now()
+				r.err = operation(caller, n)
+				r.latencies = append(r.latencies, time.Since(began))
+			}
+			results <- r
+		}()
+	}
+	var s Sample
+	var err error
+	for range callers {
+		r := <-results
+		s.Latencies = append(s.Latencies, r.latencies...)
+		if r.err != nil {
+			err = r.err
+		}
+	}
+	s.PerSecond = float64(len(s.Latencies)) / time.Since(start).Seconds()
+	slices.Sort(s.Latencies)
+	return s, err
+}
+
+// Median returns the run with the median throughput.
+func Median(runs []Sample) Sample {
+	slices.SortFunc(runs, func(a, b Sample) int { return int(a.PerSecond - b.PerSecond) })
+	return runs[len(runs)/2]
+}
+
+// MS formats a time in milliseconds.
+func MS(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
+
+// Payload makes a row of about 650 bytes, together with the ledger's other columns.
+var Payload = Padded(240)
+
+// Padded returns a payload of a given size in bytes.
+func Padded(size int) []byte {
+	const before, after = `{"pad":"`, `"}`
+	return bytes.Join([][]byte{[]byte(before), bytes.Repeat([]byte("x"), size-len(before+after)), []byte(after)}, nil)
+}
+
+// AppendLoad appends one event per call, to a new stream each.
+func AppendLoad(ctx context.Context, s *Scratch, nodes, callers int, during time.Duration, payload []byte) (Sample, error) {
+	ledgers := make([]*ledger.Ledger, nodes)
+	for i := range ledgers {
+		l, err := ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return Sample{}, err
+		}
+		defer l.Close()
+		ledgers[i] = l
+	}
+	run := time.Now().UnixNano()
+	return Load(callers, during, func(caller, n int) error {
+		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
+		_, err := ledgers[caller%nodes].Append(ctx, ledger.Append{Tenant: "service", Events: []ledger.Pending{{
+			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
+			Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}}})
+		return err
+	})
+}
+
+// Progress prints the progress to standard error.
+func Progress(what string, done, total int64) {
+	fmt.Fprintf(os.Stderr, "\r%s %d of %d  ", what, done, total)
+	if done >= total {
+		fmt.Fprintln(os.Stderr)
+	}
+}
+
+// Anchor measures prepared inserts of single rows of the same size, each in its own commit,
+// with one connection per caller.
+func Anchor(ctx context.Context, s *Scratch, callers int, during time.Duration) (Sample, error) {
+	owner, err := pgx.Connect(ctx, s.Owner)
+	if err != nil {
+		return Sample{}, err
+	}
+	defer owner.Close(ctx)
+	if _, err := owner.Exec(ctx, `drop table if exists public.bench_anchor;
+		create table public.bench_anchor (id bytea primary key, tenant text, stream text, type text, actor text, at bigint,
+			payload bytea, h1 bytea, h2 bytea, h3 bytea, k1 bytea, k2 bytea)`); err != nil {
+		return Sample{}, err
+	}
+	conns := make([]*pgx.Conn, callers)
+	for i := range conns {
+		if conns[i], err = pgx.Connect(ctx, s.Owner); err != nil {
+			return Sample{}, err
+		}
+		defer conns[i].Close(ctx)
+	}
+	hash := make([]byte, 32)
+	result, err := Load(callers, during, func(caller, n int) error {
+		id := make([]byte, 16)
+		rand.Read(id)
+		_, err := conns[caller].Exec(ctx, `insert into public.bench_anchor values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			id, "service", fmt.Sprintf("bench/%d/%d", caller, n), "bench.happened", "key_01JD3Z8W5T0000000000000000",
+			time.Now().UnixMicro(), Payload, hash, hash, hash, hash, hash)
+		return err
+	})
+	return result, err
+}

@@ -1,0 +1,167 @@
+package scale
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/cmd/bench/faults"
+	"github.com/countersign/countersign/cmd/bench/rig"
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/projections"
+)
+
+// Start measures how long callers wait when a service with a long ledger starts with empty
+// read models, including the start of its own PostgreSQL. The ledger is created once; half of
+// it is signed decisions, half is workflows.
+type Start struct {
+	rig.Built
+	Events int64         `help:"Length of the ledger." default:"1000000"`
+	Folder string        `help:"Data folder, in which the ledger is created if it does not exist." required:"" placeholder:"DIR"`
+	Runs   int           `help:"Number of starts to measure." default:"3"`
+	Most   time.Duration `help:"Fail if a service is not serving within this time." default:"3s"`
+}
+
+// Run prints one line per start. The first start is on a ledger without a tree, whose events no
+// service has appended; it is printed but not checked against the limit.
+func (c *Start) Run(ctx context.Context) error {
+	folder, err := filepath.Abs(c.Folder)
+	if err != nil {
+		return err
+	}
+	c.Folder = folder
+	return c.With(ctx, func(program string) error { return c.measure(ctx, program) })
+}
+
+func (c *Start) measure(ctx context.Context, program string) error {
+	if err := c.inDatabase(ctx, func(ctx context.Context, s *rig.Scratch) error { return rig.MakeLedger(ctx, s, c.Events) }); err != nil {
+		return fmt.Errorf("make the ledger: %w", err)
+	}
+	for n := range c.Runs + 1 {
+		if n > 0 {
+			if err := c.inDatabase(ctx, readNothing); err != nil {
+				return fmt.Errorf("put the read models to zero: %w", err)
+			}
+		}
+		at, err := c.start(ctx, program)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("start %d, every read model at zero", n)
+		if n == 0 {
+			name = "start on the ledger as it was"
+		}
+		fmt.Printf("%-36s serving after %s, first durable append after %s, nothing degraded after %s\n", name, at.serving, at.appended, at.whole)
+		if n > 0 && (at.serving > c.Most || at.appended > c.Most) {
+			return fmt.Errorf("not serving within %s", c.Most)
+		}
+	}
+	return c.inDatabase(ctx, rig.Check)
+}
+
+// inDatabase calls do while the folder's PostgreSQL runs without a service.
+func (c *Start) inDatabase(ctx context.Context, do func(context.Context, *rig.Scratch) error) error {
+	server, err := localpg.Start(ctx, localpg.Options{DataDir: c.Folder})
+	if err != nil {
+		return err
+	}
+	err = do(ctx, &rig.Scratch{App: server.URL(migrations.AppRole), Owner: server.URL(migrations.OwnerRole), Dir: c.Folder})
+	return errors.Join(err, server.Stop())
+}
+
+// readNothing resets every read model to before the first event.
+func readNothing(ctx context.Context, s *rig.Scratch) error {
+	owner, err := pgx.Connect(ctx, s.Owner)
+	if err != nil {
+		return err
+	}
+	defer owner.Close(ctx)
+	done, err := owner.Exec(ctx, `update projection_checkpoint set version = 0, pos = 0, hash = decode(repeat('00', 32), 'hex'), state = ''
+		where name = any($1)`, projections.Names())
+	if err == nil && done.RowsAffected() != int64(len(projections.Names())) {
+		err = fmt.Errorf("%d read models of %d", done.RowsAffected(), len(projections.Names()))
+	}
+	return err
+}
+
+// started has the times, from the start of the process, when a service first answered, first
+// appended, and had read models that were close enough to the head (/readyz).
+type started struct{ serving, appended, whole time.Duration }
+
+// start starts the program, calls it until nothing is degraded, and ends it.
+func (c *Start) start(ctx context.Context, program string) (at started, err error) {
+	address, err := faults.FreeAddress()
+	if err != nil {
+		return at, err
+	}
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, "serve", "--data", c.Folder, "--listen", address)
+	cmd.Stderr = &log
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DATABASE_URL=") }),
+		"SIGNING_KEY="+hex.EncodeToString(rig.LedgerSeed), "DATA_KEK="+hex.EncodeToString(rig.LedgerKEK), "RATE_LIMIT=off")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return at, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if left := <-ended; left != nil && err == nil {
+			err = fmt.Errorf("the service ended with %w: %s", left, log.String())
+		}
+	}()
+	for _, step := range []struct {
+		at   *time.Duration
+		done func() bool
+	}{
+		{&at.serving, func() bool { return answers(address, "/api/health", nil) }},
+		{&at.appended, func() bool {
+			return answers(address, "/api/keys/free", fmt.Appendf(nil, `{"email":"bench-%d@example.com"}`, time.Now().UnixNano()))
+		}},
+		{&at.whole, func() bool { return answers(address, "/readyz", nil, `"degraded":[]`) }},
+	} {
+		for !step.done() {
+			select {
+			case left := <-ended:
+				ended <- left
+				return at, fmt.Errorf("the service ended: %s", log.String())
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+		*step.at = time.Since(began).Round(time.Millisecond)
+	}
+	return at, nil
+}
+
+// answers reports whether a service answers with success, and with these words.
+func answers(address, path string, body []byte, words ...string) bool {
+	var r *http.Response
+	var err error
+	if body == nil {
+		r, err = http.Get("http://" + address + path)
+	} else {
+		r, err = http.Post("http://"+address+path, "application/json", bytes.NewReader(body))
+	}
+	if err != nil {
+		return false
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	return err == nil && r.StatusCode/100 == 2 && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(string(text), w) })
+}

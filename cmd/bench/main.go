@@ -52,6 +52,7 @@ type cli struct {
 	Services  compute.Services `cmd:"" help:"Measure every service without HTTP, and inputs at the contract's limits."`
 	Verify    scale.Verify     `cmd:"" help:"Measure verification of a database, how much it and checkpoints slow appends down, and rebuilding."`
 	Export    scale.Export     `cmd:"" help:"Measure the export of an organization's history, and how much it slows appends down."`
+	Selection scale.Selection  `cmd:"" help:"Measure the export of all denied decisions and its verification, while the ledger grows."`
 	Size      scale.Size       `cmd:"" help:"Measure the size of calls in the ledger, by type of event and by index."`
 	Packing   packingCmd       `cmd:"" help:"Write samples of a ledger's contents, for a compression dictionary."`
 	Faults    faultsCmd        `cmd:"" help:"Cause every fault of a table while clients call, then compare their answers with the ledger."`

@@ -56,19 +56,26 @@ func MakeLedger(ctx context.Context, s *Scratch, size int64) error {
 	return nil
 }
 
-// Filler appends copies of a decision and of a workflow.
+// Filler appends copies of two decisions and of a workflow.
 type Filler struct {
-	App    *commands.App
-	Org    string
-	actor  string
-	record []byte // the record of a decision, and the id in it
-	id     string
+	App       *commands.App
+	Org       string
+	DenyEvery int64 // one decision in DenyEvery has the verdict deny; 0: none
 
-	appends atomic.Int64
+	actor           string
+	allowed, denied decisionRecord
+	appends         atomic.Int64
+	decisions       atomic.Int64
 }
 
-// NewFiller creates an organization and its first decision, signed and encrypted with these
-// keys.
+// decisionRecord is the record of a decision, and the id in it.
+type decisionRecord struct {
+	record []byte
+	id     string
+}
+
+// NewFiller creates an organization and its first two decisions, one allowed and one denied,
+// signed and encrypted with these keys.
 func NewFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*Filler, error) {
 	signer, err := seal.NewSigner(seed)
 	if err != nil {
@@ -89,18 +96,25 @@ func NewFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*Filler
 	if err != nil {
 		return nil, err
 	}
-	request, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"first","subject":{"runId":"run"},"intent":{` +
-		`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",` +
-		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`))
-	if err != nil {
-		return nil, err
+	f := &Filler{App: a, Org: p.OrgID, actor: p.ActorID}
+	for host, record := range map[string]*decisionRecord{"api.weather.example": &f.allowed, "api.elsewhere.example": &f.denied} {
+		request, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"},"intent":{`+
+			`"resourceUrl":"https://%s/v1/forecast","method":"GET","scheme":"exact","network":"base",`+
+			`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`, host, host))
+		if err != nil {
+			return nil, err
+		}
+		decided, err := a.Decide(ctx, p, request)
+		if err != nil {
+			return nil, err
+		}
+		d, err := assurance.ReadDecision(decided.Envelope.Record)
+		if err != nil {
+			return nil, err
+		}
+		*record = decisionRecord{decided.Envelope.Record, d.DecisionID}
 	}
-	decided, err := a.Decide(ctx, p, request)
-	if err != nil {
-		return nil, err
-	}
-	d, err := assurance.ReadDecision(decided.Envelope.Record)
-	return &Filler{App: a, Org: p.OrgID, actor: p.ActorID, record: decided.Envelope.Record, id: d.DecisionID}, err
+	return f, nil
 }
 
 // Fill appends a number of events.
@@ -152,8 +166,11 @@ func (f *Filler) Append(ctx context.Context, n int) error {
 }
 
 func (f *Filler) decision() (ledger.Pending, error) {
-	id := f.App.NewID("asd_")
-	envelope, err := f.App.Signer.SignCanonical(assurance.DecisionType, bytes.ReplaceAll(f.record, []byte(f.id), []byte(id)))
+	of, id := f.allowed, f.App.NewID("asd_")
+	if n := f.decisions.Add(1); f.DenyEvery > 0 && n%f.DenyEvery == 0 {
+		of = f.denied
+	}
+	envelope, err := f.App.Signer.SignCanonical(assurance.DecisionType, bytes.ReplaceAll(of.record, []byte(of.id), []byte(id)))
 	if err != nil {
 		return ledger.Pending{}, err
 	}

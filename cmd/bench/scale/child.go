@@ -77,7 +77,9 @@ type childCmd struct {
 	Database   string `arg:""`
 	Signatures bool
 	Org        string
-	Repeat     bool // until it is interrupted
+	Decision   string // export only decisions with this verdict
+	Folder     string // keep the export here
+	Repeat     bool   // until it is interrupted
 	Profile    string
 }
 
@@ -189,13 +191,27 @@ func (c *ExportChild) Run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	return c.during(ctx, func() (int64, error) {
-		folder, err := os.MkdirTemp("", "countersign-bench-export-")
-		if err != nil {
-			return 0, err
+	if c.Decision != "" { // a selection waits for a checkpoint that covers its request
+		notes, err := os.MkdirTemp("", "countersign-bench-notes-")
+		if err == nil {
+			defer os.RemoveAll(notes)
+			err = keepCheckpoints(ctx, app.Ledger, notes)
 		}
-		defer os.RemoveAll(folder)
-		manifest, err := app.ExportHistory(ctx, evidence.Export{Tenant: c.Org, Actor: "operator", Folder: folder})
+		if err != nil {
+			return err
+		}
+	}
+	return c.during(ctx, func() (int64, error) {
+		folder := c.Folder
+		if folder == "" {
+			made, err := os.MkdirTemp("", "countersign-bench-export-")
+			if err != nil {
+				return 0, err
+			}
+			defer os.RemoveAll(made)
+			folder = made
+		}
+		manifest, err := app.ExportHistory(ctx, evidence.Export{Tenant: c.Org, Filters: bundle.Filters{Decision: c.Decision}, Actor: "operator", Folder: folder})
 		if err != nil {
 			return 0, err
 		}
@@ -250,22 +266,37 @@ type CheckExportChild struct {
 
 // Run verifies.
 func (c *CheckExportChild) Run(ctx context.Context) error {
-	signer, err := seal.NewSigner(make([]byte, 32))
-	if err != nil {
-		return err
-	}
 	return (&childCmd{}).during(ctx, func() (int64, error) {
+		trust, err := trusted()
+		if err != nil {
+			return 0, err
+		}
 		b, err := bundle.Open(ctx, c.Folder, nil)
 		if err != nil {
 			return 0, err
 		}
 		defer b.Close()
-		r, err := bundle.Verify(ctx, b, bundle.Trust{Keys: []bundle.Key{{Purpose: ledger.PurposeRecord, Public: signer.Public()}}}, nil)
+		r, err := bundle.Verify(ctx, b, trust, nil)
 		if err == nil && !r.Valid {
 			err = errors.New(r.Reason)
 		}
 		return r.Events, err
 	})
+}
+
+// trusted are the keys of the ledgers that are measured.
+func trusted() (t bundle.Trust, err error) {
+	for _, key := range []struct {
+		purpose string
+		seed    []byte
+	}{{ledger.PurposeRecord, make([]byte, 32)}, {ledger.PurposeCheckpoint, checkpointSeed}} {
+		signer, err := seal.NewSigner(key.seed)
+		if err != nil {
+			return t, err
+		}
+		t.Keys = append(t.Keys, bundle.Key{Purpose: key.purpose, Public: signer.Public()})
+	}
+	return t, nil
 }
 
 // openApp opens the commands of a scratch's ledger, with the keys of serve.

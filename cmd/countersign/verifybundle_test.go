@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -199,4 +200,41 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	for _, export := range []string{"a.tar.gz", "all.tar.gz"} {
 		verify(1, "FALSE       with: dropped.json: position", in(export), "--with", in("kept"))
 	}
+}
+
+// The pack about one purchase is written, verified with and without what its holder has kept,
+// and refused if a character of its page was changed.
+func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	status, answer, err := post(s.base+decisionsPath, token, purchase("k1"))
+	if err != nil || status != 201 {
+		t.Fatal(status, answer, err)
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	keys, err := fetched(s.base + "/.well-known/jwks.json")
+	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600), os.Mkdir(in("kept"), 0o700), os.WriteFile(in("kept/k1.json"), []byte(answer), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	_, id, _ := strings.Cut(answer, `"decisionId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	a.run(2, "name one purchase", "dispute", "--out", in("none.tar.gz"))
+	a.run(2, "--decision must be the id of a decision", "dispute", "--decision", "pay_1", "--out", in("none.tar.gz"))
+	a.run(2, "neither a payment nor a decision", "dispute", "--decision", "asd_none", "--out", in("none.tar.gz"))
+	a.run(0, "decision/"+id+": 1 events", "dispute", "--decision", id, "--out", in("dispute.tar.gz"))
+	bare.run(0, "PROVEN      whole: decision/"+id+": events 1 to 1\n", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"))
+	bare.run(0, "the 1 kept records that the filters cover", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"), "--with", in("kept"))
+	bare.run(2, "nothing can be joined", "verify", in("dispute.tar.gz"), in("dispute.tar.gz"), "--keys", in("jwks.json"))
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", in("dispute.tar.gz"), "-C", files).CombinedOutput(); err != nil {
+		t.Fatalf("%s%v", out, err)
+	}
+	page := in("export/views/dispute.html")
+	text, err := os.ReadFile(page)
+	if err := errors.Join(err, os.WriteFile(page, bytes.Replace(text, []byte("allow"), []byte("deny!"), 1), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	bare.run(1, "FALSE       views/dispute.html: hash", "verify", in("export"), "--keys", in("jwks.json"))
 }

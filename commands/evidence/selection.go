@@ -156,7 +156,7 @@ func (x *exporting) cover(ctx context.Context, position int64) error {
 		return err
 	case head != nil && head.Size >= position:
 		x.proofs, x.head, x.manifest.CheckpointSize = proofs, head, head.Size
-	case x.manifest.Selection != nil:
+	case x.manifest.Schema != bundle.Schema:
 		return fmt.Errorf("%w: no checkpoint covers the request for this export yet", ledger.ErrUnavailable)
 	}
 	return nil

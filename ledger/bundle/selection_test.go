@@ -59,6 +59,9 @@ func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byt
 		if d.agent != "" {
 			record["subject"] = map[string]any{"agentId": "a-" + d.agent, "runId": "r"}
 		}
+	case "approval":
+		payloadType = "application/vnd.svc.approval.v1+json"
+		record["decisionId"], record["decisionRecordHash"], record["verdict"], record["issuedAt"] = fmt.Sprint("asd_", d.of), hashes[d.of], d.outcome, at
 	case "receipt":
 		payloadType = "application/vnd.svc.assurance-receipt.v1+json"
 		record["decisionId"], record["decisionRecordHash"], record["conformance"] = fmt.Sprint("asd_", d.of), hashes[d.of], d.outcome

@@ -238,3 +238,38 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	}
 	bare.run(1, "FALSE       views/dispute.html: hash", "verify", in("export"), "--keys", in("jwks.json"))
 }
+
+// A statement about an agent is counted again by the verifier. An agent that no decision names is
+// refused, and an agent that has done nothing in a period has a statement of zeros.
+func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	for _, key := range []string{"k1", "k2"} {
+		if status, answer, err := post(s.base+decisionsPath, token, purchase(key)); err != nil || status != 201 {
+			t.Fatal(status, answer, err)
+		}
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	keys, err := fetched(s.base + "/.well-known/jwks.json")
+	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.run(2, "--between needs two times", "prove", "--agent", "agent", "--out", in("none.tar.gz"), "--between", "2020-01-01")
+	a.run(2, "name the period", "prove", "--agent", "agent", "--out", in("none.tar.gz"))
+	a.run(2, "agent must be one that decisions", "prove", "--agent", "agnet", "--out", in("none.tar.gz"), "--between", "2020-01-01", "2999-01-01")
+	const all = "2 allow, 0 deny, 0 needs_review; 0 approved, 0 rejected; receipts 0 conforming, 0 inconclusive, 0 violation; authorized 2, largest 0.5 USD, total 1 USD; settled, as reported, 0, largest 0 USD, total 0 USD"
+	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	for period, says := range map[string]string{"2020-01-01 2999-01-01": all, "2020-01-01 2020-04-01": strings.ReplaceAll(strings.ReplaceAll(strings.Replace(all, "2 allow", "0 allow", 1), "authorized 2, largest 0.5", "authorized 0, largest 0"), "total 1 ", "total 0 ")} {
+		from, to, _ := strings.Cut(period, " ")
+		out := in("from" + from + to + ".tar.gz")
+		if said := a.run(0, "", "prove", "--agent", "agent", "--out", out, "--between", from, to); !strings.Contains(flat(said), says) {
+			t.Errorf("%s: %s", period, said)
+		}
+		if said := bare.run(0, "VALID", "verify", out, "--keys", in("jwks.json")); !strings.Contains(flat(said), "PROVEN statement, counted again from these events: "+says) {
+			t.Errorf("%s: %s", period, said)
+		}
+	}
+}

@@ -51,6 +51,7 @@ type Export struct {
 	Ready    func() error            // called when the folder is complete, before the export is recorded; may be nil
 
 	FullSpeed bool // do not slow down while others append
+	Statement bool // add up what the events of a selection say; its filters are an agent and receipts
 }
 
 const (
@@ -84,6 +85,7 @@ type exporting struct {
 	requested                              ledger.History    // the claim of a selection
 	decisions                              nameSet           // in range
 	showing                                int64             // decisions whose payload is shown
+	tally                                  *bundle.Tally     // of a selection with a statement
 }
 
 func (a *Evidence) exporting(e Export) *exporting {
@@ -160,7 +162,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	write := x.writeEvents
 	switch {
 	case signed.Selection != nil:
-		write, x.manifest.Count = x.writeSelection, 0
+		write, x.manifest.Count, x.e.Statement = x.writeSelection, 0, signed.Statement != nil
 	case signed.Dispute != nil:
 		write, x.manifest.Count = x.writeDispute, 0
 	}
@@ -382,6 +384,9 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 				return err
 			}
 		}
+	}
+	if x.tally != nil {
+		x.tally.Add(e.Type, e.Series, e.Payload)
 	}
 	if err := x.remember(ctx, e, opened); err != nil || x.views == nil {
 		return err

@@ -25,7 +25,7 @@ type disputed struct {
 func (d disputed) draw() map[string][]byte {
 	var list []ledger.Event
 	var hashes []string
-	for i, e := range []drawnEvent{{"member", "", "", 0}, {"decision", "needs_review", "k", 0}, {"decision", "deny", "k", 0}, {"approval", "approved", "k", 1}, {"receipt", "conforming", "k", 1}, {"member", "", "", 0}} {
+	for i, e := range []drawnEvent{{"member", "", "", 0, ""}, {"decision", "needs_review", "k", 0, ""}, {"decision", "deny", "k", 0, ""}, {"approval", "approved", "k", 1, ""}, {"receipt", "conforming", "k", 1, ""}, {"member", "", "", 0, ""}} {
 		kind, payload, answer := payloadOf(i, e, hashes)
 		hashes = append(hashes, answer.Integrity.RecordHash)
 		event := ledger.Event{Position: int64(i) + 1, Tenant: "org_1", Sequence: int64(i) + 1, Stream: "organization", Version: int64(i) + 1, ID: fmt.Sprint("evt_", i), Type: kind,
@@ -112,7 +112,7 @@ func TestLiesInADispute(t *testing.T) {
 		"two events swapped":           {files: disputed{lines: func(l []ledger.Line) []ledger.Line { l[0], l[1] = l[1], l[0]; return l }}.draw(), reason: "events.jsonl line 1: version"},
 		"an event after the head":      {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Through = 4 }}.draw(), reason: "events.jsonl line 3: pos"},
 		"a receipt of another decision": {files: disputed{history: func(l []ledger.Event) {
-			_, payload, _ := payloadOf(4, drawnEvent{"receipt", "conforming", "k", 0}, []string{strings.Repeat("ab", 32)})
+			_, payload, _ := payloadOf(4, drawnEvent{"receipt", "conforming", "k", 0, ""}, []string{strings.Repeat("ab", 32)})
 			l[4].Payload = payload
 		}}.draw(), reason: "events.jsonl line 3: decision"},
 		"no checkpoint":             {files: disputed{say: func(m *bundle.Manifest) { m.CheckpointSize = 0 }}.draw(), reason: "manifest.json: dispute"},

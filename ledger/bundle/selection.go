@@ -183,6 +183,8 @@ func (v *verifier) selected(ctx context.Context) error {
 			return bad(what)
 		} else if claimed && !v.repeats(e.Payload) {
 			return bad("claim")
+		} else if v.tally != nil {
+			v.tally.Add(l.Type, l.Series, e.Payload)
 		}
 		v.meet(&l)
 		return nil
@@ -207,7 +209,7 @@ func (v *verifier) selected(ctx context.Context) error {
 	}
 	v.sayHidden(hidden)
 	v.sayRanges()
-	return nil
+	return v.stated()
 }
 
 // listed reads a line of a bundle that does not have every event of its tenant, and says what

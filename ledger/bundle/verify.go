@@ -111,6 +111,8 @@ type verifier struct {
 	at        map[int64]ledger.Hash  // of the positions that proofs name
 	selection *Selection             // nil: the bundle is no selection
 	dispute   *Dispute               // nil: the bundle is no dispute pack
+	statement jsontext.Value         // of a selection; nil: it has none
+	tally     *Tally                 // what its events add up to; nil without a statement
 	ranges    []*shown               // its series
 	ends      map[int64]bool         // positions of a selection that need a proof whatever its length
 
@@ -257,6 +259,12 @@ func (v *verifier) manifest(ctx context.Context) error {
 	v.filters, _ = canon.Members(record["filters"]) // an object, as manifestKinds has found
 	if of := record["selection"]; (of != nil) != (v.m.Schema == SelectionSchema) || of != nil && !v.selectionForm(of) {
 		return falsef("%s: selection", name)
+	}
+	if v.statement = record["statement"]; v.statement != nil {
+		if v.m.Schema != SelectionSchema || !v.m.Filters.stateable() {
+			return falsef("%s: statement", name)
+		}
+		v.tally = NewTally()
 	}
 	if of := record["dispute"]; (of != nil) != (v.m.Schema == DisputeSchema) || of != nil && !v.disputeForm(of) {
 		return falsef("%s: dispute", name)

@@ -9,6 +9,7 @@ VERIFY.md has the format and the order of the checks. Exit code 0: verified,
 import argparse
 import base64
 import datetime
+import decimal
 import hashlib
 import json
 import os
@@ -572,6 +573,73 @@ class Range:
         return e[self.name + "_n"], e.get(self.name + "_prev")
 
 
+class Tally:
+    """Counts what the decisions, approvals and receipts of an agent add up to."""
+
+    def __init__(self):
+        self.counts = {kind: dict.fromkeys(NUMBERED[kind][2], 0) for kind in ("decision.recorded", "approval.recorded", "receipt.recorded")}
+        self.amounts, self.sums = Table(), {"authorized": [0, 0, ZERO, ZERO], "settled": [0, 0, ZERO, ZERO]}  # number, unknown, largest, total
+
+    def add(self, e):
+        if e["type"] not in self.counts:
+            return
+        record = loose(members(e["payload"]).get("record", "null"))
+        record = record if isinstance(record, dict) else {}
+        outcome, decision = e["series"].partition("/")[2], (text_of(record.get("decisionId")),)
+        self.counts[e["type"]][outcome] += 1
+        if e["type"] == "decision.recorded":
+            normalized = record.get("normalized")
+            normalized = normalized if isinstance(normalized, dict) else {}
+            found = [text_of(normalized.get(n)) for n in ("amountUnitsInUsd", "amountUsd")]
+            amount = next((t for t in found if re.fullmatch(r"[0-9]{1,90}(\.[0-9]{1,90})?", t, re.ASCII)), "")
+            self.amounts.put(decision, amount.encode())
+            if outcome == "allow":
+                self.sum("authorized", amount)
+        elif e["type"] == "approval.recorded":
+            if outcome == "approved" and self.amounts.get(decision) is not None:
+                self.sum("authorized", self.amounts.get(decision).decode())
+        elif text_of(record.get("outcome")) == "fulfilled" and text_of(record.get("settlementId")):
+            self.sum("settled", (self.amounts.get(decision) or b"").decode())
+
+    def sum(self, name, amount):
+        s = self.sums[name]
+        s[0] += 1
+        if not amount:
+            s[1] += 1
+            return
+        with decimal.localcontext() as context:
+            context.prec = 1000
+            value = decimal.Decimal(amount)
+            s[2], s[3] = max(s[2], value), s[3] + value
+
+    def statement(self):
+        c, said = self.counts, {}
+        for name, s in self.sums.items():
+            said[name] = {"count": s[0], "unknownUsd": s[1], "largestUsd": plain(s[2]), "totalUsd": plain(s[3])}
+        said.update({"decisions": c["decision.recorded"], "approvals": c["approval.recorded"], "receipts": c["receipt.recorded"]})
+        return said
+
+
+ZERO = decimal.Decimal(0)
+
+
+def plain(number):
+    """A decimal without exponent or trailing zeros."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def says(statement):
+    """A statement as one line of text."""
+    def amounts(a):
+        text = "%d, largest %s USD, total %s USD" % (a["count"], a["largestUsd"], a["totalUsd"])
+        return text + (" (%d of unknown amount)" % a["unknownUsd"] if a["unknownUsd"] else "")
+    d, a, r = statement["decisions"], statement["approvals"], statement["receipts"]
+    return "%d allow, %d deny, %d needs_review; %d approved, %d rejected; receipts %d conforming, %d inconclusive, %d violation; authorized %s; settled, as reported, %s" % (
+        d["allow"], d["deny"], d["needs_review"], a["approved"], a["rejected"], r["conforming"], r["inconclusive"], r["violation"],
+        amounts(statement["authorized"]), amounts(statement["settled"]))
+
+
 MAX_TEXT = 64 << 20  # bytes of a file that is read whole
 
 
@@ -666,6 +734,12 @@ class Bundle:
             raise False_(name + ": record")
         selects = r["schema"] == "svc-selection-v1"
         check(("selection" in r) == selects and (not selects or is_selection(r)), name + ": selection")
+        self.tally = None
+        if "statement" in r:
+            f = r["filters"]
+            stateable = f.get("agent") and f.get("receipts") and not any(f.get(n) for n in ("decision", "protocol", "run"))
+            check(selects and stateable, name + ": statement")
+            self.tally = Tally()
         disputes = r["schema"] == "svc-dispute-v1"
         check(("dispute" in r) == disputes and (not disputes or is_dispute(r)), name + ": dispute")
         for other in sorted(self.names - {name} - set(r["files"]), key=os.fsencode):
@@ -785,6 +859,8 @@ class Bundle:
                 continue
             self.record(e, bad, decisions)
             check(not claimed or self.repeats(e["payload"]), bad + "claim")
+            if self.tally:
+                self.tally.add(e)
         for of in self.ranges:
             needed = of.last + 1 if of.newest > of.last else max(of.last, of.first - 1)
             check(of.n >= needed, "%s: %d is missing" % (of.shown, of.n + 1 if of.n else max(of.first - 1, 1)))
@@ -798,6 +874,10 @@ class Bundle:
         if hidden:
             self.gaps.append("the payloads of %d events, which the filters withheld" % hidden)
         self.say_ranges()
+        if self.tally:
+            again = self.tally.statement()
+            check(canonical(again) == members(members(self.text("manifest.json").decode())["record"])["statement"], "statement: the events say " + canonical(again))
+            self.proven_.append("statement, counted again from these events: " + says(again))
 
     def listed(self, text, bad):
         """Reads a line of a bundle that does not have every event of its tenant. The event

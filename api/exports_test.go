@@ -287,7 +287,7 @@ func TestASelectionProvesThatNothingIsMissing(t *testing.T) {
 		t.Helper()
 		n.clock.Add(time.Second)
 		folder, again := t.TempDir(), t.TempDir()
-		m, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: p.OrgID, Actor: "operator", Folder: folder, Filters: f})
+		m, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: p.OrgID, Actor: "operator", Folder: folder, Filters: f, Statement: f.Receipts})
 		if err != nil {
 			t.Fatalf("%+v: %v", f, err)
 		}
@@ -321,6 +321,7 @@ func TestASelectionProvesThatNothingIsMissing(t *testing.T) {
 		{bundle.Filters{Agent: "agent-0", From: times[3], To: times[9]}, 3, 1, 2},
 		{bundle.Filters{Agent: "agent-0", From: times[6], To: times[7]}, 0, 1, 2},
 		{bundle.Filters{Run: "run-1"}, 4, 1, 3},
+		{bundle.Filters{Agent: "agent-0", Receipts: true}, 6, 2, 8}, // with a statement
 	} {
 		m, r, folder := selection(c.filters)
 		if m.Decisions != c.decisions || len(r.Proven) != c.proven || len(r.Stated) != c.stated {

@@ -12,6 +12,8 @@
 //	countersign policy activate|…    manage the policy of an organization
 //	countersign webhooks create|…    manage webhooks for an organization's decisions
 //	countersign export               write signed history for auditors
+//	countersign prove                state what an agent did in a period
+//	countersign dispute              write the evidence about one purchase
 //	countersign signer list|rotate   manage the keys that sign
 //	countersign erase                erase a person or an agent
 //	countersign payments list|…      manage payments over x402
@@ -70,6 +72,8 @@ type cli struct {
 	Webhooks     manage.Webhooks     `cmd:"" help:"Manage the webhooks that receive an organization's decisions."`
 	Check        proof.Check         `cmd:"" help:"Check just before execution that a call is the one that was decided about. Exit code 1: do not make the call."`
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
+	Dispute      proof.Dispute       `cmd:"" help:"Write all that the ledger has about one purchase, with proofs, a verifier and a page to read."`
+	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which verifiers count again."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
 	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
 	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`

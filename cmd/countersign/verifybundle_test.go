@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -198,5 +199,77 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	keep("kept/dropped.json", string(dropped))
 	for _, export := range []string{"a.tar.gz", "all.tar.gz"} {
 		verify(1, "FALSE       with: dropped.json: position", in(export), "--with", in("kept"))
+	}
+}
+
+// The pack about one purchase is written, verified with and without what its holder has kept,
+// and refused if a character of its page was changed.
+func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	status, answer, err := post(s.base+decisionsPath, token, purchase("k1"))
+	if err != nil || status != 201 {
+		t.Fatal(status, answer, err)
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	keys, err := fetched(s.base + "/.well-known/jwks.json")
+	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600), os.Mkdir(in("kept"), 0o700), os.WriteFile(in("kept/k1.json"), []byte(answer), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	_, id, _ := strings.Cut(answer, `"decisionId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	a.run(2, "name one purchase", "dispute", "--out", in("none.tar.gz"))
+	a.run(2, "--decision must be the id of a decision", "dispute", "--decision", "pay_1", "--out", in("none.tar.gz"))
+	a.run(2, "neither a payment nor a decision", "dispute", "--decision", "asd_none", "--out", in("none.tar.gz"))
+	a.run(0, "decision/"+id+": 1 events", "dispute", "--decision", id, "--out", in("dispute.tar.gz"))
+	bare.run(0, "PROVEN      whole: decision/"+id+": events 1 to 1\n", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"))
+	bare.run(0, "the 1 kept records that the filters cover", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"), "--with", in("kept"))
+	bare.run(2, "nothing can be joined", "verify", in("dispute.tar.gz"), in("dispute.tar.gz"), "--keys", in("jwks.json"))
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", in("dispute.tar.gz"), "-C", files).CombinedOutput(); err != nil {
+		t.Fatalf("%s%v", out, err)
+	}
+	page := in("export/views/dispute.html")
+	text, err := os.ReadFile(page)
+	if err := errors.Join(err, os.WriteFile(page, bytes.Replace(text, []byte("allow"), []byte("deny!"), 1), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	bare.run(1, "FALSE       views/dispute.html: hash", "verify", in("export"), "--keys", in("jwks.json"))
+}
+
+// A statement about an agent is counted again by the verifier. An agent that no decision names is
+// refused, and an agent that has done nothing in a period has a statement of zeros.
+func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	for _, key := range []string{"k1", "k2"} {
+		if status, answer, err := post(s.base+decisionsPath, token, purchase(key)); err != nil || status != 201 {
+			t.Fatal(status, answer, err)
+		}
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	keys, err := fetched(s.base + "/.well-known/jwks.json")
+	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.run(2, "--between needs two times", "prove", "--agent", "agent", "--out", in("none.tar.gz"), "--between", "2020-01-01")
+	a.run(2, "name the period", "prove", "--agent", "agent", "--out", in("none.tar.gz"))
+	a.run(2, "agent must be one that decisions", "prove", "--agent", "agnet", "--out", in("none.tar.gz"), "--between", "2020-01-01", "2999-01-01")
+	const all = "2 allow, 0 deny, 0 needs_review; 0 approved, 0 rejected; receipts 0 conforming, 0 inconclusive, 0 violation; authorized 2, largest 0.5 USD, total 1 USD; settled, as reported, 0, largest 0 USD, total 0 USD"
+	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	for period, says := range map[string]string{"2020-01-01 2999-01-01": all, "2020-01-01 2020-04-01": strings.ReplaceAll(strings.ReplaceAll(strings.Replace(all, "2 allow", "0 allow", 1), "authorized 2, largest 0.5", "authorized 0, largest 0"), "total 1 ", "total 0 ")} {
+		from, to, _ := strings.Cut(period, " ")
+		out := in("from" + from + to + ".tar.gz")
+		if said := a.run(0, "", "prove", "--agent", "agent", "--out", out, "--between", from, to); !strings.Contains(flat(said), says) {
+			t.Errorf("%s: %s", period, said)
+		}
+		if said := bare.run(0, "VALID", "verify", out, "--keys", in("jwks.json")); !strings.Contains(flat(said), "PROVEN statement, counted again from these events: "+says) {
+			t.Errorf("%s: %s", period, said)
+		}
 	}
 }

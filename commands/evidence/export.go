@@ -51,6 +51,7 @@ type Export struct {
 	Ready    func() error            // called when the folder is complete, before the export is recorded; may be nil
 
 	FullSpeed bool // do not slow down while others append
+	Statement bool // add up what the events of a selection say; its filters are an agent and receipts
 }
 
 const (
@@ -84,11 +85,14 @@ type exporting struct {
 	requested                              ledger.History    // the claim of a selection
 	decisions                              nameSet           // in range
 	showing                                int64             // decisions whose payload is shown
+	tally                                  *bundle.Tally     // of a selection with a statement
 }
 
 func (a *Evidence) exporting(e Export) *exporting {
-	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{},
-		decisions: nameSet{}}
+	home := a.Ledger.Home(e.Tenant)
+	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{}, decisions: nameSet{},
+		manifest: bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: home.Origin(), Partition: int(home.Number()),
+			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
 }
 
 // nameSet is a set of names, of which an export may have millions: it keeps 16 bytes of a
@@ -112,12 +116,15 @@ func shortHash(name string) [16]byte {
 // except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
 	x := a.exporting(e)
-	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
-		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
 	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.record}
 	if e.Filters.Selects() {
 		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record}
 	}
+	return x.run(ctx, steps)
+}
+
+// run runs the steps of an export.
+func (x *exporting) run(ctx context.Context, steps []func(context.Context) error) (Exported, error) {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return Exported{}, ground.Refusal(err)
@@ -141,6 +148,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	}
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
+	x.manifest = bundle.Manifest{}
 	if err := a.OpenInto(ctx, history.Events[created], &stored); errors.Is(err, vault.ErrErased) {
 		return x.manifest, errErasedSince
 	} else if err != nil {
@@ -152,8 +160,11 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	signed := x.manifest
 	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
 	write := x.writeEvents
-	if signed.Selection != nil {
-		write, x.manifest.Count = x.writeSelection, 0
+	switch {
+	case signed.Selection != nil:
+		write, x.manifest.Count, x.e.Statement = x.writeSelection, 0, signed.Statement != nil
+	case signed.Dispute != nil:
+		write, x.manifest.Count = x.writeDispute, 0
 	}
 	for _, step := range []func(context.Context) error{x.sameHead, write, x.writeRest} {
 		if err := step(ctx); err != nil {
@@ -274,8 +285,10 @@ func (x *exporting) readHead(ctx context.Context) error {
 
 // createFiles begins the files that events are written to.
 func (x *exporting) createFiles() (err error) {
-	if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
-		return err
+	if x.manifest.Dispute == nil {
+		if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
+			return err
+		}
 	}
 	for name, file := range map[string]**bundle.File{"events.jsonl": &x.lines, "openings.jsonl": &x.openings,
 		"redactions.jsonl": &x.redactions, "proofs/inclusion.jsonl": &x.inclusion} {
@@ -288,7 +301,11 @@ func (x *exporting) createFiles() (err error) {
 
 // closeFiles ends them.
 func (x *exporting) closeFiles() error {
-	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.close(x.manifest))
+	err := errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close())
+	if x.views == nil {
+		return err
+	}
+	return errors.Join(err, x.views.close(x.manifest))
 }
 
 func (x *exporting) writeEvents(ctx context.Context) error {
@@ -368,7 +385,10 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 			}
 		}
 	}
-	if err := x.remember(ctx, e, opened); err != nil {
+	if x.tally != nil {
+		x.tally.Add(e.Type, e.Series, e.Payload)
+	}
+	if err := x.remember(ctx, e, opened); err != nil || x.views == nil {
 		return err
 	}
 	return x.views.add(e, opened.record)

@@ -156,7 +156,7 @@ func (x *exporting) cover(ctx context.Context, position int64) error {
 		return err
 	case head != nil && head.Size >= position:
 		x.proofs, x.head, x.manifest.CheckpointSize = proofs, head, head.Size
-	case x.manifest.Selection != nil:
+	case x.manifest.Schema != bundle.Schema:
 		return fmt.Errorf("%w: no checkpoint covers the request for this export yet", ledger.ErrUnavailable)
 	}
 	return nil
@@ -169,6 +169,9 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	}
 	s := x.manifest.Selection
 	x.agentKey, x.within = s.Agent, 0
+	if x.e.Statement {
+		x.tally = bundle.NewTally()
+	}
 	var pages []*seriesPage
 	for _, r := range s.Series {
 		x.within += r.Last - r.First + 1
@@ -206,7 +209,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 		case first != nil && first.events[0].Position < waiting[0].Position:
 			err = x.numberedEvent(ctx, first)
 		case len(waiting) == 1:
-			return errors.Join(x.line(ctx, waiting[0], true, true), x.closeFiles())
+			return errors.Join(x.line(ctx, waiting[0], true, true), x.closeFiles(), x.state())
 		default:
 			err = x.line(ctx, waiting[0], true, x.within <= bundle.AllProofs)
 			waiting = waiting[1:]

@@ -47,6 +47,8 @@ type Manifest struct {
 	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version by SHA-256, of each rule set that a gate verdict in range names; rules/ has the tables of those the exporting program has
 	Filters         Filters           `json:"filters"`
 	Selection       *Selection        `json:"selection,omitempty"` // with the schema svc-selection-v1
+	Statement       *Statement        `json:"statement,omitempty"` // of a selection, what its events add up to
+	Dispute         *Dispute          `json:"dispute,omitempty"`   // with the schema svc-dispute-v1
 	Withheld        int64             `json:"withheld"`            // events whose payload the filters left out
 	Files           map[string]string `json:"files"`               // SHA-256 by name, of all but manifest.json
 	IssuedAt        string            `json:"issuedAt"`

@@ -57,7 +57,10 @@ func (c *chain) at(n int64) linked { return c.events[n-c.low] }
 // Unchecked if the exports are not of one organization.
 func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error) {
 	j, x, y := Joint{Joined: []string{}, Apart: []string{}, False: []string{}}, first.extent, second.extent
-	if x == nil || y == nil || x.Origin != y.Origin || x.Partition != y.Partition || x.Tenant != y.Tenant {
+	if x == nil || y == nil {
+		return j, Unchecked("a dispute pack is about one purchase, so nothing can be joined to it")
+	}
+	if x.Origin != y.Origin || x.Partition != y.Partition || x.Tenant != y.Tenant {
 		return j, Unchecked("the exports are not of one organization of one ledger, so they cannot be joined")
 	}
 	if x.CheckpointSize > 0 && x.CheckpointSize == y.CheckpointSize && x.head != y.head {

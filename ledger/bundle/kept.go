@@ -289,6 +289,8 @@ func (v *verifier) covers(r *keptRecord) bool {
 	f := v.m.Filters
 	shown := v.kept.decisions[r.decisionID]
 	switch {
+	case v.dispute != nil:
+		return v.dispute.has("decision/"+r.decisionID) && r.isBefore(v.dispute.Through, v.kept.ended)
 	case r.event != events.TypeDecisionRecorded && v.selection != nil && !f.Receipts:
 		return shown && r.isBefore(v.selection.Through, v.kept.ended) // whatever their period
 	case r.event != events.TypeDecisionRecorded && f.Selects() && !shown && (v.selection == nil || f.Agent != ""):

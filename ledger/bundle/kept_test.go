@@ -146,7 +146,7 @@ func hidden(lines []ledger.Line) []ledger.Line {
 func dropped(indices ...int) []drawnEvent {
 	history := theHistory()
 	for _, i := range indices {
-		history[i] = drawnEvent{"member", "", "", 0}
+		history[i] = drawnEvent{"member", "", "", 0, ""}
 	}
 	return history
 }

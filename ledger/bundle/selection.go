@@ -147,33 +147,17 @@ func (v *verifier) selected(ctx context.Context) error {
 		return err
 	}
 	known := decisions{}
-	count, sequence, occurred, withheld, hidden, claimed := int64(0), int64(0), int64(0), int64(0), int64(0), false
-	last := ""
+	count, withheld, hidden, claimed, last := int64(0), int64(0), int64(0), false, ""
 	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
-		// Each event must come after the one before it and have its own hash.
-		l, e, ok := parseLine(text)
+		l, e, no := v.listed(text)
 		switch {
-		case !ok:
-			return bad("form")
-		case l.Tenant != v.m.Tenant:
-			return bad("tenant")
-		case l.Position <= v.last:
-			return bad("pos")
-		case l.Sequence <= sequence:
-			return bad("tseq")
-		case l.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload):
-			return bad("payload_hash")
-		case e.Sum() != e.Hash:
-			return bad("hash")
-		case l.OccurredUS < occurred:
-			return bad("occurred_us")
-		case !events.IsSeries(e.Type, e.Series):
-			return bad("series")
+		case no != "":
+			return bad(no)
 		case claimed, l.Position > v.selection.Through && l.Position != v.selection.Claim:
 			return bad("pos")
 		}
-		count, sequence, occurred, last = count+1, l.Sequence, l.OccurredUS, l.Hash
+		count, last = count+1, l.Hash
 		v.remember(&l, &e, wanted)
 		// It must be in one of the series, or be the claim, or belong to a decision.
 		neighbour := false
@@ -199,6 +183,8 @@ func (v *verifier) selected(ctx context.Context) error {
 			return bad(what)
 		} else if claimed && !v.repeats(e.Payload) {
 			return bad("claim")
+		} else if v.tally != nil {
+			v.tally.Add(l.Type, l.Series, e.Payload)
 		}
 		v.meet(&l)
 		return nil
@@ -206,7 +192,6 @@ func (v *verifier) selected(ctx context.Context) error {
 		return err
 	}
 	// Each series must be complete, and the whole be what the manifest says.
-	v.sequence = sequence
 	for _, r := range v.ranges {
 		if no := v.ended(r); no != "" {
 			return falsef("%s", no)
@@ -224,7 +209,34 @@ func (v *verifier) selected(ctx context.Context) error {
 	}
 	v.sayHidden(hidden)
 	v.sayRanges()
-	return nil
+	return v.stated()
+}
+
+// listed reads a line of a bundle that does not have every event of its tenant, and says what
+// is false about it: the event must come after the one before it, have its own hash, and be in
+// a series of its type.
+func (v *verifier) listed(text []byte) (l ledger.Line, e ledger.Event, no string) {
+	l, e, ok := parseLine(text)
+	switch {
+	case !ok:
+		no = "form"
+	case l.Tenant != v.m.Tenant:
+		no = "tenant"
+	case l.Position <= v.last:
+		no = "pos"
+	case l.Sequence <= v.sequence:
+		no = "tseq"
+	case l.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload):
+		no = "payload_hash"
+	case e.Sum() != e.Hash:
+		no = "hash"
+	case l.OccurredUS < v.occurred:
+		no = "occurred_us"
+	case !events.IsSeries(e.Type, e.Series):
+		no = "series"
+	}
+	v.sequence, v.occurred = l.Sequence, l.OccurredUS
+	return l, e, no
 }
 
 // rangeOf returns the series of the selection that an event is in, or nil.

@@ -28,7 +28,8 @@ type told struct {
 	lines   func(lines []ledger.Line) []ledger.Line // falsifies the bundle
 	say     func(*bundle.Manifest)                  // falsifies the manifest
 	proofs  func(proofs []bundle.Proof) []bundle.Proof
-	through int // events when the export was asked for; 0: all
+	state   func(*bundle.Statement) // falsifies the statement; nil: there is none
+	through int                     // events when the export was asked for; 0: all
 }
 
 // drawnEvent is an event of a history: its kind, outcome and agent, or "" for the kind of an
@@ -36,12 +37,13 @@ type told struct {
 type drawnEvent struct {
 	kind, outcome, agent string
 	of                   int
+	amount               string // in US dollars, of a decision
 }
 
 // theHistory has four denied decisions of agent k, at the seconds 0, 2, 4 and 6.
 func theHistory() []drawnEvent {
-	return []drawnEvent{{"decision", "deny", "k", 0}, {"decision", "allow", "k", 0}, {"decision", "deny", "k", 0}, {"decision", "deny", "j", 0},
-		{"decision", "deny", "k", 0}, {"receipt", "violation", "k", 4}, {"decision", "deny", "k", 0}, {"member", "", "", 0}}
+	return []drawnEvent{{"decision", "deny", "k", 0, ""}, {"decision", "allow", "k", 0, ""}, {"decision", "deny", "k", 0, ""}, {"decision", "deny", "j", 0, ""},
+		{"decision", "deny", "k", 0, ""}, {"receipt", "violation", "k", 4, ""}, {"decision", "deny", "k", 0, ""}, {"member", "", "", 0, ""}}
 }
 
 // payloadOf signs the record of a drawn event. answer is what the caller was given: the record
@@ -56,13 +58,19 @@ func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byt
 		return "member.added", []byte(`{"memberId":"cus_1"}`), answer
 	case "decision":
 		record["decision"], record["issuedAt"], record["protocol"] = d.outcome, at, "mcp"
+		if d.amount != "" {
+			record["normalized"] = map[string]any{"amountUsd": d.amount}
+		}
 		if d.agent != "" {
 			record["subject"] = map[string]any{"agentId": "a-" + d.agent, "runId": "r"}
 		}
+	case "approval":
+		payloadType = "application/vnd.svc.approval.v1+json"
+		record["decisionId"], record["decisionRecordHash"], record["verdict"], record["issuedAt"] = fmt.Sprint("asd_", d.of), hashes[d.of], d.outcome, at
 	case "receipt":
 		payloadType = "application/vnd.svc.assurance-receipt.v1+json"
 		record["decisionId"], record["decisionRecordHash"], record["conformance"] = fmt.Sprint("asd_", d.of), hashes[d.of], d.outcome
-		record["receiptId"], record["receivedAt"] = fmt.Sprint("rcp_", i), at
+		record["receiptId"], record["receivedAt"], record["outcome"], record["settlementId"] = fmt.Sprint("rcp_", i), at, "fulfilled", "0xfeed"
 	}
 	answer = must(signer().Sign(payloadType, record))
 	members["record"], members["integrity"] = answer.Record, answer.Integrity
@@ -182,6 +190,17 @@ func (o told) draw() map[string][]byte {
 		proofs = o.proofs(proofs)
 	}
 	m.FirstSequence, m.Count, m.LastHash, m.CheckpointSize = lines[0].Sequence, int64(len(lines)), lines[len(lines)-1].Hash, builder.Size()
+	if o.state != nil {
+		tally := bundle.NewTally()
+		for _, l := range lines {
+			if l.Payload != nil {
+				tally.Add(l.Type, l.Series, []byte(*l.Payload))
+			}
+		}
+		said := tally.Statement()
+		m.Statement = &said
+		o.state(m.Statement)
+	}
 	if o.say != nil {
 		o.say(&m)
 	}

@@ -109,7 +109,10 @@ type verifier struct {
 
 	head      *checkpoint.Checkpoint // nil: none covers the events
 	at        map[int64]ledger.Hash  // of the positions that proofs name
-	selection *Selection             // nil: the bundle has a whole history
+	selection *Selection             // nil: the bundle is no selection
+	dispute   *Dispute               // nil: the bundle is no dispute pack
+	statement jsontext.Value         // of a selection; nil: it has none
+	tally     *Tally                 // what its events add up to; nil without a statement
 	ranges    []*shown               // its series
 	ends      map[int64]bool         // positions of a selection that need a proof whatever its length
 
@@ -120,6 +123,7 @@ type verifier struct {
 	first    int64                        // position of the first event
 	last     int64                        // of the last one
 	sequence int64                        // of the last one
+	occurred int64                        // of the last one of a bundle that does not have every event
 	result   Result
 }
 
@@ -171,6 +175,10 @@ func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Res
 		}
 	}
 	v.result.Valid, v.result.extent = true, &extent{relied: v.m, selection: v.selection}
+	if v.dispute != nil {
+		v.result.extent = nil // it has no series that could go on
+		return v.result, nil
+	}
 	if v.head != nil {
 		v.result.extent.head = v.head.Root
 	}
@@ -242,7 +250,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: form", name) // a reader could take an unsigned member for a signed one
 	}
 	record, err := canon.Members(members["record"])
-	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema && v.m.Schema != SelectionSchema {
+	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil {
 		return falsef("%s: record", name)
 	}
 	if v.from, v.to, ok = v.m.Filters.Period(); !ok {
@@ -251,6 +259,15 @@ func (v *verifier) manifest(ctx context.Context) error {
 	v.filters, _ = canon.Members(record["filters"]) // an object, as manifestKinds has found
 	if of := record["selection"]; (of != nil) != (v.m.Schema == SelectionSchema) || of != nil && !v.selectionForm(of) {
 		return falsef("%s: selection", name)
+	}
+	if v.statement = record["statement"]; v.statement != nil {
+		if v.m.Schema != SelectionSchema || !v.m.Filters.stateable() {
+			return falsef("%s: statement", name)
+		}
+		v.tally = NewTally()
+	}
+	if of := record["dispute"]; (of != nil) != (v.m.Schema == DisputeSchema) || of != nil && !v.disputeForm(of) {
+		return falsef("%s: dispute", name)
 	}
 	// The files of the bundle must be exactly those of the manifest, with the same hashes.
 	for _, other := range slices.Sorted(maps.Keys(v.bundle.names)) {
@@ -439,8 +456,11 @@ type decisions map[[32]byte][32]byte
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
 
 func (v *verifier) events(ctx context.Context) error {
-	if v.selection != nil {
+	switch {
+	case v.selection != nil:
 		return v.selected(ctx)
+	case v.dispute != nil:
+		return v.disputed(ctx)
 	}
 	const name = eventsFile
 	wanted, err := v.proven(ctx)
@@ -791,11 +811,11 @@ func (v *verifier) pinnedTenant() error {
 	switch {
 	case seen == 0:
 		v.gap("that this tenant had no more events when you last looked (the pin does not know this tenant)")
-	case v.seenHere != "" && v.seenHere != v.seen.Hash, v.selection == nil && seen == v.m.FirstSequence-1 && v.m.PrevBeforeFirst != v.seen.Hash:
+	case v.seenHere != "" && v.seenHere != v.seen.Hash, v.m.Schema == Schema && seen == v.m.FirstSequence-1 && v.m.PrevBeforeFirst != v.seen.Hash:
 		return falsef("pin: FORK: the event with sequence %d is not the one you have seen", seen)
-	case v.selection != nil && v.seenHere == "":
+	case v.m.Schema != Schema && v.seenHere == "":
 		v.gap("that the event with sequence %d, which you have seen, is still the same (it is not in this export)", seen)
-	case v.selection != nil:
+	case v.m.Schema != Schema:
 	case seen > last && v.m.Filters.To == "":
 		return falsef("pin: ROLLBACK: it ends at sequence %d, and you have seen sequence %d", last, seen)
 	case v.seenHere == "" && seen != v.m.FirstSequence-1:

@@ -9,6 +9,7 @@ VERIFY.md has the format and the order of the checks. Exit code 0: verified,
 import argparse
 import base64
 import datetime
+import decimal
 import hashlib
 import json
 import os
@@ -538,6 +539,22 @@ def is_selection(r):
     return [a["series"] for a in s["series"]] == series_asked(f)
 
 
+def is_dispute(r):
+    """Says whether the member dispute of a manifest has its form, and whether no filter but
+    that of personal members goes with it."""
+    d = r["dispute"]
+    if not isinstance(d, dict) or set(d) != {"through", "streams"} or type(d["through"]) is not int or not isinstance(d["streams"], list):
+        return False
+    if not 1 <= d["through"] <= r["checkpointSize"] or not d["streams"] or not set(r["filters"]) <= {"noPersonal"}:
+        return False
+    for s in d["streams"]:
+        if not isinstance(s, dict) or set(s) != {"stream", "events"} or not isinstance(s["stream"], str) or not s["stream"]:
+            return False
+        if type(s["events"]) is not int or s["events"] < 1:
+            return False
+    return len({s["stream"] for s in d["streams"]}) == len(d["streams"])
+
+
 def series_in(series, agent):
     """A series as it is printed."""
     return series + " of agent " + agent if agent else series
@@ -554,6 +571,73 @@ class Range:
 
     def place(self, e):
         return e[self.name + "_n"], e.get(self.name + "_prev")
+
+
+class Tally:
+    """Counts what the decisions, approvals and receipts of an agent add up to."""
+
+    def __init__(self):
+        self.counts = {kind: dict.fromkeys(NUMBERED[kind][2], 0) for kind in ("decision.recorded", "approval.recorded", "receipt.recorded")}
+        self.amounts, self.sums = Table(), {"authorized": [0, 0, ZERO, ZERO], "settled": [0, 0, ZERO, ZERO]}  # number, unknown, largest, total
+
+    def add(self, e):
+        if e["type"] not in self.counts:
+            return
+        record = loose(members(e["payload"]).get("record", "null"))
+        record = record if isinstance(record, dict) else {}
+        outcome, decision = e["series"].partition("/")[2], (text_of(record.get("decisionId")),)
+        self.counts[e["type"]][outcome] += 1
+        if e["type"] == "decision.recorded":
+            normalized = record.get("normalized")
+            normalized = normalized if isinstance(normalized, dict) else {}
+            found = [text_of(normalized.get(n)) for n in ("amountUnitsInUsd", "amountUsd")]
+            amount = next((t for t in found if re.fullmatch(r"[0-9]{1,90}(\.[0-9]{1,90})?", t, re.ASCII)), "")
+            self.amounts.put(decision, amount.encode())
+            if outcome == "allow":
+                self.sum("authorized", amount)
+        elif e["type"] == "approval.recorded":
+            if outcome == "approved" and self.amounts.get(decision) is not None:
+                self.sum("authorized", self.amounts.get(decision).decode())
+        elif text_of(record.get("outcome")) == "fulfilled" and text_of(record.get("settlementId")):
+            self.sum("settled", (self.amounts.get(decision) or b"").decode())
+
+    def sum(self, name, amount):
+        s = self.sums[name]
+        s[0] += 1
+        if not amount:
+            s[1] += 1
+            return
+        with decimal.localcontext() as context:
+            context.prec = 1000
+            value = decimal.Decimal(amount)
+            s[2], s[3] = max(s[2], value), s[3] + value
+
+    def statement(self):
+        c, said = self.counts, {}
+        for name, s in self.sums.items():
+            said[name] = {"count": s[0], "unknownUsd": s[1], "largestUsd": plain(s[2]), "totalUsd": plain(s[3])}
+        said.update({"decisions": c["decision.recorded"], "approvals": c["approval.recorded"], "receipts": c["receipt.recorded"]})
+        return said
+
+
+ZERO = decimal.Decimal(0)
+
+
+def plain(number):
+    """A decimal without exponent or trailing zeros."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def says(statement):
+    """A statement as one line of text."""
+    def amounts(a):
+        text = "%d, largest %s USD, total %s USD" % (a["count"], a["largestUsd"], a["totalUsd"])
+        return text + (" (%d of unknown amount)" % a["unknownUsd"] if a["unknownUsd"] else "")
+    d, a, r = statement["decisions"], statement["approvals"], statement["receipts"]
+    return "%d allow, %d deny, %d needs_review; %d approved, %d rejected; receipts %d conforming, %d inconclusive, %d violation; authorized %s; settled, as reported, %s" % (
+        d["allow"], d["deny"], d["needs_review"], a["approved"], a["rejected"], r["conforming"], r["inconclusive"], r["violation"],
+        amounts(statement["authorized"]), amounts(statement["settled"]))
 
 
 MAX_TEXT = 64 << 20  # bytes of a file that is read whole
@@ -640,7 +724,7 @@ class Bundle:
         check(len(i) == 7, name + ": form")  # each of them is checked: what nobody signed would pass for signed
         kinds = {"schema": str, "origin": str, "tenant": str, "partition": int, "firstSequence": int, "count": int, "prevBeforeFirst": str,
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "filters": dict, "withheld": int, "files": dict}
-        ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] in ("svc-export-v1", "svc-selection-v1")
+        ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] in ("svc-export-v1", "svc-selection-v1", "svc-dispute-v1")
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values())) and isinstance(r.get("exportId", ""), str)
         ok = ok and all(type(v) is FILTERS.get(n) for n, v in r["filters"].items())
         check(ok, name + ": record")
@@ -650,6 +734,14 @@ class Bundle:
             raise False_(name + ": record")
         selects = r["schema"] == "svc-selection-v1"
         check(("selection" in r) == selects and (not selects or is_selection(r)), name + ": selection")
+        self.tally = None
+        if "statement" in r:
+            f = r["filters"]
+            stateable = f.get("agent") and f.get("receipts") and not any(f.get(n) for n in ("decision", "protocol", "run"))
+            check(selects and stateable, name + ": statement")
+            self.tally = Tally()
+        disputes = r["schema"] == "svc-dispute-v1"
+        check(("dispute" in r) == disputes and (not disputes or is_dispute(r)), name + ": dispute")
         for other in sorted(self.names - {name} - set(r["files"]), key=os.fsencode):
             check(of_system(other), "files: %s is not in the manifest" % shown(other))
             self.gaps.append("the file %s, which is not part of the export and was not read" % shown(other))
@@ -669,7 +761,7 @@ class Bundle:
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
         self.m, self.signer = r, i["keyId"]
         self.seen, self.seen_here = (0, ""), ""  # the event of this tenant that the pin knows
-        self.selection, self.ends, pinned = r.get("selection"), set(), {}
+        self.selection, self.dispute, self.ends, pinned = r.get("selection"), r.get("dispute"), set(), {}
         try:
             pinned = parse_pin(self.pin or b"")[1]
         except Unchecked:
@@ -691,6 +783,8 @@ class Bundle:
     def events(self):
         if self.selection:
             self.selected()
+        elif self.dispute:
+            self.disputed()
         else:
             self.history()
 
@@ -720,11 +814,7 @@ class Bundle:
             check(not self.must_hide(e) if e["payload"] is not None else self.may_hide(e), bad + "payload")
             self.numbers(e, bad)
             prev, more, occurred, count = e["hash"], e["more"], e["occurred_us"], n
-            self.first, self.last = self.first or e["pos"], e["pos"]
-            if e["tseq"] == self.seen[0]:
-                self.seen_here = e["hash"]
-            if e["pos"] in wanted:
-                self.at[e["pos"]] = e["hash"]
+            self.remember(e, wanted)
             if e["payload"] is None:
                 withheld += 1
             else:
@@ -745,27 +835,14 @@ class Bundle:
         """Checks the events of a selection."""
         m, s, name = self.m, self.selection, "events.jsonl"
         wanted, self.at, decisions = self.proven(), {}, Table()
-        sequence = occurred = withheld = hidden = count = self.first = self.last = 0
+        withheld = hidden = count = self.first = self.last = self.occurred = 0
         claimed, last = False, ""
         for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
-            check(is_canonical(text), bad + "form")
-            e = parse(text)
-            check(is_line(e), bad + "form")
-            check(e["tenant"] == m["tenant"], bad + "tenant")
-            check(e["pos"] > self.last, bad + "pos")
-            check(e["tseq"] > sequence, bad + "tseq")
-            check(e["payload"] is None or sha(e["payload"].encode()) == e["payload_hash"], bad + "payload_hash")
-            check(event_hash(e) == e["hash"], bad + "hash")
-            check(e["occurred_us"] >= occurred, bad + "occurred_us")
-            check(e.get("series", "") in series_names(e["type"]), bad + "series")
+            e = self.listed(text, bad)
             check(not claimed and (e["pos"] <= s["through"] or e["pos"] == s["claim"]), bad + "pos")
-            count, sequence, occurred, last = n, e["tseq"], e["occurred_us"], e["hash"]
-            self.first, self.last = self.first or e["pos"], e["pos"]
-            if e["tseq"] == self.seen[0]:
-                self.seen_here = e["hash"]
-            if e["pos"] in wanted:
-                self.at[e["pos"]] = e["hash"]
+            count, last = n, e["hash"]
+            self.remember(e, wanted)
             neighbour, of = False, self.range_of(e)
             if of:
                 neighbour = self.number_in(of, e)
@@ -782,7 +859,8 @@ class Bundle:
                 continue
             self.record(e, bad, decisions)
             check(not claimed or self.repeats(e["payload"]), bad + "claim")
-        self.sequence = sequence
+            if self.tally:
+                self.tally.add(e)
         for of in self.ranges:
             needed = of.last + 1 if of.newest > of.last else max(of.last, of.first - 1)
             check(of.n >= needed, "%s: %d is missing" % (of.shown, of.n + 1 if of.n else max(of.first - 1, 1)))
@@ -796,6 +874,62 @@ class Bundle:
         if hidden:
             self.gaps.append("the payloads of %d events, which the filters withheld" % hidden)
         self.say_ranges()
+        if self.tally:
+            again = self.tally.statement()
+            check(canonical(again) == members(members(self.text("manifest.json").decode())["record"])["statement"], "statement: the events say " + canonical(again))
+            self.proven_.append("statement, counted again from these events: " + says(again))
+
+    def listed(self, text, bad):
+        """Reads a line of a bundle that does not have every event of its tenant. The event
+        must come after the one before it, have its own hash, and be in a series of its type."""
+        check(is_canonical(text), bad + "form")
+        e = parse(text)
+        check(is_line(e), bad + "form")
+        check(e["tenant"] == self.m["tenant"], bad + "tenant")
+        check(e["pos"] > self.last, bad + "pos")
+        check(e["tseq"] > self.sequence, bad + "tseq")
+        check(e["payload"] is None or sha(e["payload"].encode()) == e["payload_hash"], bad + "payload_hash")
+        check(event_hash(e) == e["hash"], bad + "hash")
+        check(e["occurred_us"] >= self.occurred, bad + "occurred_us")
+        check(e.get("series", "") in series_names(e["type"]), bad + "series")
+        self.sequence, self.occurred = e["tseq"], e["occurred_us"]
+        return e
+
+    def remember(self, e, wanted):
+        """Keeps what the later checks need of an event."""
+        self.first, self.last = self.first or e["pos"], e["pos"]
+        if e["tseq"] == self.seen[0]:
+            self.seen_here = e["hash"]
+        if e["pos"] in wanted:
+            self.at[e["pos"]] = e["hash"]
+
+    def disputed(self):
+        """Checks the events of a dispute pack."""
+        m, d, name = self.m, self.dispute, "events.jsonl"
+        wanted, self.at, decisions, count, last = self.proven(), {}, Table(), 0, ""
+        self.first = self.last = self.occurred = 0
+        versions, streams = {}, {s["stream"]: s["events"] for s in d["streams"]}
+        for n, text in self.lines(name):
+            bad = "%s line %d: " % (name, n)
+            e = self.listed(text, bad)
+            check(e["stream"] in streams, bad + "stream")
+            check(e["pos"] <= d["through"], bad + "pos")
+            check(e["version"] == versions.get(e["stream"], 0) + 1 <= streams[e["stream"]], bad + "version")
+            check(e["payload"] is not None, bad + "payload")
+            versions[e["stream"]], count, last = e["version"], n, e["hash"]
+            self.remember(e, wanted)
+            self.ends.add(e["pos"])
+            self.record(e, bad, decisions)
+        for stream in streams:
+            check(versions.get(stream, 0) == streams[stream], "%s: event %d is missing" % (shown(stream), versions.get(stream, 0) + 1))
+        check(count == m["count"], name + ": count")
+        check(last == m["lastHash"], name + ": lastHash")
+        check(m["withheld"] == 0, "manifest.json: withheld")
+        if self.void[0]:
+            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
+        for stream in streams:
+            self.proven_.append("whole: %s: events 1 to %d" % (shown(stream), streams[stream]))
+            self.stated.append("up to position %d: %s has no event after %d" % (d["through"], shown(stream), streams[stream]))
 
     def range_of(self, e):
         if "series" not in e or self.selection.get("agent") and e.get("agent") != self.selection["agent"]:
@@ -1068,7 +1202,7 @@ class Bundle:
         if seen == 0:
             self.gaps.append("that this tenant had no more events when you last looked (the pin does not know this tenant)")
             return
-        if self.selection:
+        if m["schema"] != "svc-export-v1":
             check(self.seen_here in ("", known), "pin: FORK: the event with sequence %d is not the one you have seen" % seen)
             if self.seen_here == "":
                 self.gaps.append("that the event with sequence %d, which you have seen, is still the same (it is not in this export)" % seen)

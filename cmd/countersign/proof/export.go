@@ -17,27 +17,33 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// Export writes the signed history of an organization for an auditor who trusts
-// neither us nor our programs.
-type Export struct {
+// packed are the flags of the commands that write a bundle into a file.
+type packed struct {
 	setting.Ledger
 	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
-	From       string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
-	To         string `help:"Only events before this time, RFC 3339 or a date." placeholder:"TIME"`
-	Period     string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
-	Protocol   string `help:"Show only decisions of this protocol." enum:",x402,mcp" default:""`
-	Decision   string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
-	Agent      string `help:"Show only decisions of this agent." placeholder:"ID"`
-	RunID      string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
-	Receipts   bool   `help:"With --agent, --decision, --protocol or --run: also approvals and receipts by their own numbers, so that none of them can be missing."`
 	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
 	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
+}
+
+// Export writes the signed history of an organization for an auditor who trusts
+// neither us nor our programs.
+type Export struct {
+	packed
+	From     string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
+	To       string `help:"Only events before this time, RFC 3339 or a date." placeholder:"TIME"`
+	Period   string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
+	Protocol string `help:"Show only decisions of this protocol." enum:",x402,mcp" default:""`
+	Decision string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
+	Agent    string `help:"Show only decisions of this agent." placeholder:"ID"`
+	RunID    string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
+	Receipts bool   `help:"With --agent, --decision, --protocol or --run: also approvals and receipts by their own numbers, so that none of them can be missing."`
 }
 
 // Run exports.
@@ -49,16 +55,11 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 	if filters.From, filters.To, err = c.span(); err != nil {
 		return err
 	}
-	if c.Out == "-" {
-		_, err := c.export(ctx, o, filters, o.Stdout, true)
-		return err
-	}
-	file, err := files.Create(c.Out) // before the export is recorded, so that a file that cannot be written stops it
-	if err != nil {
-		return err
-	}
-	manifest, err := c.export(ctx, o, filters, file, file.Direct)
-	if err := file.Close(err); err != nil {
+	manifest, err := c.write(ctx, o, true, func(app *commands.App, e evidence.Export) (evidence.Exported, error) {
+		e.Filters = filters
+		return app.ExportHistory(ctx, e)
+	})
+	if err != nil || c.Out == "-" {
 		return err
 	}
 	if manifest.Selection != nil {
@@ -100,16 +101,30 @@ func showing(m evidence.Exported) string {
 	return fmt.Sprintf("shows %d decisions", m.Decisions)
 }
 
-// export makes the bundle and packs it. It packs before the export is recorded in the ledger,
+// write makes a bundle and packs it into the file of --out. named says that the bundle is about
+// an organization, which --org or its default names.
+func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export func(*commands.App, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
+	if c.Out == "-" {
+		return c.pack(ctx, o, named, o.Stdout, true, export)
+	}
+	file, err := files.Create(c.Out) // before the export is recorded, so that a file that cannot be written stops it
+	if err != nil {
+		return m, err
+	}
+	m, err = c.pack(ctx, o, named, file, file.Direct, export)
+	return m, file.Close(err)
+}
+
+// pack makes the bundle and packs it. It packs before the export is recorded in the ledger,
 // since a disk may be full. If to leaves this machine at once (direct), it packs after that, so
 // that no data leave which the ledger does not know of.
-func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Filters, to io.Writer, direct bool) (m evidence.Exported, err error) {
+func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, make func(*commands.App, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err
 	}
 	defer n.Close()
-	if !ledger.IsService(c.Org) {
+	if named && !ledger.IsService(c.Org) {
 		if c.Org, err = n.Organization(ctx, c.Org); err != nil {
 			return m, err
 		}
@@ -128,11 +143,11 @@ func (c *Export) export(ctx context.Context, o *screen.Output, filters bundle.Fi
 		pace = &ledger.Pace{}
 	}
 	pack := func() error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
-	export := evidence.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
+	e := evidence.Export{Tenant: c.Org, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
 	if !direct {
-		export.Ready = pack
+		e.Ready = pack
 	}
-	if m, err = n.App.ExportHistory(ctx, export); err == nil && direct {
+	if m, err = make(n.App, e); err == nil && direct {
 		err = pack()
 	}
 	return m, err

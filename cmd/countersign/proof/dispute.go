@@ -1,0 +1,45 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/ledger/bundle"
+)
+
+// Dispute writes all that the ledger has about one purchase, for the two parties of a dispute.
+type Dispute struct {
+	packed
+	Payment  string `help:"Id of the payment over x402 to this service, pay_..." placeholder:"ID"`
+	Decision string `help:"Id of the decision about a purchase of an agent of the organization, asd_..." placeholder:"ID"`
+}
+
+// Run writes the pack.
+func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
+	switch {
+	case (c.Payment == "") == (c.Decision == ""):
+		return errors.New("name one purchase: --payment pay_..., or --decision asd_...")
+	case c.Payment != "" && !strings.HasPrefix(c.Payment, "pay_"):
+		return errors.New("--payment must be the id of a payment, pay_...")
+	case c.Decision != "" && !strings.HasPrefix(c.Decision, "asd_"):
+		return errors.New("--decision must be the id of a decision, asd_...")
+	}
+	m, err := c.write(ctx, o, c.Decision != "", func(app *commands.App, e evidence.Export) (evidence.Exported, error) {
+		e.Filters = bundle.Filters{NoPersonal: c.NoPersonal}
+		return app.ExportDispute(ctx, e, c.Payment+c.Decision)
+	})
+	if err != nil || c.Out == "-" {
+		return err
+	}
+	var streams strings.Builder
+	for _, s := range m.Dispute.Streams {
+		fmt.Fprintf(&streams, "%s: %d events\n", s.Stream, s.Events)
+	}
+	return o.Result(m, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%sread it: unpack it and open export/views/dispute.html\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+		c.Out, m.Count, m.Tenant, m.CheckpointSize, streams.String(), c.Out))
+}

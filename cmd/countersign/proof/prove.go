@@ -1,0 +1,43 @@
+package proof
+
+import (
+	"context"
+	"errors"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/ledger/bundle"
+)
+
+// Prove states what an agent did in a period, with the events from which anyone can count again.
+type Prove struct {
+	packed
+	Agent   string `help:"The agent's id, exactly as it was sent." required:"" placeholder:"ID"`
+	Between string `help:"First moment of the period, RFC 3339 or a date; the argument TO is the first moment after it." placeholder:"FROM"`
+	Until   string `arg:"" optional:"" name:"to" help:"With --between: the first moment after the period."`
+	Period  string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
+}
+
+// Run writes the statement and its selection.
+func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
+	if (c.Between == "") != (c.Until == "") {
+		return errors.New("--between needs two times: --between 2026-07-01 2026-10-01")
+	}
+	if c.Between == "" && c.Period == "" {
+		return errors.New("name the period: --between 2026-07-01 2026-10-01, or --period 2026Q3")
+	}
+	from, to, err := (&Export{From: c.Between, To: c.Until, Period: c.Period}).span()
+	if err != nil {
+		return err
+	}
+	m, err := c.write(ctx, o, true, func(app *commands.App, e evidence.Export) (evidence.Exported, error) {
+		e.Filters, e.Statement = bundle.Filters{From: from, To: to, Agent: c.Agent, Receipts: true, NoPersonal: c.NoPersonal}, true
+		return app.ExportHistory(ctx, e)
+	})
+	if err != nil || c.Out == "-" {
+		return err
+	}
+	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\nread it: unpack it and open export/views/statement.html\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+		c.Out, c.Agent, m.Tenant, from, to, m.Statement.Says(), c.Out))
+}

@@ -1,0 +1,131 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+)
+
+// ExportDispute writes a bundle with all that the ledger has about one purchase, and a page
+// about it for people, and records export.created. about is the id of a payment over x402, or
+// of a decision of the tenant. The tenant of a payment is found by its id.
+func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (Exported, error) {
+	ofPayment := strings.HasPrefix(about, "pay_")
+	if ofPayment {
+		e.Tenant = a.ServiceOf(about)
+	}
+	x := a.exporting(e)
+	x.manifest.Schema = bundle.DisputeSchema
+	read := func(ctx context.Context) error {
+		head, err := x.home().Head(ctx)
+		if err != nil {
+			return err
+		}
+		x.manifest.Dispute = &bundle.Dispute{Through: head}
+		if ofPayment {
+			err = x.paymentStreams(ctx, about)
+		} else {
+			_, err = x.stream(ctx, "decision/"+about)
+		}
+		if err == nil && len(x.manifest.Dispute.Streams) == 0 {
+			err = policy.Refuse(ground.CodeNotFound, "", "neither a payment nor a decision of this organization has this id")
+		}
+		if err != nil {
+			return err
+		}
+		return x.cover(ctx, head)
+	}
+	return x.run(ctx, []func(context.Context) error{read, x.writeDispute, x.writeRest, x.record})
+}
+
+// stream adds a stream of the dispute, if it has events, and returns them.
+func (x *exporting) stream(ctx context.Context, name string) ([]ledger.Event, error) {
+	d := x.manifest.Dispute
+	list, err := x.streamTo(ctx, name, d.Through)
+	if n := len(list); n > 0 {
+		d.Streams = append(d.Streams, bundle.Stream{Stream: name, Events: int64(n)})
+	}
+	return list, err
+}
+
+// streamTo returns the events of a stream up to a position.
+func (x *exporting) streamTo(ctx context.Context, name string, through int64) ([]ledger.Event, error) {
+	history, err := x.app.Ledger.Read(ctx, x.e.Tenant, name)
+	return slices.DeleteFunc(history.Events, func(e ledger.Event) bool { return e.Position > through }), err
+}
+
+// paymentStreams adds the stream of a payment, and those of the purchase that it paid for.
+func (x *exporting) paymentStreams(ctx context.Context, id string) error {
+	list, err := x.stream(ctx, "payment/"+id)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	claim, err := events.As[events.PaymentClaimed](list[0])
+	if err != nil {
+		return err
+	}
+	for _, prepared := range claim.Prepared {
+		purchase, is := strings.CutPrefix(prepared.Stream, "purchase/")
+		if !is {
+			continue
+		}
+		for _, name := range []string{prepared.Stream, "download/" + purchase} {
+			if _, err := x.stream(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeDispute writes the events of the streams, in the order of their positions, and the page
+// about them.
+func (x *exporting) writeDispute(ctx context.Context) error {
+	if err := x.createFiles(); err != nil {
+		return err
+	}
+	m := &x.manifest
+	var list []ledger.Event
+	for _, s := range m.Dispute.Streams {
+		found, err := x.streamTo(ctx, s.Stream, m.Dispute.Through)
+		if err != nil {
+			return err
+		}
+		list = append(list, found...)
+	}
+	slices.SortFunc(list, func(a, b ledger.Event) int { return int(a.Position - b.Position) })
+	if len(list) == 0 {
+		return fmt.Errorf("%w: the streams of the dispute have no events", ledger.ErrTampered)
+	}
+	page := disputePage{Manifest: m}
+	for _, e := range list {
+		opened, erased, err := x.open(ctx, e)
+		if err == nil {
+			err = x.write(ctx, e, opened, erased, true, true)
+		}
+		if err != nil {
+			return err
+		}
+		if !x.handsOut(e) {
+			opened.openings = nil
+		}
+		if err := page.add(e, opened.openings, erased); err != nil {
+			return err
+		}
+	}
+	last := list[len(list)-1]
+	m.FirstSequence, m.Count, m.LastHash = list[0].Sequence, int64(len(list)), last.Hash.String()
+	text, err := page.html()
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.closeFiles(), x.folder.Put("views/dispute.html", text))
+}

@@ -1,0 +1,64 @@
+package evidence
+
+import (
+	"bytes"
+	"html/template"
+
+	"github.com/countersign/countersign/ledger/bundle"
+)
+
+// state puts what the events of a selection add up to into the manifest, and writes the page
+// about it.
+func (x *exporting) state() error {
+	if x.tally == nil {
+		return nil
+	}
+	statement := x.tally.Statement()
+	x.manifest.Statement = &statement
+	agent := x.e.Filters.Agent
+	if x.e.Filters.NoPersonal {
+		agent = x.agentKey
+	}
+	var page bytes.Buffer
+	err := statementTemplate.Execute(&page, struct {
+		*bundle.Manifest
+		Agent     string
+		Outcomes  []outcomes
+		Purchases []purchases
+		Period    string
+	}{&x.manifest, agent, []outcomes{{"Decisions", statement.Decisions}, {"Approvals", statement.Approvals}, {"Receipts", statement.Receipts}},
+		[]purchases{{"authorized", statement.Authorized}, {"settled, as the agent reported", statement.Settled}}, dayOf(x.manifest)})
+	if err != nil {
+		return err
+	}
+	return x.folder.Put("views/statement.html", page.Bytes())
+}
+
+// outcomes and purchases are the rows of the page's tables.
+type outcomes struct {
+	Kind   string
+	Counts bundle.Counts
+}
+
+type purchases struct {
+	Kind string
+	bundle.Amounts
+}
+
+var statementTemplate = template.Must(template.New("statement").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Statement {{.ExportID}}</title>
+<style>body{font:11pt/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
+<h1>What agent {{.Agent}} did</h1>
+<p>{{.Period}}, in organization <code>{{.Tenant}}</code>. Statement <code>{{.ExportID}}</code> of ledger <code>{{.Origin}}</code>, up to position {{.Selection.Through}}.</p>
+<h2>Counts by outcome</h2>
+<table><tr><th>kind</th><th>outcome</th><th>number</th></tr>{{range .Outcomes}}{{$kind := .Kind}}{{range $outcome, $n := .Counts}}<tr><td>{{$kind}}</td><td>{{$outcome}}</td><td>{{$n}}</td></tr>
+{{end}}{{end}}</table>
+<h2>Amounts in US dollars</h2>
+<table><tr><th>purchases</th><th>number</th><th>of unknown amount</th><th>largest</th><th>total</th></tr>{{range .Purchases}}<tr><td>{{.Kind}}</td><td>{{.Count}}</td><td>{{.UnknownUSD}}</td><td>{{.LargestUSD}}</td><td>{{.TotalUSD}}</td></tr>
+{{end}}</table>
+<p>Authorized are decisions with the outcome allow, and decisions that needed a review and that a person approved in the same period. Settled are receipts that report a settlement; the amount is that of the decision, and is unknown for a decision from before the period.</p>
+<h2>How it can be checked</h2>
+<p>The events are in <code>events.jsonl</code>, and their numbers show that none is missing: <code>countersign verify FOLDER --keys jwks.json</code>, or <code>python3 verify.py --keys jwks.json FOLDER</code>, counts again. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
+<p>Not proven: that every action of the agent was submitted to the service, that a reported settlement is on a chain, and the time of an event beyond the order of events.</p></html>
+`))

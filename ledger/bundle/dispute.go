@@ -1,0 +1,120 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// DisputeSchema is the schema of a manifest with a Dispute: a bundle that has the events about
+// one purchase, and no others.
+const DisputeSchema = "svc-dispute-v1"
+
+// Dispute is the member of that name of a manifest. It lists the streams about a purchase. The
+// bundle has every event that these streams had up to Through, each with its payload and its
+// inclusion proof.
+type Dispute struct {
+	Through int64    `json:"through"` // position of the ledger's head when the streams were read
+	Streams []Stream `json:"streams"`
+}
+
+// Stream is a stream in a Dispute. The versions of its events count from 1, so a bundle that has
+// the versions 1 to Events has all of them up to there.
+type Stream struct {
+	Stream string `json:"stream"`
+	Events int64  `json:"events"`
+
+	n int64 // version of the last event that a verification has read
+}
+
+func (d *Dispute) has(stream string) bool {
+	return slices.ContainsFunc(d.Streams, func(s Stream) bool { return s.Stream == stream })
+}
+
+// disputeForm reads the member dispute of a manifest. It has exactly the form in which it is
+// written, and no filter but that of personal members goes with it.
+func (v *verifier) disputeForm(text jsontext.Value) bool {
+	d := &Dispute{}
+	if json.Unmarshal(text, d) != nil {
+		return false
+	}
+	again, err := canon.Marshal(d)
+	if err != nil || !bytes.Equal(again, text) || d.Through < 1 || v.m.CheckpointSize < d.Through || len(d.Streams) == 0 {
+		return false
+	}
+	names := map[string]bool{}
+	for _, s := range d.Streams {
+		if s.Events < 1 || s.Stream == "" || names[s.Stream] {
+			return false
+		}
+		names[s.Stream] = true
+	}
+	v.dispute = d
+	return v.m.Filters == Filters{NoPersonal: v.m.Filters.NoPersonal}
+}
+
+// disputed checks the events of a dispute pack.
+func (v *verifier) disputed(ctx context.Context) error {
+	wanted, err := v.proven(ctx)
+	if err != nil {
+		return err
+	}
+	known := decisions{}
+	count, last := int64(0), ""
+	if err := v.lines(ctx, eventsFile, func(n int, text []byte) error {
+		bad := func(what string) error { return falsef("%s line %d: %s", eventsFile, n, what) }
+		l, e, no := v.listed(text)
+		if no != "" {
+			return bad(no)
+		}
+		// It must be the next event of one of the streams, with its payload.
+		i := slices.IndexFunc(v.dispute.Streams, func(s Stream) bool { return s.Stream == l.Stream })
+		switch {
+		case i < 0:
+			return bad("stream")
+		case l.Position > v.dispute.Through:
+			return bad("pos")
+		case l.Version != v.dispute.Streams[i].n+1 || l.Version > v.dispute.Streams[i].Events:
+			return bad("version")
+		case l.Payload == nil:
+			return bad("payload")
+		}
+		v.dispute.Streams[i].n = l.Version
+		count, last = count+1, l.Hash
+		v.remember(&l, &e, wanted)
+		v.ends[l.Position] = true
+		if no := v.record(l, known); no != "" {
+			return bad(no)
+		}
+		v.meet(&l)
+		return nil
+	}); err != nil {
+		return err
+	}
+	// Each stream must be whole, and the bundle be what the manifest says.
+	for _, s := range v.dispute.Streams {
+		if s.n < s.Events {
+			return falsef("%s: event %d is missing", Shown(s.Stream), s.n+1)
+		}
+	}
+	switch {
+	case count != v.m.Count:
+		return falsef("%s: count", eventsFile)
+	case last != v.m.LastHash:
+		return falsef("%s: lastHash", eventsFile)
+	case v.m.Withheld != 0:
+		return falsef("manifest.json: withheld")
+	}
+	v.sayHidden(0)
+	for _, s := range v.dispute.Streams {
+		v.result.Proven = append(v.result.Proven, fmt.Sprintf("whole: %s: events 1 to %d", Shown(s.Stream), s.Events))
+		v.result.Stated = append(v.result.Stated, fmt.Sprintf("up to position %d: %s has no event after %d", v.dispute.Through, Shown(s.Stream), s.Events))
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package bundle
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Statement is the member of that name of a manifest: what an agent did in a period, counted
+// from the events of its selection. A verifier counts again.
+type Statement struct {
+	Decisions  Counts  `json:"decisions"`
+	Approvals  Counts  `json:"approvals"`
+	Receipts   Counts  `json:"receipts"`
+	Authorized Amounts `json:"authorized"` // decisions that are allow, or needs_review with an approval that says approved
+	Settled    Amounts `json:"settled"`    // receipts that report a settlement; the amount is that of the decision
+}
+
+// Counts are numbers of events by outcome. Each outcome is named, also one without events.
+type Counts map[string]int64
+
+// Amounts are the number of purchases, and of those whose amount is known in US dollars the
+// largest and the sum, as exact decimals. Decisions with units of an unknown asset, decisions
+// without an amount, and decisions from before the period are unknown.
+type Amounts struct {
+	Count      int64  `json:"count"`
+	UnknownUSD int64  `json:"unknownUsd"`
+	LargestUSD string `json:"largestUsd"`
+	TotalUSD   string `json:"totalUsd"`
+}
+
+// Tally counts a Statement. Events are added in the order of their positions.
+type Tally struct {
+	counts              map[string]Counts // by type of event
+	amounts             map[[16]byte]*big.Rat
+	authorized, settled sum
+}
+
+type sum struct {
+	count, unknown int64
+	largest, total big.Rat
+}
+
+// NewTally begins a count.
+func NewTally() *Tally {
+	t := &Tally{counts: map[string]Counts{}, amounts: map[[16]byte]*big.Rat{}}
+	for _, eventType := range []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded} {
+		t.counts[eventType] = Counts{}
+		for _, name := range events.SeriesNames(eventType) {
+			_, outcome, _ := strings.Cut(name, "/")
+			t.counts[eventType][outcome] = 0
+		}
+	}
+	return t
+}
+
+// Add counts an event with its payload. Events of other types are not counted.
+func (t *Tally) Add(eventType, series string, payload []byte) {
+	counts := t.counts[eventType]
+	if counts == nil {
+		return
+	}
+	_, outcome, _ := strings.Cut(series, "/")
+	counts[outcome]++
+	members, _ := canon.Members(payload)          // record has checked it
+	record, _ := canon.Members(members["record"]) // likewise
+	id := sumOf(textOf(record["decisionId"]))
+	key := [16]byte(id[:16])
+	switch {
+	case eventType == events.TypeDecisionRecorded:
+		amount := amountOf(record["normalized"])
+		t.amounts[key] = amount
+		if outcome == "allow" {
+			t.authorized.add(amount)
+		}
+	case eventType == events.TypeApprovalRecorded && outcome == "approved":
+		if amount, here := t.amounts[key]; here {
+			t.authorized.add(amount)
+		}
+	case eventType == events.TypeReceiptRecorded && textOf(record["outcome"]) == "fulfilled" && textOf(record["settlementId"]) != "":
+		t.settled.add(t.amounts[key])
+	}
+}
+
+// decimalForm is the form of amounts in records. Longer ones are unknown.
+var decimalForm = regexp.MustCompile(`^[0-9]{1,90}(\.[0-9]{1,90})?$`)
+
+// amountOf returns the amount of a normalized intent in US dollars, or nil if it is unknown.
+func amountOf(normalized jsontext.Value) *big.Rat {
+	members, _ := canon.Members(normalized) // no members if it is missing or not an object
+	for _, name := range []string{"amountUnitsInUsd", "amountUsd"} {
+		if text := textOf(members[name]); decimalForm.MatchString(text) {
+			amount, _ := new(big.Rat).SetString(text)
+			return amount
+		}
+	}
+	return nil
+}
+
+func (s *sum) add(amount *big.Rat) {
+	s.count++
+	if amount == nil {
+		s.unknown++
+		return
+	}
+	s.total.Add(&s.total, amount)
+	if amount.Cmp(&s.largest) > 0 {
+		s.largest.Set(amount)
+	}
+}
+
+func (s *sum) amounts() Amounts {
+	return Amounts{Count: s.count, UnknownUSD: s.unknown, LargestUSD: decimal(&s.largest), TotalUSD: decimal(&s.total)}
+}
+
+// decimal returns a sum of decimals, which has a finite decimal form, without trailing zeros.
+func decimal(r *big.Rat) string {
+	digits, _ := r.FloatPrec()
+	return r.FloatString(digits)
+}
+
+// Statement returns what was counted.
+func (t *Tally) Statement() Statement {
+	return Statement{Decisions: t.counts[events.TypeDecisionRecorded], Approvals: t.counts[events.TypeApprovalRecorded], Receipts: t.counts[events.TypeReceiptRecorded],
+		Authorized: t.authorized.amounts(), Settled: t.settled.amounts()}
+}
+
+// Says is the statement as one line of text.
+func (s Statement) Says() string {
+	amounts := func(a Amounts) string {
+		text := fmt.Sprintf("%d, largest %s USD, total %s USD", a.Count, a.LargestUSD, a.TotalUSD)
+		if a.UnknownUSD > 0 {
+			text += fmt.Sprintf(" (%d of unknown amount)", a.UnknownUSD)
+		}
+		return text
+	}
+	return fmt.Sprintf("%d allow, %d deny, %d needs_review; %d approved, %d rejected; receipts %d conforming, %d inconclusive, %d violation; authorized %s; settled, as reported, %s",
+		s.Decisions["allow"], s.Decisions["deny"], s.Decisions["needs_review"], s.Approvals["approved"], s.Approvals["rejected"],
+		s.Receipts["conforming"], s.Receipts["inconclusive"], s.Receipts["violation"], amounts(s.Authorized), amounts(s.Settled))
+}
+
+// stateable says whether a statement can be about what these filters select: every decision,
+// approval and receipt of one agent.
+func (f Filters) stateable() bool {
+	return f.Agent != "" && f.Receipts && f.Decision == "" && !f.narrows()
+}
+
+// stated compares the statement of the manifest with what the events say.
+func (v *verifier) stated() error {
+	if v.statement == nil {
+		return nil
+	}
+	again := v.tally.Statement()
+	text, err := canon.Marshal(again)
+	if err != nil || !bytes.Equal(text, v.statement) {
+		return falsef("statement: the events say %s", text)
+	}
+	v.result.Proven = append(v.result.Proven, "statement, counted again from these events: "+again.Says())
+	return nil
+}

@@ -5,7 +5,7 @@ import "time"
 const (
 	// MaxEvents is the most events of one append. More need several appends.
 	MaxEvents = 64
-	// MaxPayload is the most bytes of a payload. The table has the same check.
+	// MaxPayload is the most bytes of a payload.
 	MaxPayload = 2 << 20
 
 	queueLength  = 4096            // requests; if the queue is full, an append fails at once and does not wait longer

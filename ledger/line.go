@@ -71,5 +71,5 @@ func (l Line) Event() (e Event, ok bool) {
 	if l.Payload != nil {
 		e.Payload = []byte(*l.Payload)
 	}
-	return e, ok && e.NumbersWhole()
+	return e, ok && e.HalfNumber() == ""
 }

@@ -111,14 +111,21 @@ func (h *heads) follow(e *Event) {
 	}
 }
 
-// NumbersWhole says whether the event has all of a number in a series or nothing of it. The
-// table has the same check.
-func (e *Event) NumbersWhole() bool {
+// HalfNumber names the column of a number in a series that lacks its name or the hash of the
+// number before it, or that has one too many. It is empty for an event that has all of its
+// numbers or none.
+func (e *Event) HalfNumber() string {
 	whole := func(name string, n int64, prev []byte) bool {
 		if name == "" {
 			return n == 0 && prev == nil
 		}
 		return n == 1 && prev == nil || n > 1 && len(prev) == len(Hash{})
 	}
-	return whole(e.Series, e.SeriesN, e.SeriesPrev) && whole(e.Agent, e.AgentN, e.AgentPrev) && (e.Agent == "" || e.Series != "")
+	switch {
+	case !whole(e.Series, e.SeriesN, e.SeriesPrev):
+		return "series_n"
+	case !whole(e.Agent, e.AgentN, e.AgentPrev), e.Agent != "" && e.Series == "":
+		return "agent_n"
+	}
+	return ""
 }

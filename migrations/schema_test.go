@@ -186,10 +186,7 @@ func TestChecks(t *testing.T) {
 	db := ledgertest.New(t)
 	const short, long = `'\x00'::bytea`, `sha256('x') || '\x00'::bytea`
 	refused := map[string]map[string][]string{
-		"ledger_head": {"p": {"-1"}, "origin": {"''"}, "epoch": {"0"}, "pos": {"-1"}, "last_hash": {short, long}},
-		"events": {"p": {"-1"}, "pos": {"0"}, "tseq": {"0"}, "version": {"0"}, "schema_version": {"-1"}, "more": {"-1", "64"}, "occurred_us": {"0"},
-			"idem_key": {short, long, "null"}, "content_hash": {short, long, "null"}, "payload": {"'x'", "convert_to(repeat('x', 2097153), 'UTF8')"},
-			"payload_hash": {short, long}, "prev": {short, long}, "hash": {short, long}},
+		"ledger_head": {}, "events": {}, // have no checks; verification finds what these would refuse
 		"tiles":                 {"p": {"-1"}, "level": {"-1"}, "n": {"-1"}, "data": {"''", long, "convert_to(repeat('x', 8224), 'UTF8')"}},
 		"tree_head":             {"p": {"-1"}, "size": {"-1"}, "root": {short, long}, "edge": {short}},
 		"checkpoints":           {"p": {"-1"}, "size": {"-1"}, "root": {short, long}, "note": {"''"}},
@@ -236,7 +233,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// An event has all of a number in a series or nothing of it, and no number is given twice.
+// No number in a series is given twice.
 func TestNumbersOfSeries(t *testing.T) {
 	db := ledgertest.New(t)
 	conn := connect(t, db.SuperURL)
@@ -258,19 +255,6 @@ func TestNumbersOfSeries(t *testing.T) {
 	} {
 		if got := code(t, tryIn(t, conn, good)); got != "" {
 			t.Errorf("%s: %q", good, got)
-		}
-	}
-	for _, half := range []string{
-		insert("1", null, "1", null, null, null, null), insert("1", null, null, h, null, null, null), insert("1", null, null, null, "'a'", "1", null),
-		insert("1", null, null, null, null, "1", null), insert("1", null, null, null, null, null, h),
-		insert("1", "''", "1", null, null, null, null), insert("1", "'s'", null, null, null, null, null), insert("1", "'s'", "0", null, null, null, null),
-		insert("1", "'s'", "1", h, null, null, null), insert("1", "'s'", "2", null, null, null, null), insert("1", "'s'", "2", `'\x00'`, null, null, null),
-		insert("1", "'s'", "1", null, "'a'", null, null), insert("1", "'s'", "1", null, null, "1", null), insert("1", "'s'", "1", null, "''", "1", null),
-		insert("1", "'s'", "1", null, "'a'", "0", null), insert("1", "'s'", "1", null, "'a'", "1", h), insert("1", "'s'", "1", null, "'a'", "2", null),
-		insert("1", "'s'", "1", null, "'a'", "2", `'\x00'`), insert("1", "'s'", "1", null, null, null, h),
-	} {
-		if got := code(t, tryIn(t, conn, half)); got != violates {
-			t.Errorf("%s: %q, want a violated check", half, got)
 		}
 	}
 	for _, twice := range []string{

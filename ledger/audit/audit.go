@@ -108,7 +108,7 @@ func Ledger(ctx context.Context, l *ledger.Ledger, progress func(events, head in
 // adds up their reports.
 func On(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 	var n int
-	if err := pool.QueryRow(ctx, `select count(*) from ledger_head`).Scan(&n); err != nil {
+	if err := pool.QueryRow(ctx, `select count(*) from ledger_head where p >= 0`).Scan(&n); err != nil {
 		return Report{}, fmt.Errorf("read ledger head: %w", err)
 	}
 	if n <= 1 { // a missing head row is a fault of the first partition

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,16 +126,11 @@ func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 // declaredLoss says whether an accepted rollback covers the loss of a checkpoint of this
 // size. The walk checks who signed the declaration.
 func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
-	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
-		r.p, ledger.ServiceIn(r.p), keeper.Stream, r.head.pos)
+	declared, err := r.stream(ctx, keeper.Stream)
 	if err != nil {
 		return false, fmt.Errorf("read declared rollbacks: %w", err)
 	}
-	stored, err := pgx.CollectRows(rows, ledger.ScanEvent)
-	if err != nil {
-		return false, fmt.Errorf("read declared rollbacks: %w", err)
-	}
-	return slices.ContainsFunc(stored, func(e ledger.Event) bool {
+	return slices.ContainsFunc(declared, func(e ledger.Event) bool {
 		loss, ok := keeper.Declaration(e)
 		return ok && loss.LostFrom <= size && size <= loss.LostTo
 	}), nil
@@ -144,7 +140,7 @@ func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
 // number in a series.
 func (r *run) seenEvents(ctx context.Context) error {
 	for _, seen := range r.seen {
-		var hash ledger.Hash
+		var hash []byte
 		var position int64
 		where, column, within, arguments := "tseq = $3", "tseq", "", []any{r.p, seen.tenant, seen.Sequence}
 		switch {
@@ -160,7 +156,7 @@ func (r *run) seenEvents(ctx context.Context) error {
 			r.fault(Fault{"events", row, 0, column, fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})
 		case err != nil:
 			return fmt.Errorf("read events: %w", err)
-		case hash.String() != seen.Hash:
+		case hex.EncodeToString(hash) != seen.Hash:
 			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: %s has seen another event there: %s", seen.pin, seen.Hash)})
 		}
 	}

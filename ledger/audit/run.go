@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/stored"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -36,7 +38,8 @@ type run struct {
 
 	head struct {
 		pos, epoch int64
-		hash       ledger.Hash
+		hash       []byte
+		missing    bool
 	}
 	tree     tree.Builder
 	treeHead storedHead
@@ -120,7 +123,8 @@ func (r *run) begin(ctx context.Context) error {
 	err = r.pool.QueryRow(ctx, `select origin, epoch, pos, last_hash from ledger_head where p = $1`, r.p).
 		Scan(&origin, &r.head.epoch, &r.head.pos, &r.head.hash)
 	if errors.Is(err, pgx.ErrNoRows) {
-		r.fault(Fault{"ledger_head", fmt.Sprintf("p %d", r.p), 0, "p", "want a row for each partition"})
+		r.head.missing = true
+		r.headFault("p", "want a row for each partition")
 		err = r.pool.QueryRow(ctx, `select coalesce(max(pos), 0) from events where p = $1`, r.p).Scan(&r.head.pos)
 	}
 	if err != nil {
@@ -155,12 +159,8 @@ func (r *run) readSpans(ctx context.Context) error {
 
 // readKeys folds the stream of signing keys before the walk, since every range needs them.
 func (r *run) readKeys(ctx context.Context) error {
-	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
-		r.p, ledger.ServiceIn(r.p), ledger.SigningKeyStream, r.head.pos)
-	if err == nil {
-		r.keys, err = pgx.CollectRows(rows, ledger.ScanEvent)
-	}
-	if err != nil {
+	var err error
+	if r.keys, err = r.stream(ctx, ledger.SigningKeyStream); err != nil {
 		return fmt.Errorf("read signing keys: %w", err)
 	}
 	r.ring = ledger.Keyring{}
@@ -184,12 +184,27 @@ func (r *run) readKeys(ctx context.Context) error {
 	return nil
 }
 
+// stream reads a stream of the service. The walk reports what is false in its rows. Of the byte
+// columns only the payloads stay valid.
+func (r *run) stream(ctx context.Context, name string) ([]ledger.Event, error) {
+	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
+		r.p, ledger.ServiceIn(r.p), name, r.head.pos)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e ledger.Event, err error) {
+		err = rawEvent(row.RawValues(), &e, map[string]string{})
+		e.Payload = stored.Payload(bytes.Clone(e.Payload))
+		return e, err
+	})
+}
+
 // conclude checks what is known only after the walk, and completes the report.
 func (r *run) conclude() {
 	if len(r.keys) != len(r.met) || !slices.EqualFunc(r.keys, r.met, func(a, b ledger.Event) bool { return a.Hash == b.Hash && a.Position == b.Position }) {
 		r.fault(Fault{"events", "stream signing_key", 0, "stream", "the walk met other signing keys than the look-up by stream"})
 	}
-	if want := max(r.declared, 1); r.head.epoch != 0 && r.head.epoch != want {
+	if want := max(r.declared, 1); !r.head.missing && r.head.epoch != want {
 		r.headFault("epoch", "want %d, that of the last declared rollback", want)
 	}
 	if r.unopened > 0 {

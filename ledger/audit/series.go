@@ -15,8 +15,8 @@ import (
 // is at hand. That the numbers are dense and linked is left to the set.
 func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
-	if !e.NumbersWhole() {
-		fault("series_n", "want all of a number or nothing of it, and a hash of the number before from 2 on")
+	if column := e.HalfNumber(); column != "" {
+		fault(column, "want all of a number or nothing of it, and a hash of the number before from 2 on")
 	}
 	agent, ofDecision := events.AgentOf(e.Type, e.Payload)
 	if read {

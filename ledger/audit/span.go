@@ -89,13 +89,11 @@ func (r *run) span(ctx context.Context, from, to int64) spanResult {
 	names := map[string]string{}
 	for rows.Next() {
 		var e ledger.Event
-		wrong, err := rawEvent(rows.RawValues(), &e, names)
-		if err != nil {
-			s.err = err
+		if s.err = rawEvent(rows.RawValues(), &e, names); s.err != nil {
 			return s
 		}
-		if wrong != "" {
-			s.fault(eventFault(e.Position, wrong, "want 32 bytes"))
+		if f := wrongForm(rows.RawValues(), &e); f != nil {
+			s.fault(*f)
 		}
 		e.Payload = stored.Payload(e.Payload)
 		if e.Position != next {

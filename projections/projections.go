@@ -31,8 +31,8 @@ type projection struct {
 	name    string
 	tables  []string // none if it builds no rows but hands events on (handOn)
 	version int
-	handles []string // types of events that change it; it receives no others
-	signed  []string // those of handles whose events change it only if they have a signed record
+	handles []string                                          // types of events that change it; it receives no others
+	signed  []string                                          // those of handles whose events change it only if they have a signed record
 	apply   func(context.Context, pgx.Tx, ledger.Event) error // may be nil if applyRun applies every event
 	// applyRun, if set, applies the first events of a list in one statement, as many as
 	// possible, and returns their number. It may read earlier events from the ledger.

@@ -158,11 +158,12 @@ func (s *spendRows) insert(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// SpendFilter selects decisions; an empty member selects all. Target is a payee or a tool.
+// SpendFilter selects decisions; an empty member selects all.
 type SpendFilter struct {
-	From, Until   time.Time // days (UTC): From is in the period, Until is not
-	Actors        []string  // that caused the decisions; nil: every actor
-	Agent, Target string
+	From, Until time.Time // days (UTC): From is in the period, Until is not
+	Actors      []string  // that caused the decisions; nil: every actor
+	Agent       string    // data key
+	Protocol    string    // not for Noise
 }
 
 // Spent is a row of sums. Only the members by which the sums are grouped are set.
@@ -200,8 +201,8 @@ func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, b
 	}
 	return collect[Spent](ctx, p, `select `+by+`, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint, sum(violations)::bigint,
 			trim_scale(sum(allowed_usd))::text, trim_scale(sum(spent_usd))::text, max(newest)
-		from readmodels.spend where `+inSpend+` and ($6 = '' or target = $6) group by 1, 2, 3, 4 order by `+order+` limit $7`,
-		tenant, f.From, f.Until, f.Actors, f.Agent, f.Target, limit)
+		from readmodels.spend where `+inSpend+` and ($6 = '' or protocol = $6) group by 1, 2, 3, 4 order by `+order+` limit $7`,
+		tenant, f.From, f.Until, f.Actors, f.Agent, f.Protocol, limit)
 }
 
 // inSpend is the condition of a SpendFilter on both tables, without its target.
@@ -216,8 +217,8 @@ type Fired struct {
 // Decisions is the number of decisions in which the rule found something.
 func (f Fired) Decisions() int64 { return f.Allowed + f.Denied + f.Reviewed }
 
-// Noise lists rules by the decisions in which they found something, the most frequent first. The
-// target of the filter must be empty. It waits as Spend does.
+// Noise lists rules by the decisions in which they found something, the most frequent first.
+// It waits as Spend does.
 func (p *Projections) Noise(ctx context.Context, tenant string, f SpendFilter, limit int) ([]Fired, error) {
 	if err := p.wait(ctx, spend.name, tenant, ""); err != nil {
 		return nil, err

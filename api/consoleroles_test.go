@@ -42,7 +42,7 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 
 var (
 	hrefPattern    = regexp.MustCompile(`href="(/[^"#]*)`)
-	consolePattern = regexp.MustCompile(`^/(overview|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
+	consolePattern = regexp.MustCompile(`^/(overview|spend|agents|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
 )
 
 // crawl follows the links of the console from a page on. It returns each address with the first

@@ -102,8 +102,8 @@ func decisionKey(e ledger.Event) [2]string {
 	return [2]string{e.Tenant, strings.TrimPrefix(e.Stream, "decision/")}
 }
 
-// decisionsOf returns the decisions of the receipts in a list. Each precedes its receipt in the
-// chain: it is in the list, or was applied before.
+// decisionsOf returns the decisions of the receipts in a list, and those in the list. A decision
+// is the first event of the stream of its receipt.
 func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
 	decisions := map[[2]string]ledger.Event{}
 	var tenants, ids []string
@@ -118,18 +118,17 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	if len(ids) == 0 {
 		return decisions, nil
 	}
-	rows, err := tx.Query(ctx, `select h.tenant, h.decision_id, h.sequence, e.type, e.schema_version, e.payload
+	rows, err := tx.Query(ctx, `select w.tenant, w.id, e.tseq, e.type, e.schema_version, e.actor, e.payload
 		from unnest($1::text[], $2::text[]) w (tenant, id)
-		join history h on h.tenant = w.tenant and h.decision_id = w.id and h.kind = 'decision'
-		join public.events e on e.p = $3 and e.tenant = h.tenant and e.tseq = h.sequence`, tenants, ids, list[0].Partition)
+		join public.events e on e.p = $3 and e.tenant = w.tenant and e.stream = 'decision/' || w.id and e.version = 1`, tenants, ids, list[0].Partition)
 	if err != nil {
 		return nil, err
 	}
 	var key [2]string
 	var d ledger.Event
 	archived := map[string][]int64{} // sequences by tenant
-	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Payload}, func() error {
-		d.Payload = stored.Payload(d.Payload)
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Actor, &d.Payload}, func() error {
+		d.Tenant, d.Payload = key[0], stored.Payload(d.Payload)
 		if decisions[key] = d; d.Payload == nil {
 			archived[key[0]] = append(archived[key[0]], d.Sequence)
 		}

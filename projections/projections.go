@@ -31,9 +31,9 @@ type projection struct {
 	name    string
 	tables  []string // none if it builds no rows but hands events on (handOn)
 	version int
-	handles []string // types of events that change it; it receives no others
-	signed  []string // those of handles whose events change it only if they have a signed record
-	apply   func(context.Context, pgx.Tx, ledger.Event) error
+	handles []string                                          // types of events that change it; it receives no others
+	signed  []string                                          // those of handles whose events change it only if they have a signed record
+	apply   func(context.Context, pgx.Tx, ledger.Event) error // may be nil if applyRun applies every event
 	// applyRun, if set, applies the first events of a list in one statement, as many as
 	// possible, and returns their number. It may read earlier events from the ledger.
 	applyRun func(context.Context, *ledger.Ledger, pgx.Tx, []ledger.Event) (int, error)
@@ -47,7 +47,7 @@ func (p projection) takes(e ledger.Event) bool {
 }
 
 // all lists every read model: help, tools and tests read it (Names).
-var all = []projection{status, organizations, history, payments}
+var all = []projection{status, organizations, history, spend, payments}
 
 const (
 	readYourWrites = 2 * time.Second       // a query waits no longer for its projection

@@ -20,6 +20,7 @@ var decisionQuery = []op.Parameter{
 	{Name: "run", Description: "The subject's runId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "agent", Description: "The subject's agentId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "text", Description: "Part of the action, the run, the agent, the purpose or the id, in any case.", Schema: op.Object{"type": "string", "maxLength": 200}},
+	{Name: "target", Description: "The host that is paid (x402), or SERVER/TOOL (mcp), exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "from", Description: "Date, or RFC 3339 time, from which on.", Schema: dateOrTime()},
 	{Name: "to", Description: "Date up to the end of which, or RFC 3339 time before which.", Schema: dateOrTime()},
 	{Name: "limit", Description: "Default 25, clamped to 1 to 100.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},

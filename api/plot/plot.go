@@ -38,6 +38,7 @@ type chart struct {
 	policy.Chart
 	colours []string // of the series; nil: the default colours
 	counts  bool     // values count things, so the axis has whole numbers only
+	links   []string // addresses of the columns, one for each label or empty; nil: none
 }
 
 // The area of the columns and lines in a figure.
@@ -57,7 +58,11 @@ func (c chart) draw() (Figure, error) {
 		used = colours
 	}
 	s := svg{}
-	s.add(`<svg class="plot" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" fill="currentColor" font-size="15">`, html.EscapeString(c.Title), width, height)
+	role := "img"
+	if c.links != nil {
+		role = "group" // an image may hold no links
+	}
+	s.add(`<svg class="plot" role="%s" aria-label="%s" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" fill="currentColor" font-size="15">`, role, html.EscapeString(c.Title), width, height)
 	at := left
 	for i := range c.Values {
 		s.add(`<rect x="%s" y="16" width="18" height="12" fill="%s"/><text x="%s" y="27">%s</text>`, n(at), used[i], n(at+24), html.EscapeString(c.Names[i]))
@@ -100,6 +105,7 @@ func (c chart) columns(s *svg, used []string, slot float64, y func(float64) floa
 	}
 	for label := range c.Labels {
 		below := 0.0
+		closing := c.open(s, label)
 		for i, series := range c.Values {
 			value, at := series[label], left+slot*(float64(label)+0.15)
 			if c.Shape == policy.Bars {
@@ -113,7 +119,28 @@ func (c chart) columns(s *svg, used []string, slot float64, y func(float64) floa
 				below += value
 			}
 		}
+		s.add("%s", closing)
 	}
+}
+
+// open begins the columns of a label, which a browser explains when the pointer is over them,
+// and returns how they end. A link is left out of the order of the keys, because the table
+// beside the figure has the same one.
+func (c chart) open(s *svg, label int) (closing string) {
+	if c.links == nil {
+		return ""
+	}
+	said := c.Labels[label]
+	for i, series := range c.Values {
+		said += fmt.Sprintf(", %s %s", c.Names[i], strconv.FormatFloat(policy.Sig12(series[label]), 'f', -1, 64))
+	}
+	said = html.EscapeString(said)
+	if c.links[label] == "" {
+		s.add(`<g><title>%s</title>`, said)
+		return `</g>`
+	}
+	s.add(`<a href="%s" tabindex="-1" aria-label="%s"><title>%s</title>`, html.EscapeString(c.links[label]), said, said)
+	return `</a>`
 }
 
 // svg is a picture that is being written.

@@ -23,8 +23,8 @@ import (
 // chooses all decisions.
 type Filter struct {
 	Decision, Conformance, Protocol, Rule, Run, Agent, Text string
+	Target                                                  string // the host that is paid, or the server and the tool: assurance.Target
 	From, To                                                string // dates or times
-	target                                                  string // what the action is about, see targetOf
 
 	from, to time.Time // the period: from is in it, to is not
 }
@@ -44,7 +44,8 @@ func FilterValues() map[string][]string {
 // hide decisions.
 func ReadFilter(q url.Values) (f Filter, err error) {
 	f = Filter{Decision: q.Get("decision"), Conformance: q.Get("conformance"), Protocol: q.Get("protocol"), Rule: strings.TrimSpace(q.Get("rule")),
-		Run: strings.TrimSpace(q.Get("run")), Agent: strings.TrimSpace(q.Get("agent")), Text: strings.TrimSpace(q.Get("text")), From: q.Get("from"), To: q.Get("to")}
+		Run: strings.TrimSpace(q.Get("run")), Agent: strings.TrimSpace(q.Get("agent")), Text: strings.TrimSpace(q.Get("text")),
+		Target: strings.TrimSpace(q.Get("target")), From: q.Get("from"), To: q.Get("to")}
 	for name, values := range FilterValues() {
 		if member := q.Get(name); member != "" && !slices.Contains(values, member) {
 			return f, policy.Refuse("invalid_enum", "/"+name, name+" is not one of the values of this filter")
@@ -74,7 +75,7 @@ func period(name, text string, day time.Duration) (time.Time, error) {
 func (f Filter) Query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"decision": f.Decision, "conformance": f.Conformance, "protocol": f.Protocol, "rule": f.Rule,
-		"run": f.Run, "agent": f.Agent, "text": f.Text, "from": f.From, "to": f.To} {
+		"run": f.Run, "agent": f.Agent, "text": f.Text, "target": f.Target, "from": f.From, "to": f.To} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -87,7 +88,7 @@ func Violations() Filter { return Filter{Conformance: "violation"} }
 
 // Similar chooses the decisions about the same host or tool as a record, from a time on.
 func Similar(r assurance.DecisionRecord, from time.Time) Filter {
-	return Filter{target: targetOf(r), from: from, Protocol: r.Protocol}
+	return Filter{Target: assurance.Target(r.Protocol, r.Normalized), from: from, Protocol: r.Protocol}
 }
 
 // Bundle returns the filters of a signed bundle of exactly what the filter chooses. There is
@@ -101,7 +102,7 @@ func (f Filter) Bundle() (chosen bundle.Filters, ok bool) {
 	if !f.to.IsZero() {
 		chosen.To = f.to.UTC().Format(time.RFC3339)
 	}
-	return chosen, f.Conformance == "" && f.Rule == "" && f.Text == "" && f.target == ""
+	return chosen, f.Conformance == "" && f.Rule == "" && f.Text == "" && f.Target == ""
 }
 
 // matches compares the members of the filter that only the record has.
@@ -111,7 +112,7 @@ func (f Filter) matches(d ListedDecision) bool {
 		f.Rule != "" && !slices.Contains(d.RuleIDs, f.Rule),
 		f.Run != "" && d.RunID != f.Run,
 		f.Agent != "" && d.AgentID != f.Agent,
-		f.target != "" && d.target != f.target:
+		f.Target != "" && d.target != f.Target:
 		return false
 	}
 	text := strings.ToLower(f.Text)
@@ -154,31 +155,12 @@ func (d ListedDecision) Violates() bool { return d.Conformance != nil && *d.Conf
 func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) ListedDecision {
 	d := ListedDecision{DecisionID: row.DecisionID, Sequence: row.Sequence, RecordedAt: r.IssuedAt, Protocol: r.Protocol, RunID: r.Subject.RunID,
 		AgentID: r.Subject.AgentID, Purpose: r.Subject.Purpose, Action: words.Deed(r.Protocol, r.Normalized), Decision: r.Decision,
-		Because: words.Because(r.Findings), RuleIDs: []string{}, PolicyVersion: r.Policy.Version, Verdict: row.Verdict, ReceiptID: row.ReceiptID,
-		Outcome: row.Outcome, Conformance: row.Conformance, Alerts: append([]string{}, row.Alerts...), target: targetOf(r), resource: r.Normalized.ResourceURL}
+		Because: words.Because(r.Findings), RuleIDs: []string{}, PolicyVersion: r.Policy.Version, AmountUSD: assurance.USD(r.Normalized), Verdict: row.Verdict, ReceiptID: row.ReceiptID,
+		Outcome: row.Outcome, Conformance: row.Conformance, Alerts: append([]string{}, row.Alerts...), target: assurance.Target(r.Protocol, r.Normalized), resource: r.Normalized.ResourceURL}
 	for _, f := range r.Findings {
 		d.RuleIDs = append(d.RuleIDs, f.RuleID)
 	}
-	switch n := r.Normalized; {
-	case n.AmountUnitsInUSD != "":
-		d.AmountUSD = n.AmountUnitsInUSD
-	case !n.AmountUSDInvalid:
-		d.AmountUSD = n.AmountUSD
-	}
 	return d
-}
-
-// targetOf returns what similar actions have in common: the host that is paid, or the tool that
-// is called.
-func targetOf(r assurance.DecisionRecord) string {
-	if r.Protocol == assurance.MCP {
-		return "mcp " + r.Normalized.ServerID + "/" + r.Normalized.ToolName
-	}
-	u, err := url.Parse(r.Normalized.ResourceURL)
-	if err != nil {
-		return "x402"
-	}
-	return "x402 " + u.Host
 }
 
 // DecisionPage is one page of a list.

@@ -55,7 +55,7 @@ func NewTemplates(clock func() time.Time) (*Templates, error) {
 // templates returns the templates of all pages by file name. They are read once in a process,
 // copied, and never executed, because a template that was executed cannot be copied.
 var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
-	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/figures.html")
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 	pages := map[string]*template.Template{}
 	for _, file := range files {
 		name := path.Base(file)
-		if name == "layout.html" || name == "parts.html" {
+		if name == "layout.html" || name == "parts.html" || name == "figures.html" {
 			continue
 		}
 		page, err := frame.Clone()

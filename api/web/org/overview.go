@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"time"
 
-	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/accounts"
@@ -15,7 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// overviewDays is how many days the chart of the overview covers.
+// overviewDays is how many days the overview covers.
 const overviewDays = 30
 
 // overview is the data of the overview: what needs attention, and how the organization is doing.
@@ -23,11 +22,14 @@ type overview struct {
 	Reviews    []query.ListedDecision
 	MoreThere  bool
 	Violations []query.ListedDecision
-	Days       []Day         // the oldest first
+	Spending   query.Spending
+	Decisions  change
+	SpentUSD   change
+	Stopped    change
+	Broken     change        // violations
+	Days       []dayRow      // the oldest first
 	Chart      template.HTML // of the days; empty if nothing was decided in them
-	Allowed    int
-	Denied     int
-	Reviewed   int
+	Agents     bars
 	Policy     *decisions.Activation
 	Stops      bool // it allows nothing, as after an emergency stop
 	Checkpoint *web.Checkpoint
@@ -88,7 +90,7 @@ func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 		return web.View{}, err
 	}
 	o.Violations = violations.Items
-	if err := r.addVerdicts(ctx, p, &o); err != nil {
+	if err := r.addSpending(ctx, p, &o); err != nil {
 		return web.View{}, err
 	}
 	if p.May(organizations.RightPolicies) == nil {
@@ -112,59 +114,21 @@ func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 	if o.Keys, err = r.keysNearLimit(ctx, v, p); err != nil {
 		return web.View{}, err
 	}
-	o.Steps = o.Allowed+o.Denied+o.Reviewed == 0
+	o.Steps = o.Spending.Total.Decisions() == 0
 	return web.View{Template: "overview.html", Data: o}, nil
 }
 
-func (r *Room) addVerdicts(ctx context.Context, p organizations.Principal, o *overview) error {
-	now := r.Commands.Clock()
-	from, err := r.Commands.SequenceAt(ctx, p, now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-overviewDays))
-	if err != nil {
+// addSpending adds the numbers, the chart and the agents of the days that the overview covers.
+func (r *Room) addSpending(ctx context.Context, p organizations.Principal, o *overview) (err error) {
+	if o.Spending, err = r.queries().Spending(ctx, p, overviewDays, ""); err != nil {
 		return err
 	}
-	var actors []string
-	if p.OwnOnly() {
-		if actors, err = r.Commands.OwnActors(ctx, p); err != nil {
-			return err
-		}
+	o.Decisions, o.SpentUSD, o.Stopped, o.Broken = changes(o.Spending)
+	o.Days = dayRows(o.Spending.Days, query.Filter{})
+	o.Agents = agentBars(o.Spending)
+	o.Agents.Rows = o.Agents.Rows[:min(5, len(o.Agents.Rows))]
+	if o.Spending.Total.Decisions() > 0 {
+		_, o.Chart, err = charts(o.Days)
 	}
-	days, err := r.Projections.Verdicts(ctx, p.OrgID, actors, from)
-	if err != nil {
-		return query.Error(err)
-	}
-	counted := map[time.Time]Day{}
-	for _, d := range days {
-		counted[d.Day] = Day{Allowed: d.Allowed, Denied: d.Denied, Reviewed: d.Reviewed}
-		o.Allowed, o.Denied, o.Reviewed = o.Allowed+d.Allowed, o.Denied+d.Denied, o.Reviewed+d.Reviewed
-	}
-	o.Days = lastDays(counted, now, overviewDays)
-	if o.Allowed+o.Denied+o.Reviewed == 0 {
-		return nil
-	}
-	var labels []string
-	var allowed, reviewed, denied []float64
-	for _, d := range o.Days {
-		labels = append(labels, d.Date.Format("2 Jan"))
-		allowed, reviewed, denied = append(allowed, float64(d.Allowed)), append(reviewed, float64(d.Reviewed)), append(denied, float64(d.Denied))
-	}
-	drawn, err := plot.Decisions(labels, allowed, reviewed, denied)
-	o.Chart = web.Trusted(drawn.SVG)
 	return err
-}
-
-// Day counts the verdicts of one day.
-type Day struct {
-	Date                      time.Time
-	Allowed, Denied, Reviewed int
-}
-
-// lastDays returns today and the days before it, also those without decisions.
-func lastDays(counted map[time.Time]Day, today time.Time, days int) (list []Day) {
-	for n := days - 1; n >= 0; n-- {
-		date := today.UTC().Truncate(24*time.Hour).AddDate(0, 0, -n)
-		d := counted[date]
-		d.Date = date
-		list = append(list, d)
-	}
-	return list
 }

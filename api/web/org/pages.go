@@ -33,6 +33,8 @@ func (r *Room) Pages() []web.Page {
 	)
 	return []web.Page{
 		web.Get("/overview", read, r.showOverview),
+		web.Get("/spend", read, r.showSpend),
+		web.Get("/agents/{id:sub_[0-9A-Z]+}", read, r.showAgent),
 		web.Get("/members", members, r.showMembers),
 		web.Post("/members", manage, r.postMember),
 		web.Post("/members/remove", manage, r.postRemoveMember),

@@ -453,6 +453,14 @@ func TestOrganizationTools(t *testing.T) {
 // tokenWithPolicy returns a live token of a new organization with a policy that allows something.
 func (n *node) tokenWithPolicy() string {
 	n.t.Helper()
+	_, token := n.organizationWith(`{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"],"requireHttps":true}`)
+	return token
+}
+
+// organizationWith makes an organization whose active policy is the given one, and returns its id
+// and a live token with every scope.
+func (n *node) organizationWith(policy string) (orgID, token string) {
+	n.t.Helper()
 	o, err := n.app.CreateOrganization(n.t.Context(), "operator", "Acme", "team", fmt.Sprintf("owner%d@example.com", addresses.Add(1)))
 	if err != nil {
 		n.t.Fatal(err)
@@ -461,14 +469,14 @@ func (n *node) tokenWithPolicy() string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if _, err := n.app.DraftAndActivate(n.t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"],"requireHttps":true}`), "test"); err != nil {
+	if _, err := n.app.DraftAndActivate(n.t.Context(), operator, []byte(policy), "test"); err != nil {
 		n.t.Fatal(err)
 	}
 	issued, err := n.app.IssueToken(n.t.Context(), operator, organizations.TokenOrder{Scopes: organizations.Scopes})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return issued.Token
+	return o.OrgID, issued.Token
 }
 
 // notFoundError returns nil if the error says that a resource does not exist.

@@ -45,6 +45,11 @@ var interpreters = map[string]struct {
 	"go":     {"snippet.go", []string{"go", "run"}},
 }
 
+// nodeModules names a folder of npm packages that has the package countersign, installed from its
+// archive (.ci/clients/run). Snippets that import it are skipped with a message without it, because
+// only npm can compile it.
+const nodeModules = "COUNTERSIGN_NODE_MODULES"
+
 // snippetTimeout bounds one page; a Go program has to be built first.
 const snippetTimeout = 2 * time.Minute
 
@@ -52,18 +57,24 @@ const snippetTimeout = 2 * time.Minute
 // says. A snippet that the machine cannot run is skipped with a message.
 func TestEverySnippetRuns(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{dev: true})
+	n := startNode(t, setup{dev: true, machineClock: true})
 	from, err := n.server.content.Pages.Site()
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, ran := n.issueKey(), map[string]int{}
+	orgID, token := n.organizationWith(`{"policyId":"default","allowedMcpServers":["files"],"allowedMcpTools":["write"]}`)
+	python, err := filepath.Abs("clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := append(os.Environ(), "KEY="+n.issueKey(), "COUNTERSIGN_ORG="+orgID, "COUNTERSIGN_TOKEN="+token, "PYTHONPATH="+python, "PYTHONDONTWRITEBYTECODE=1")
+	ran := map[string]int{}
 	for _, p := range from.Pages {
 		if p.Type == "rules" || p.Type == "errors" {
 			continue
 		}
 		if list := snippets(p.Markdown); len(list) > 0 {
-			t.Run(p.Path, func(t *testing.T) { n.runSnippets(t, p, key, ran) })
+			t.Run(p.Path, func(t *testing.T) { n.runSnippets(t, p, environment, ran) })
 		}
 	}
 	for _, language := range []string{"sh", "js", "python", "go"} {
@@ -75,9 +86,12 @@ func TestEverySnippetRuns(t *testing.T) {
 }
 
 // runSnippets runs a page in a folder of its own. Its shell snippets are one script, as if a reader
-// typed them into one terminal.
-func (n *node) runSnippets(t *testing.T, p *site.Page, key string, ran map[string]int) {
+// typed them into one terminal. The folder has the keys of the service in jwks.json.
+func (n *node) runSnippets(t *testing.T, p *site.Page, environment []string, ran map[string]int) {
 	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "jwks.json"), n.get("/.well-known/jwks.json").body, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var script strings.Builder
 	script.WriteString("set -eo pipefail\n")
 	for _, s := range snippets(p.Markdown) {
@@ -95,11 +109,19 @@ func (n *node) runSnippets(t *testing.T, p *site.Page, key string, ran map[strin
 			t.Logf("skipped: %s is not there", with.command[0])
 			continue
 		}
+		if s.language == "js" && strings.Contains(s.code, `from "countersign"`) && !installed(t, folder) {
+			t.Logf("skipped: %s is not set", nodeModules)
+			continue
+		}
+		in := folder
+		if s.language == "go" {
+			in = "." // in the module, whose packages it imports
+		}
 		file := filepath.Join(folder, with.file)
 		if err := os.WriteFile(file, []byte(s.code), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		printed := execute(t, folder, key, append(with.command, file)...)
+		printed := execute(t, in, environment, append(with.command, file)...)
 		if s.prints != "" && printed != s.prints {
 			t.Errorf("%s prints\n%s\nthe page says\n%s", s.language, printed, s.prints)
 		}
@@ -109,17 +131,31 @@ func (n *node) runSnippets(t *testing.T, p *site.Page, key string, ran map[strin
 		t.Log("skipped: curl is not there")
 		return
 	}
-	execute(t, folder, key, "bash", "-c", script.String())
+	execute(t, folder, environment, "bash", "-c", script.String())
 }
 
-func execute(t *testing.T, folder, key string, command ...string) string {
+// installed makes the packages of npm known to the programs of a folder. It returns false if there
+// are none.
+func installed(t *testing.T, folder string) bool {
+	t.Helper()
+	from := os.Getenv(nodeModules)
+	if from == "" {
+		return false
+	}
+	if err := os.Symlink(from, filepath.Join(folder, "node_modules")); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	return true
+}
+
+func execute(t *testing.T, folder string, environment []string, command ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), snippetTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &stdout, &stderr
-	cmd.Env = append(os.Environ(), "KEY="+key)
+	cmd.Env = environment
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%.60s: %v\n%s%s", strings.Join(command, " "), err, stdout.String(), stderr.String())
 	}

@@ -3,8 +3,9 @@
 //	COUNTERSIGN_URL=... COUNTERSIGN_KEY=... node frameworks.mjs
 //
 // A command of low risk runs once; a critical one does not run, and the model is told so in
-// our words.
+// our words. The recipes of the pages are run in the same way.
 import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
 import { tool as langchain } from "@langchain/core/tools";
 import { RunContext, tool as openai } from "@openai/agents";
 import { tool as ai } from "ai";
@@ -40,4 +41,49 @@ for (const [name, make] of Object.entries(frameworks)) {
   assert.match(said, /^Countersign stopped this action and nothing was run: .*git\.push\.force-protected.*Instead: push a new branch/, name);
   assert.deepEqual(ran, ["git status"], name);
   console.log(`clients: ${name}, a low command runs, a critical one does not`);
+}
+
+// The recipes, as they stand on the pages.
+const recipe = async (name) => {
+  const page = await (await fetch(`${process.env.COUNTERSIGN_URL}/guides/${name}.md`)).text();
+  const code = page.match(new RegExp("```js recipe=" + name + "\\n([\\s\\S]*?)```"))[1];
+  assert.ok(code.trim().split("\n").length <= 15, `${name} has ${code.trim().split("\n").length} lines`);
+  writeFileSync(`recipe-${name}.mjs`, code);
+  return import(`${process.cwd()}/recipe-${name}.mjs`);
+};
+const mark = `${process.cwd()}/ran`;
+const stops = [`touch ${mark} && git push --force origin main`, `touch ${mark} && chmod -R 777 .`, `touch ${mark} #` + "x".repeat(2000), ``];
+const recipes = {
+  "openai-agents": (m) => (command) => m.shell.invoke(new RunContext(), JSON.stringify({ command })),
+  langchain: (m) => (command) => m.shell.invoke({ command }),
+  "ai-sdk": (m) => (command) => m.shell.execute({ command }, { toolCallId: "1", messages: [] }),
+};
+process.env.KEY = process.env.COUNTERSIGN_KEY;
+for (const [name, bind] of Object.entries(recipes)) {
+  const call = bind(await recipe(name));
+  assert.equal(await call("echo low"), "low\n", name);
+  for (const command of stops) assert.match(await call(command), /nothing was run/, `${name}: ${command}`);
+  assert.ok(!existsSync(mark), `${name} ran what the gate stops`);
+  console.log(`clients: recipe ${name}, a low command runs, all others stop`);
+}
+process.env.KEY = "svck_bad"; // a recipe without a verdict runs nothing
+const withoutKey = recipes["ai-sdk"](await import(`${process.cwd()}/recipe-ai-sdk.mjs?bad`));
+assert.match(await withoutKey("echo low"), /nothing was run/);
+
+// What the model gets of a tool that throws, without our wrapper and in it.
+const throws = openai({ name: "shell", description: "Runs a command.", parameters, execute: async () => { throw new Error("the reason"); } });
+const sdkSays = "An error occurred while running the tool. Please try again.";
+assert.equal(await throws.invoke(new RunContext(), `{"command":"git status"}`), sdkSays);
+const page = await (await fetch(`${process.env.COUNTERSIGN_URL}/guides/openai-agents.md`)).text();
+assert.ok(page.includes(sdkSays), "the page says what the SDK says");
+const wrapped = openaiTool(client, guard, throws);
+assert.match(await wrapped.invoke(new RunContext(), "not JSON"), /^nothing was run: the arguments are not JSON/);
+
+// A purchase by the recipe of the page, if the wallet has money.
+const { pay } = await (process.env.WALLET ? recipe("gate-a-payment") : {});
+if (pay) {
+  const answer = await pay(`${process.env.COUNTERSIGN_URL}/api/agent-services/action-safety/quick`, {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: `{"command":"git status"}` });
+  assert.equal(answer.status, 200);
+  console.log("clients: recipe gate-a-payment, paid");
 }

@@ -9,8 +9,8 @@
 //
 // An error of the program's own function or signer is passed on; every other error is an
 // *Error. An *Error means that nothing ran, with two exceptions. ReceiptMissing: the
-// function ran, and its receipt was not recorded. Pay: an error can follow a payment that
-// was sent, if the seller does not answer it, redirects it or answers it with 402.
+// function ran, and its receipt was not recorded. PaymentUnconfirmed: Pay sent the payment,
+// and the seller did not answer it, redirected it or answered it with 402 again.
 //
 //	verdict, err := c.Gate(ctx, client.Action{Command: "git status"})
 //	if err != nil {

@@ -42,8 +42,8 @@ type offer struct {
 
 // Pay asks a seller, and pays by x402 what the organization's policy allows. The offer that
 // was decided about is the offer that is signed. With ReceiptMissing it returns the answer,
-// too. If the payment was sent and the seller's answer to it cannot be used, there is an
-// error, and the receipt says failed; the seller may have taken the payment.
+// too. If the payment was sent and no answer says that the seller took it, the error is
+// PaymentUnconfirmed, and the receipt says failed; the seller may have taken the payment.
 func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Response, error) {
 	ask := request{p.Method, p.URL, p.Header, p.Body}
 	unpaid, err := c.http.once(ctx, ask)
@@ -83,19 +83,24 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 		ask.header.Set("PAYMENT-SIGNATURE", base64.StdEncoding.EncodeToString(payload))
 		got, err := c.http.patiently(ctx, ask, func(a answered) bool { return a.status >= 500 || a.status == http.StatusTooManyRequests })
 		if err != nil {
-			return err
+			return unconfirmed(err.Error(), 0, err)
 		}
 		if got.status == http.StatusPaymentRequired { // check: second-offer
-			return &Error{Code: OfferChanged, Message: "the seller does not take the payment, or asks for another one; nothing else was signed", Status: got.status}
+			return unconfirmed("it answered with 402 again; nothing else was signed", got.status, nil)
 		}
 		if got.status >= 300 && got.status < 400 { // check: redirect-after-payment
-			return &Error{Code: Refused, Message: "the seller redirects a paid request, which is not followed", Status: got.status}
+			return unconfirmed("it redirects the paid request, which is not followed", got.status, nil)
 		}
 		*e = Evidence{Failed: got.status >= 400, ResponseStatus: got.status, ResponseBodyHash: canon.Hash(got.body), SettlementID: transaction(got)}
 		paid = got.response()
 		return nil
 	})
 	return paid, err
+}
+
+// unconfirmed makes the error of everything that fails after the payment was sent.
+func unconfirmed(why string, status int, cause error) *Error {
+	return &Error{Code: PaymentUnconfirmed, Message: "the payment was sent, and the seller may have taken it: " + why + ". Find out before you pay again.", Status: status, Err: cause}
 }
 
 var (

@@ -26,16 +26,24 @@ def pay(client, request, sign, approval, options):
         _check_signed(payload, offer)
         signature = base64.b64encode(canonical(payload).encode("utf-8")).decode()
         with_payment = Request(request.method, request.url, {**request.headers, "PAYMENT-SIGNATURE": signature}, request.data)
-        paid = http.patiently(with_payment, lambda reply: reply.status >= 500 or reply.status == 429)
+        try:
+            paid = http.patiently(with_payment, lambda reply: reply.status >= 500 or reply.status == 429)
+        except CountersignError as error:
+            raise _unconfirmed(str(error), error.status) from error
         if paid.status == 402:  # check: second-offer
-            raise CountersignError("offer_changed", "the seller does not take the payment, or asks for another one; nothing else was signed", status=402)
+            raise _unconfirmed("it answered with 402 again; nothing else was signed", 402)
         if 300 <= paid.status < 400:  # check: redirect-after-payment
-            raise CountersignError("refused", "the seller redirects a paid request, which is not followed", status=paid.status)
+            raise _unconfirmed("it redirects the paid request, which is not followed", paid.status)
         decision.evidence.update(outcome="fulfilled" if paid.status < 400 else "failed", responseStatus=paid.status,
                                  responseBodyHash=sha256(paid.data), settlementId=_transaction(paid))
         return paid
 
     return decision.execute(signed)
+
+
+def _unconfirmed(why, status):
+    """The error of everything that fails after the payment was sent."""
+    return CountersignError("payment_unconfirmed", "the payment was sent, and the seller may have taken it: %s. Find out before you pay again." % why, status=status)
 
 
 def _chosen(reply, url):

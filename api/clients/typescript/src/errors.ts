@@ -1,4 +1,4 @@
-/** Why nothing ran. With "receipt_missing" the function ran; after `pay` the payment may have been sent. */
+/** Why nothing ran, with two exceptions: with "receipt_missing" the function ran, and with "payment_unconfirmed" the payment was sent. */
 export type Code =
   /** The client, or a call of it, was made wrongly. */
   | "misused"
@@ -24,8 +24,10 @@ export type Code =
   | "quota_exhausted"
   /** An answer or a signed record is not what it must be. */
   | "not_verified"
-  /** The seller asks for something else than what was decided about, or something else was signed. */
+  /** Something else was signed than what was decided about. No payment was sent. */
   | "offer_changed"
+  /** `pay`: the payment was sent, and no answer says that the seller took it. The seller may have taken it. */
+  | "payment_unconfirmed"
   /** It ran, and no receipt of it was recorded: see `result` and `cause`. */
   | "receipt_missing";
 

@@ -36,8 +36,18 @@ async function orText<T>(call: () => Promise<T>): Promise<T | string> {
   try {
     return await call();
   } catch (error) {
-    if (error instanceof CountersignError && error.code !== "receipt_missing") return error.message;
+    // What was done and cannot be undone is for the program, not for the model.
+    const done = ["receipt_missing", "payment_unconfirmed"];
+    if (error instanceof CountersignError && !done.includes(error.code)) return error.message;
     throw error;
+  }
+}
+
+function parsed(input: string): unknown {
+  try {
+    return JSON.parse(input);
+  } catch (cause) {
+    throw new CountersignError("misused", "nothing was run: the arguments are not JSON", { cause });
   }
 }
 
@@ -48,10 +58,14 @@ export function aiSdkTool<Input, Tool extends { execute?: ((input: Input, option
   return { ...tool, execute: (input: Input, options: never) => guarded(client, guard, (copy) => execute(copy, options))(input) };
 }
 
-/** A tool of the OpenAI Agents SDK (`@openai/agents`), guarded. */
+/**
+ * A tool of the OpenAI Agents SDK (`@openai/agents`), guarded. The SDK hides an error of the
+ * tool from this wrapper unless the tool has `errorFunction: null`. With an intent the
+ * receipt of such a call would say "fulfilled".
+ */
 export function openaiTool<Input, Tool extends { invoke: (context: never, input: string, details?: never) => Promise<unknown> }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
-  const invoke = (context: never, input: string, details?: never) =>
-    guarded<Input, unknown>(client, guard, (copy) => tool.invoke(context, JSON.stringify(copy), details))(JSON.parse(input) as Input);
+  const invoke = (context: never, input: string, details?: never) => orText(() =>
+    guarded<Input, unknown>(client, guard, (copy) => tool.invoke(context, JSON.stringify(copy), details))(parsed(input) as Input));
   return { ...tool, invoke };
 }
 

@@ -43,18 +43,26 @@ export async function pay(client: Countersign, url: string, signer: Signer, opti
     const payload = frozen(await signer.createPaymentPayload({ ...required, accepts: [offer] }), "payment");
     checkSigned(payload, offer);
     const signature = Buffer.from(canonical(payload)).toString("base64");
-    const paid = await http.patiently({ ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } }, ({ status }) => status >= 500 || status === 429);
+    const paid = await http.patiently({ ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } }, ({ status }) => status >= 500 || status === 429)
+      .catch((cause: unknown) => {
+        throw unconfirmed(cause instanceof Error ? cause.message : String(cause), { cause });
+      });
     if (paid.status === 402) { // check: second-offer
-      throw new CountersignError("offer_changed", "the seller does not take the payment, or asks for another one; nothing else was signed", { status: 402 });
+      throw unconfirmed("it answered with 402 again; nothing else was signed", { status: 402 });
     }
     if (paid.status >= 300 && paid.status < 400) { // check: redirect-after-payment
-      throw new CountersignError("refused", "the seller redirects a paid request, which is not followed", { status: paid.status });
+      throw unconfirmed("it redirects the paid request, which is not followed", { status: paid.status });
     }
     Object.assign(decision.evidence, {
       outcome: paid.status < 400 ? "fulfilled" : "failed", responseStatus: paid.status, responseBodyHash: sha256(paid.bytes), settlementId: transactionOf(paid),
     });
     return responseOf(paid);
   });
+}
+
+/** The error of everything that fails after the payment was sent. */
+function unconfirmed(why: string, more: { status?: number; cause?: unknown }): CountersignError {
+  return new CountersignError("payment_unconfirmed", `the payment was sent, and the seller may have taken it: ${why}. Find out before you pay again.`, more);
 }
 
 /** The first offer of a 402 that can be checked after it was signed: exact, on an EVM network. */

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { it } from "node:test";
 
 const dist = process.env.COUNTERSIGN_DIST ?? new URL("../dist", import.meta.url).href;
-const { Countersign } = await import(`${dist}/index.js`);
-const { guarded, mcpClient, payingFetch } = await import(`${dist}/middleware.js`);
+const { Countersign, CountersignError } = await import(`${dist}/index.js`);
+const { guarded, mcpClient, openaiTool, payingFetch } = await import(`${dist}/middleware.js`);
 
 const engine = (risk) => ({
   verdict: (action) => JSON.stringify({
@@ -39,6 +39,16 @@ it("what stops is a text for the model, and nothing runs", async () => {
 it("an error of the inner function is passed on", async () => {
   const shell = guarded(client("low"), guard, () => { throw new Error("the function's own"); });
   await assert.rejects(shell({ command: "ls" }), /the function's own/);
+});
+
+it("an error after a payment was sent is for the program, not for the model", async () => {
+  const buy = guarded(client("low"), guard, () => { throw new CountersignError("payment_unconfirmed", "the payment was sent"); });
+  await assert.rejects(buy({ command: "ls" }), { code: "payment_unconfirmed" });
+});
+
+it("a tool of the OpenAI Agents SDK runs nothing for arguments that are not JSON", async () => {
+  const tool = openaiTool(client("low"), guard, { invoke: () => assert.fail("it ran") });
+  assert.equal(await tool.invoke({}, "{"), "nothing was run: the arguments are not JSON");
 });
 
 it("a client of MCP has no way around callTool", async () => {

@@ -41,13 +41,15 @@ var rooms = map[string][]string{
 	"api/client": {"policy", "ledger/seal"},
 	"cmd":        {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 	// What runs on laptops at every tool call of an agent has nothing of the service in it.
-	"cmd/countersign-guard":        {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
-	"cmd/countersign/gate":         {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
-	"cmd/countersign/guard":        {"cmd/countersign/guard/launch", "cmd/countersign/files", "policy"},
-	"cmd/countersign/guard/launch": {"policy"},
-	"cmd/countersign/screen":       {"policy/canon"},
-	"cmd/countersign/files":        {},
-	"cmd/countersign/logs":         {"cmd/countersign/screen"},
+	"cmd/countersign-guard":         {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
+	"cmd/countersign/gate":          {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
+	"cmd/countersign/guard":         {"cmd/countersign/guard", "cmd/countersign/files", "policy"},
+	"cmd/countersign/guard/agents":  {"cmd/countersign/guard/launch", "cmd/countersign/guard/pattern", "cmd/countersign/files", "policy"},
+	"cmd/countersign/guard/launch":  {"cmd/countersign/guard/pattern", "policy"},
+	"cmd/countersign/guard/pattern": {},
+	"cmd/countersign/screen":        {"policy/canon"},
+	"cmd/countersign/files":         {},
+	"cmd/countersign/logs":          {"cmd/countersign/screen"},
 	// The clients of brokers are in a program of their own, so that the service does not
 	// carry them: only fanout has them.
 	"cmd/countersign": {"cmd/countersign", "api", "commands", "projections", "ledger", "policy", "migrations"},
@@ -278,7 +280,7 @@ func TestEventsAreReadInOnePlace(t *testing.T) {
 }
 
 // guardRooms are all packages of ours in the program of the guard, direct and indirect.
-var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/guard/launch", "cmd/countersign/screen", "cmd/countersign/files",
+var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/guard/agents", "cmd/countersign/guard/launch", "cmd/countersign/guard/pattern", "cmd/countersign/screen", "cmd/countersign/files",
 	"policy", "policy/actionrisk", "policy/canon", "policy/guardlog", "policy/secrets"}
 
 func TestTheGuardHasNoServiceInIt(t *testing.T) {

@@ -33,7 +33,7 @@ var words = []struct {
 	{word(`stands? in|lies? in|lie in`), "is in, is stored in"},
 	{word(`stands? for itself`), "is taken literally"},
 	{word(`mail letters?|letters? (is|are|was|were) (sent|mailed)|sends? (a|the) letter`), "e-mail"},
-	{word(`beside`), "with, next to, in addition to"},
+	{regexp.MustCompile(`(?i)\bbeside\b([^"]|$)`), "with, next to, in addition to"},
 	{word(`dear`), "expensive"},
 	{word(`not so`), "not, mismatch"},
 }
@@ -50,14 +50,9 @@ var exempt = map[string]string{
 
 // unread are folders whose texts were not yet read by this list. It only gets shorter.
 var unread = []string{
-	"api/client/", "api/clients/", "api/site/content/",
-	"api/contract/examples.json", // rule texts under a hash, and other answers of the service
 	// Tests expect these texts of pages:
 	"api/web/forms.go", "api/web/org/policyform.go", "api/web/templates/policies.html", "api/web/templates/policy-draft.html",
 	"api/web/templates/policy.html", "api/web/templates/webhook.html",
-	// A test expects this error:
-	"ledger/ledgertest/keeper.go",
-	"policy/actionrisk/",
 }
 
 // TestWords fails where a text has a word that the list replaces.

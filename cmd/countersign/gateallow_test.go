@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -65,7 +66,7 @@ func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 	for answer, want := range map[string]string{"o": `"once":true`, "s": `"session":"s"`, "t": `"until":"`, "a": `"action":"`, "n": "nothing was allowed"} {
 		home := t.TempDir()
 		t.Setenv("HOME", home)
-		g := guard.Guard{Agent: guard.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: ownAccount(), Log: ownAccount().Log(), Now: time.Now()}
+		g := guard.Guard{Agent: agents.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: ownAccount(), Log: ownAccount().Log(), Now: time.Now()}
 		event := strings.Replace(shellEvent("git push --force origin topic"), `"cwd":"/"`, `"session_id":"s","cwd":"/"`, 1)
 		r := g.Answer(strings.NewReader(event))
 		_, code, offered := strings.Cut(r.Stdout, "gate allow --once ")

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
 // shellEvent is Claude Code's event before a command.
@@ -82,12 +82,12 @@ func TestGateForms(t *testing.T) {
 // TestHookInstall: doctor finds the printed configuration, and with the test binary as the
 // program it guards.
 func TestHookInstall(t *testing.T) {
-	for _, a := range guard.Agents {
+	for _, a := range agents.Agents {
 		t.Run(string(a), func(t *testing.T) {
 			text := a.Instructions("/opt/counter sign/bin/it's")
 			_, entry, _ := strings.Cut(text, "\n\n")
 			entry, _, _ = strings.Cut(entry, "\n\n")
-			if a != guard.OpenCode && !jsontext.Value(entry).IsValid() {
+			if a != agents.OpenCode && !jsontext.Value(entry).IsValid() {
 				t.Fatalf("not JSON: %s", entry)
 			}
 			home, project := hookFolders(t)
@@ -97,7 +97,7 @@ func TestHookInstall(t *testing.T) {
 				t.Errorf("exit %d: %s", code, out)
 			}
 			// The guard of another agent is not found.
-			for _, other := range guard.Agents {
+			for _, other := range agents.Agents {
 				if code, out := doctorHook(t, project, "--agent", string(other)); (code == 0) != (other == a) {
 					t.Errorf("--agent %s: exit %d: %s", other, code, out)
 				}
@@ -105,8 +105,8 @@ func TestHookInstall(t *testing.T) {
 			// With a wrong path everything or nothing passes, and doctor says which.
 			broken := strings.ReplaceAll(selfInstall(t, a), os.Args[0], filepath.Join(project, "gone"))
 			place(t, filepath.Join(home, ownSettings[a]), broken)
-			says := map[guard.Agent]string{guard.Claude: "blocks everything from version 2.1.295 on", guard.Codex: "NOT GUARDED", guard.Cursor: "blocks everything", guard.Gemini: "blocks everything",
-				guard.Qwen: "NOT GUARDED", guard.Copilot: "NOT GUARDED", guard.OpenCode: "blocks everything"}
+			says := map[agents.Agent]string{agents.Claude: "blocks everything from version 2.1.295 on", agents.Codex: "NOT GUARDED", agents.Cursor: "blocks everything", agents.Gemini: "blocks everything",
+				agents.Qwen: "NOT GUARDED", agents.Copilot: "NOT GUARDED", agents.OpenCode: "blocks everything"}
 			if code, out := doctorHook(t, project); code != 1 || !strings.Contains(out, says[a]) || !strings.Contains(out, "full path") {
 				t.Errorf("wrong path: exit %d: %s", code, out)
 			}
@@ -115,7 +115,7 @@ func TestHookInstall(t *testing.T) {
 }
 
 func TestDoctorHook(t *testing.T) {
-	self := guard.ShellWord(os.Args[0])
+	self := agents.ShellWord(os.Args[0])
 	for _, c := range []struct {
 		name, agent, command string
 		code                 int
@@ -209,7 +209,7 @@ func TestDoctorHookSettings(t *testing.T) {
 // TestDoctorHookOffElsewhere: one settings file switches off the guard of another one.
 func TestDoctorHookOffElsewhere(t *testing.T) {
 	home, project := hookFolders(t)
-	place(t, filepath.Join(home, ownSettings[guard.Claude]), selfInstall(t, guard.Claude))
+	place(t, filepath.Join(home, ownSettings[agents.Claude]), selfInstall(t, agents.Claude))
 	if code, out := doctorHook(t, project); code != 0 {
 		t.Fatalf("exit %d: %s", code, out)
 	}
@@ -220,11 +220,11 @@ func TestDoctorHookOffElsewhere(t *testing.T) {
 }
 
 // ownSettings returns the agents' settings files below the home folder.
-var ownSettings = map[guard.Agent]string{guard.Claude: ".claude/settings.json", guard.Codex: ".codex/hooks.json", guard.Cursor: ".cursor/hooks.json", guard.Gemini: ".gemini/settings.json",
-	guard.Qwen: ".qwen/settings.json", guard.Copilot: ".copilot/hooks/countersign.json", guard.OpenCode: ".config/opencode/plugins/countersign.js"}
+var ownSettings = map[agents.Agent]string{agents.Claude: ".claude/settings.json", agents.Codex: ".codex/hooks.json", agents.Cursor: ".cursor/hooks.json", agents.Gemini: ".gemini/settings.json",
+	agents.Qwen: ".qwen/settings.json", agents.Copilot: ".copilot/hooks/countersign.json", agents.OpenCode: ".config/opencode/plugins/countersign.js"}
 
 // selfInstall returns the printed configuration with the test binary as the program.
-func selfInstall(t *testing.T, a guard.Agent) string {
+func selfInstall(t *testing.T, a agents.Agent) string {
 	t.Helper()
 	_, entry, _ := strings.Cut(a.Instructions(os.Args[0]), "\n\n")
 	entry, _, _ = strings.Cut(entry, "\n\n")
@@ -296,8 +296,8 @@ func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 // copied, and the entry can be removed.
 func TestInstallWrites(t *testing.T) {
 	t.Parallel()
-	for _, a := range guard.Agents {
-		if a == guard.OpenCode {
+	for _, a := range agents.Agents {
+		if a == agents.OpenCode {
 			continue // its plugin is a file of ours: guard.TestUninstallLeavesTheFileAsItWas
 		}
 		t.Run(string(a), func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestInstallWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 			there := `{"theme":"dark","hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}`
-			if a == guard.Codex {
+			if a == agents.Codex {
 				there = `{"hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}` // the file allows no other member
 			}
 			if err := os.WriteFile(place, []byte(there), 0o600); err != nil {
@@ -339,7 +339,7 @@ func TestInstallWrites(t *testing.T) {
 			do("--uninstall")
 			text, err = os.ReadFile(place)
 			var before, after any
-			if err != nil || json.Unmarshal([]byte(there), &before) != nil || json.Unmarshal(text, &after) != nil || fmt.Sprint(before) != fmt.Sprint(after) && a != guard.Cursor {
+			if err != nil || json.Unmarshal([]byte(there), &before) != nil || json.Unmarshal(text, &after) != nil || fmt.Sprint(before) != fmt.Sprint(after) && a != agents.Cursor {
 				t.Errorf("after --uninstall: %s, %v", text, err)
 			}
 		})
@@ -355,7 +355,7 @@ func TestInstallIsOneOrTheOther(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "give one of them") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if _, err := os.Stat(filepath.Join(home, ownSettings[guard.Claude])); err == nil {
+	if _, err := os.Stat(filepath.Join(home, ownSettings[agents.Claude])); err == nil {
 		t.Error("it was written")
 	}
 }

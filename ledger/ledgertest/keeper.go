@@ -262,7 +262,7 @@ func sharedDir() (string, error) {
 		return "", fmt.Errorf("folder of the shared test server: %w", err)
 	}
 	if !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-		return "", fmt.Errorf("folder of the shared test server: %s is somebody else's", dir)
+		return "", fmt.Errorf("folder of the shared test server: %s belongs to another user", dir)
 	}
 	return dir, nil
 }

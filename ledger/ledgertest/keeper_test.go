@@ -262,7 +262,7 @@ func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
 	if err := os.Symlink(testDir(t), dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sharedDir(); err == nil || !strings.Contains(err.Error(), "is somebody else's") {
+	if _, err := sharedDir(); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("a link was taken: %v", err)
 	}
 }

@@ -43,8 +43,8 @@ type Judged struct {
 	RuleIDs []string `json:"matchedRuleIds"`
 }
 
-// Beside says in words which other members the action has than its command.
-func (j Judged) Beside() string {
+// OtherMembers lists the members of the action other than its command, in words.
+func (j Judged) OtherMembers() string {
 	var said []string
 	for _, m := range []struct{ name, value string }{
 		{"environment", j.Environment}, {"branch", j.Branch}, {"target", j.Target}, {"cwd", j.Cwd}, {"repo", j.Repo},

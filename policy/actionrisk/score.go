@@ -37,7 +37,7 @@ type MatchedRule struct {
 	Evidence     Evidence         `json:"evidence" jsonschema_description:"Where in the command it matched."`
 	Segment      int              `json:"segment" jsonschema_description:"Index of the command among those of the text."`
 	Via          []string         `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
-	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"What runs, where it stands in another form in the command."`
+	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"What runs, if the command contains it in an encoded form."`
 	Target       string           `json:"target,omitempty" jsonschema_description:"What the command acts on."`
 	Context      []act.Adjustment `json:"context" jsonschema_description:"What changed the severity."`
 	Remediation  string           `json:"remediation" jsonschema_description:"What to do instead."`

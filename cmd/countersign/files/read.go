@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,4 +39,24 @@ func ReadInput(name string) ([]byte, error) {
 	}
 	defer in.Close()
 	return ReadAtMost(in, MaxInput)
+}
+
+// ReadRegular reads a regular file up to a size; a longer file is an error. It opens the file
+// without waiting, so that a pipe in its place does not block.
+func ReadRegular(file string, most int64) ([]byte, error) {
+	f, err := openNow(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("the file is not a regular file")
+	case info.Size() > most:
+		return nil, fmt.Errorf("the file is longer than %d KiB", most>>10)
+	}
+	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -21,7 +22,7 @@ import (
 // HookFindings checks the guards of the coding agents on this machine, and compares the rule
 // sets of the two programs that hold a guard (countersign and countersign-guard).
 func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []screen.Finding) {
-	for _, f := range o.Account().Try(ctx, guard.Agent(agent), command) {
+	for _, f := range o.Account().Try(ctx, agents.Agent(agent), command) {
 		found = append(found, screen.Finding{Name: "hook", State: f.State, Detail: f.Detail})
 	}
 	version, hash := actionrisk.Ruleset()
@@ -44,7 +45,7 @@ func otherPrograms() (places []string) {
 	if info, err := os.Stat(self); err == nil {
 		known = append(known, info)
 	}
-	for _, name := range guard.Programs() {
+	for _, name := range launch.Programs {
 		for _, place := range []string{name, filepath.Join(filepath.Dir(self), name)} {
 			place, err := exec.LookPath(place)
 			if err != nil {

@@ -27,7 +27,7 @@ type Output struct {
 // AskOnTerminal asks the person at the controlling terminal. It does not read standard input:
 // text from a pipe is not a person's consent.
 func AskOnTerminal(question string) (string, error) {
-	answer, err := guard.AskOnTerminal(question)
+	answer, err := onTerminal(question)
 	if err != nil {
 		return "", fmt.Errorf("this needs a person's answer: run it in your own terminal (%w)", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -49,7 +50,7 @@ func (c *Hook) Run(ctx context.Context, o *Output) error {
 	case c.Uninstall:
 		return c.takeOut(o)
 	case c.Install != "":
-		_, err := io.WriteString(o.Stdout, guard.Agent(c.Install).Instructions(ownPath()))
+		_, err := io.WriteString(o.Stdout, agents.Agent(c.Install).Instructions(ownPath()))
 		return err
 	}
 	r := c.guard(o).Answer(os.Stdin)
@@ -67,7 +68,7 @@ func (c *Hook) guard(o *Output) guard.Guard {
 		g.Log = g.Account.Log()
 	}
 	if c.Agent != "auto" {
-		g.Agent = guard.Agent(c.Agent)
+		g.Agent = agents.Agent(c.Agent)
 	}
 	return g
 }
@@ -78,7 +79,7 @@ func (c *Hook) write(ctx context.Context, o *Output) error {
 	if err != nil {
 		return err
 	}
-	a := guard.Agent(c.Install)
+	a := agents.Agent(c.Install)
 	done, err := a.Install(program, c.where())
 	if err != nil {
 		return err
@@ -88,33 +89,33 @@ func (c *Hook) write(ctx context.Context, o *Output) error {
 	for _, f := range found {
 		text += fmt.Sprintf("%-8s %s\n", f.State, f.Detail)
 	}
-	if a == guard.Codex {
+	if a == agents.Codex {
 		text += "open /hooks in Codex and trust the hook: until then Codex skips it silently\n"
 	}
-	result["works"] = guard.Works(found)
+	result["works"] = agents.Works(found)
 	if err := o.Result(result, text); err != nil {
 		return err
 	}
-	if !guard.Works(found) {
+	if !agents.Works(found) {
 		return screen.ErrNo
 	}
 	return nil
 }
 
 // where returns which settings the flags select.
-func (c *Hook) where() guard.Where {
+func (c *Hook) where() agents.Where {
 	switch {
 	case c.System:
-		return guard.OfSystem
+		return agents.OfSystem
 	case c.Project:
-		return guard.OfProject
+		return agents.OfProject
 	}
-	return guard.OfUser
+	return agents.OfUser
 }
 
 // takeOut removes the guard from the agent's settings.
 func (c *Hook) takeOut(o *Output) error {
-	done, err := guard.Agent(c.Install).Uninstall(c.where())
+	done, err := agents.Agent(c.Install).Uninstall(c.where())
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (c *Hook) takeOut(o *Output) error {
 }
 
 // written reports the change of the settings.
-func (c *Hook) written(done guard.Change) (result map[string]any, text string) {
+func (c *Hook) written(done agents.Change) (result map[string]any, text string) {
 	text = "written: " + done.Settings + "\n"
 	if done.Copy != "" {
 		text += "old settings: " + done.Copy + "\n"
@@ -195,6 +196,6 @@ func PlainHook(args []string) (*Hook, bool) {
 			return nil, false
 		}
 	}
-	known := h.Agent == "auto" || slices.Contains(guard.Known, guard.Agent(h.Agent))
+	known := h.Agent == "auto" || slices.Contains(agents.Known, agents.Agent(h.Agent))
 	return h, known && slices.Contains([]string{"auto", "always", "never"}, h.Ask)
 }

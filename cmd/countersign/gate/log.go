@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -25,7 +27,7 @@ func (c *LogShow) Run(o *Output) error {
 	}
 	shown := []guardlog.Line{}
 	for _, l := range lines {
-		if !c.Blocked || slices.Contains([]guard.Decision{guard.Deny, guard.Ask, guard.Unseen}, guard.Decision(l.Decision)) {
+		if !c.Blocked || slices.Contains([]agents.Decision{agents.Deny, agents.Ask, guard.Unseen}, agents.Decision(l.Decision)) {
 			shown = append(shown, l)
 		}
 	}
@@ -44,7 +46,7 @@ func (c *LogShow) Run(o *Output) error {
 		b.WriteByte('\n')
 	}
 	if len(lines) == 0 {
-		fmt.Fprintln(o.Stderr, "nothing is logged yet: "+guard.Name+" gate hook --install claude --write installs a guard")
+		fmt.Fprintln(o.Stderr, "nothing is logged yet: "+launch.Name+" gate hook --install claude --write installs a guard")
 	}
 	if wrong == "" {
 		fmt.Fprintf(o.Stderr, "%d lines, verified\n", len(lines))

@@ -80,7 +80,7 @@ func rulePage(o *Output, r actionrisk.Record) string {
 	}{{"raises it", r.Raised}, {"does not", r.NotRaised}, {"safer", r.Safer}} {
 		rows := screen.Table{Heads: []string{group.head, "level", "context"}}
 		for _, e := range group.list {
-			rows.Add(e.Command, e.Risk, e.Beside())
+			rows.Add(e.Command, e.Risk, e.OtherMembers())
 		}
 		if len(rows.Rows) > 0 {
 			if !o.Terminal {

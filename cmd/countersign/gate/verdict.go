@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
-	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -69,10 +70,10 @@ type judgedCommand struct {
 
 // appliedExceptions is what the settings of the user and the project say about a command.
 type appliedExceptions struct {
-	Files    []string       `json:"files"`
-	Ignored  []string       `json:"ignored,omitempty"` // requests that do not apply, with the reason
-	Decision guard.Decision `json:"decision"`          // pass, ask or deny, as the guard would answer
-	Note     string         `json:"note,omitempty"`
+	Files    []string        `json:"files"`
+	Ignored  []string        `json:"ignored,omitempty"` // requests that do not apply, with the reason
+	Decision agents.Decision `json:"decision"`          // pass, ask or deny, as the guard would answer
+	Note     string          `json:"note,omitempty"`
 }
 
 // judge asks the engine about a command, then applies the exceptions for the folder.
@@ -107,7 +108,7 @@ func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 func commandOf(words []string) (string, error) {
 	switch {
 	case len(words) == 0:
-		return "", fmt.Errorf(`name a command: %s gate ls -la, %[1]s gate "ls -la", or - for standard input`, guard.Name)
+		return "", fmt.Errorf(`name a command: %s gate ls -la, %[1]s gate "ls -la", or - for standard input`, launch.Name)
 	case len(words) == 1 && words[0] == "-":
 		text, err := files.ReadAtMost(os.Stdin, maxCommand)
 		return strings.TrimSpace(string(text)), err
@@ -116,7 +117,7 @@ func commandOf(words []string) (string, error) {
 	}
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = guard.ShellWord(word)
+		quoted[i] = agents.ShellWord(word)
 	}
 	return strings.Join(quoted, " "), nil
 }
@@ -125,7 +126,7 @@ func commandOf(words []string) (string, error) {
 // otherwise by the verdict.
 func (v judgedCommand) stopped() bool {
 	if v.Exceptions != nil {
-		return v.Exceptions.Decision != guard.Pass
+		return v.Exceptions.Decision != agents.Pass
 	}
 	return v.RequiresApproval
 }
@@ -147,7 +148,7 @@ func (v judgedCommand) screen(o *Output) string {
 	lines := [][2]string{}
 	for i, r := range v.MatchedRules {
 		if i == shownRules {
-			lines = append(lines, [2]string{"", fmt.Sprintf("and %d more: %s gate explain", len(v.MatchedRules)-i, guard.Name)})
+			lines = append(lines, [2]string{"", fmt.Sprintf("and %d more: %s gate explain", len(v.MatchedRules)-i, launch.Name)})
 			break
 		}
 		lines = append(lines, v.ruleLines(r, i > 0)...)

@@ -3,6 +3,8 @@ package guard
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
 // Account is the user whose guard runs, with the paths that the guard trusts. The paths follow
@@ -19,7 +21,7 @@ type Account struct {
 func OwnAccount() Account {
 	a := Account{UID: os.Getuid(), Home: homeOf(os.Getuid()), Machine: machineFile()}
 	if self, err := os.Executable(); err == nil {
-		a.Program = realPath(self)
+		a.Program = files.Real(self)
 	}
 	return a
 }
@@ -43,29 +45,3 @@ func (a Account) State() string {
 
 // Log returns the guard's log.
 func (a Account) Log() Log { return Log(a.State()) }
-
-// realPath resolves the links in the longest part of a path that exists.
-func realPath(place string) string {
-	place = filepath.Clean(place)
-	rest := ""
-	for folder := place; ; {
-		if exists(folder) {
-			if real, err := filepath.EvalSymlinks(folder); err == nil {
-				return filepath.Join(real, rest)
-			}
-			if to, err := os.Readlink(folder); err == nil { // the link names a path that does not exist yet
-				if !filepath.IsAbs(to) {
-					to = filepath.Join(filepath.Dir(folder), to)
-				}
-				if to != folder && len(rest) < 4096 {
-					return realPath(filepath.Join(to, rest))
-				}
-			}
-		}
-		parent := filepath.Dir(folder)
-		if parent == folder {
-			return place
-		}
-		folder, rest = parent, filepath.Join(filepath.Base(folder), rest)
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -38,7 +39,7 @@ func (a Account) blockedFile() string { return inState(a, "blocked.json") }
 
 // Blocked returns the stopped actions, newest last.
 func (a Account) Blocked() (list []Blocked, err error) {
-	text, err := readBounded(a.blockedFile(), maxTrusted)
+	text, err := files.ReadRegular(a.blockedFile(), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -123,7 +124,7 @@ func (a Account) Allow(e Exception) (file string, err error) {
 			return "", errors.New("the guard's own rules have no exceptions")
 		}
 		if i < 0 {
-			return "", fmt.Errorf(`there is no rule of this name; %s gate "COMMAND" names those that a command matches`, Name)
+			return "", fmt.Errorf(`there is no rule of this name; %s gate "COMMAND" names those that a command matches`, launch.Name)
 		}
 		if err := a.MayAllow(actionrisk.Rules()[i].Level.String()); err != nil {
 			return "", err

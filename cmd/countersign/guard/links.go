@@ -7,6 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
@@ -42,7 +45,7 @@ func (ls *links) add(l link) {
 // withRealPaths judges a step again with the real paths of its links. It judges both the
 // command with the names replaced and the calls that the engine traced, written out again,
 // because each finds what the other misses. Only a worse verdict has an effect.
-func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
+func (g Guard) withRealPaths(s agents.Step, action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	var found links
 	var rebuilt []string
 	for i := range trace.Uses {
@@ -79,7 +82,7 @@ func (g Guard) withRealPaths(s step, action actionrisk.Action, score actionrisk.
 
 // withRealWords returns a call with the real paths of its words, and adds them to found. It
 // returns "" if no word changes, or if the call is a redirection, which is not a command.
-func (g Guard) withRealWords(s step, u *actionrisk.Use, cwd string, found *links) string {
+func (g Guard) withRealWords(s agents.Step, u *actionrisk.Use, cwd string, found *links) string {
 	if u.Remote || len(*found) >= maxLinks || u.Program == "git" && keepsWords(u) {
 		return ""
 	}
@@ -104,12 +107,12 @@ func (g Guard) withRealWords(s step, u *actionrisk.Use, cwd string, found *links
 
 // linkIn returns the first link in a word, seen from the last folder that the call moved to,
 // otherwise from the folder where it began. real is empty if there is none.
-func (g Guard) linkIn(s step, program string, w act.Word, cwd, folder, last string) link {
+func (g Guard) linkIn(s agents.Step, program string, w act.Word, cwd, folder, last string) link {
 	for _, name := range namesIn(w) {
 		option := name != w.Text
-		real := g.leadsTo(program, last, name, cwd, s.shell, option)
+		real := g.leadsTo(program, last, name, cwd, s.Shell, option)
 		if real == "" && last != folder {
-			real = g.leadsTo(program, folder, name, cwd, s.shell, option)
+			real = g.leadsTo(program, folder, name, cwd, s.Shell, option)
 		}
 		if real != "" {
 			return link{name, real}
@@ -121,7 +124,7 @@ func (g Guard) linkIn(s step, program string, w act.Word, cwd, folder, last stri
 // withReal returns a word with the written path replaced by the real one.
 func (g Guard) withReal(w act.Word, l link) string {
 	if head := strings.TrimSuffix(w.Text, l.written); head != "" {
-		return quotePath(head) + wordOf(g.spelled(l.real), w.Glob)
+		return agents.QuotePath(head) + wordOf(g.spelled(l.real), w.Glob)
 	}
 	if below(l.real, g.Account.Home) {
 		return "~/" + wordOf(strings.TrimPrefix(strings.TrimPrefix(l.real, g.Account.Home), "/"), w.Glob)
@@ -130,7 +133,7 @@ func (g Guard) withReal(w act.Word, l link) string {
 }
 
 // addOtherNames adds links that are not words of a call, from each folder of the step.
-func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.Trace, found *links) {
+func (g Guard) addOtherNames(s agents.Step, action actionrisk.Action, trace actionrisk.Trace, found *links) {
 	folders := []string{action.Cwd}
 	for i := range trace.Uses {
 		if folder := g.Account.folderOf(&trace.Uses[i], action.Cwd); !slices.Contains(folders, folder) && len(folders) < maxFolders {
@@ -139,7 +142,7 @@ func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.
 	}
 	for _, name := range otherNames(s, action.Command, trace) {
 		for _, folder := range folders {
-			if real := g.leadsTo("cat", folder, name, action.Cwd, s.shell, true); real != "" {
+			if real := g.leadsTo("cat", folder, name, action.Cwd, s.Shell, true); real != "" {
 				found.add(link{name, real})
 			}
 		}
@@ -148,14 +151,14 @@ func (g Guard) addOtherNames(s step, action actionrisk.Action, trace actionrisk.
 
 var (
 	// quotedTexts matches the string literals of a tool's input or of a program.
-	quotedTexts = pattern(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
+	quotedTexts = pattern.Lazy(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
 	// readsFrom matches files that a shell reads from.
-	readsFrom = pattern(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
+	readsFrom = pattern.Lazy(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
 )
 
 // otherNames returns paths that are not words of a call: string literals of a tool's input and
 // of programs in other languages, and files that a shell reads from.
-func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
+func otherNames(s agents.Step, command string, trace actionrisk.Trace) (out []string) {
 	quoted := func(text string) {
 		for _, found := range quotedTexts().FindAllString(text, maxTexts) {
 			name := found[1 : len(found)-1]
@@ -167,7 +170,7 @@ func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
 			}
 		}
 	}
-	if !s.shell && strings.HasPrefix(command, "{") {
+	if !s.Shell && strings.HasPrefix(command, "{") {
 		quoted(command)
 	}
 	for _, t := range trace.Texts {
@@ -175,7 +178,7 @@ func otherNames(s step, command string, trace actionrisk.Trace) (out []string) {
 			quoted(t.Text)
 		}
 	}
-	if s.shell && strings.Contains(command, "<") {
+	if s.Shell && strings.Contains(command, "<") {
 		for _, found := range readsFrom().FindAllStringSubmatch(command, maxTexts) {
 			out = append(out, found[1])
 		}
@@ -211,16 +214,16 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 		return ""
 	}
 	bare := !strings.Contains(name, "/")
-	real := realPath(place)
+	real := files.Real(place)
 	if slices.Contains(keepsLinks, program) && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, "/.") {
-		real = filepath.Join(realPath(filepath.Dir(place)), filepath.Base(place))
+		real = filepath.Join(files.Real(filepath.Dir(place)), filepath.Base(place))
 	}
 	tree := slices.Contains(treePrograms, program)
-	if !exists(place) && (!tree || option) && (bare || !exists(filepath.Dir(place))) {
+	if !files.Exists(place) && (!tree || option) && (bare || !files.Exists(filepath.Dir(place))) {
 		return ""
 	}
-	if atTop := realPath(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == realPath(g.Account.Home)) {
-		if tree && bare && !exists(place) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
+	if atTop := files.Real(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == files.Real(g.Account.Home)) {
+		if tree && bare && !files.Exists(place) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
 			return "" // not a path
 		}
 		return real
@@ -236,7 +239,7 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 		if top, _ := repositoryOf(base); top != "" {
 			base = top
 		}
-		if below(real, realPath(base)) {
+		if below(real, files.Real(base)) {
 			return ""
 		}
 	}
@@ -246,7 +249,7 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 // spelled returns a real path in the form that the rules know: the home folder gets a usual
 // name.
 func (g Guard) spelled(real string) string {
-	if home := realPath(g.Account.Home); g.Account.Home != "" && below(real, home) {
+	if home := files.Real(g.Account.Home); g.Account.Home != "" && below(real, home) {
 		if home == "/root" || filepath.Dir(home) == "/home" || filepath.Dir(home) == "/Users" {
 			return real
 		}
@@ -258,9 +261,9 @@ func (g Guard) spelled(real string) string {
 // wordOf returns a text as one word of a shell, which expands it if it is a pattern.
 func wordOf(text string, glob bool) string {
 	if glob {
-		return globWord(text)
+		return agents.GlobWord(text)
 	}
-	return quotePath(text)
+	return agents.QuotePath(text)
 }
 
 // replaceName replaces a path by another one wherever it is a complete name.

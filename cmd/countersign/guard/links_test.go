@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
 // A command that names a symbolic link is also judged by the real path.
@@ -36,7 +38,7 @@ func TestLinksAreJudgedByWhereTheyLead(t *testing.T) {
 		"rm notes.txt": false, "rm -rf cached": false, "rm -rf home": false, "rm -rf build": false, "ls -l home": false, "cat build/a.txt": false, "node_modules/.bin/x --fix": false, "node node_modules/.bin/x": false, "cp build/a.txt out/": false, "rm -rf build/": false, "make build": false, "npm run build": false, "git add notes.txt": false, "git commit -m home": false, "cat cached/a": false, "cp -r cached/a out/": false,
 		"tar czf out.tgz build": false, "echo home": false, "grep -rn home src": false,
 	} {
-		if got, answer := m.decide(command, m.web); (got != Pass) != stopped {
+		if got, answer := m.decide(command, m.web); (got != agents.Pass) != stopped {
 			t.Errorf("%s: %s: %s", command, got, answer)
 		}
 	}
@@ -52,12 +54,12 @@ func TestLinksAreJudgedByWhereTheyLead(t *testing.T) {
 		{"Write", `{"file_path":"g/hooks/pre-commit","content":"` + piped + `"}`, true}, {"Write", `{"file_path":"build/a.txt","content":"` + piped + `"}`, false},
 		{"Bash", fmt.Sprintf(`{"command":"rm -rf Documents","dir_path":%q}`, m.Home), true}, {"run_shell_command", fmt.Sprintf(`{"command":"rm -rf Documents","dir_path":%q}`, m.Home), true}, {"Bash", `{"command":"rm -rf Documents","dir_path":"~"}`, true}, {"Bash", `{"command":"rm -rf home","dir_path":"/"}`, true},
 	} {
-		if got, answer := m.answer(m.toolEvent(c.tool, c.input)); (got != Pass) != c.stopped {
+		if got, answer := m.answer(m.toolEvent(c.tool, c.input)); (got != agents.Pass) != c.stopped {
 			t.Errorf("%s %s: %s: %s", c.tool, c.input, got, answer)
 		}
 	}
 	for command, stopped := range map[string]bool{"rm -rf Documents": true, "rm -rf ./Documents": true, "cat .aws/credentials": true, "ls": false, "mkdir x": false, "git status": false, "cat work/web/src/a.go": false, "npm test": false, "cd work/web && rm -rf build": false, "find . -name x": false} {
-		if got, answer := m.decide(command, m.Home); (got != Pass) != stopped {
+		if got, answer := m.decide(command, m.Home); (got != agents.Pass) != stopped {
 			t.Errorf("at home: %s: %s: %s", command, got, answer)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/guardlog"
 )
@@ -145,7 +147,7 @@ func (l Log) Unsent() ([]guardlog.Line, error) {
 	case err != nil:
 		return nil, err
 	case wrong != "":
-		return nil, fmt.Errorf("the log does not verify, so nothing is sent: %s (see %s gate log)", wrong, Name)
+		return nil, fmt.Errorf("the log does not verify, so nothing is sent: %s (see %s gate log)", wrong, launch.Name)
 	}
 	sent, err := readHead(l.file(pushedName))
 	switch {
@@ -184,21 +186,21 @@ type Stats struct {
 func Count(lines []guardlog.Line, since time.Time) Stats {
 	s := Stats{Since: since.UTC().Format(time.RFC3339), Rules: map[string]int{}}
 	for _, l := range lines {
-		if at, err := time.Parse(time.RFC3339, l.At); err != nil || at.Before(since) || l.Session == doctorSession {
+		if at, err := time.Parse(time.RFC3339, l.At); err != nil || at.Before(since) || l.Session == agents.DoctorSession {
 			continue
 		}
-		decision := Decision(l.Decision)
+		decision := agents.Decision(l.Decision)
 		switch decision {
 		case Canary:
 			continue
 		case Unseen:
 			s.Unseen++
 			continue
-		case Proven:
+		case agents.Proven:
 			s.Proven++
-		case Ask:
+		case agents.Ask:
 			s.Asked++
-		case Deny:
+		case agents.Deny:
 			s.Denied++
 		case Observed:
 			s.Observed++
@@ -206,7 +208,7 @@ func Count(lines []guardlog.Line, since time.Time) Stats {
 			s.Passed++
 		}
 		s.Calls++
-		if decision == Ask || decision == Deny || decision == Observed {
+		if decision == agents.Ask || decision == agents.Deny || decision == Observed {
 			for _, rule := range l.Rules {
 				s.Rules[rule]++
 			}

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 	"github.com/countersign/countersign/cmd/countersign/guard/launch"
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
@@ -62,7 +65,7 @@ func protectedBy(a Account) *protected {
 			if !filepath.IsAbs(place) {
 				continue
 			}
-			for _, q := range []string{filepath.Clean(place), realPath(place)} {
+			for _, q := range []string{filepath.Clean(place), files.Real(place)} {
 				if !slices.Contains(*list, q) {
 					*list = append(*list, q)
 				}
@@ -73,26 +76,18 @@ func protectedBy(a Account) *protected {
 	add(&p.folders, a.State())
 	add(&p.files, a.userFiles()...)
 	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // other names of the program; they only add protected paths
-		for _, name := range programNames {
-			if place := filepath.Join(folder, name); exists(place) {
+		for _, name := range launch.Programs {
+			if place := filepath.Join(folder, name); files.Exists(place) {
 				add(&p.files, place)
 			}
 		}
 	}
-	for _, agent := range Agents {
-		for _, file := range agent.settingsFiles() {
+	for _, agent := range agents.Agents {
+		for _, file := range agent.SettingsFiles() {
 			add(&p.files, file)
 		}
 	}
 	return p
-}
-
-// programNames are the programs that contain the guard.
-var programNames = []string{"countersign", "countersign-guard"}
-
-func exists(place string) bool {
-	_, err := os.Lstat(place)
-	return err == nil
 }
 
 // holds reports whether a path is protected, as written or with its links resolved.
@@ -100,8 +95,8 @@ func (f fence) holds(place string) bool {
 	if place == "" {
 		return false
 	}
-	parent := filepath.Join(realPath(filepath.Dir(place)), filepath.Base(place)) // the link itself
-	for _, p := range []string{filepath.Clean(place), parent, realPath(place)} {
+	parent := filepath.Join(files.Real(filepath.Dir(place)), filepath.Base(place)) // the link itself
+	for _, p := range []string{filepath.Clean(place), parent, files.Real(place)} {
 		if slices.ContainsFunc(f.places().files, func(file string) bool { return strings.EqualFold(file, p) }) ||
 			slices.ContainsFunc(f.places().folders, func(folder string) bool { return below(p, folder) }) || endsLikeSettings(p) {
 			return true
@@ -139,13 +134,13 @@ func (f fence) above(place string) bool {
 	if place == "" {
 		return false
 	}
-	for _, p := range []string{filepath.Clean(place), realPath(place)} {
-		if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return file != p && below(file, p) && exists(file) }) || settingsFolder(p) {
+	for _, p := range []string{filepath.Clean(place), files.Real(place)} {
+		if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return file != p && below(file, p) && files.Exists(file) }) || settingsFolder(p) {
 			return true
 		}
 	}
 	// A project's own settings can be below the folder.
-	return slices.ContainsFunc(guardSettings, func(s string) bool { return exists(filepath.Join(place, s)) })
+	return slices.ContainsFunc(guardSettings, func(s string) bool { return files.Exists(filepath.Join(place, s)) })
 }
 
 // settingsFolder reports whether a folder has a name of a folder with agents' settings.
@@ -170,7 +165,7 @@ func (f fence) matches(pattern string, tree bool) bool {
 		}
 		return true
 	}
-	if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return hit(file) && exists(file) }) {
+	if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return hit(file) && files.Exists(file) }) {
 		return true
 	}
 	hits, _ := filepath.Glob(pattern)
@@ -293,7 +288,7 @@ func (f fence) touched(w act.Word, folder string, tree bool) bool {
 	if name == "" {
 		return false
 	}
-	if w.At < 0 && slices.Contains(programNames, name) { // the output of which(1) and command -v
+	if w.At < 0 && slices.Contains(launch.Programs, name) { // the output of which(1) and command -v
 		return true
 	}
 	if strings.Contains(name, hole) {
@@ -381,25 +376,25 @@ func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 	if info, err := os.Stat(source); err == nil && !info.IsDir() {
 		return false
 	}
-	if whole && (settingsFolder(target) || settingsFolder(realPath(target))) {
+	if whole && (settingsFolder(target) || settingsFolder(files.Real(target))) {
 		return true
 	}
 	return (whole || strings.HasSuffix(from, "/")) && slices.ContainsFunc(guardSettings, func(s string) bool {
 		place := filepath.Join(target, filepath.Base(s))
-		return exists(filepath.Join(source, s)) && f.holds(filepath.Join(target, s)) || endsLikeSettings(place) && exists(filepath.Join(source, filepath.Base(s)))
+		return files.Exists(filepath.Join(source, s)) && f.holds(filepath.Join(target, s)) || endsLikeSettings(place) && files.Exists(filepath.Join(source, filepath.Base(s)))
 	})
 }
 
 // guardNamed matches the name of such a file in text that the engine cannot read completely: a
 // program in another language, or a partly unknown word.
-var guardNamed = pattern(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
+var guardNamed = pattern.Lazy(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
 
 // betweenNames matches the separator of two names of a path, also if each name is a string of
 // its own: ".claude", "settings.json".
 const betweenNames = `(?:[/\\]+|['"]\s*[,/+]\s*['"][/\\]*)`
 
 // asksForProgram matches a command that prints the path of the guard's program.
-var asksForProgram = pattern(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
+var asksForProgram = pattern.Lazy(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
 
 // switchesOff reports whether a call is a command of an agent or of the guard that switches
 // hooks off without naming a file.
@@ -411,7 +406,7 @@ func switchesOff(u *actionrisk.Use) bool {
 
 // isOwn reports whether a call starts a program that contains the guard, under any name.
 func isOwn(u *actionrisk.Use) bool {
-	return slices.Contains(programNames, strings.TrimSuffix(u.Program, ".exe")) || strings.Contains(launch.Words(u), " gate ")
+	return slices.Contains(launch.Programs, strings.TrimSuffix(u.Program, ".exe")) || strings.Contains(launch.Words(u), " gate ")
 }
 
 // consents reports whether a call consents in the user's place: gate allow, gate trust. A copy
@@ -436,7 +431,7 @@ func speaks(u *actionrisk.Use, at int) bool {
 }
 
 // consentText matches the same in a program in another language.
-var consentText = pattern(`countersign[^\n;|&]*\bgate\b['", ()\[\]]+(?:allow|trust)\b|['"]gate['"]\s*,\s*['"](?:allow|trust)['"]`)
+var consentText = pattern.Lazy(`countersign[^\n;|&]*\bgate\b['", ()\[\]]+(?:allow|trust)\b|['"]gate['"]\s*,\s*['"](?:allow|trust)['"]`)
 
 // ownRule is a rule that protects the guard itself and has no exceptions.
 type ownRule struct {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
 // newGuarded is a machine with an agent's settings that hold the guard.
@@ -72,7 +74,7 @@ func TestProtectRealPaths(t *testing.T) {
 		// the agents' and the guard's own commands
 		"codex features disable hooks", "countersign gate hook --install claude --uninstall", "countersign gate hook --install codex --write",
 	} {
-		if got, answer := m.decide(command, m.web); got != Ask && got != Deny {
+		if got, answer := m.decide(command, m.web); got != agents.Ask && got != agents.Deny {
 			t.Errorf("%q passes: %s", command, answer)
 		} else if !strings.Contains(answer, "hook.guard-settings") {
 			t.Logf("%q: %s", command, answer)
@@ -93,7 +95,7 @@ func TestProtectLeavesWorkAlone(t *testing.T) {
 		"cp /bin/true bin/countersign-test", "go install ./...", "python3 -c \"print(1)\"", "python3 -c \"import json; print(json.load(open('package.json')))\"", "git commit -m 'docs: explain countersign gate allow'", "gh pr create --body 'run countersign gate allow'",
 		"countersign gate allow --help", "make -C src", "git -C ~/.claude status",
 	} {
-		if got, answer := m.decide(command, m.web); got != Pass {
+		if got, answer := m.decide(command, m.web); got != agents.Pass {
 			t.Errorf("%q: %s: %s", command, got, answer)
 		}
 	}
@@ -115,7 +117,7 @@ func TestProtectConsent(t *testing.T) {
 		if command == "xargs countersign gate < x" {
 			continue // the value of x is not known: the terminal asks
 		}
-		if got != Deny || !strings.Contains(answer, "hook.own-consent") {
+		if got != agents.Deny || !strings.Contains(answer, "hook.own-consent") {
 			t.Errorf("%q: %s: %s", command, got, answer)
 		}
 	}
@@ -133,7 +135,7 @@ func TestProtectCopiedContents(t *testing.T) {
 		"cp -r skills .claude/": false, "cp -r skills/. .claude/commands/": false, "rsync -a skills/ .claude/skills/": false, "cp -r src/. out/": false, "rsync -a src/ out/": false, "cp -r x/. out/": false, "cp -r .claude/. out/": false, "cp -r skills/ .claude/": false,
 	} {
 		got, answer := m.decide(command, m.web)
-		if (got != Pass) != stopped {
+		if (got != agents.Pass) != stopped {
 			t.Errorf("%s: %s: %s", command, got, answer)
 		}
 	}
@@ -149,7 +151,7 @@ func TestProtectProcess(t *testing.T) {
 		"pkill -f 'node server.js'": false, "killall node": false, "kill 4242": false, "kill -9 4242": false, "kill -0 $PPID": false, "kill $SERVER_PID": false, "kill %1": false, "pgrep -fl countersign": false, "ps aux | grep countersign": false, "pkill -f 'countersign serve'": false, "kill $(lsof -ti :3000)": false, "kill -l": false, "echo $PPID": false, "git commit -m 'pkill countersign'": false, "grep -n countersign a.go; kill $SERVER_PID": false,
 	} {
 		got, answer := m.decide(command, m.web)
-		if (got != Pass) != stopped {
+		if (got != agents.Pass) != stopped {
 			t.Errorf("%s: %s: %s", command, got, answer)
 		}
 	}
@@ -168,7 +170,7 @@ func TestProtectLaunches(t *testing.T) {
 		`c=claude; $c --dangerously-skip-permissions`, "xargs -I{} claude --dangerously-skip-permissions -p {} < tasks",
 	} {
 		got, answer := m.decide(command, m.web)
-		if got != Ask && got != Deny {
+		if got != agents.Ask && got != agents.Deny {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
@@ -176,7 +178,7 @@ func TestProtectLaunches(t *testing.T) {
 		"claude --version", "claude -p 'say hi'", "claude --help", "claude mcp list", "claude doctor", "codex exec 'fix the tests'", "codex --help", "gemini -p hi", "cursor-agent -p x", "opencode run x", "aider -m 'x'", "npm i -g @anthropic-ai/claude-code",
 		"git commit -m 'never run claude --dangerously-skip-permissions'", "grep -rn -- --yolo .", "echo claude --dangerously-skip-permissions", "claude config list", "copilot -p x", "gh pr create --title 'drop --yolo'", "rg dangerously-skip-permissions docs",
 	} {
-		m.want(Pass, command, m.web)
+		m.want(agents.Pass, command, m.web)
 	}
 }
 
@@ -192,19 +194,19 @@ func TestProtectFileTools(t *testing.T) {
 			if strings.HasPrefix(tool, "mcp") {
 				input = fmt.Sprintf(`{"path":%q,"content":"x"}`, file)
 			}
-			if got, answer := m.answer(event(tool, input)); got == Pass {
+			if got, answer := m.answer(event(tool, input)); got == agents.Pass {
 				t.Errorf("%s %s passes: %s", tool, file, answer)
 			}
 		}
 	}
 	for _, folder := range []string{"~/.claude", "../../.claude", m.Home + "/.claude", "linkeddir"} { // which the model names
 		input := fmt.Sprintf(`{"command":"echo '{}' > settings.json","workdir":%q}`, folder)
-		if got, answer := m.answer(event("Bash", input)); got == Pass {
+		if got, answer := m.answer(event("Bash", input)); got == agents.Pass {
 			t.Errorf("in %s: %s", folder, answer)
 		}
 	}
 	for _, file := range []string{"src/a.go", ".claude/commands/b.md", "CLAUDE.md", m.Home + "/notes.md"} {
-		if got, answer := m.answer(event("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))); got != Pass {
+		if got, answer := m.answer(event("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))); got != agents.Pass {
 			t.Errorf("%s: %s: %s", file, got, answer)
 		}
 	}

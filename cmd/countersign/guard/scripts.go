@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
@@ -49,7 +52,7 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 	}
 	for _, hook := range g.hooksOf(trace, action.Cwd) {
 		asScript := action
-		asScript.Command = "sh " + quotePath(hook)
+		asScript.Command = "sh " + agents.QuotePath(hook)
 		if hooked := map[string]string{}; g.readWanted(hooked, []string{hook}, "/") {
 			var seen actionrisk.Trace
 			score, seen = g.judgeSlices(asScript, hooked, score)
@@ -59,21 +62,21 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 	return score, trace
 }
 
-// readWanted reads the wanted files that are not in files yet. more is false if it read none.
-func (g Guard) readWanted(files map[string]string, wanted []string, cwd string) (more bool) {
+// readWanted reads the wanted files that are not in texts yet. more is false if it read none.
+func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) (more bool) {
 	for _, name := range g.expanded(wanted, cwd) {
-		if _, known := files[name]; known || len(files) >= maxScripts {
+		if _, known := texts[name]; known || len(texts) >= maxScripts {
 			continue
 		}
 		place := g.Account.place(cwd, name)
 		if place == "" {
 			continue
 		}
-		text, err := readBounded(place, maxScript)
+		text, err := files.ReadRegular(place, maxScript)
 		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // binary programs of the machine are not text
 			continue
 		}
-		files[name], more = g.withIncludes(string(text), place, cwd), true
+		texts[name], more = g.withIncludes(string(text), place, cwd), true
 	}
 	return more
 }
@@ -97,7 +100,7 @@ func (g Guard) expanded(names []string, cwd string) (out []string) {
 }
 
 // includes matches the lines of a Makefile or a justfile that include other files.
-var includes = pattern(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
+var includes = pattern.Lazy(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
 
 // withIncludes replaces the lines of a Makefile or a justfile that include files by the text of
 // these files, one level deep. make looks for them in the folder where it runs.
@@ -113,7 +116,7 @@ func (g Guard) withIncludes(text, place, cwd string) string {
 					if left--; left < 0 {
 						break
 					}
-					if more, err := readBounded(file, maxScript); err == nil && !slices.Contains(more[:min(len(more), 512)], 0) {
+					if more, err := files.ReadRegular(file, maxScript); err == nil && !slices.Contains(more[:min(len(more), 512)], 0) {
 						b.WriteString(strings.TrimRight(string(more), "\n") + "\n")
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -20,7 +21,7 @@ var (
 	listings = []string{"ps", "tasklist", "top"}
 	filters  = []string{"grep", "egrep", "rg", "awk", "findstr", "sed"}
 	// stopsParent matches code in another language that stops the parent process.
-	stopsParent = pattern(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
+	stopsParent = pattern.Lazy(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
 )
 
 // guardProcesses are the forms of the guard's command line.

@@ -3,7 +3,6 @@
 package guard
 
 import (
-	"os"
 	"syscall"
 	"time"
 )
@@ -15,9 +14,4 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-// openNow opens a file for reading, without waiting for the writer of a pipe.
-func openNow(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"os"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -16,6 +15,3 @@ func processorTime() time.Duration {
 	hundreds := func(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
 	return time.Duration(100 * (hundreds(kernel) + hundreds(user)))
 }
-
-// openNow opens a file for reading.
-func openNow(name string) (*os.File, error) { return os.Open(name) }

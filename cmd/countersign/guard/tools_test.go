@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -45,7 +46,7 @@ func TestToolsAreJudgedByWhatTheyWrite(t *testing.T) {
 		{"mcp__filesystem__write_file", ".mcp.json", `{"mcpServers":{"x":{"command":"sh","args":["-c","` + piped + `"]}}}`, true},
 	} {
 		input := fmt.Sprintf(`{"file_path":%q,"filePath":%q,"path":%q,"content":%q}`, c.file, c.file, c.file, c.text)
-		if got, answer := m.answer(m.toolEvent(c.tool, input)); (got != Pass) != c.stopped {
+		if got, answer := m.answer(m.toolEvent(c.tool, input)); (got != agents.Pass) != c.stopped {
 			t.Errorf("%s %s %s: %s: %s", c.tool, c.file, c.text, got, answer)
 		}
 	}
@@ -65,7 +66,7 @@ func TestToolsAreJudgedByWhatTheyWrite(t *testing.T) {
 		"an ordinary cell":             {"NotebookEdit", `{"notebook_path":"a.ipynb","new_source":"!pip install pandas\nprint(1)","cell_type":"code"}`, false},
 		"a cell of text":               {"NotebookEdit", `{"notebook_path":"a.ipynb","new_source":"!rm -rf ~","cell_type":"markdown"}`, false},
 	} {
-		if got, answer := m.answer(m.toolEvent(c.tool, c.input)); (got != Pass) != c.stopped {
+		if got, answer := m.answer(m.toolEvent(c.tool, c.input)); (got != agents.Pass) != c.stopped {
 			t.Errorf("%s: %s: %s", name, got, answer)
 		}
 	}
@@ -98,7 +99,7 @@ func TestToolsThatReadAndSearch(t *testing.T) {
 		`LS {"path":"."}`: false,
 	} {
 		tool, args, _ := strings.Cut(input, " ")
-		if got, answer := m.answer(m.toolEvent(tool, args)); (got != Pass) != stopped {
+		if got, answer := m.answer(m.toolEvent(tool, args)); (got != agents.Pass) != stopped {
 			t.Errorf("%s: %s: %s", input, got, answer)
 		}
 	}
@@ -132,7 +133,7 @@ func TestScriptsAreReadWhenTheyRun(t *testing.T) {
 		"bash good.sh": false, "./good.sh": false, "make": false, "make all": false, "make lint": false, "npm run build": false, "npm ci": false, "just good": false, "just": false, "cat bad.sh": false, "shellcheck bad.sh": false, "bash -n good.sh": false,
 		"git commit -m x": false, "git push --no-verify origin topic": false, "git status": false, "./binary": false, "bash longer.sh": false, "bash gone.sh": false, "chmod +x bad.sh": false, "grep -n curl bad.sh": false, "git add bad.sh": false,
 	} {
-		if got, answer := m.decide(command, m.web); (got != Pass) != stopped {
+		if got, answer := m.decide(command, m.web); (got != agents.Pass) != stopped {
 			t.Errorf("%s: %s: %s", command, got, answer)
 		}
 	}
@@ -148,7 +149,7 @@ func TestIncludedFilesAreRead(t *testing.T) {
 		m.write(filepath.Join(m.web, name), text)
 	}
 	for command, stopped := range map[string]bool{"make wipe": true, "make deep": true, "make part": true, "make -C sub": true, "cd sub && make": true, "just bad": true, "make all": false, "make fine": false, "just good": false} {
-		if got, answer := m.decide(command, m.web); (got != Pass) != stopped {
+		if got, answer := m.decide(command, m.web); (got != agents.Pass) != stopped {
 			t.Errorf("%s: %s: %s", command, got, answer)
 		}
 	}
@@ -169,15 +170,15 @@ func TestPermissionRequest(t *testing.T) {
 // An event of an agent that was not tested is answered in that agent's format.
 func TestAgentsWithWordsOfTheirOwn(t *testing.T) {
 	m := newMachine(t)
-	for agent, c := range map[Agent]struct{ event, denied string }{
-		VSCode:   {`{"hookEventName":"PreToolUse","sessionId":"s","cwd":"/w","tool_name":"run_in_terminal","tool_input":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
-		Windsurf: {`{"agent_action_name":"pre_run_command","trajectory_id":"t","tool_info":{"command_line":"COMMAND","cwd":"/w"}}`, ""},
-		Cline:    {`{"hookName":"PreToolUse","taskId":"t","workspaceRoots":["/w"],"preToolUse":{"toolName":"execute_command","parameters":{"command":"COMMAND"}}}`, `"cancel":true`},
-		Kiro:     {`{"hook_event_name":"preToolUse","cwd":"/w","tool_name":"execute_bash","tool_input":{"command":"COMMAND"}}`, ""},
-		Droid:    {`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/w","tool_name":"Execute","tool_input":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
-		Copilot:  {`{"timestamp":1,"cwd":"/w","toolName":"bash","toolArgs":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
+	for agent, c := range map[agents.Agent]struct{ event, denied string }{
+		agents.VSCode:   {`{"hookEventName":"PreToolUse","sessionId":"s","cwd":"/w","tool_name":"run_in_terminal","tool_input":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
+		agents.Windsurf: {`{"agent_action_name":"pre_run_command","trajectory_id":"t","tool_info":{"command_line":"COMMAND","cwd":"/w"}}`, ""},
+		agents.Cline:    {`{"hookName":"PreToolUse","taskId":"t","workspaceRoots":["/w"],"preToolUse":{"toolName":"execute_command","parameters":{"command":"COMMAND"}}}`, `"cancel":true`},
+		agents.Kiro:     {`{"hook_event_name":"preToolUse","cwd":"/w","tool_name":"execute_bash","tool_input":{"command":"COMMAND"}}`, ""},
+		agents.Droid:    {`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/w","tool_name":"Execute","tool_input":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
+		agents.Copilot:  {`{"timestamp":1,"cwd":"/w","toolName":"bash","toolArgs":{"command":"COMMAND"}}`, `"permissionDecision":"deny"`},
 	} {
-		for _, named := range []Agent{agent, ""} {
+		for _, named := range []agents.Agent{agent, ""} {
 			g := Guard{Agent: named, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Now: testNow}
 			if r := g.Answer(strings.NewReader(strings.Replace(c.event, "COMMAND", "git status", 1))); r.Failure != nil || strings.Contains(r.Stdout, "deny") {
 				t.Errorf("%s named %q: %s %v", agent, named, r.Stdout, r.Failure)
@@ -188,7 +189,7 @@ func TestAgentsWithWordsOfTheirOwn(t *testing.T) {
 			}
 		}
 	}
-	r := Guard{Agent: Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account}.Answer(strings.NewReader(`{"tool":"x"}`))
+	r := Guard{Agent: agents.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account}.Answer(strings.NewReader(`{"tool":"x"}`))
 	if r.Failure == nil || !strings.Contains(r.Failure.Error(), "claude") {
 		t.Error(r.Failure)
 	}

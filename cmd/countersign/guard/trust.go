@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,7 +50,7 @@ func inState(a Account, name string) string {
 // identity returns the identity under which a project's file is trusted.
 func identity(folder string, text []byte) trusted {
 	sum := sha256.Sum256(text)
-	folder = realPath(folder)
+	folder = files.Real(folder)
 	top, repository := repositoryOf(folder)
 	if repository == "" {
 		return trusted{SHA256: hex.EncodeToString(sum[:]), Repository: folder, Below: "."}
@@ -67,7 +66,7 @@ func identity(folder string, text []byte) trusted {
 func (a Account) trusts(folder string, text []byte) bool {
 	file := a.trustFile()
 	list, err := readTrusted(file)
-	if err != nil || len(list) == 0 || a.writtenByOthers(file) != "" {
+	if err != nil || len(list) == 0 || files.WrittenByOthers(file, a.UID) != "" {
 		return false
 	}
 	want := identity(folder, text)
@@ -75,7 +74,7 @@ func (a Account) trusts(folder string, text []byte) bool {
 }
 
 func readTrusted(file string) (list []trusted, err error) {
-	text, err := readBounded(file, maxTrusted)
+	text, err := files.ReadRegular(file, maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -98,7 +97,7 @@ func (a Account) ProjectFile(folder string) (file string, text []byte, asks stri
 		case err != nil:
 			return file, nil, "", err
 		case there:
-			if others := a.writtenByOthers(file); others != "" {
+			if others := files.WrittenByOthers(file, a.UID); others != "" {
 				return file, nil, "", fmt.Errorf("%s cannot be trusted: %s", file, others)
 			}
 			return file, text, s.asks(), nil
@@ -140,11 +139,11 @@ func repositoryOf(folder string) (top, common string) {
 		case err != nil:
 			continue
 		case info.IsDir():
-			return at, realPath(place)
+			return at, files.Real(place)
 		case !info.Mode().IsRegular():
 			return at, place
 		}
-		text, err := readBounded(place, 4096)
+		text, err := files.ReadRegular(place, 4096)
 		dir, named := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
 		if err != nil || !named {
 			return at, place
@@ -152,45 +151,25 @@ func repositoryOf(folder string) (top, common string) {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(at, dir)
 		}
-		back, err := readBounded(filepath.Join(dir, "gitdir"), 4096)
-		shared, err2 := readBounded(filepath.Join(dir, "commondir"), 4096)
-		if err != nil || err2 != nil || realPath(strings.TrimSpace(string(back))) != realPath(place) {
+		back, err := files.ReadRegular(filepath.Join(dir, "gitdir"), 4096)
+		shared, err2 := files.ReadRegular(filepath.Join(dir, "commondir"), 4096)
+		if err != nil || err2 != nil || files.Real(strings.TrimSpace(string(back))) != files.Real(place) {
 			return at, place // a submodule, or a forged .git file
 		}
 		to := strings.TrimSpace(string(shared))
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(dir, to)
 		}
-		return at, realPath(to)
+		return at, files.Real(to)
 	}
 	return "", ""
 }
 
 // sameRepository reports whether two folders are in the same repository, or both in none.
 func sameRepository(a, b string) bool {
-	_, one := repositoryOf(realPath(a))
-	_, other := repositoryOf(realPath(b))
+	_, one := repositoryOf(files.Real(a))
+	_, other := repositoryOf(files.Real(b))
 	return one == other
 }
 
 func notAFolder(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
-
-// readBounded reads a regular file up to a size; a longer file is an error. It opens the file
-// without waiting, so that a pipe in its place does not block.
-func readBounded(file string, most int64) ([]byte, error) {
-	f, err := openNow(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("the file is not a regular file")
-	case info.Size() > most:
-		return nil, fmt.Errorf("the file is longer than %d KiB", most>>10)
-	}
-	return io.ReadAll(io.LimitReader(f, most))
-}

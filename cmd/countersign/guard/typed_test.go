@@ -1,6 +1,10 @@
 package guard
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
+)
 
 // A command that starts an agent without the user's settings, or so that it asks nobody, is
 // asked about.
@@ -90,7 +94,7 @@ func TestProtectFurtherLaunches(t *testing.T) {
 		`cn -p x --allow '*'`,
 		`forge --yolo`,
 	} {
-		if got, answer := m.decide(command, m.web); got != Ask && got != Deny {
+		if got, answer := m.decide(command, m.web); got != agents.Ask && got != agents.Deny {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
@@ -105,7 +109,7 @@ func TestProtectAgentTools(t *testing.T) {
 		`{"prompt":"y","mode":"plan"}`: false, `{"prompt":"explain bypassPermissions","subagent_type":"Explore"}`: false, `{"prompt":"y","yolo":false}`: false, `{"prompt":"y","approval-policy":"on-request"}`: false,
 	} {
 		for _, tool := range []string{"Task", "Agent", "mcp__codex__codex"} {
-			if got, answer := m.answer(m.toolEvent(tool, input)); (got != Pass) != stopped {
+			if got, answer := m.answer(m.toolEvent(tool, input)); (got != agents.Pass) != stopped {
 				t.Errorf("%s %s: %s: %s", tool, input, got, answer)
 			}
 		}
@@ -135,7 +139,7 @@ func TestProtectTypedAnswers(t *testing.T) {
 		`expect -c 'spawn claude; send y'`,
 		`python3 -c "import fcntl,termios; fcntl.ioctl(0, termios.TIOCSTI, 'y')"`,
 	} {
-		if got, answer := m.decide(command, m.web); got != Ask && got != Deny {
+		if got, answer := m.decide(command, m.web); got != agents.Ask && got != agents.Deny {
 			t.Errorf("%q passes: %s", command, answer)
 		}
 	}
@@ -166,6 +170,6 @@ func TestProtectTypedAnswers(t *testing.T) {
 		`unset HOME; make`,
 		`tmux send-keys -t dev 'yes | head' Enter`, `tmux send-keys -t editor Down Down Enter`, `screen -S dev -X stuff 'npm test\n'`, `sudo npm i -g @anthropic-ai/claude-code`, `claude --allowedTools "Bash(npm test)" -p x`,
 	} {
-		m.want(Pass, command, m.web)
+		m.want(agents.Pass, command, m.web)
 	}
 }

@@ -129,7 +129,7 @@ func (n node) closing() string {
 	return "]"
 }
 
-// words: a list of short words only.
+// words reports whether a node is a list of short words only.
 func (n node) words() bool {
 	for _, kid := range n.kids {
 		if kid.kids != nil || utf8.RuneCountInString(kid.text) > shortWidth {
@@ -139,11 +139,12 @@ func (n node) words() bool {
 	return n.text == "["
 }
 
-// tabs indent what is so deep: the rows of a table, which is a list in an object, not at all.
+// tabs returns the indentation of a depth. The rows of a table, which is a list in an object,
+// have none.
 func tabs(depth int) string { return strings.Repeat("\t", max(0, depth-2)) }
 
-// value writes a value that is so deep in the table and begins after so many characters of
-// its line.
+// value writes a value at a depth in the table. behind is the number of characters before it
+// in its line.
 func (w *layout) value(n node, depth, behind int) {
 	if line := n.line(); depth > 0 && behind+utf8.RuneCountInString(line)+1 <= lineWidth || n.kids == nil {
 		w.out.WriteString(line)

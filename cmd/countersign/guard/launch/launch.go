@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -19,7 +19,7 @@ var agentPrograms = []string{"claude", "claude-code", "codex", "cursor-agent", "
 // unguarded matches words by which an agent runs without asking or without its hooks: some mean
 // that with any program, others with any agent.
 var (
-	saysUnguarded = pattern(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
+	saysUnguarded = pattern.Lazy(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
 		`^(?:--permission-mode=)?bypassPermissions$|"?permissionMode"?\s*:\s*"?bypassPermissions|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false|^(?:--config=)?approval_policy\s*=\s*"?never`)
 	// unguardedOf matches such words of one family of agents.
 	unguardedOf = map[string]func() *regexp.Regexp{
@@ -47,7 +47,7 @@ var (
 	families = map[string]string{"claude-code": "claude", "cursor-agent": "cursor", "agent": "cursor", "gemini-cli": "gemini",
 		"qwen": "gemini", "qwen-code": "gemini", "opencode-ai": "opencode", "kiro-cli": "kiro", "q": "kiro", "kilo": "kilocode"}
 	// movesSettings matches variables that make an agent read other settings, or ask nobody.
-	movesSettings = pattern(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|HOME|XDG_CONFIG_HOME|USERPROFILE)=|\bGOOSE_MODE=["']?auto|` +
+	movesSettings = pattern.Lazy(`\b(?:CLAUDE_CONFIG_DIR|CODEX_HOME|CLAUDE_CODE_SIMPLE|CLAUDE_CODE_DISABLE_[A-Z_]*HOOKS?|GEMINI_CLI_(?:HOME|SYSTEM_SETTINGS_PATH)|QWEN_(?:HOME|CODE_SYSTEM_SETTINGS_PATH)|OPENCODE_(?:CONFIG(?:_DIR|_CONTENT)?|DISABLE_[A-Z_]+|PERMISSION|PURE)|COPILOT_(?:ALLOW_ALL|HOME)|HOME|XDG_CONFIG_HOME|USERPROFILE)=|\bGOOSE_MODE=["']?auto|` +
 		`\bunset\s+(?:-v\s+)?(?:\w+\s+)*(?:HOME|USERPROFILE)\b`)
 )
 
@@ -61,14 +61,9 @@ func Words(u *actionrisk.Use) string {
 	return b.String() + " "
 }
 
-// pattern returns a regular expression that is compiled at its first use.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 // words returns an expression for any of the patterns between blanks.
 func words(patterns ...string) func() *regexp.Regexp {
-	return pattern(` (?:` + strings.Join(patterns, "|") + `) `)
+	return pattern.Lazy(` (?:` + strings.Join(patterns, "|") + `) `)
 }
 
 // LeavesSettings reports whether a call runs another program as another user, or without the
@@ -84,7 +79,7 @@ func LeavesSettings(u *actionrisk.Use) bool {
 	return false
 }
 
-var emptiesEnvironment = pattern(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?:HOME|USERPROFILE)|--unset[= ](?:HOME|USERPROFILE)) `)
+var emptiesEnvironment = pattern.Lazy(` (?:-|-[0v]*i[0v]*|--ignore-environment|-u ?(?:HOME|USERPROFILE)|--unset[= ](?:HOME|USERPROFILE)) `)
 
 // asksAgentItself are the first words of agents' commands that start no session.
 var asksAgentItself = []string{"--help", "-h", "--version", "-v", "-V", "help", "mcp", "config", "login", "logout", "auth", "update", "upgrade", "install", "doctor", "completion", "plugin", "plugins", "setup-token", "features"}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
@@ -29,9 +30,9 @@ func TypesText(u *actionrisk.Use) bool {
 var (
 	// answers matches texts that answer a question. Keys that choose and confirm are answers
 	// only if an agent is known to ask.
-	answers  = pattern(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
-	confirms = pattern(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
-	lineEnd  = pattern(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
+	answers  = pattern.Lazy(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
+	confirms = pattern.Lazy(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
+	lineEnd  = pattern.Lazy(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
 )
 
 // TypesAnswer reports whether the text that a call types is only an answer, or is unknown.

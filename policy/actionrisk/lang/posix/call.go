@@ -442,17 +442,17 @@ func unset(w act.Word) bool {
 	return w.Text == string(scan.Hole) && strings.ToUpper(w.Var) == w.Var && w.Taint == 0 && act.SyntaxName(w.Var)
 }
 
-// asksOnly: a program of a name that is partly not known is asked about itself, and
-// nothing says that the name is more than the user's own variable.
+// asksOnly reports whether a program whose name is partly unknown is only asked about itself,
+// for example for its version, and its name comes from a variable that the user set.
 func asksOnly(sh *interp.Process, v *act.Invocation) bool {
 	w := v.Argv[0]
 	return len(v.Argv) == 2 && sh.Env.In("asks", v.Argv[1].Text) && act.SyntaxName(w.Var) && w.Taint == 0 &&
 		!v.Stdin.Known && v.Stdin.Taint == 0 && !strings.ContainsAny(w.Text, " ;|&<>`()")
 }
 
-// plainUse: a tool that is named by a variable the command never sets, as scripts are
-// written, and whose words are all known and harmless: $ADB devices. Whoever wants to
-// hide a program has to set the variable in the command, or hand it something to do.
+// plainUse reports whether a variable that the command never sets names the program, as in
+// scripts, and all other words are known and harmless: $ADB devices. An attacker who hides a
+// program in a variable must set it in the command, or give the program something to do.
 func plainUse(sh *interp.Process, v *act.Invocation) bool {
 	w := v.Argv[0]
 	return len(w.Var) > 1 && strings.ToUpper(w.Var) == w.Var && scan.Upper(w.Var[0]) && w.Taint == 0 && !v.Stdin.Known && v.Stdin.Taint == 0 &&

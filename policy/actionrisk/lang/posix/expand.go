@@ -65,8 +65,8 @@ func wordText(sh *interp.Process, w *syntax.Word) act.Word {
 	return wholeWord(sh, w, false)
 }
 
-// body is the text of a here-document, in which a backslash stands for itself
-// before most characters.
+// body returns the text of a here-document, in which a backslash is taken literally before
+// most characters.
 func body(sh *interp.Process, w *syntax.Word) act.Word {
 	if len(w.Parts) == 1 {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.IndexByte(lit.Value, '\\') < 0 {

@@ -108,7 +108,7 @@ func readsFile(sh *interp.Process, s *syntax.Stmt, key string) bool {
 	return false
 }
 
-// plainWord is the text of a word that stands for itself, quoted or not; else "".
+// plainWord returns the text of a word without expansions, quoted or not; otherwise "".
 func plainWord(w *syntax.Word) string {
 	if len(w.Parts) != 1 {
 		return ""

@@ -18,7 +18,7 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 		return act.Flow{}, false
 	}
 	inner, skip := around(sh, w, v)
-	beside := beside(inner, w, v)
+	also := alsoRuns(inner, w, v)
 	if out, ok := optionTexts(inner, w, v); ok {
 		return out, true
 	}
@@ -38,9 +38,9 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 	}
 	if w.Stdin {
 		out, ok := fromInput(inner, w, v)
-		return out, ok || beside
+		return out, ok || also
 	}
-	return act.Flow{}, beside
+	return act.Flow{}, also
 }
 
 // manyTexts runs what the row says is carried several times or by a way of its own:
@@ -107,9 +107,9 @@ func pieces(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act
 	return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
 }
 
-// beside runs the texts and files that a program reads before it comes to the rest:
-// what its start file holds, what an option adds, files among its operands.
-func beside(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done bool) {
+// alsoRuns runs the texts and files that a program reads before the command that it carries:
+// its start file, the text of an option, files among its operands.
+func alsoRuns(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done bool) {
 	for _, starts := range sh.Env.Front.Starts {
 		starts(sh, w, v)
 	}

@@ -27,7 +27,7 @@ func (j *joining) add(t tokens.Token) {
 	before := j.out.Text
 	switch {
 	case !j.path:
-	case strings.HasPrefix(t.Text, "/"): // an absolute path stands for itself
+	case strings.HasPrefix(t.Text, "/"): // an absolute path replaces what is before it
 		before = ""
 	case !strings.HasSuffix(before, "/"):
 		before += "/"
@@ -394,7 +394,7 @@ func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 			return "", false
 		}
 		if sep == "/" && strings.HasPrefix(t.Text, "/") && !r.joinsAbsolute() {
-			parts = nil // an absolute path stands for itself
+			parts = nil // an absolute path replaces what is before it
 		}
 		parts = append(parts, t.Text)
 	}

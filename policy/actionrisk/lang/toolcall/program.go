@@ -302,7 +302,7 @@ func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 			argv = append(argv, strs(k)...)
 		}
 	}
-	return len(argv) > behind && w.start(n, "json", argv, beside(n, head))
+	return len(argv) > behind && w.start(n, "json", argv, surroundings(n, head))
 }
 
 // commandAlone runs {process: {args: ["rm", …]}}.
@@ -322,9 +322,9 @@ func oneProgram(head *tree.Node) []string {
 	return nil
 }
 
-// beside gives the variables and the input that an object gives to the command that it
+// surroundings returns the variables and the input that an object gives to the command that it
 // carries in v.
-func beside(n, v *tree.Node) (out act.Invocation) {
+func surroundings(n, v *tree.Node) (out act.Invocation) {
 	if in := n.Get("stdin", "input"); in != nil && in != v && in.Kind == '"' && len(in.Text) < scan.MaxDecoded {
 		out.Stdin.Word = act.Word{Text: in.Text, At: -1}
 	}

@@ -487,7 +487,7 @@ func (w *jsonWalk) words(list, n *tree.Node, via string) bool {
 		return w.each(n, list, "any", via)
 	}
 	w.known = true
-	return w.start(list, via, strs(list), beside(n, list))
+	return w.start(list, via, strs(list), surroundings(n, list))
 }
 
 // carry runs one text in its language.
@@ -527,7 +527,7 @@ func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
 	if args != nil && (args.Kind != '[' || !tree.AllStrings(args)) {
 		args = nil
 	}
-	with := beside(n, v)
+	with := surroundings(n, v)
 	switch with.Stdin.Known = with.Stdin.Word.Text != ""; {
 	case args == nil && with.Env == nil && !with.Stdin.Known:
 		w.e.Route(src)

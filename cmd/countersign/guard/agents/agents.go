@@ -1,4 +1,7 @@
-package guard
+// Package agents knows each coding agent: the events that it sends before a tool and how it reads
+// the answers, its settings files, the entry that starts the guard in them, and how to try an
+// installed entry.
+package agents
 
 import (
 	"bytes"
@@ -67,9 +70,22 @@ var (
 	Known  = []Agent{Claude, Codex, Cursor, Gemini, OpenCode, Qwen, Copilot, VSCode, Windsurf, Cline, Kiro, Droid}
 )
 
-// answer returns a decision in the agent's format. For Pass it does not say "allow" if that
+// Decision is the guard's decision on an agent's action.
+type Decision string
+
+// The decisions of the guard.
+const (
+	Pass Decision = "pass" // the agent's own permissions decide
+	Ask  Decision = "ask"
+	Deny Decision = "deny"
+	// Proven passes an action that is proven to change nothing, and tells the agent not to ask
+	// either.
+	Proven Decision = "proven"
+)
+
+// Answer returns a decision in the agent's format. For Pass it does not say "allow" if that
 // would skip the agent's own permissions.
-func (a Agent) answer(d Decision, reason string) string {
+func (a Agent) Answer(d Decision, reason string) string {
 	var value any = struct{}{}
 	switch {
 	case a == "":
@@ -123,9 +139,9 @@ type geminiAnswer struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// requestAnswer answers the event that Claude Code sends before it asks a person: with a
+// AnswerPermission answers the event that Claude Code sends before it asks a person: with a
 // denial, or with nothing, so that the person is asked.
-func requestAnswer(d Decision, reason string) string {
+func AnswerPermission(d Decision, reason string) string {
 	if d != Deny {
 		return "{}\n"
 	}
@@ -162,12 +178,12 @@ type copilotAnswer struct {
 	PermissionDecisionReason string `json:"permissionDecisionReason"`
 }
 
-// blocksByCode reports whether the agent is stopped only by exit code 2 and standard error.
-func (a Agent) blocksByCode() bool { return a == Windsurf || a == Kiro }
+// BlocksByCode reports whether the agent is stopped only by exit code 2 and standard error.
+func (a Agent) BlocksByCode() bool { return a == Windsurf || a == Kiro }
 
-// understands returns how the agent reads a hook's answer. Pass means that the tool runs:
+// Understands returns how the agent reads a hook's answer. Pass means that the tool runs:
 // agents let the action through if a hook fails in a way they do not know.
-func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, string) {
+func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, string) {
 	if a == Gemini { // reads either output, and accepts JSON with any exit code
 		text := bytes.TrimSpace(stdout)
 		if len(text) == 0 {
@@ -239,11 +255,11 @@ func (a Agent) understands(code int, stdout []byte, stderr string) (Decision, st
 	return Deny, "denied"
 }
 
-// doctorSession is the session id of the events with which doctor tests a hook.
-const doctorSession = "countersign-doctor"
+// DoctorSession is the session id of the events with which doctor tests a hook.
+const DoctorSession = "countersign-doctor"
 
-// canary returns the agent's pre-tool event for a command.
-func (a Agent) canary(command string) []byte {
+// Canary returns the agent's pre-tool event for a command.
+func (a Agent) Canary(command string) []byte {
 	cwd, err := os.Getwd()
 	if err != nil {
 		cwd = "/"
@@ -255,7 +271,7 @@ func (a Agent) canary(command string) []byte {
 		}
 		return string(text)
 	}
-	common := `"cwd":` + quote(cwd) + `,"session_id":"` + doctorSession + `","transcript_path":""`
+	common := `"cwd":` + quote(cwd) + `,"session_id":"` + DoctorSession + `","transcript_path":""`
 	tool := func(event, name, more string) []byte {
 		return []byte(`{"hook_event_name":"` + event + `",` + common + more + `,"tool_name":"` + name + `","tool_input":{"command":` + quote(command) + "}}")
 	}
@@ -266,7 +282,7 @@ func (a Agent) canary(command string) []byte {
 		return tool("PreToolUse", "run_shell_command", `,"permission_mode":"default","tool_use_id":"1"`)
 	case Copilot:
 		args := `{"command":` + quote(command) + "}"
-		return []byte(`{"timestamp":1,"cwd":` + quote(cwd) + `,"sessionId":"` + doctorSession + `","toolName":"bash","toolArgs":` + quote(args) + "}")
+		return []byte(`{"timestamp":1,"cwd":` + quote(cwd) + `,"sessionId":"` + DoctorSession + `","toolName":"bash","toolArgs":` + quote(args) + "}")
 	case OpenCode:
 		return tool("PreToolUse", "bash", `,"countersign_plugin":"1","tool_use_id":"1"`)
 	case Gemini:

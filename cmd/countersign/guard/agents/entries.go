@@ -1,4 +1,4 @@
-package guard
+package agents
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 )
 
 // Instructions returns the configuration of an agent with the file it belongs in. File names
@@ -16,7 +18,7 @@ func (a Agent) Instructions(program string) string {
 		return "" // a path that is not UTF-8 cannot be written in JSON
 	}
 	e := entries[a]
-	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: %s doctor --hook --agent %s\nTo merge it automatically: %[4]s gate hook --install %[5]s --write\n", e.where, entry, e.notes, Name, a)
+	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: %s doctor --hook --agent %s\nTo merge it automatically: %[4]s gate hook --install %[5]s --write\n", e.where, entry, e.notes, launch.Name, a)
 }
 
 // entry returns the configuration without instructions. Besides the hook before each tool it
@@ -185,5 +187,5 @@ func ShellWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
 		return s
 	}
-	return quotePath(s)
+	return QuotePath(s)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package files
 
 import (
 	"io/fs"
@@ -11,10 +11,15 @@ import (
 	"syscall"
 )
 
-// writtenByOthers returns how others than the user and root could write or replace a file, or
+// openNow opens a file for reading, without waiting for the writer of a pipe.
+func openNow(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// WrittenByOthers returns how others than a user and root could write or replace a file, or
 // "" if they cannot. It checks every folder on the path.
-func (a Account) writtenByOthers(file string) string {
-	place := realPath(file)
+func WrittenByOthers(file string, uid int) string {
+	place := Real(file)
 	for at := place; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil {
@@ -24,12 +29,12 @@ func (a Account) writtenByOthers(file string) string {
 		switch {
 		case !ok:
 			return "its owner is not known"
-		case int(owner.Uid) != a.UID && owner.Uid != 0:
+		case int(owner.Uid) != uid && owner.Uid != 0:
 			return at + " belongs to another user"
 		case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // others cannot replace files in a sticky folder
 		case info.Mode()&0o002 != 0:
 			return "every user can write " + at
-		case info.Mode()&0o020 != 0 && owner.Gid != 0 && a.othersIn(owner.Gid):
+		case info.Mode()&0o020 != 0 && owner.Gid != 0 && othersIn(owner.Gid, uid):
 			return "a group with other members can write " + at
 		}
 		if at == filepath.Dir(at) {
@@ -40,7 +45,7 @@ func (a Account) writtenByOthers(file string) string {
 
 // othersIn reports whether a group has other members than the user. An unknown group counts as
 // one that has.
-func (a Account) othersIn(gid uint32) bool {
+func othersIn(gid uint32, uid int) bool {
 	users, err := os.ReadFile("/etc/passwd")
 	groups, err2 := os.ReadFile("/etc/group")
 	if err != nil || err2 != nil {
@@ -48,7 +53,7 @@ func (a Account) othersIn(gid uint32) bool {
 	}
 	id, name := strconv.Itoa(int(gid)), ""
 	for line := range strings.Lines(string(users)) {
-		if f := strings.Split(line, ":"); len(f) > 3 && f[2] == strconv.Itoa(a.UID) {
+		if f := strings.Split(line, ":"); len(f) > 3 && f[2] == strconv.Itoa(uid) {
 			name = f[0]
 		} else if len(f) > 3 && f[3] == id {
 			return true

@@ -1,9 +1,9 @@
-package guard_test
+package agents_test
 
 import (
 	"testing"
 
-	"github.com/countersign/countersign/cmd/countersign/guard"
+	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
 // The words of a command are preserved, also an empty one.
@@ -11,7 +11,7 @@ func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "ls": "ls", "a b": "'a b'", "it's": `'it'\''s'`, "~/a b": "~/'a b'", "$(id)": "'$(id)'", "-la": "-la",
 	} {
-		if got := guard.ShellWord(word); got != want {
+		if got := agents.ShellWord(word); got != want {
 			t.Errorf("%q became %s, want %s", word, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package guard
+package agents
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/cmd/countersign/files"
+	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -162,61 +164,63 @@ type replacement struct {
 	NewText   string `json:"newText"`
 }
 
-// asked is what an agent wants to do.
-type asked struct {
-	by       Agent
-	canAsk   bool   // the format can express a question at this event
-	asksHold bool   // the agent is known to stop for the question
-	cwd      string // the folder of the call, which the model may choose
-	session  session
-	callID   string // of the tool call
-	moment   moment
-	request  bool // the agent already asks a person
-	steps    []step
+// Request is what an agent wants to do, as an event of any agent says it.
+type Request struct {
+	By         Agent
+	CanAsk     bool   // the format can express a question at this event
+	AsksHold   bool   // the agent is known to stop for the question
+	Cwd        string // the folder of the call, which the model may choose
+	Session    Session
+	CallID     string // of the tool call
+	Moment     Moment
+	AsksPerson bool // the agent already asks a person
+	Steps      []Step
 }
 
-// session is the agent's session id and the folder in which it runs, which the model cannot
+// Session is the agent's session id and the folder in which it runs, which the model cannot
 // choose.
-type session struct{ id, cwd string }
+type Session struct{ ID, Cwd string }
 
-// moment is the stage at which an event is sent.
-type moment int
+// Moment is the stage at which an event is sent.
+type Moment int
 
+// The stages at which agents send events.
 const (
-	beforeTool moment = iota
-	afterTool
-	atStart // the start of a session or a subagent
+	BeforeTool Moment = iota
+	AfterTool
+	AtStart // the start of a session or a subagent
 )
 
-// step is one action as the engine judges it. A call of a file tool is judged as the command
+// Step is one action as the engine judges it. A call of a file tool is judged as the command
 // with the same effect, so that both get the same verdict.
-type step struct {
-	command string
-	shell   bool   // the agent's own command, not a substitute for a file tool and not a tool call
-	shown   string // shown in the reason instead of the command's excerpt, with secrets masked
+type Step struct {
+	Command string
+	Shell   bool   // the agent's own command, not a substitute for a file tool and not a tool call
+	Shown   string // shown in the reason instead of the command's excerpt, with secrets masked
 	writes  string // the file that a substitute changes
 }
 
-var errShape = errors.New("the event has an unknown shape")
+// ErrShape means that an event has none of the forms that are known.
+var ErrShape = errors.New("the event has an unknown shape")
 
-// readEvent reads an event strictly. The result names the agent as soon as the event identifies
+// ReadEvent reads an event strictly. The result names the agent as soon as the event identifies
 // it, also with an error.
-func readEvent(text []byte, named Agent) (asked, error) {
-	got := asked{by: named}
+func ReadEvent(text []byte, named Agent) (Request, error) {
+	got := Request{By: named}
 	if err := canon.Check(text); err != nil {
 		return got, fmt.Errorf("the event is refused: %w", err)
 	}
 	var e event
 	if fill(text, &e) != nil { // the cause may contain parts of the event
-		return got, errShape
+		return got, ErrShape
 	}
 	told, ok := e.translated(text)
 	if !ok && told == "" {
 		told, ok = e.Agent()
 	}
-	got.session.id, got.callID, got.request = shownPath(e.SessionID), e.call(), e.Name == "PermissionRequest"
-	if got.moment = e.moment(); got.moment == beforeTool && !ok {
-		return got, errShape
+	got.Session.ID, got.CallID, got.AsksPerson = ShownPath(e.SessionID), e.call(), e.Name == "PermissionRequest"
+	if got.Moment = e.moment(); got.Moment == BeforeTool && !ok {
+		return got, ErrShape
 	}
 	if !ok { // only our own configurations send these events
 		told = Claude
@@ -225,39 +229,39 @@ func readEvent(text []byte, named Agent) (asked, error) {
 		}
 	}
 	if named == "" || named == Claude && told == Cursor { // Cursor also starts the hooks in Claude Code's settings
-		got.by = told
+		got.By = told
 	}
-	got.cwd = e.Cwd
-	if got.cwd == "" && len(e.WorkspaceRoots) > 0 {
-		got.cwd = e.WorkspaceRoots[0]
+	got.Cwd = e.Cwd
+	if got.Cwd == "" && len(e.WorkspaceRoots) > 0 {
+		got.Cwd = e.WorkspaceRoots[0]
 	}
-	got.session.cwd = got.cwd
-	switch got.by {
+	got.Session.Cwd = got.Cwd
+	switch got.By {
 	case Claude:
-		got.canAsk = true
+		got.CanAsk = true
 		// Another agent with the same format might not know "ask". So the agent must be named,
 		// and its mode must be one that asks the user.
-		got.asksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan", "auto"}, e.PermissionMode)
+		got.AsksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan", "auto"}, e.PermissionMode)
 	case Cursor:
-		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
+		got.CanAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
 	case VSCode, Copilot:
-		got.canAsk = true // it is not tested whether they stop for it
+		got.CanAsk = true // it is not tested whether they stop for it
 	}
-	if got.moment != beforeTool {
+	if got.Moment != BeforeTool {
 		return got, nil
 	}
 	return got, got.read(e)
 }
 
 // moment returns the stage of the event by its name.
-func (e event) moment() moment {
+func (e event) moment() Moment {
 	switch e.Name {
 	case "SessionStart", "SubagentStart", "sessionStart", "subagentStart":
-		return atStart
+		return AtStart
 	case "PostToolUse", "PostToolUseFailure", "AfterTool", "afterShellExecution", "afterMCPExecution", "postToolUse", "postToolUseFailure":
-		return afterTool
+		return AfterTool
 	}
-	return beforeTool
+	return BeforeTool
 }
 
 // call returns an id of a tool call that is the same before and after the tool: the agent's own
@@ -265,7 +269,7 @@ func (e event) moment() moment {
 func (e event) call() string {
 	switch {
 	case e.ToolUseID != "":
-		return shownPath(e.ToolUseID)
+		return ShownPath(e.ToolUseID)
 	case e.ToolName == "" && e.Command == "":
 		return ""
 	}
@@ -302,7 +306,7 @@ func (e event) Agent() (Agent, bool) {
 }
 
 // read fills the steps.
-func (a *asked) read(e event) error {
+func (a *Request) read(e event) error {
 	switch e.Name {
 	case "beforeShellExecution":
 		return a.run(e.Command)
@@ -327,7 +331,7 @@ func (a *asked) read(e event) error {
 		return err
 	}
 	if len(args) == 0 || fill(args, &in) != nil {
-		return errShape
+		return ErrShape
 	}
 	file := cmp.Or(in.FilePath, in.FilePathCamel, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
 	switch kind {
@@ -341,7 +345,7 @@ func (a *asked) read(e event) error {
 	case "search":
 		return a.search(in, cmp.Or(file, in.DirPath, in.Directory))
 	case "tee":
-		if content := in.written(a.cwd, file); content != "" && file != "" {
+		if content := in.written(a.Cwd, file); content != "" && file != "" {
 			return a.writes(file, content, in)
 		}
 	case "cat":
@@ -351,7 +355,7 @@ func (a *asked) read(e event) error {
 		}
 		if len(many) > 0 && file == "" {
 			for _, p := range many {
-				a.steps = append(a.steps, step{command: "cat -- " + globWord(p), shown: shownPath(p)})
+				a.Steps = append(a.Steps, Step{Command: "cat -- " + GlobWord(p), Shown: ShownPath(p)})
 			}
 			return nil
 		}
@@ -361,7 +365,7 @@ func (a *asked) read(e event) error {
 
 // startsAgent judges a call that starts an agent without approvals like the command that does
 // so.
-func (a *asked) startsAgent(e event) {
+func (a *Request) startsAgent(e event) {
 	var given map[string]jsontext.Value
 	args, err := e.arguments()
 	if err != nil || len(args) == 0 || json.Unmarshal(args, &given) != nil {
@@ -373,7 +377,7 @@ func (a *asked) startsAgent(e event) {
 			asks = string(value)
 		}
 		if key := plainName.Replace(strings.ToLower(name)); modeMembers().MatchString(key) && asksNobody().MatchString(asks) {
-			a.steps = append(a.steps, step{command: "claude --permission-mode bypassPermissions", shown: shownPath(name + ": " + asks)})
+			a.Steps = append(a.Steps, Step{Command: "claude --permission-mode bypassPermissions", Shown: ShownPath(name + ": " + asks)})
 			return
 		}
 	}
@@ -381,13 +385,13 @@ func (a *asked) startsAgent(e event) {
 
 var (
 	plainName   = strings.NewReplacer("-", "", "_", "")
-	modeMembers = pattern(`^(?:(?:agent|permission|approval|sandbox)?(?:mode|policy)|sandbox|yolo|(?:dangerously|skip|bypass)\w*(?:permissions|approvals?(?:andsandbox)?))$`)
-	asksNobody  = pattern(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
+	modeMembers = pattern.Lazy(`^(?:(?:agent|permission|approval|sandbox)?(?:mode|policy)|sandbox|yolo|(?:dangerously|skip|bypass)\w*(?:permissions|approvals?(?:andsandbox)?))$`)
+	asksNobody  = pattern.Lazy(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
 )
 
 // called judges a call of a tool that is not the agent's own, such as one of an MCP server. A
 // tool whose name says that it writes a file is also judged by the effect of the text.
-func (a *asked) called(e event) error {
+func (a *Request) called(e event) error {
 	if err := a.call(e); err != nil {
 		return err
 	}
@@ -398,7 +402,7 @@ func (a *asked) called(e event) error {
 		return nil
 	}
 	file := cmp.Or(in.Path, in.FilePath, in.FilePathCamel)
-	if content := in.written(a.cwd, file); file != "" && content != "" {
+	if content := in.written(a.Cwd, file); file != "" && content != "" {
 		return a.writes(file, content, in)
 	}
 	return nil
@@ -436,7 +440,7 @@ func (in input) written(cwd, file string) string {
 	if !path.IsAbs(file) {
 		file = path.Join(cwd, file)
 	}
-	text, err := readBounded(file, maxScript)
+	text, err := files.ReadRegular(file, maxEdited)
 	var added strings.Builder
 	whole, found := string(text), err == nil
 	for _, r := range edits {
@@ -476,16 +480,19 @@ func judgedWhole(file string) bool {
 	return slices.Contains([]string{".json", ".jsonc", ".yml", ".yaml", ".toml"}, path.Ext(file))
 }
 
+// maxEdited is the length up to which a file is read that an edit changes, in bytes.
+const maxEdited = 256 << 10
+
 // maxStandIn is the length up to which the engine reads a text at once. A longer text is judged
 // in parts.
 const maxStandIn = 24 << 10
 
 // writes judges a text that is written into a file like a redirection of the same text, and a
 // cell of a notebook like the code it will run.
-func (a *asked) writes(file, content string, in input) error {
+func (a *Request) writes(file, content string, in input) error {
 	if real := a.realOf(file); !runsItself().MatchString(file) && runsItself().MatchString(real) {
 		for part := range parts(content) {
-			a.steps = append(a.steps, step{command: part, shown: shownPath(file)})
+			a.Steps = append(a.Steps, Step{Command: part, Shown: ShownPath(file)})
 		}
 	}
 	if path.Ext(file) == ".ipynb" {
@@ -496,40 +503,40 @@ func (a *asked) writes(file, content string, in input) error {
 	}
 	if dir := path.Dir(strings.ReplaceAll(file, `\`, "/")) + "/"; path.Ext(file) == ".md" && agentText().MatchString(dir) {
 		for _, run := range runsInText().FindAllStringSubmatch(content, -1) {
-			a.steps = append(a.steps, step{command: run[1], shown: shownPath(file)})
+			a.Steps = append(a.Steps, Step{Command: run[1], Shown: ShownPath(file)})
 		}
 	}
 	for part := range parts(content) {
 		if runsItself().MatchString(file) {
-			a.steps = append(a.steps, step{command: part, shown: shownPath(file)})
+			a.Steps = append(a.Steps, Step{Command: part, Shown: ShownPath(file)})
 		}
 		end := "COUNTERSIGN_END"
 		for strings.Contains(part, end) {
 			end += "_"
 		}
-		a.steps = append(a.steps, step{command: "cat > " + quotePath(file) + " <<'" + end + "'\n" + part + "\n" + end, shown: shownPath(file), writes: file})
+		a.Steps = append(a.Steps, Step{Command: "cat > " + QuotePath(file) + " <<'" + end + "'\n" + part + "\n" + end, Shown: ShownPath(file), writes: file})
 	}
 	return nil
 }
 
 // realOf returns the target of a file that is a link, unless the path begins with ~.
-func (a *asked) realOf(file string) string {
+func (a *Request) realOf(file string) string {
 	if strings.HasPrefix(file, "~") {
 		return file
 	}
 	if !path.IsAbs(file) {
-		file = path.Join(a.cwd, file)
+		file = path.Join(a.Cwd, file)
 	}
-	return realPath(file)
+	return files.Real(file)
 }
 
 // agentText matches folders of texts that an agent reads as its own commands. runsInText
 // matches the shell commands in such a text that the agent runs before it reads the text.
 var (
-	agentText = pattern(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
+	agentText = pattern.Lazy(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
 	// runsItself matches files that run when the user enters a folder or uses Git.
-	runsItself = pattern(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
-	runsInText = pattern("!`([^`\n]+)`")
+	runsItself = pattern.Lazy(`(?:^|/)(?:\.envrc|(?:\.husky|\.githooks|\.git/hooks)/[^/]+)$`)
+	runsInText = pattern.Lazy("!`([^`\n]+)`")
 )
 
 // parts splits a long text at line ends.
@@ -551,7 +558,7 @@ func parts(text string) func(yield func(string) bool) {
 
 // cell judges the source of a notebook cell: lines that begin with !, and cells of a shell, are
 // shell text; the rest is Python.
-func (a *asked) cell(file, source string) {
+func (a *Request) cell(file, source string) {
 	shell, python := "", ""
 	if first, rest, _ := strings.Cut(source, "\n"); strings.HasPrefix(first, "%%bash") || strings.HasPrefix(first, "%%sh") || strings.HasPrefix(first, "%%script") {
 		shell = rest
@@ -566,19 +573,19 @@ func (a *asked) cell(file, source string) {
 	}
 	for text := range parts(strings.TrimSpace(shell)) {
 		if text != "" {
-			a.steps = append(a.steps, step{command: text, shown: shownPath(file)})
+			a.Steps = append(a.Steps, Step{Command: text, Shown: ShownPath(file)})
 		}
 	}
 	for text := range parts(strings.TrimSpace(python)) {
 		if text != "" {
-			a.steps = append(a.steps, step{command: "python3 - <<'COUNTERSIGN_END'\n" + text + "\nCOUNTERSIGN_END", shown: shownPath(file)})
+			a.Steps = append(a.Steps, Step{Command: "python3 - <<'COUNTERSIGN_END'\n" + text + "\nCOUNTERSIGN_END", Shown: ShownPath(file)})
 		}
 	}
 }
 
 // search judges a tool that searches like grep. Its output is lines of the files, or only their
 // names.
-func (a *asked) search(in input, place string) error {
+func (a *Request) search(in input, place string) error {
 	options := "-rn"
 	switch in.Mode {
 	case "files_with_matches":
@@ -604,50 +611,50 @@ func (a *asked) search(in input, place string) error {
 		if strings.HasPrefix(g, "!") { // an exclusion
 			continue
 		}
-		a.steps = append(a.steps, step{command: "grep " + options + " -e " + quotePath(pattern) + " -- " + globWord(strings.TrimSuffix(where, "/")+"/"+strings.TrimPrefix(g, "**/")), shown: shownPath(g)})
+		a.Steps = append(a.Steps, Step{Command: "grep " + options + " -e " + QuotePath(pattern) + " -- " + GlobWord(strings.TrimSuffix(where, "/")+"/"+strings.TrimPrefix(g, "**/")), Shown: ShownPath(g)})
 	}
-	if len(a.steps) == 0 {
-		a.steps = append(a.steps, step{command: "grep " + options + " -e " + quotePath(pattern) + " -- " + quotePath(where), shown: shownPath(where)})
+	if len(a.Steps) == 0 {
+		a.Steps = append(a.Steps, Step{Command: "grep " + options + " -e " + QuotePath(pattern) + " -- " + QuotePath(where), Shown: ShownPath(where)})
 	}
 	return nil
 }
 
-// globWord returns a file pattern as one word that the shell expands. A pattern with other
+// GlobWord returns a file pattern as one word that the shell expands. A pattern with other
 // characters is quoted.
-func globWord(p string) string {
+func GlobWord(p string) string {
 	rest := strings.TrimPrefix(p, "~/")
 	if p != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./*?[]{},@+") == "" {
 		return p
 	}
-	return quotePath(p)
+	return QuotePath(p)
 }
 
 // within changes to the folder that an argument of the shell tool names.
-func (a *asked) within(in input) {
+func (a *Request) within(in input) {
 	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory, in.Cwd} {
 		switch {
 		case dir == "":
 		case path.IsAbs(dir) || strings.HasPrefix(dir, "~"):
-			a.cwd = dir
+			a.Cwd = dir
 		default:
-			a.cwd = path.Join(a.cwd, dir)
+			a.Cwd = path.Join(a.Cwd, dir)
 		}
 	}
 }
 
-func (a *asked) run(command string) error {
+func (a *Request) run(command string) error {
 	command = strings.TrimSpace(command)
 	if command == "" {
 		return errors.New("the event has no command")
 	}
-	a.steps = append(a.steps, step{command: command, shell: true})
+	a.Steps = append(a.Steps, Step{Command: command, Shell: true})
 	return nil
 }
 
 // call judges a tool call in the form of an MCP call.
-func (a *asked) call(e event) error {
+func (a *Request) call(e event) error {
 	if e.ToolName == "" {
-		return errShape
+		return ErrShape
 	}
 	args, err := e.arguments()
 	if err != nil {
@@ -659,34 +666,34 @@ func (a *asked) call(e event) error {
 	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // MCP:server:tool
 	name, err := jsontext.AppendQuote(nil, tool)
 	if err != nil || tool == "" {
-		return errShape
+		return ErrShape
 	}
-	a.steps = append(a.steps, step{command: `{"name":` + string(name) + `,"arguments":` + string(args) + `}`})
+	a.Steps = append(a.Steps, Step{Command: `{"name":` + string(name) + `,"arguments":` + string(args) + `}`})
 	return nil
 }
 
 // files judges a file tool by one substitute command for each named path.
-func (a *asked) files(verb string, paths ...string) error {
-	before := len(a.steps)
+func (a *Request) files(verb string, paths ...string) error {
+	before := len(a.Steps)
 	for _, p := range paths {
 		if p == "" {
 			continue
 		}
-		s := step{command: verb + " -- " + quotePath(p), shown: shownPath(p)}
+		s := Step{Command: verb + " -- " + QuotePath(p), Shown: ShownPath(p)}
 		if verb != "cat" {
 			s.writes = p
 		}
-		a.steps = append(a.steps, s)
+		a.Steps = append(a.Steps, s)
 	}
-	if len(a.steps) == before {
+	if len(a.Steps) == before {
 		return errors.New("the event names no file")
 	}
 	return nil
 }
 
 // patch reads the files that a patch changes from its header lines, and the lines that it adds.
-func (a *asked) patch(text string) error {
-	before, file, added := len(a.steps), "", ""
+func (a *Request) patch(text string) error {
+	before, file, added := len(a.Steps), "", ""
 	flush := func() error {
 		content := strings.TrimSpace(added)
 		if file == "" || content == "" {
@@ -717,7 +724,7 @@ func (a *asked) patch(text string) error {
 			}
 		}
 	}
-	if len(a.steps) == before {
+	if len(a.Steps) == before {
 		return errors.New("the event's patch names no file")
 	}
 	return flush()
@@ -751,8 +758,8 @@ func toolKind(name string) string {
 	return ""
 }
 
-// quotePath returns a path as one shell word. A leading ~ remains the home folder.
-func quotePath(p string) string {
+// QuotePath returns a path as one shell word. A leading ~ remains the home folder.
+func QuotePath(p string) string {
 	home := ""
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		home, p = p[:min(2, len(p))], p[min(2, len(p)):]
@@ -760,7 +767,11 @@ func quotePath(p string) string {
 	return home + "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
 }
 
-func shownPath(p string) string {
+// maxShown is the maximum length of a path in an answer, in code points.
+const maxShown = 120
+
+// ShownPath masks the secrets in a path and shortens it for an answer.
+func ShownPath(p string) string {
 	runes := []rune(actionrisk.Mask(p))
 	if len(runes) > maxShown {
 		return string(runes[:maxShown]) + "…"

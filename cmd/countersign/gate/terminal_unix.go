@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package gate
 
 import (
 	"bufio"
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// AskOnTerminal asks the person at the controlling terminal of this process.
-func AskOnTerminal(question string) (string, error) {
+// onTerminal asks the person at the controlling terminal of this process.
+func onTerminal(question string) (string, error) {
 	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package guard
+package agents
 
 import (
 	"errors"
@@ -56,8 +56,7 @@ func managedSettings() string {
 // forSystem refuses a program that others than root can replace: started from the machine's
 // settings, it would run as every user.
 func forSystem(program string) error {
-	root := Account{UID: 0}
-	if others := root.writtenByOthers(program); others != "" {
+	if others := files.WrittenByOthers(program, 0); others != "" {
 		return fmt.Errorf("the machine's settings may start only a program that only root can write, such as /usr/local/bin/countersign: %s", others)
 	}
 	return nil
@@ -149,7 +148,7 @@ func (a Agent) change(program string, where Where) (Change, error) {
 	}
 	if len(before) > 0 && program != "" {
 		done.Copy = place + copySuffix + time.Now().UTC().Format("20060102T150405Z")
-		for n := 2; exists(done.Copy); n++ { // never overwrite an older copy
+		for n := 2; files.Exists(done.Copy); n++ { // never overwrite an older copy
 			done.Copy = fmt.Sprintf("%s%s%s-%d", place, copySuffix, time.Now().UTC().Format("20060102T150405Z"), n)
 		}
 		if err := os.WriteFile(done.Copy, before, 0o600); err != nil {
@@ -196,7 +195,7 @@ var systemFile = managedSettings
 
 // placeOf returns the file with the hooks of an agent.
 func (a Agent) placeOf(where Where, program string) (string, error) {
-	files := a.settingsFiles()
+	files := a.SettingsFiles()
 	switch {
 	case len(files) == 0:
 		return "", fmt.Errorf("there is no installer for %s, because none was tested", a)

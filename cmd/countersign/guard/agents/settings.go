@@ -1,4 +1,4 @@
-package guard
+package agents
 
 import (
 	"errors"
@@ -12,10 +12,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 )
 
-// settingsFiles returns the files where an agent may have hooks, the project's first.
-func (a Agent) settingsFiles() []string {
+// SettingsFiles returns the files where an agent may have hooks, the project's first.
+func (a Agent) SettingsFiles() []string {
 	home, err := os.UserHomeDir()
 	own := func(env, folder string) string {
 		if dir := os.Getenv(env); env != "" && dir != "" {
@@ -81,18 +83,18 @@ func (l *jsonList[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// installedHooks returns the guards in the settings of one agent, or of all agents. Doctor may
+// InstalledHooks returns the guards in the settings of one agent, or of all agents. Doctor may
 // start only commands that contain "gate hook".
-func installedHooks(only Agent) ([]hook, []Finding) {
-	var hooks []hook
+func InstalledHooks(only Agent) ([]Hook, []Finding) {
+	var hooks []Hook
 	var found []Finding
 	for _, a := range Agents {
 		if only != "" && a != only {
 			continue
 		}
-		var these []hook
+		var these []Hook
 		off := ""
-		for _, file := range a.settingsFiles() {
+		for _, file := range a.SettingsFiles() {
 			text, err := os.ReadFile(file)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
@@ -116,10 +118,10 @@ func installedHooks(only Agent) ([]hook, []Finding) {
 			these = append(these, here...)
 			if missing := a.unwatched(s); len(here) > 0 && len(missing) > 0 {
 				found = append(found, a.found(file, "warning", "no entry for %s: without it a removed guard is noticed only by doctor; %s gate hook --install %s --write adds it",
-					strings.Join(missing, ", "), Name, a))
+					strings.Join(missing, ", "), launch.Name, a))
 			}
 			if missing := a.uncovered(s); len(here) > 0 && len(missing) > 0 {
-				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher does not match %s; %s gate hook --install %s --write covers every tool", strings.Join(missing, ", "), Name, a))
+				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher does not match %s; %s gate hook --install %s --write covers every tool", strings.Join(missing, ", "), launch.Name, a))
 			}
 			if s.DisableAllHooks { // one file switches off the hooks of all files
 				off = file
@@ -150,7 +152,7 @@ func (a Agent) refused(text []byte) string {
 }
 
 // inSettings returns the guards that a settings file starts before a shell command.
-func (a Agent) inSettings(file string, s settings) []hook {
+func (a Agent) inSettings(file string, s settings) []Hook {
 	event, tool := "PreToolUse", "Bash"
 	switch a {
 	case Cursor:
@@ -162,7 +164,7 @@ func (a Agent) inSettings(file string, s settings) []hook {
 	case Copilot:
 		event = "preToolUse"
 	}
-	var out []hook
+	var out []Hook
 	for _, group := range s.Hooks[event] {
 		entries := group.Hooks
 		if a == Cursor || a == Copilot {
@@ -172,9 +174,9 @@ func (a Agent) inSettings(file string, s settings) []hook {
 			if !e.starts("gate hook") || !matches(group.Matcher, tool) {
 				continue
 			}
-			h := hook{by: a, place: file, argv: []string{"sh", "-c", e.Command + e.Bash}}
+			h := Hook{By: a, Place: file, Argv: []string{"sh", "-c", e.Command + e.Bash}}
 			if len(e.Args) > 0 {
-				h.argv = append([]string{e.Command}, e.Args...)
+				h.Argv = append([]string{e.Command}, e.Args...)
 			}
 			switch {
 			case a == Cursor && e.FailClosed, a == Claude && e.OnFailure == "block":
@@ -193,13 +195,13 @@ func (a Agent) inSettings(file string, s settings) []hook {
 }
 
 // pluginHook returns the guard that our plugin starts.
-func pluginHook(file, text string) (hook, bool) {
+func pluginHook(file, text string) (Hook, bool) {
 	_, rest, ok := strings.Cut(text, "spawnSync(")
 	var program string
 	if i := strings.Index(rest, `, ["gate", "hook"`); !ok || i < 0 || json.Unmarshal([]byte(rest[:i]), &program) != nil {
-		return hook{}, false
+		return Hook{}, false
 	}
-	return hook{by: OpenCode, place: file, argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
+	return Hook{By: OpenCode, Place: file, Argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
 }
 
 // toolsOf lists examples of tools that a guard must see: tools that run, write, read and

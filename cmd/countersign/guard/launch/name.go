@@ -1,4 +1,4 @@
-package guard
+package launch
 
 import (
 	"os"
@@ -10,8 +10,8 @@ import (
 // countersign-guard.
 var Name = nameOf(os.Args[0])
 
-// Programs returns the names of the programs that contain the guard.
-func Programs() []string { return programNames }
+// Programs are the names of the programs that contain the guard.
+var Programs = []string{"countersign", "countersign-guard"}
 
 func nameOf(program string) string {
 	if strings.HasPrefix(filepath.Base(program), "countersign-guard") {

@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"bufio"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// AskOnTerminal asks the person at the console of this process.
-func AskOnTerminal(question string) (string, error) {
+// onTerminal asks the person at the console of this process.
+func onTerminal(question string) (string, error) {
 	out, err := os.OpenFile("CONOUT$", os.O_WRONLY, 0)
 	if err != nil {
 		return "", err

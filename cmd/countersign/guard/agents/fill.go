@@ -1,4 +1,4 @@
-package guard
+package agents
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func fill(text []byte, into any) error {
 		return err
 	}
 	if begin.Kind() != '{' {
-		return errShape
+		return ErrShape
 	}
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
@@ -62,7 +62,7 @@ func fillOne(value jsontext.Value, into any) error {
 		return nil
 	case *string:
 		if value.Kind() != '"' && value.Kind() != 'n' {
-			return errShape
+			return ErrShape
 		}
 		if value.Kind() == '"' {
 			text, err := jsontext.AppendUnquote(nil, value)

@@ -1,0 +1,38 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Exists reports whether a path names something, be it a link that leads nowhere.
+func Exists(place string) bool {
+	_, err := os.Lstat(place)
+	return err == nil
+}
+
+// Real resolves the links in the longest part of a path that exists.
+func Real(place string) string {
+	place = filepath.Clean(place)
+	rest := ""
+	for folder := place; ; {
+		if Exists(folder) {
+			if real, err := filepath.EvalSymlinks(folder); err == nil {
+				return filepath.Join(real, rest)
+			}
+			if to, err := os.Readlink(folder); err == nil { // the link names a path that does not exist yet
+				if !filepath.IsAbs(to) {
+					to = filepath.Join(filepath.Dir(folder), to)
+				}
+				if to != folder && len(rest) < 4096 {
+					return Real(filepath.Join(to, rest))
+				}
+			}
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return place
+		}
+		folder, rest = parent, filepath.Join(filepath.Base(folder), rest)
+	}
+}

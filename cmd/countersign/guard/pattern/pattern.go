@@ -1,0 +1,13 @@
+// Package pattern has regular expressions that are compiled at their first use. A guard starts
+// at every tool call, and most calls need few of its expressions.
+package pattern
+
+import (
+	"regexp"
+	"sync"
+)
+
+// Lazy returns a function that returns the compiled expression.
+func Lazy(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}

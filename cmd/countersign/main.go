@@ -12,6 +12,7 @@
 //	countersign policy activate|…    manage the policy of an organization
 //	countersign webhooks create|…    manage webhooks for an organization's decisions
 //	countersign export               write signed history for auditors
+//	countersign views EXPORT         make tables and streams for other tools from an export
 //	countersign signer list|rotate   manage the keys that sign
 //	countersign erase                erase a person or an agent
 //	countersign payments list|…      manage payments over x402
@@ -52,6 +53,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/serve"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/ledger/views"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -70,6 +72,7 @@ type cli struct {
 	Webhooks     manage.Webhooks     `cmd:"" help:"Manage the webhooks that receive an organization's decisions."`
 	Check        proof.Check         `cmd:"" help:"Check just before execution that a call is the one that was decided about. Exit code 1: do not make the call."`
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
+	Views        proof.Views         `cmd:"" help:"Make tables, streams for other tools and a report from an export, offline."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
 	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
 	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`
@@ -202,7 +205,7 @@ func misread(err error) error {
 
 // variables are what help texts and --version fill in.
 func variables(version string) kong.Vars {
-	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", ")}
+	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", "), "viewForms": strings.Join(views.Names(), ", ")}
 }
 
 var (

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands/webhooks"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/projections"
 )
@@ -31,7 +32,7 @@ type heard struct {
 	id, signature string
 	at            time.Time
 	body          []byte
-	event         projections.CloudEvent
+	event         forms.CloudEvent
 }
 
 // receiver is a customer's endpoint. It answers with status.
@@ -117,7 +118,7 @@ func dueNow(t *testing.T, s *site) {
 func TestWebhooksTellWhatHappened(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
-	s, _ := telling(t, db)
+	s, shown := telling(t, db)
 	n, other := newTenant(t, s, "team", "ada@example.com"), newTenant(t, s, "team", "bob@example.com")
 	all, reviews, foreign := newReceiver(t), newReceiver(t), newReceiver(t)
 	created := n.webhook(t, all)
@@ -128,29 +129,32 @@ func TestWebhooksTellWhatHappened(t *testing.T) {
 	n.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled"}`,
 		d.Record.DecisionID, d.Integrity.RecordHash, d.Record.BindingHash)).want(t, 201, "")
 
-	types, ids := map[string]int{}, map[string]bool{}
+	topics, ids := map[string]int{}, map[string]bool{}
 	for range 4 {
 		h := all.next(t)
-		types[h.event.Type]++
+		topics[h.event.Topic]++
 		ids[h.id] = true
 		if want := webhook.Sign([][]byte{secretOf(t, created.Secret)}, h.id, h.at, h.body); h.signature != want {
 			t.Errorf("signature %s, want %s", h.signature, want)
 		}
-		partition, place, _ := strings.Cut(h.event.ID, ":")
+		partition, place, _ := strings.Cut(h.id, ":")
 		position, topic, _ := strings.Cut(place, ":")
-		if h.event.ID != h.id || h.event.Position != position || topic == "" || h.event.Source != ledgertest.Origin+"/"+partition ||
+		at, err := strconv.ParseInt(position, 10, 64)
+		e, err2 := shown.Event(t.Context(), n.orgID, at)
+		if err != nil || err2 != nil || h.event.ID != e.EventID || h.event.Type != "countersign."+e.Type || h.event.Subject != e.Stream ||
+			h.event.Position != position || h.event.Topic != topic || h.event.Source != ledgertest.Origin+"/"+partition ||
 			partition != fmt.Sprint(s.app.Ledger.Home(n.orgID).Number()) ||
 			h.event.PartitionKey != n.orgID || h.event.SpecVersion != "1.0" {
-			t.Errorf("%s: %+v", h.id, h.event)
+			t.Errorf("%s: %+v, %v, %v", h.id, h.event, err, err2)
 		}
 	}
-	want := map[string]int{"countersign.decision.recorded": 2, "countersign.review.waiting": 1, "countersign.receipt.violation": 1}
-	if fmt.Sprint(types) != fmt.Sprint(want) || len(ids) != 4 {
-		t.Errorf("messages %v with %d ids, want %v", types, len(ids), want)
+	want := map[string]int{"decisions": 2, "reviews": 1, "violations": 1}
+	if fmt.Sprint(topics) != fmt.Sprint(want) || len(ids) != 4 {
+		t.Errorf("messages %v with %d ids, want %v", topics, len(ids), want)
 	}
 	h := reviews.next(t)
 	data, _ := h.event.Data.(map[string]any)
-	if h.event.Type != "countersign.review.waiting" || h.event.Subject != d.Record.DecisionID || data["decision"] != "needs_review" {
+	if h.event.Type != "countersign.decision.recorded" || data["decisionId"] != d.Record.DecisionID || data["decision"] != "needs_review" {
 		t.Errorf("review: %s", h.body)
 	}
 	if len(all.got)+len(reviews.got)+len(foreign.got) > 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -48,7 +49,7 @@ func TestEventsOneByOne(t *testing.T) {
 			continue
 		}
 		found++
-		var data projections.EventData
+		var data forms.EventData
 		if err := json.Unmarshal(mine.body, &data); mine.status != http.StatusOK || err != nil || data.Hash != e.Hash.String() || string(data.Payload) != string(e.Payload) {
 			t.Errorf("%v %v", mine, err)
 		}

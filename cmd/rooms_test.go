@@ -22,7 +22,7 @@ var orders = map[string]struct {
 		"ledger/internal/wait", "ledger/internal/pooler", "ledger/internal/preimage", "ledger/packing", "ledger/tree", "ledger/checkpoint", "ledger/seal", "ledger/events", "ledger/stored",
 		"ledger/internal/sealing", "ledger/internal/kept", "ledger", // event, append, read, feed, partition, keyring
 		"ledger/vault", "ledger/keeper", "ledger/archive", "ledger/audit",
-		"ledger/bundle", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/internal/fixture",
+		"ledger/bundle", "ledger/forms", "ledger/views", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/internal/fixture",
 	}},
 	"commands": {0, []string{
 		"commands/cache", "commands/ground", "commands/ground/groundtest", "commands/accounts", "commands/organizations", "commands/payments", "commands/store",

@@ -14,11 +14,12 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 // Sink is another system that receives every event, from the first one, through Watermill: the
-// message id is p:position:hash, the payload a CloudEvent, and its attributes are also metadata
+// message id is p:position:hash, the payload a forms.CloudEvent, and its attributes are also metadata
 // ce-NAME. It is never a source of truth. It receives events at least once, in order, from one
 // node at a time. An event that its broker refuses as too large (ErrTooLarge) is published
 // without its data, with their hash and a reference to them.
@@ -127,22 +128,20 @@ func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int
 }
 
 // event converts an event to the form that a sink publishes. Brokers drop messages with a known
-// id, so the id must differ from those of another ledger, and of an event that was lost with
-// its disk.
-func (f feed) event(e ledger.Event) CloudEvent {
-	event := cloudEvent(f.ledger.Partition(e.Partition).Origin(), e, e.Type, e.Stream, DataOf(e))
-	event.ID += ":" + e.Hash.String()[:16]
-	return event
+// id. Each append makes new ids of events, so an id differs from those of another
+// ledger, and of an event that was lost with its disk.
+func (f feed) event(e ledger.Event) forms.CloudEvent {
+	return forms.NewCloudEvent(f.ledger.Partition(e.Partition).Origin(), e, forms.DataOf(e))
 }
 
-func sinkMessage(ctx context.Context, event CloudEvent) (*message.Message, error) {
+func sinkMessage(ctx context.Context, event forms.CloudEvent) (*message.Message, error) {
 	body, err := canon.Marshal(event)
 	if err != nil {
 		return nil, err
 	}
 	m := message.NewMessageWithContext(ctx, event.ID, body)
 	m.Metadata = message.Metadata{
-		"content-type":    CloudEventType,
+		"content-type":    forms.CloudEventType,
 		"ce-specversion":  event.SpecVersion,
 		"ce-id":           event.ID,
 		"ce-source":       event.Source,
@@ -165,12 +164,12 @@ func sinkMessage(ctx context.Context, event CloudEvent) (*message.Message, error
 func (p *Projections) WithoutData() int64 { return p.withoutData.Load() }
 
 // Event returns an event of a tenant in the form of message data.
-func (p *Projections) Event(ctx context.Context, tenant string, position int64) (EventData, error) {
+func (p *Projections) Event(ctx context.Context, tenant string, position int64) (forms.EventData, error) {
 	e, err := p.event(ctx, tenant, position)
 	if err != nil {
-		return EventData{}, err
+		return forms.EventData{}, err
 	}
-	return DataOf(e), nil
+	return forms.DataOf(e), nil
 }
 
 func (p *Projections) event(ctx context.Context, tenant string, position int64) (ledger.Event, error) {

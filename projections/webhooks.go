@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/stored"
 	"github.com/countersign/countersign/policy/canon"
@@ -212,7 +213,7 @@ func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 // Delivery is one message to one webhook.
 type Delivery struct {
-	MessageID string `json:"messageId"` // the webhook-id header of every attempt
+	MessageID string `json:"messageId"` // p:position:topic, the webhook-id header of every attempt
 	Topic     string `json:"topic" jsonschema:"enum=decisions,enum=violations,enum=reviews,enum=checkpoints"`
 	Position  int64  `json:"position"` // position of the event; for a checkpoint the position that it must cover
 	State     string `json:"state" jsonschema:"enum=due,enum=sent,enum=dead"`
@@ -231,7 +232,7 @@ const deliveryColumns = `p, webhook_id, tenant, pos, topic, state, attempts, due
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var due time.Time
 	err = row.Scan(&d.Partition, &d.WebhookID, &d.Tenant, &d.Position, &d.Topic, &d.State, &d.Attempts, &due, &d.Status, &d.Error)
-	d.MessageID, d.DueAt = messageID(d.Partition, d.Position)+":"+d.Topic, canon.Stamp(due)
+	d.MessageID, d.DueAt = fmt.Sprintf("%d:%d:%s", d.Partition, d.Position, d.Topic), canon.Stamp(due)
 	return d, err
 }
 
@@ -305,24 +306,23 @@ func (p *Projections) Forget(ctx context.Context, d Delivery) error {
 
 // Message returns the contents of a delivery: for decisions and receipts the entry of the
 // history, for a checkpoint its note.
-func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, error) {
+func (p *Projections) Message(ctx context.Context, d Delivery) (forms.CloudEvent, error) {
 	home := p.ledger.Home(d.Tenant)
 	e, err := p.event(ctx, d.Tenant, d.Position)
 	if errors.Is(err, ErrNotFound) {
 		err = ledger.ErrTampered
 	}
 	if err != nil {
-		return CloudEvent{}, err
+		return forms.CloudEvent{}, err
 	}
-	var m CloudEvent
+	var m forms.CloudEvent
 	switch d.Topic {
 	case topicDecisions, topicReviews:
 		item, err := decisionItem(e)
 		if err != nil {
 			return m, err
 		}
-		kind := map[string]string{topicDecisions: "decision.recorded", topicReviews: "review.waiting"}[d.Topic]
-		m = cloudEvent(home.Origin(), e, kind, item.DecisionID, item)
+		m = forms.NewCloudEvent(home.Origin(), e, item)
 	case topicViolations:
 		history, err := p.ledger.Read(ctx, e.Tenant, e.Stream)
 		if err != nil {
@@ -332,13 +332,13 @@ func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, erro
 		if err != nil {
 			return m, err
 		}
-		m = cloudEvent(home.Origin(), e, "receipt.violation", item.DecisionID, item)
+		m = forms.NewCloudEvent(home.Origin(), e, item)
 	case topicCheckpoints:
 		if m, err = p.checkpointMessage(ctx, e); err != nil {
 			return m, err
 		}
 	}
-	m.ID = d.MessageID
+	m.Topic = d.Topic
 	return m, nil
 }
 
@@ -349,17 +349,19 @@ type CheckpointData struct {
 	Note     string `json:"note"`     // C2SP signed note; store it where the service cannot change it
 }
 
-func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (CloudEvent, error) {
+func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (forms.CloudEvent, error) {
 	home := p.ledger.Home(e.Tenant)
 	newest, err := keeper.Newest(ctx, home)
 	if err != nil {
-		return CloudEvent{}, err
+		return forms.CloudEvent{}, err
 	}
 	if newest == nil || newest.Size < e.Position {
-		return CloudEvent{}, fmt.Errorf("no checkpoint covers position %d yet", e.Position)
+		return forms.CloudEvent{}, fmt.Errorf("no checkpoint covers position %d yet", e.Position)
 	}
-	m := cloudEvent(home.Origin(), e, "checkpoint.signed", "", CheckpointData{newest.Size, fmt.Sprintf("%x", newest.Root), string(newest.Note)})
+	// The message is about the checkpoint. The event only says for whom, and when it was due.
+	m := forms.NewCloudEvent(home.Origin(), e, CheckpointData{newest.Size, fmt.Sprintf("%x", newest.Root), string(newest.Note)})
 	m.Position = fmt.Sprint(newest.Size)
+	m.ID, m.Type, m.Subject = "checkpoint:"+m.Position, "countersign.checkpoint.signed", ""
 	return m, nil
 }
 

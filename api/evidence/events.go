@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -20,7 +21,7 @@ import (
 var getEvent = &op.Operation{
 	ID: "get_event", Method: http.MethodGet, Path: projections.EventsPath + "{position}",
 	Summary: "One event of the organization, as the fan-out publishes it. Its SHA-256 is the datahash of a message that came without data.",
-	Access:  credential.WithRight(organizations.RightExport), Output: reflect.TypeFor[projections.EventData](), Errors: []int{401, 403, 404, 503},
+	Access:  credential.WithRight(organizations.RightExport), Output: reflect.TypeFor[forms.EventData](), Errors: []int{401, 403, 404, 503},
 }
 
 func (s *Exports) getEvent(c *op.Call) (op.Reply, error) {

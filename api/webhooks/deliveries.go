@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/webhooks"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -170,7 +171,7 @@ func (d *Deliveries) attempt(ctx context.Context, m projections.Delivery) (resul
 		d.log.Warn("make a message to a webhook", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
 		return later(m, webhook.Answer{}, errors.New("the message could not be made")), false
 	}
-	answer, err := d.sender.Send(ctx, endpoint.URL, endpoint.Secrets, m.MessageID, projections.CloudEventType, body)
+	answer, err := d.sender.Send(ctx, endpoint.URL, endpoint.Secrets, m.MessageID, forms.CloudEventType, body)
 	if err == nil {
 		return projections.Result{State: "sent", Status: answer.Status}, false
 	}

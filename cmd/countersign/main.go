@@ -14,6 +14,7 @@
 //	countersign export               write signed history for auditors
 //	countersign prove                state what an agent did in a period
 //	countersign dispute              write the evidence about one purchase
+//	countersign views EXPORT         make tables and streams for other tools from an export
 //	countersign signer list|rotate   manage the keys that sign
 //	countersign erase                erase a person or an agent
 //	countersign payments list|…      manage payments over x402
@@ -54,6 +55,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/serve"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/ledger/views"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -74,6 +76,7 @@ type cli struct {
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
 	Dispute      proof.Dispute       `cmd:"" help:"Write all that the ledger has about one purchase, with proofs, a verifier and a page to read."`
 	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which verifiers count again."`
+	Views        proof.Views         `cmd:"" help:"Make tables, streams for other tools and a report from an export, offline."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
 	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
 	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`
@@ -206,7 +209,7 @@ func misread(err error) error {
 
 // variables are what help texts and --version fill in.
 func variables(version string) kong.Vars {
-	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", ")}
+	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", "), "viewForms": strings.Join(views.Names(), ", ")}
 }
 
 var (

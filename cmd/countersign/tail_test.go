@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/projections"
 )
 
 // An operator can read any event by its position, as the fan-out publishes it, also an event
@@ -27,7 +27,7 @@ func TestEventsByTheirPositions(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &listed); err != nil {
 				t.Fatal(err)
 			}
-			var whole projections.EventData
+			var whole forms.EventData
 			text := o.run(0, "tail", "--position", fmt.Sprint(listed.Partition, ":", listed.Position))
 			if err := json.Unmarshal([]byte(text), &whole); err != nil || whole.EventID != listed.ID || string(whole.Payload) != string(listed.Payload) || whole.Hash == "" {
 				t.Errorf("%s: %s, %v", listed.ID, text, err)

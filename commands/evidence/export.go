@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sort"
@@ -22,10 +23,12 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/ledger/views"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
@@ -80,7 +83,7 @@ type exporting struct {
 	proofs   *tree.Proofs
 
 	lines, openings, redactions, inclusion *bundle.File
-	views                                  *exportViews
+	views                                  *views.Set
 	policies, rules                        map[string][]byte // by SHA-256
 	requested                              ledger.History    // the claim of a selection
 	decisions                              nameSet           // in range
@@ -286,7 +289,7 @@ func (x *exporting) readHead(ctx context.Context) error {
 // createFiles begins the files that events are written to.
 func (x *exporting) createFiles() (err error) {
 	if x.manifest.Dispute == nil {
-		if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
+		if x.views, err = views.New(x.manifest.Origin, views.Exported, func(name string) (io.WriteCloser, error) { return x.folder.Create("views/" + name) }); err != nil {
 			return err
 		}
 	}
@@ -305,7 +308,7 @@ func (x *exporting) closeFiles() error {
 	if x.views == nil {
 		return err
 	}
-	return errors.Join(err, x.views.close(x.manifest))
+	return errors.Join(err, x.views.Close(x.manifest))
 }
 
 func (x *exporting) writeEvents(ctx context.Context) error {
@@ -374,15 +377,19 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 	if !show {
 		return nil
 	}
+	shown := bundle.Shows{Event: e}
 	if erased || len(opened.openings) > 0 && !x.handsOut(e) {
 		if err := writeLine(x.redactions, map[string]any{"eventId": e.ID, "erased": erased}); err != nil {
 			return err
 		}
 	} else {
 		for _, o := range opened.openings {
-			if err := writeLine(x.openings, bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)}); err != nil {
-				return err
-			}
+			shown.Openings = append(shown.Openings, bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)})
+		}
+	}
+	for _, o := range shown.Openings {
+		if err := writeLine(x.openings, o); err != nil {
+			return err
 		}
 	}
 	if x.tally != nil {
@@ -391,7 +398,7 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 	if err := x.remember(ctx, e, opened); err != nil || x.views == nil {
 		return err
 	}
-	return x.views.add(e, opened.record)
+	return x.views.Add(shown)
 }
 
 // handsOut reports whether the bundle contains the personal members of an event: an export for
@@ -406,10 +413,10 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 // openedEvent is what an export reads from an event.
 type openedEvent struct {
 	openings []vault.Opening
-	record   exportedRecord
+	record   forms.Record
 }
 
-// open reads the record of an event and decrypts its personal members, if it may.
+// open reads the record of an event and decrypts its personal members.
 func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, erased bool, err error) {
 	if x.app.Vault != nil {
 		o.openings, err = x.app.Vault.Openings(ctx, e)
@@ -422,25 +429,7 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 	if err != nil {
 		return o, false, err
 	}
-	o.record, err = readExported(e.Payload)
-	for _, opening := range o.openings {
-		var shown *any
-		switch opening.Pointer {
-		case "/record/subject/agentId":
-			shown = &o.record.Subject.AgentID
-		case "/record/subject/purpose":
-			shown = &o.record.Subject.Purpose
-		default:
-			continue
-		}
-		var text string
-		if err := canon.Decode(opening.Value, &text); err != nil {
-			return o, false, fmt.Errorf("%w: %s of %s", ledger.ErrTampered, opening.Pointer, e.ID)
-		}
-		if !x.e.Filters.NoPersonal {
-			*shown = text
-		}
-	}
+	o.record, err = forms.ReadRecord(e.Payload)
 	return o, erased, err
 }
 

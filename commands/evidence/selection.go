@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -260,7 +261,7 @@ func (x *exporting) chosen(e ledger.Event) bool {
 	if f.Protocol == "" && f.Run == "" || e.Type != events.TypeDecisionRecorded {
 		return true
 	}
-	r, err := readExported(e.Payload)
+	r, err := forms.ReadRecord(e.Payload)
 	return err == nil && (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Run == "" || f.Run == r.Subject.RunID)
 }
 

@@ -5,6 +5,7 @@ import (
 	"html/template"
 
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/views"
 )
 
 // state puts what the events of a selection add up to into the manifest, and writes the page
@@ -27,7 +28,7 @@ func (x *exporting) state() error {
 		Purchases []purchases
 		Period    string
 	}{&x.manifest, agent, []outcomes{{"Decisions", statement.Decisions}, {"Approvals", statement.Approvals}, {"Receipts", statement.Receipts}},
-		[]purchases{{"authorized", statement.Authorized}, {"settled, as the agent reported", statement.Settled}}, dayOf(x.manifest)})
+		[]purchases{{"authorized", statement.Authorized}, {"settled, as the agent reported", statement.Settled}}, views.Period(x.manifest)})
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,9 @@ package bundle
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -89,9 +86,8 @@ func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	if again, err := canon.Marshal(o); err != nil || !bytes.Equal(again, text) {
 		return o, "", false
 	}
-	salt, _ := hex.DecodeString(o.Salt) // isHex
-	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
-	return o, `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, true
+	mark, _ = o.Commitment() // isHex
+	return o, mark, true
 }
 
 func (v *verifier) redactions(ctx context.Context) error {

@@ -52,7 +52,7 @@ type Result struct {
 	Proven  []string        `json:"proven,omitempty"` // what the numbers of a selection prove
 	Stated  []string        `json:"stated,omitempty"` // what the service has stated about them
 	Filters Filters         `json:"filters,omitzero"` // of the manifest
-	Views   string          `json:"views"`            // always "not checked"
+	Views   string          `json:"views"`            // "not checked"; the program that compares them says "same" or "different"
 	Last    checkpoint.Seen `json:"-"`                // the last event
 	Pin     []byte          `json:"-"`                // the pin that was given, brought up to date; nil: none was, or the bundle is not valid
 

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/projections"
 )
 
 // Tail prints events as they come.
@@ -108,7 +108,7 @@ func (c *Tail) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger
 	if len(events) == 0 {
 		return fmt.Errorf("partition %d ends before position %d", at.partition, at.position)
 	}
-	text, err := canon.Marshal(projections.DataOf(events[0]))
+	text, err := canon.Marshal(forms.DataOf(events[0]))
 	if err != nil {
 		return err
 	}

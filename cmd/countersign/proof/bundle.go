@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/views"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -116,6 +117,10 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	if result, err = bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) }); err != nil {
 		return result, "", err
 	}
+	said, err := c.views(ctx, opened, &result)
+	if err != nil {
+		return result, "", err
+	}
 	text = fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\nSEEN        %s %d %s\n", result.Events, result.Tenant, result.Size,
 		result.Tenant, result.Last.Sequence, result.Last.Hash)
 	if result.Filters != (bundle.Filters{}) {
@@ -134,7 +139,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	if !result.Valid {
 		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
 	}
-	text += "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names\n"
+	text += said
 	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
 		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
 		"the time of any event beyond the order of positions (times are the server's clock)") {
@@ -144,6 +149,31 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		err = files.Replace(c.Pin, result.Pin)
 	}
 	return result, text, err
+}
+
+// views compares the views of an export with those that are made from its events, if the user
+// asks for that. A view that differs makes the result not valid.
+func (c *Verify) views(ctx context.Context, opened *bundle.Bundle, result *bundle.Result) (text string, err error) {
+	if !c.Views || !result.Valid {
+		return "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names\n", nil
+	}
+	different, err := views.Different(ctx, opened)
+	if err != nil {
+		return "", err
+	}
+	if len(different) == 0 {
+		result.Views = "same"
+		return "VIEWS checked: they are what this program makes from the events\n", nil
+	}
+	m, err := opened.Manifest()
+	if err != nil {
+		return "", err
+	}
+	result.Valid, result.Views, result.Reason, result.Pin = false, "different", "views: "+bundle.Shown(different[0])+" is not what this program makes from the events", nil
+	for _, name := range different {
+		text += "VIEW DIFFERS  " + bundle.Shown(name) + "\n"
+	}
+	return fmt.Sprintf("%sVIEWS        the export was made by %q: a program of another version may make other views; the events are verified (make the views yourself: countersign views)\n", text, m.Generator), nil
 }
 
 // readPin reads the checkpoint that the user has kept. A missing file is an error: a mistyped

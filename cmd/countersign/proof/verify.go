@@ -19,6 +19,8 @@ type Verify struct {
 	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; else the file is brought up to date." placeholder:"FILE"`
 	With string `help:"Folder with signed answers that you have kept. Each one that the filters of the export cover must be in it with the same recordHash: a decision that is missing is named, with exit code 1." placeholder:"FOLDER"`
 
+	Views bool `help:"Of an export, also make its views again from its events and compare them. Exit code 1: one differs."`
+
 	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
 	Workers    int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`
 	ChainOnly  bool `help:"Of a database, only chain, tree and head: no records and signatures." name:"chain-only"`
@@ -30,6 +32,9 @@ type Verify struct {
 func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	if len(c.Files) == 0 && c.With != "" {
 		return errors.New("--with: name the export that the kept answers must be in")
+	}
+	if len(c.Files) == 0 && c.Views {
+		return errors.New("--views: name the export whose views are compared")
 	}
 	if len(c.Files) == 0 {
 		return c.audit(ctx, o)
@@ -54,6 +59,8 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 		return errors.New("two files: only exports are compared; verify each record alone")
 	case c.Pin != "":
 		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
+	case c.Views:
+		return errors.New("--views: a record alone has no views; verify an export")
 	case c.With != "":
 		return errors.New("--with: a record alone says nothing of other records; verify an export")
 	}

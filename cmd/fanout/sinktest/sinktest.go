@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -122,7 +123,7 @@ func PutBack(t *testing.T, l *ledger.Ledger, name string, n int) (events int) {
 // Arrivals are the messages that a sink has received. The zero value is empty.
 type Arrivals struct {
 	Messages int // with repeats
-	first    map[string]projections.CloudEvent
+	first    map[string]forms.CloudEvent
 	last     map[string]int64 // position, by tenant
 }
 
@@ -132,10 +133,10 @@ func (a *Arrivals) Events() int { return len(a.first) }
 // Add records a message, with its attributes named as ce-NAME. It checks that the attributes
 // agree with the text, that the events of a tenant first arrive in order, and that a repeat is
 // identical.
-func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) projections.CloudEvent {
+func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) forms.CloudEvent {
 	t.Helper()
 	a.Messages++
-	var e projections.CloudEvent
+	var e forms.CloudEvent
 	var members map[string]jsontext.Value
 	if err := errors.Join(json.Unmarshal(text, &e), json.Unmarshal(text, &members)); err != nil {
 		t.Fatal(err)
@@ -147,11 +148,11 @@ func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) 
 			t.Errorf("message %s: attribute %s is %s, want %s", e.ID, name, want, value)
 		}
 	}
-	if attributes["content-type"] != projections.CloudEventType || e.Type != Type || e.SpecVersion != "1.0" {
+	if attributes["content-type"] != forms.CloudEventType || e.Type != Type || e.SpecVersion != "1.0" {
 		t.Errorf("message %s is %s of %s", e.ID, e.Type, attributes["content-type"])
 	}
 	if a.first == nil {
-		a.first, a.last = map[string]projections.CloudEvent{}, map[string]int64{}
+		a.first, a.last = map[string]forms.CloudEvent{}, map[string]int64{}
 	}
 	if was, repeated := a.first[e.ID]; repeated {
 		if was.DataHash != e.DataHash {
@@ -172,7 +173,7 @@ func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) 
 // refuses messages is not a fault of an event.
 func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
 	t.Helper()
-	arrived := map[string]projections.CloudEvent{}
+	arrived := map[string]forms.CloudEvent{}
 	for _, e := range a.first {
 		arrived[e.Source+" "+e.Position] = e
 	}
@@ -201,13 +202,13 @@ func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
 }
 
 // compare checks a message against its event.
-func compare(t *testing.T, m projections.CloudEvent, e ledger.Event, large bool) {
+func compare(t *testing.T, m forms.CloudEvent, e ledger.Event, large bool) {
 	t.Helper()
-	want, err := canon.Marshal(projections.DataOf(e))
+	want, err := canon.Marshal(forms.DataOf(e))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.PartitionKey != e.Tenant || m.Subject != e.Stream || !strings.HasSuffix(m.ID, fmt.Sprintf("%d:%d:%s", e.Partition, e.Position, hex.EncodeToString(e.Hash[:8]))) {
+	if m.PartitionKey != e.Tenant || m.Subject != e.Stream || m.ID != e.ID {
 		t.Errorf("%s came as %s of %s", e.ID, m.ID, m.PartitionKey)
 	}
 	if large {

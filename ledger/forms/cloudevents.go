@@ -1,4 +1,4 @@
-package projections
+package forms
 
 import (
 	"fmt"
@@ -10,20 +10,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CloudEvent is a message to another system, in the structured JSON form of CloudEvents 1.0. It
-// may arrive more than once and out of order: repeats of a message have the same ID, and
-// Position gives the order.
+// CloudEvent is a message in the structured JSON form of CloudEvents 1.0. An event of the ledger
+// has the same id, source and type in every message about it: in an export, from a sink and to a
+// webhook. So a reader of several of them knows that the messages are about one event. A message
+// may arrive more than once and out of order: Position gives the order.
 type CloudEvent struct {
 	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`     // p:position, then a colon and the webhook's topic or the event's hash
+	ID              string `json:"id"`     // of the event, evt_…; of a checkpoint "checkpoint:" and its size
 	Source          string `json:"source"` // the ledger's origin, whose last part is the partition
-	Type            string `json:"type"`   // "countersign." with the type of the event or of the message
+	Type            string `json:"type"`   // "countersign." with the type of the event
 	Subject         string `json:"subject,omitempty"`
 	Time            string `json:"time"`
 	DataContentType string `json:"datacontenttype"`
 	// Extensions. Numbers are strings, because an integer of CloudEvents has 32 bits.
-	PartitionKey string `json:"partitionkey"` // the tenant
-	Position     string `json:"position"`     // position in the ledger; for a checkpoint its size
+	PartitionKey string `json:"partitionkey"`    // the tenant
+	Position     string `json:"position"`        // position in the ledger; for a checkpoint its size
+	Topic        string `json:"topic,omitempty"` // of a webhook, whose data are a summary; empty: the data are EventData
 	Data         any    `json:"data,omitzero"`
 	// Instead of data that are too large for a broker: their SHA-256 in hex, and where to get
 	// these bytes ("Dataref" of CloudEvents). That needs a credential of the organization with
@@ -35,16 +37,14 @@ type CloudEvent struct {
 // CloudEventType is the media type of a CloudEvent.
 const CloudEventType = "application/cloudevents+json; charset=utf-8"
 
-func messageID(p int16, position int64) string { return fmt.Sprintf("%d:%d", p, position) }
-
-// cloudEvent returns the envelope of a message about an event.
-func cloudEvent(origin string, e ledger.Event, kind, subject string, data any) CloudEvent {
-	return CloudEvent{SpecVersion: "1.0", ID: messageID(e.Partition, e.Position), Source: origin, Type: "countersign." + kind, Subject: subject,
+// NewCloudEvent returns the message about an event of the ledger with this origin.
+func NewCloudEvent(origin string, e ledger.Event, data any) CloudEvent {
+	return CloudEvent{SpecVersion: "1.0", ID: e.ID, Source: origin, Type: "countersign." + e.Type, Subject: e.Stream,
 		Time: canon.Stamp(e.Occurred()), DataContentType: "application/json", PartitionKey: e.Tenant,
 		Position: strconv.FormatInt(e.Position, 10), Data: data}
 }
 
-// EventData is an event as a sink receives it: every column that its hash covers, so that a
+// EventData is an event as an export and a sink have it: every column that its hash covers, so that a
 // reader can follow the chain. Hashes are hex. Personal members of the payload are commitments,
 // as in the ledger.
 type EventData struct {

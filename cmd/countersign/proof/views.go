@@ -1,0 +1,111 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/views"
+)
+
+// Views makes tables, streams and a report from the events of an export. It asks no service.
+type Views struct {
+	Export string   `arg:"" help:"The export (folder or .tar.gz)."`
+	Out    string   `help:"Folder to write, which must be empty or not exist." default:"views" placeholder:"FOLDER"`
+	Form   []string `help:"Forms to write: ${viewForms}. Default: all." placeholder:"FORM"`
+	setting.TrustedKeys
+}
+
+// madeViews is the answer of views, as JSON.
+type madeViews struct {
+	Files    []string `json:"files"`
+	Verified bool     `json:"verified"`
+	Tenant   string   `json:"tenant"`
+}
+
+// Run verifies the export if the user names keys, and writes the views.
+func (c *Views) Run(ctx context.Context, o *screen.Output) error {
+	if len(c.Form) == 0 {
+		c.Form = views.Names()
+	}
+	for _, form := range c.Form {
+		if !slices.Contains(views.Names(), form) {
+			return fmt.Errorf("--form must be one of %s", strings.Join(views.Names(), ", "))
+		}
+	}
+	export, _, err := openNamed(ctx, o, c.Export)
+	if err != nil {
+		return err
+	}
+	if export == nil {
+		return errors.New("want an export: a folder or a .tar.gz of countersign export")
+	}
+	defer export.Close()
+	made := madeViews{Files: []string{}}
+	if c.Keys != "" || len(c.Key) > 0 {
+		keys, err := c.Trusted()
+		if err != nil {
+			return err
+		}
+		result, err := bundle.Verify(ctx, export, bundle.Trust{Keys: keys}, func(text string) { o.Progress.Say("%s", text) })
+		if err != nil {
+			return err
+		}
+		if !result.Valid {
+			return answer(o, result, "NOT VALID   no view was made\nFALSE       "+result.Reason+"\n", false)
+		}
+		made.Verified = true
+	}
+	m, err := export.Manifest()
+	if err != nil {
+		return err
+	}
+	made.Tenant = m.Tenant
+	if err := c.write(ctx, export, &made); err != nil {
+		return err
+	}
+	text := "NOT VERIFIED  no keys were given: what the views say is not checked (countersign verify, or --keys here)\n"
+	if made.Verified {
+		text = "VERIFIED      the views are made from events that were verified; they are no evidence themselves\n"
+	}
+	return o.Result(made, o.Wrapped("%s\n%s", strings.Join(made.Files, "\n"), text))
+}
+
+// write writes the views into the folder. A folder inside of the export is refused: a file that
+// the manifest does not name makes an export not valid.
+func (c *Views) write(ctx context.Context, export *bundle.Bundle, made *madeViews) error {
+	out, err := filepath.Abs(c.Out)
+	if err != nil {
+		return err
+	}
+	from, err := filepath.Abs(c.Export)
+	if err != nil {
+		return err
+	}
+	if inside, err := filepath.Rel(from, out); err == nil && filepath.IsLocal(inside) {
+		return errors.New("--out must be outside of the export")
+	}
+	if err := os.MkdirAll(out, 0o700); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
+		return errors.Join(err, errors.New("--out must be an empty folder, or one that does not exist"))
+	}
+	root, err := os.OpenRoot(out)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return views.Make(ctx, export, c.Form, func(name string) (io.WriteCloser, error) {
+		made.Files = append(made.Files, filepath.Join(c.Out, name))
+		return root.Create(name)
+	})
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The receiver of an export makes its views without the service, and without a key. With a key
+// the export is verified first.
+func TestViewsAreMadeByTheReceiver(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	if status, record, err := post(s.base+decisionsPath, token, purchase("k1")); err != nil || status != 201 {
+		t.Fatal(status, record, err)
+	}
+	text, err := fetched(s.base + "/.well-known/jwks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	if err := os.WriteFile(in("jwks.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.run(0, "", "export", "--out", in("export.tar.gz"))
+
+	bare.run(0, "VIEWS not checked", "verify", in("export.tar.gz"), "--keys", in("jwks.json"))
+	bare.run(0, "VIEWS checked: they are what this program makes", "verify", in("export.tar.gz"), "--keys", in("jwks.json"), "--views")
+	bare.run(2, "--views: name the export", "verify", "--views")
+	bare.run(0, "NOT VERIFIED", "views", in("export.tar.gz"), "--out", in("views"))
+	bare.run(0, "VERIFIED      the views are made from events", "views", in("export.tar.gz"), "--out", in("some"), "--form", "ocsf,dsse", "--keys", in("jwks.json"))
+	bare.run(2, "--out must be an empty folder", "views", in("export.tar.gz"), "--out", in("some"))
+	bare.run(2, "--form must be one of", "views", in("export.tar.gz"), "--out", in("other"), "--form", "pdf")
+	bare.run(2, "want an export", "views", in("jwks.json"), "--out", in("other"))
+	for name, want := range map[string]string{"views/decisions.csv": "asd_", "views/ocsf.jsonl": `"disposition":"Allowed"`, "views/cloudevents.jsonl": `"type":"countersign.decision.recorded"`,
+		"views/dsse.jsonl": "application/vnd.svc.decision.v1+json", "views/report.html": "Signed history of org_", "some/dsse.jsonl": "payloadType"} {
+		text, err := os.ReadFile(in(name))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %s: %v", name, want, err)
+		}
+	}
+	if entries, err := os.ReadDir(in("some")); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}

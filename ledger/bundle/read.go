@@ -1,0 +1,118 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// Commitment returns the text that a payload has in the place of the opening's value.
+func (o Opening) Commitment() (string, error) {
+	salt, err := hex.DecodeString(o.Salt)
+	if err != nil {
+		return "", errors.New("the salt of an opening must be hex digits")
+	}
+	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
+	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
+}
+
+// Shows is an event of a bundle that shows its payload, with what else the bundle has about it.
+type Shows struct {
+	ledger.Event
+	Openings []Opening
+	Proof    []tree.Hash // inclusion in the tree of the checkpoint
+	Proven   bool        // the bundle has that proof, which may have no hashes
+}
+
+// Manifest reads the manifest. It does not check the signature; Verify does.
+func (b *Bundle) Manifest() (m Manifest, err error) {
+	text, err := b.Text("manifest.json")
+	if err != nil {
+		return m, err
+	}
+	var envelope struct {
+		Record Manifest `json:"record"`
+	}
+	if err := json.Unmarshal(text, &envelope); err != nil {
+		return m, errors.New("manifest.json is missing or has another form: verify the export")
+	}
+	return envelope.Record, nil
+}
+
+// Events reads the events whose payloads the bundle shows, in order. It checks their form only:
+// a caller who has not verified the bundle must not rely on what they say.
+func (b *Bundle) Events(ctx context.Context) iter.Seq2[Shows, error] {
+	return func(yield func(Shows, error) bool) {
+		opening, stopOpenings := iter.Pull2(read(ctx, b, openingsFile, func(text []byte) (Opening, bool) {
+			o, _, ok := parseOpening(text)
+			return o, ok
+		}))
+		defer stopOpenings()
+		proof, stopProofs := iter.Pull2(read(ctx, b, inclusionFile, func(text []byte) (proven, bool) {
+			position, hashes, ok := proofLine(text, "pos")
+			return proven{position, hashes}, ok
+		}))
+		defer stopProofs()
+		o, err, more := opening()
+		p, errProof, moreProofs := proof()
+		for e, errEvent := range read(ctx, b, eventsFile, func(text []byte) (ledger.Event, bool) {
+			_, e, ok := parseLine(text)
+			return e, ok
+		}) {
+			found := Shows{Event: e}
+			for ; more && err == nil && o.EventID == e.ID; o, err, more = opening() {
+				found.Openings = append(found.Openings, o)
+			}
+			for ; moreProofs && errProof == nil && p.position <= e.Position; p, errProof, moreProofs = proof() {
+				if p.position == e.Position {
+					found.Proof, found.Proven = p.hashes, true
+				}
+			}
+			failed := errors.Join(errEvent, err, errProof)
+			if failed == nil && e.Payload == nil {
+				continue
+			}
+			if !yield(found, failed) || failed != nil {
+				return
+			}
+		}
+	}
+}
+
+type proven struct {
+	position int64
+	hashes   []tree.Hash
+}
+
+// read yields the lines of a file.
+func read[T any](ctx context.Context, b *Bundle, name string, parse func([]byte) (T, bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		ended, err := b.lines(ctx, name, func(n int, text []byte) error {
+			value, ok := parse(text)
+			if !ok {
+				return fmt.Errorf("%s line %d has another form: verify the export", name, n)
+			}
+			if !yield(value, nil) {
+				return io.EOF
+			}
+			return nil
+		})
+		if err == nil && !ended {
+			err = fmt.Errorf("%s ends within a line: verify the export", name)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			var none T
+			yield(none, err)
+		}
+	}
+}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // sequencer commits the appends of this node to one partition in batches, one commit each.
@@ -38,8 +41,9 @@ type sequencer struct {
 	dialled  time.Time // when conn was made
 	heads    *heads    // nil: not known
 	recent   *recent
-	skipFast int   // batches that still go by the lock path
-	seen     int64 // highest position ever seen in this epoch
+	entered  map[events.Entry]bool // entries of the directory that this node has written
+	skipFast int                   // batches that still go by the lock path
+	seen     int64                 // highest position ever seen in this epoch
 	epoch    int64
 	last     int // events of the last batch
 
@@ -66,7 +70,7 @@ func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 		partition: p, config: config, origin: p.origin, clock: p.ledger.clock, log: p.ledger.log,
 		stats: &p.ledger.stats, broken: &p.ledger.broken, sql: statementsOf(p.p),
 		queue: make(chan *request, queueLength), end: make(chan struct{}), done: make(chan struct{}),
-		recent: newRecent(),
+		recent: newRecent(), entered: map[events.Entry]bool{},
 	}
 	go s.run()
 	return s
@@ -259,7 +263,7 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 		return nil, errSlow
 	}
 	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), s.heads, appends)
-	if err != nil || p.erases() {
+	if err != nil || p.erases() || s.enters(&p) {
 		return nil, errSlow
 	}
 	if len(p.events) > 0 {
@@ -282,11 +286,23 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	return p.outcomes, nil
 }
 
+// enters says whether the plan has an entry in the directory that this node has not written
+// yet. That needs a second statement, which only the lock path has.
+func (s *sequencer) enters(p *plan) bool {
+	return slices.ContainsFunc(p.entries, func(e entry) bool { return !s.entered[e.Entry] })
+}
+
 // keep updates the caches after a committed plan and wakes the readers.
 func (s *sequencer) keep(p *plan) {
 	s.heads.advance(&p.head, p.counted)
 	for k, hit := range p.head.keys.(keyMap) {
 		s.recent.add(k, hit)
+	}
+	if len(s.entered) > cachedEntries {
+		clear(s.entered)
+	}
+	for _, e := range p.entries {
+		s.entered[e.Entry] = true
 	}
 	s.seen = s.heads.position
 	p.settle()

@@ -29,7 +29,7 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 	n := startNode(t, on)
 	token, key := n.organizationToken(), n.issueKey()
 	ctx := t.Context()
-	orgs, err := n.app.Ledger.Tenants(ctx, events.TypeOrganizationCreated)
+	orgs, err := n.app.Ledger.Directory(ctx, events.Organizations)
 	if err != nil || len(orgs) != 1 {
 		t.Fatal(orgs, err)
 	}

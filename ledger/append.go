@@ -106,6 +106,8 @@ type readyPayload struct {
 	inKind  seriesKey // the series of the tenant
 	inAgent seriesKey // the series of the agent, if it is about one
 	born    seriesKey // newAgentKey of the agent
+
+	entries []events.Entry // in the directory
 }
 
 // makeReady prepares the events. An event whose series is not known, or whose agent is not that
@@ -121,7 +123,8 @@ func (a *Append) makeReady() error {
 		if !ofDecision && agent != d.Agent {
 			return fmt.Errorf("append %s: the agent is not that of the payload", d.Type)
 		}
-		ready := readyPayload{stored: stored.Form(d.Type, d.Payload), hash: sha256.Sum256(d.Payload), series: series}
+		ready := readyPayload{stored: stored.Form(d.Type, d.Payload), hash: sha256.Sum256(d.Payload), series: series,
+			entries: events.EntriesOf(d.Type, a.Tenant, d.Stream, d.Actor, d.Payload)}
 		if series != "" {
 			ready.inKind = keyOfSeries(a.Tenant, "", series)
 		}

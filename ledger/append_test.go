@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/internal/fixture"
@@ -54,6 +56,37 @@ func TestAppendAndRead(t *testing.T) {
 		t.Errorf("Read: %+v, %v", history, err)
 	}
 	fixture.Clean(t, l, 2)
+}
+
+// A panic while a batch is committed leaves the ledger in an unknown state. The node stops
+// appends and goes on to answer.
+func TestAPanicStopsAppends(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	broken := false
+	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Clock: func() time.Time {
+		if broken {
+			cancel() // the caller does not wait for an answer
+			panic("the clock is broken")
+		}
+		return time.Now()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Append(ctx, fixture.One("s", ledger.New(), "a")); err != nil {
+		t.Fatal(err)
+	}
+	broken = true
+	if _, err := l.Append(ctx, fixture.One("s", ledger.Any(9), "b")); !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("during the panic: %v", err)
+	}
+	broken = false
+	if _, err := l.Append(t.Context(), fixture.One("s", ledger.Any(9), "c")); !errors.Is(err, ledger.ErrStopped) {
+		t.Errorf("after the panic: %v", err)
+	}
+	fixture.Clean(t, l, 1)
 }
 
 // A -> B on one stream: a caller that has read before B cannot append after it.

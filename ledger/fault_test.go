@@ -63,7 +63,7 @@ func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
 		}
 		return &cutter{conn, plan}, nil
 	}
-	l.partitions[0].seq.config = config // before the first append: the goroutine has not looked yet
+	l.partitions[0].seq.config = config // before the first append: nobody has connected yet
 	return l
 }
 

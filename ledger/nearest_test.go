@@ -248,7 +248,7 @@ func TestWithoutAClusterTheSequencerConnectsOnce(t *testing.T) {
 		dialled.Add(1)
 		return dial(ctx, network, address)
 	}
-	l.partitions[0].seq.config = config // before the first append: the goroutine has not looked yet
+	l.partitions[0].seq.config = config // before the first append: nobody has connected yet
 	for i := range 3 {
 		if _, err := l.Append(t.Context(), simple("s", fmt.Sprint("evt_", i), Any(9))); err != nil {
 			t.Fatal(err)

@@ -200,18 +200,27 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	return total, err
 }
 
-// Tenants returns the tenants that have events of one of the types, sorted.
-func (l *Ledger) Tenants(ctx context.Context, types ...string) ([]string, error) {
+// Directory returns the values of the entries under a name (events.EntriesOf), in the order of
+// their events. They say where to read; what is true is in the events.
+func (p *Partition) Directory(ctx context.Context, name string) (values []string, err error) {
+	err = p.ledger.Reading(ctx, func() error {
+		rows, err := p.ledger.pool.Query(ctx, `select value from directory where p = $1 and name = $2 order by pos`, p.p, name)
+		if err == nil {
+			values, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the directory: %w", err)
+	}
+	return values, nil
+}
+
+// Directory returns the values of all partitions under a name, sorted.
+func (l *Ledger) Directory(ctx context.Context, name string) ([]string, error) {
 	var all []string
 	err := l.each(func(p *Partition) error {
-		var here []string
-		err := l.Reading(ctx, func() error {
-			rows, err := l.pool.Query(ctx, `select distinct tenant from events where p = $1 and type = any($2)`, p.p, types)
-			if err == nil {
-				here, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			}
-			return err
-		})
+		here, err := p.Directory(ctx, name)
 		all = append(all, here...)
 		return err
 	})

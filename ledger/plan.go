@@ -72,6 +72,13 @@ type plan struct {
 	preconditions []Precondition      // streams that must not have a next version in the table
 	head          heads               // position and hash after the rows, and the tenants and streams that changed
 	counted       map[streamName]bool // written with Any, so probably again
+	entries       []entry             // in the directory
+}
+
+// entry is an entry in the directory and the position of its event.
+type entry struct {
+	events.Entry
+	position int64
 }
 
 // errUnknownHead says that a head which this batch needs is not cached.
@@ -249,6 +256,9 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 		head.streams[streamName{a.Tenant, d.Stream}] = e.Version
 		p.plan.events = append(p.plan.events, e)
 		p.plan.stored = append(p.plan.stored, a.ready[i].stored)
+		for _, of := range a.ready[i].entries {
+			p.plan.entries = append(p.plan.entries, entry{of, e.Position})
+		}
 	}
 	head.tenants[a.Tenant] = tenant
 	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}

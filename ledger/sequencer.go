@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // sequencer commits the appends of this node to one partition in batches, one commit each.
-// Its goroutine owns the connection, the cached heads and the recent keys; nothing else
-// writes events. Each node on a table has its own: the compare-and-swap of the head row
+// Nothing else writes events. A caller that finds it idle commits in its own goroutine, since
+// the way to another one and back costs as much as a small commit; the goroutine of the
+// sequencer commits what has queued up meanwhile. turn lets one of them at a time use the
+// connection, the cached heads and the recent keys. Each node on a table has its own: the compare-and-swap of the head row
 // (fast path) or the lock on it (lock path) keeps them apart.
 type sequencer struct {
 	partition *Partition
@@ -29,17 +34,19 @@ type sequencer struct {
 	closed  bool
 	end     chan struct{}           // closed by close
 	done    chan struct{}           // closed when the goroutine has ended
+	waiting atomic.Int32            // requests of the queue that no batch has taken
 	broken  *atomic.Pointer[error]  // of the whole node
 	failure atomic.Pointer[failure] // why the last batch was not committed
 
-	// Owned by the goroutine.
+	turn     sync.Mutex // guards the rest; locked while a batch is committed
 	conn     *pgx.Conn
 	cluster  bool      // conn is to a server of a cluster
 	dialled  time.Time // when conn was made
 	heads    *heads    // nil: not known
 	recent   *recent
-	skipFast int   // batches that still go by the lock path
-	seen     int64 // highest position ever seen in this epoch
+	entered  map[events.Entry]bool // entries of the directory that this node has written
+	skipFast int                   // batches that still go by the lock path
+	seen     int64                 // highest position ever seen in this epoch
 	epoch    int64
 	last     int // events of the last batch
 
@@ -50,6 +57,7 @@ type sequencer struct {
 type request struct {
 	*Append
 	at     time.Time    // when it arrived
+	waits  bool         // it is or was in the queue
 	taken  time.Time    // when a batch took it; set by the sequencer, read after the answer
 	state  atomic.Int32 // queued, then taken or cancelled
 	answer chan outcome // buffered: the sequencer never waits for a caller
@@ -66,7 +74,7 @@ func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 		partition: p, config: config, origin: p.origin, clock: p.ledger.clock, log: p.ledger.log,
 		stats: &p.ledger.stats, broken: &p.ledger.broken, sql: statementsOf(p.p),
 		queue: make(chan *request, queueLength), end: make(chan struct{}), done: make(chan struct{}),
-		recent: newRecent(),
+		recent: newRecent(), entered: map[events.Entry]bool{},
 	}
 	go s.run()
 	return s
@@ -77,22 +85,12 @@ func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 	r := &request{Append: a, at: time.Now(), answer: make(chan outcome, 1)}
 	trace := beginTrace(ctx, a)
 	defer trace.end()
-	s.mu.RLock()
-	err := s.stopped()
-	switch {
-	case err != nil:
-	case s.closed:
-		err = fmt.Errorf("%w: shutting down", ErrStopped)
-	default:
-		select {
-		case s.queue <- r:
-		default:
-			err = ErrBusy
-		}
-	}
-	s.mu.RUnlock()
+	idle, err := s.enqueue(r)
 	if err != nil {
 		return outcome{}, err
+	}
+	if idle {
+		s.serve(r)
 	}
 	select {
 	case out := <-r.answer:
@@ -104,6 +102,43 @@ func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 		}
 		return outcome{}, ErrUnknown
 	}
+}
+
+// enqueue puts a request into the queue. If the sequencer is idle it takes the turn instead:
+// then the caller serves the request.
+func (s *sequencer) enqueue(r *request) (idle bool, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.stopped(); err != nil {
+		return false, err
+	}
+	if s.closed {
+		return false, fmt.Errorf("%w: shutting down", ErrStopped)
+	}
+	if s.waiting.Load() == 0 && s.turn.TryLock() {
+		return true, nil
+	}
+	r.waits = true
+	s.waiting.Add(1)
+	select {
+	case s.queue <- r:
+		return false, nil
+	default:
+		s.waiting.Add(-1)
+		return false, ErrBusy
+	}
+}
+
+// serve commits a request, and those that wait, and ends the turn. After a panic the state of
+// the ledger is not known: the node stops appends, and the requests get no answer in time.
+func (s *sequencer) serve(first *request) {
+	defer s.turn.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			_ = s.halt(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	s.commit(s.take(first))
 }
 
 // halt stops appends on this node for good, after a failure that a retry cannot repair.
@@ -129,43 +164,27 @@ func (s *sequencer) close() {
 
 func (s *sequencer) run() {
 	defer close(s.done)
-	defer s.disconnect()
-	defer s.refuseRest()
-	for {
+	for ended := false; !ended; {
 		select {
 		case first := <-s.queue:
-			s.commit(s.take(first))
-		case <-s.end:
-			for deadline := time.Now().Add(budget); len(s.queue) > 0 && time.Now().Before(deadline); {
-				s.commit(s.take(<-s.queue))
-			}
-			return
-		}
-	}
-}
-
-// refuseRest answers the requests that still wait when the goroutine ends.
-func (s *sequencer) refuseRest() {
-	if p := recover(); p != nil {
-		_ = s.halt(fmt.Errorf("panic: %v", p))
-	}
-	for ended := false; ; {
-		select {
-		case r := <-s.queue:
-			r.answer <- outcome{err: ErrStopped}
-			continue
-		default:
-		}
-		if ended {
-			return
-		}
-		select {
-		case r := <-s.queue:
-			r.answer <- outcome{err: ErrStopped}
+			s.turn.Lock()
+			s.serve(first)
 		case <-s.end:
 			ended = true
 		}
 	}
+	// No request enters the queue any more. Those in it are served if there is time.
+	for deadline := time.Now().Add(budget); len(s.queue) > 0; {
+		if r := <-s.queue; time.Now().Before(deadline) {
+			s.turn.Lock()
+			s.serve(r)
+		} else {
+			r.answer <- outcome{err: ErrStopped}
+		}
+	}
+	s.turn.Lock() // a caller may still be serving
+	defer s.turn.Unlock()
+	s.disconnect()
 }
 
 // take collects a batch: the waiting requests and, if the last batch was large, those that
@@ -174,6 +193,9 @@ func (s *sequencer) take(first *request) []*request {
 	var batch []*request
 	events, octets := 0, 0
 	add := func(r *request) {
+		if r.waits {
+			s.waiting.Add(-1)
+		}
 		if !r.state.CompareAndSwap(queued, taken) {
 			return
 		}
@@ -230,10 +252,13 @@ func (s *sequencer) commit(batch []*request) {
 	for i, r := range batch {
 		appends[i] = r.Append
 	}
-	s.lookAgain()
-	outcomes, err := s.fastPath(ctx, appends)
-	if err != nil {
-		outcomes, err = s.lockPath(ctx, appends, errors.Is(err, ErrUnknown))
+	var outcomes []outcome
+	err := s.stopped() // since the requests came
+	if err == nil {
+		s.lookAgain()
+		if outcomes, err = s.fastPath(ctx, appends); err != nil {
+			outcomes, err = s.lockPath(ctx, appends, errors.Is(err, ErrUnknown))
+		}
 	}
 	s.failed(err)
 	for i, r := range batch {
@@ -259,7 +284,7 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 		return nil, errSlow
 	}
 	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), s.heads, appends)
-	if err != nil || p.erases() {
+	if err != nil || p.erases() || s.enters(&p) {
 		return nil, errSlow
 	}
 	if len(p.events) > 0 {
@@ -282,11 +307,23 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	return p.outcomes, nil
 }
 
+// enters says whether the plan has an entry in the directory that this node has not written
+// yet. That needs a second statement, which only the lock path has.
+func (s *sequencer) enters(p *plan) bool {
+	return slices.ContainsFunc(p.entries, func(e entry) bool { return !s.entered[e.Entry] })
+}
+
 // keep updates the caches after a committed plan and wakes the readers.
 func (s *sequencer) keep(p *plan) {
 	s.heads.advance(&p.head, p.counted)
 	for k, hit := range p.head.keys.(keyMap) {
 		s.recent.add(k, hit)
+	}
+	if len(s.entered) > cachedEntries {
+		clear(s.entered)
+	}
+	for _, e := range p.entries {
+		s.entered[e.Entry] = true
 	}
 	s.seen = s.heads.position
 	p.settle()

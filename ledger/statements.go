@@ -100,6 +100,7 @@ const (
 		from events where p = {p} and pos > $1 order by pos limit $2`
 	insertRows = `insert into events (p, {columns}) select {p}, r.* from {rows} r`
 	position   = `select pos from ledger_head where p = {p}`
+	enter      = `insert into directory (p, name, value, pos) values ({p}, $1, $2, $3) on conflict do nothing`
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
@@ -107,7 +108,7 @@ const (
 type statements struct {
 	plain, numbered                                                                       writes // of batches without and with numbered events
 	lockHead, lastRow, findKeys, findStreams, findTenants, findSeries, findAgents, missed string
-	moveHead, position                                                                    string
+	enter, moveHead, position                                                             string
 }
 
 // writes are the statements that write the rows of a plan.
@@ -127,7 +128,7 @@ var templates = sync.OnceValue(func() statements {
 	return statements{
 		plain: writesOf(plainColumns, plainTypes), numbered: writesOf(EventColumns, columnTypes),
 		lockHead: lockHead, lastRow: lastRow, findKeys: findKeys, findStreams: findStreams, findTenants: findTenants,
-		findSeries: findSeries, findAgents: findAgents, missed: missed, moveHead: moveHead, position: position,
+		findSeries: findSeries, findAgents: findAgents, missed: missed, enter: enter, moveHead: moveHead, position: position,
 	}
 })
 
@@ -148,7 +149,7 @@ func writesOf(columns string, types []string) writes {
 func statementsOf(p int16) statements {
 	s := templates()
 	number := strconv.Itoa(int(p))
-	texts := []*string{&s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.findSeries, &s.findAgents, &s.missed, &s.moveHead, &s.position}
+	texts := []*string{&s.lockHead, &s.lastRow, &s.findKeys, &s.findStreams, &s.findTenants, &s.findSeries, &s.findAgents, &s.missed, &s.enter, &s.moveHead, &s.position}
 	for _, w := range []*writes{&s.plain, &s.numbered} {
 		texts = append(texts, &w.swapPlain.any, &w.swapConditional.any, &w.insert)
 		for n := range w.swapPlain.few {
@@ -371,6 +372,9 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {
 			batch.Queue(`select erase_subject($1, $2) where not exists (select from pg_extension where extname = 'citus')`, e.Partition, e.Position)
 		}
+	}
+	for _, e := range p.entries {
+		batch.Queue(s.sql.enter, e.Name, e.Value, e.position)
 	}
 	batch.Queue(s.sql.moveHead, p.head.position, p.head.hash[:])
 	batch.Queue(`commit`)

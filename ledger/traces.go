@@ -30,7 +30,7 @@ func beginTrace(ctx context.Context, a *Append) *appendTrace {
 	return &appendTrace{ctx, span}
 }
 
-// answered adds the spans of the sequencer's work. Its goroutine serves many appends at once
+// answered adds the spans of the sequencer's work. A batch serves many appends at once
 // and has no context, so the spans are made afterwards from the times in the request.
 func (t *appendTrace) answered(r *request, out outcome) {
 	if t == nil {

@@ -5,7 +5,7 @@ begin;
 drop schema readmodels cascade;
 drop function erase_subject(smallint, bigint);
 drop table webhook_deliveries, download_links, signin_links, sessions, projection_dead, projection_checkpoint,
-    subject_keys, checkpoints, tree_head, tiles, archives, events, ledger_head;
+    subject_keys, checkpoints, tree_head, tiles, archives, directory, events, ledger_head;
 drop function events_move_payload(), events_refuse_change();
 revoke all on schema_migrations from countersign_app;
 

@@ -88,19 +88,18 @@ truncate events;
 create unique index events_series_key on events (p, tenant, series, series_n) where series is not null;
 create unique index events_agent_key on events (p, tenant, agent, series, agent_n) where agent is not null;
 
--- A bearer token names no tenant, so its stream is looked for in all of them; the
--- stream found is then read and hashed like any other.
-create index events_organization_tokens on events (p, stream) where type = 'organization_token.issued';
-create index events_tokens_of_tenant on events (p, tenant, tseq) where type = 'organization_token.issued';
-create index events_organizations on events (p, pos) where type = 'organization.created';
-
--- The account page lists the agents that a customer verified or claimed.
-create index events_agents_of_customer on events (p, actor) where type in ('agent.claimed', 'agent.verified');
-
--- Each start asks in which modes the payments of this ledger were settled. The payload
--- is canonical JSON, in which a quotation mark inside of a text is escaped: these bytes
--- are the member itself.
-create index events_settled_modes on events (p, (position('"mode":"dev"'::bytea in payload))) where type = 'payment.settled';
+-- Answers to what the keys of events cannot answer: which tenant has a token, which agents a
+-- customer claimed, in which modes payments were settled. Only events of a few types have
+-- entries, and they write them in their own transaction (package events, EntriesOf). An index
+-- of events would cost every other event its predicate, too. What an entry names is then read
+-- and hashed like any other event, and verification compares entries and events.
+create table directory (
+    p     smallint not null check (p >= 0),
+    name  text collate "C" not null check (name <> ''),
+    value text collate "C" not null check (value <> ''),
+    pos   bigint not null check (pos > 0), -- of the first event with the entry
+    primary key (p, name, value)
+);
 
 -- One object of an archive for each row, with every event from first to last.
 create table archives (
@@ -297,6 +296,7 @@ create index webhook_deliveries_over on webhook_deliveries (p, due_at) where sta
 -- derived or short-lived it may delete; the rest it may not.
 grant select, insert on events to countersign_app;
 grant select, update (pos, last_hash, epoch) on ledger_head to countersign_app;
+grant select, insert on directory to countersign_app;
 grant select, insert on subject_keys to countersign_app;
 revoke execute on function erase_subject(smallint, bigint) from public;
 grant execute on function erase_subject(smallint, bigint) to countersign_app;

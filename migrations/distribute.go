@@ -14,7 +14,7 @@ import (
 // on one server. All other tables stay on the coordinator: a read model and its checkpoint must
 // change in one transaction on one server, because a lost reply of a second server could
 // advance the checkpoint without the rows.
-var distributed = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys"}
+var distributed = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys", "directory"}
 
 // Distributed returns the names of the tables that Distribute distributes.
 func Distributed() []string { return append([]string(nil), distributed...) }
@@ -210,7 +210,7 @@ func moves(workers []worker, pieces []piece) (list []move) {
 
 // shards returns the number of shards of the tables, which cannot change later. Citus assigns
 // partitions to shards by a hash of their number, so some share a shard unless there are more
-// shards than partitions. Each shard costs six tables on a worker.
+// shards than partitions. Each shard costs seven tables on a worker.
 func shards(partitions int) int {
 	if partitions == 1 {
 		return 1

@@ -3,10 +3,7 @@ package accounts
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger/events"
@@ -30,25 +27,10 @@ type AccountAgent struct {
 // AccountAgents lists the agents that a customer has claimed, or vouched for by mail,
 // in the order of their ids.
 func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
-	var streams []string
-	for _, p := range a.Ledger.Partitions() { // an agent is in the partition of its own id
-		err := a.Ledger.Reading(ctx, func() error {
-			rows, err := a.Ledger.Pool().Query(ctx, `select distinct stream from events
-				where p = $1 and type in ('agent.claimed', 'agent.verified') and actor = $2`, p.Number(), customerID)
-			if err != nil {
-				return err
-			}
-			here, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			if err == nil {
-				streams = append(streams, here...)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, ground.Refusal(err)
-		}
+	streams, err := a.Ledger.Directory(ctx, events.AgentsOf(customerID)) // an agent is in the partition of its own id
+	if err != nil {
+		return nil, ground.Refusal(err)
 	}
-	slices.Sort(streams)
 	list := []AccountAgent{}
 	for _, stream := range streams {
 		shown, ours, err := a.accountAgent(ctx, customerID, strings.TrimPrefix(stream, agentStream("")))

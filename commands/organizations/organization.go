@@ -180,7 +180,7 @@ func (a *Organizations) Organization(ctx context.Context, orgID string) (Organiz
 // ListOrganizations returns every organization of the ledger, the oldest first. It is for the
 // operator.
 func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationInfo, error) {
-	tenants, err := a.Ledger.Tenants(ctx, events.TypeOrganizationCreated)
+	tenants, err := a.Ledger.Directory(ctx, events.Organizations)
 	if err != nil {
 		return nil, ground.Refusal(err)
 	}

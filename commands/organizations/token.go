@@ -5,12 +5,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"errors"
 	"net/netip"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
@@ -133,16 +130,11 @@ func (a *Organizations) token(ctx context.Context, orgID, id string) (organizati
 // tenantOfToken finds the organization of a token; id and organization are in the same
 // partition. The result only shows where to read: the token's stream there decides.
 func (a *Organizations) tenantOfToken(ctx context.Context, id string) (string, error) {
-	var tenant string
-	err := a.Ledger.Reading(ctx, func() error {
-		return a.Ledger.Pool().QueryRow(ctx, `select tenant from events
-			where p = $1 and stream = $2 and type = 'organization_token.issued' order by tenant limit 1`,
-			a.Ledger.Home(id).Number(), tokenStream(id)).Scan(&tenant)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+	tenants, err := a.Ledger.Home(id).Directory(ctx, tokenStream(id))
+	if err != nil || len(tenants) == 0 {
+		return "", err
 	}
-	return tenant, err
+	return tenants[0], nil
 }
 
 func tokenStream(id string) string { return "organization_token/" + id }
@@ -155,16 +147,7 @@ func (a *Organizations) readToken(ctx context.Context, orgID, id string) (organi
 
 // tokensOf reads every token of an organization, the oldest first.
 func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizationToken, error) {
-	var streams []string
-	err := a.Ledger.Reading(ctx, func() error {
-		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
-			where p = $1 and tenant = $2 and type = 'organization_token.issued' order by tseq`, a.Ledger.Home(orgID).Number(), orgID)
-		if err != nil {
-			return err
-		}
-		streams, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
+	streams, err := a.Ledger.Home(orgID).Directory(ctx, events.TokensOf(orgID))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -267,22 +268,15 @@ func (s Progress) pending(cause error) *SettlementPending {
 }
 
 // SettledModes reports how the payments of this ledger were settled: in the ledger alone (dev),
-// or on a chain. It reads the events themselves, so that the start of the program waits for no
-// read model.
+// or on a chain. It reads the directory, so that the start of the program waits for no read
+// model.
 func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
-	for _, p := range a.Ledger.Partitions() {
-		var devHere, chainHere bool
-		err = a.Ledger.Reading(ctx, func() error {
-			return a.Ledger.Pool().QueryRow(ctx, `select
-				exists (select from events where p = $1 and type = 'payment.settled' and position('"mode":"dev"'::bytea in payload) > 0),
-				exists (select from events where p = $1 and type = 'payment.settled' and position('"mode":"dev"'::bytea in payload) = 0)`, p.Number()).
-				Scan(&devHere, &chainHere)
-		})
-		if err != nil {
-			return false, false, fmt.Errorf("read by what payments were settled: %w", err)
-		}
-		dev, facilitator = dev || devHere, facilitator || chainHere
+	modes, err := a.Ledger.Directory(ctx, events.SettledModes)
+	if err != nil {
+		return false, false, fmt.Errorf("read by what payments were settled: %w", err)
 	}
+	dev = slices.Contains(modes, ModeDev)
+	facilitator = slices.ContainsFunc(modes, func(mode string) bool { return mode != ModeDev })
 	return dev, facilitator, nil
 }
 

@@ -93,7 +93,9 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 	ledgertest.Plain(t) // the planner of a cluster refuses the statements of the attacks
 	a := fixture.NewAudited(t)
 	a.Unpack()
-	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';`
+	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';
+		delete from directory; insert into directory select p, stream, tenant, pos from events where type = 'organization_token.issued'
+		union all select p, tenant || '/tokens', stream, pos from events where type = 'organization_token.issued';`
 	fixHead := `update ledger_head set (pos, last_hash) = (select pos, hash from events order by pos desc limit 1);`
 	renumber := `update events e set pos = 1000000 + n from (select pos, row_number() over (order by pos) n from events) r where r.pos = e.pos;
 		update events set pos = pos - 1000000;`

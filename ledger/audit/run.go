@@ -76,7 +76,7 @@ func (o Options) partition(ctx context.Context, pool *pgxpool.Pool, p int16, n i
 	}
 	r.set = newSet(o.spillOctets)
 	defer r.set.close()
-	for _, step := range []func(context.Context) error{r.readOutside, r.begin, r.readSpans, r.readKeys, r.readPins, r.walk, r.seenEvents, r.finishTree, r.dataKeys, r.strayRows} {
+	for _, step := range []func(context.Context) error{r.readOutside, r.begin, r.readSpans, r.readKeys, r.readPins, r.walk, r.seenEvents, r.finishTree, r.dataKeys, r.directory, r.strayRows} {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
@@ -197,6 +197,27 @@ func (r *run) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 		e.Payload = stored.Payload(bytes.Clone(e.Payload))
 		return e, err
 	})
+}
+
+// directory adds the rows of the directory, which are compared with the events that write them.
+// No event with an entry has an archived payload, so the walk has read them all.
+func (r *run) directory(ctx context.Context) error {
+	rows, err := r.pool.Query(ctx, `select d.name, d.value, d.pos, d.pos > h.pos from directory d left join ledger_head h on h.p = d.p where d.p = $1`, r.p)
+	if err != nil {
+		return fmt.Errorf("read the directory: %w", err)
+	}
+	var name, value string
+	var position int64
+	var behind *bool
+	if _, err = pgx.ForEachRow(rows, []any{&name, &value, &position, &behind}, func() error {
+		if behind != nil && *behind || position <= r.head.pos { // otherwise its event came after this audit began
+			r.set.add(kindEntry, position, position, name, value)
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read the directory: %w", err)
+	}
+	return nil
 }
 
 // conclude checks what is known only after the walk, and completes the report.

@@ -58,11 +58,14 @@ const (
 	kindAgentRepeated // that of its receipt or approval
 	kindAgentKey      // the data key of an agent, by the agent's name
 	kindAgentName     // the name of an agent, by its data key
+	kindEntry         // a row of the directory; a is its position
+	kindEntered       // an event with that entry
 )
 
 // family of a kind: kinds of one family share their names.
 var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDecision, kindDataKey, kindDataKey,
-	kindNumber, kindNumber, kindAgentNumber, kindAgentNumber, kindAgentDecided, kindAgentDecided, kindAgentKey, kindAgentName}
+	kindNumber, kindNumber, kindAgentNumber, kindAgentNumber, kindAgentDecided, kindAgentDecided, kindAgentKey, kindAgentName,
+	kindEntry, kindEntry}
 
 func newSet(most int) *set {
 	if most == 0 {
@@ -216,6 +219,14 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 			return
 		case e.kind == kindKeyUse:
 			return // the row exists, so every use is right
+		case e.kind == kindEntry && (len(sorted) == 1 || e.a != int64(binary.BigEndian.Uint64(sorted[1][17:]))):
+			fault(Fault{"directory", fmt.Sprintf("pos %d", e.position), e.position, "pos", "it is not the first event with this name and value"})
+			return
+		case e.kind == kindEntered && i == 0:
+			fault(Fault{"directory", fmt.Sprintf("of the event at %d", e.position), e.position, "name", "the row of this event is missing"})
+			return
+		case e.kind >= kindEntry:
+			return // the row is of the first event, so it is right for every later one
 		case e.kind >= kindNumber:
 			if f, found := numberFault(before, e, i == 0); found {
 				fault(f)

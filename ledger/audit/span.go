@@ -157,6 +157,9 @@ func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimag
 	if !r.ChainOnly || e.Tenant == ledger.ServiceIn(r.p) && (e.Stream == ledger.SigningKeyStream || e.Stream == keeper.Stream) || e.Type == events.TypeSubjectErased {
 		s.record(ctx, r, e, t)
 	}
+	for _, entry := range events.EntriesOf(e.Type, e.Tenant, e.Stream, e.Actor, e.Payload) {
+		r.set.add(kindEntered, e.Position, e.Position, entry.Name, entry.Value)
+	}
 	return preimage
 }
 

@@ -173,7 +173,7 @@ func (r *run) strayPartitions(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
-	for _, table := range []string{"ledger_head", "tree_head", "tiles", "checkpoints", "subject_keys"} {
+	for _, table := range []string{"ledger_head", "tree_head", "tiles", "checkpoints", "subject_keys", "directory"} {
 		if err := r.pool.QueryRow(ctx, `select count(*) from `+table+` where p >= $1 or p < 0`, r.n).Scan(&position); err != nil {
 			return fmt.Errorf("read %s: %w", table, err)
 		}

@@ -41,8 +41,8 @@ type kind struct {
 	// inRecord are pointers to personal members inside of members that are kept as JSON,
 	// such as the signed record. Members of the struct itself are tagged personal:"true".
 	inRecord []string
-	// inSQL says that the database reads the payload (index events_settled_modes and
-	// function erase_subject), so that a row holds the text itself.
+	// inSQL says that the database reads the payload (function erase_subject), so that a row
+	// holds the text itself.
 	inSQL bool
 	// archived says that payloads of the type may leave the database when they are old. These
 	// types make up nearly all of its size, and are read again only if a caller asks for that

@@ -25,7 +25,7 @@ var payments = []kind{
 		`{"amount":"250000","asset":"0xa","engineVersion":"1.0.0","headBlock":7,"identifier":"0123456789abcdef","mode":"facilitator","network":"eip155:84532","nonce":"0xd","operation":"options_price","outputHash":"bb","payTo":"0xc","payer":"0xb","payload":"{\"x402Version\":2}","paymentId":"pay_1","prepared":[{"actor":"0xb","id":"evt_1","joins":true,"keyId":"k","payload":{"a":1},"schemaVersion":1,"stream":"payment/pay_1","type":"call.completed"}],"priceCents":25,"requestHash":"aa","signature":"0xe","subject":"sub_1","validAfter":"0","validBefore":"1800000300"}`,
 		`{"amount":"","asset":"","mode":"","network":"","nonce":"","operation":"","payTo":"","payer":"","payload":"","paymentId":"pay_1","prepared":[],"priceCents":0,"requestHash":"","signature":"","subject":"sub_1","validAfter":"","validBefore":""}`,
 	}},
-	{name: TypePaymentSettled, stored: reflect.TypeFor[PaymentSettled](), shown: in("payments"), inSQL: true, golden: []string{
+	{name: TypePaymentSettled, stored: reflect.TypeFor[PaymentSettled](), shown: in("payments"), golden: []string{
 		`{"evidence":"chain","mode":"facilitator","payer":"0xb","paymentId":"pay_1","transaction":"0xf"}`,
 		`{"evidence":"facilitator","extensions":"e","mode":"facilitator","payer":"0xb","paymentId":"pay_1","transaction":"0xf"}`,
 	}},

@@ -41,7 +41,6 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 		"other base64":    {"test.happened", sealedIn("AAAB"[:3] + "="), true},
 		"loose base64":    {"test.happened", sealedIn("AB=="), true},
 		"no base64":       {"test.happened", sealedIn("a-b"), true},
-		"settled payment": {events.TypePaymentSettled, []byte(`{"mode":"dev","a":"` + strings.Repeat("a", 1000) + `"}`), false},
 		"erased subject":  {events.TypeSubjectErased, []byte(`{"keyId":"` + strings.Repeat("a", 1000) + `"}`), false},
 	} {
 		stored := Form(tc.eventType, tc.payload)

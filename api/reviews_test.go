@@ -214,8 +214,8 @@ func TestSimilarBeforeIsBefore(t *testing.T) {
 	}
 	last := c.asks(t, "k9", "agent-7")
 	admin := c.people["admin"]
-	admin.want(admin.get("/reviews/"+first), 200, "Nothing about the same tool in the 90 days before.")
-	if n := strings.Count(admin.get("/reviews/"+last).body, `<li><a href="/decisions/asd_`); n != 5 {
+	admin.want(admin.get("/reviews/"+first), 200, "None about the same tool in the 90 days before.")
+	if n := strings.Count(admin.get("/reviews/"+last).body, ` <a href="/decisions/asd_`); n != 5 {
 		t.Errorf("%d before", n)
 	}
 	clean(t, s)

@@ -41,11 +41,12 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	first := c.decide(t, toolBody("k1", "agent-7", "write", "critical")).decision(t).Record.DecisionID
 	second := c.decide(t, toolBody("k2", "agent-7", "write", "critical")).decision(t).Record.DecisionID
 	admin := c.people["admin"]
-	admin.want(admin.get("/reviews"), 200, "agent-7 wants to call write of files")
+	admin.want(plain(admin.get("/reviews")), 200, "“agent-7” call “write” of “files”")
 	page := admin.get("/reviews/" + second)
+	admin.want(plain(page), 200, "“agent-7” wants to call “write” of “files”")
 	for _, part := range []string{
-		"agent-7 wants to call write of files", "tidy up the archive", "run-k2", "matches the signed hash",
-		`&#34;path&#34;: &#34;/srv/archive/2019&#34;`, "mcp.risk.threshold", "Similar before", first, `name="reason"`, "policies/2",
+		"<title>Review asd_", "<h1>Tool call</h1>", "tidy up the archive", "run-k2", "matches the signed hash",
+		`&#34;path&#34;: &#34;/srv/archive/2019&#34;`, "mcp.risk.threshold", "Similar decisions before", first, `name="reason"`, "policies/2",
 	} {
 		admin.want(page, 200, part)
 	}
@@ -53,7 +54,7 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	if want := "/reviews/" + first + "?resolved=" + second; got.status != 303 || got.header.Get("Location") != want {
 		t.Errorf("%d to %s, want %s", got.status, got.header.Get("Location"), want)
 	}
-	admin.want(admin.get("/reviews/"+first+"?resolved="+second), 200, "This is the next one.")
+	admin.want(admin.get("/reviews/"+first+"?resolved="+second), 200, "You approved it:")
 	clean(t, s)
 }
 
@@ -66,10 +67,10 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 	c.activate(t, toolPolicy)
 	id := c.decide(t, toolBody("k1", "agent-7", "drop", "low")).decision(t).Record.DecisionID // denied, so not kept
 	admin := c.people["admin"]
-	admin.want(admin.get("/decisions/"+id), 200, "They were not kept, only their hash")
+	admin.want(admin.get("/decisions/"+id), 200, "Only their hash was kept.")
 	for pasted, want := range map[string]string{
 		`{"recursive": true, "path":"/srv/archive/2019"}`: "The same.",
-		`{"path":"/srv/archive"}`:                         "Others.",
+		`{"path":"/srv/archive"}`:                         "Different.",
 		`{"path":`:                                        "This is not strict JSON",
 	} {
 		admin.want(admin.form("/reviews/"+id, url.Values{"do": {"check"}, "arguments": {pasted}}), 200, want)
@@ -138,7 +139,6 @@ func TestDecisionsAreFiltered(t *testing.T) {
 			t.Errorf("%s: %d lines", query, lines)
 		}
 	}
-	admin.want(admin.get("/decisions"), 200, "<h2>Violations</h2>")
 	admin.want(admin.get("/decisions?agent=agent-7"), 200, "3 decisions: 2 allowed (0.25 US dollars)")
 	admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
 	admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")
@@ -148,7 +148,8 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	dev.want(dev.get("/decisions.csv"), 403, "missing scope export:read")
 
 	page := admin.get("/decisions/" + denied.Record.DecisionID)
-	for _, part := range []string{"agent-8 wanted to call drop of files", "the tool is not allowed", "receipt.executed_after_deny", "violation", "reproduced", denied.Record.BindingHash} {
+	admin.want(plain(page), 200, "“agent-8” wanted to call “drop” of “files”")
+	for _, part := range []string{"<h1>Tool call</h1>", "the tool is not allowed", "receipt.executed_after_deny", "violation", "reproduced", denied.Record.BindingHash} {
 		admin.want(page, 200, part)
 	}
 	for _, line := range strings.Split(strings.TrimSpace(admin.get("/decisions/"+denied.Record.DecisionID+"/download").body), "\n") {

@@ -243,7 +243,7 @@ func TestWalkFilterAndExport(t *testing.T) {
 	w.as(who)
 	w.open("/decisions")
 	w.press("Violations")
-	w.see("call drop of files")
+	w.see("call “drop” of “files”")
 	var address string
 	w.do(chromedp.AttributeValue(`a[href^="/decisions.csv"]`, "href", &address, nil, chromedp.ByQuery))
 	if !strings.Contains(address, "conformance=violation") {

@@ -43,13 +43,13 @@ func TestReviewersAreTold(t *testing.T) {
 	if !slices.Equal(to(messages), both) {
 		t.Fatalf("e-mails to %s", to(messages))
 	}
-	for _, part := range []string{id, "resourceUrl: https://api.weather.example/v1/forecast?city=Oslo", "amountUnits: 250000",
-		"needs_review x402.network.missing, network:", "Resolve it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
+	for _, part := range []string{id, "resourceUrl: “https://api.weather.example/v1/forecast?city=Oslo”", "amountUnits: “250000”",
+		"needs review (x402.network.missing, network):", "Resolve it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
 		if !strings.Contains(messages[0].Text, part) {
 			t.Errorf("the e-mail lacks %q:\n%s", part, messages[0].Text)
 		}
 	}
-	if !strings.Contains(messages[0].Text, "agent-7 wants to pay 250000 units of an unknown token to api.weather.example. The policy leaves it to a person:") || !strings.Contains(messages[0].Text, "Run run-1.") {
+	if !strings.Contains(messages[0].Text, "“agent-7” wants to pay 250000 units of an unknown token to “api.weather.example”.\nThe policy leaves it to a person:") || !strings.Contains(messages[0].Text, "Run: “run-1”") {
 		t.Errorf("the e-mail does not say who asks: %s", messages[0].Text)
 	}
 	if messages[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {
@@ -110,7 +110,7 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	ada.signIn("ada@example.com")
 	ada.want(ada.post("/api/assurance/decisions", decisionBody("k", strings.Replace(weather, `"network":"base",`, "", 1))), 201, "needs_review")
 	s.server.ReviewMessages("")
-	if l := s.outbox.Messages()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "Waits for your review") {
+	if l := s.outbox.Messages()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "Payment of 250000 units of an unknown token waits for your review: asd_") {
 		t.Errorf("%+v", l)
 	}
 }

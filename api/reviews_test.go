@@ -42,10 +42,8 @@ func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	admin := c.people["admin"]
 	page := admin.get("/reviews/" + first)
 	form := regexp.MustCompile(`(?s)<form [^>]*id="verdict".*?</form>`).FindString(page.body)
-	for _, input := range regexp.MustCompile(`<input [^>]*>`).FindAllString(form, -1) {
-		if !strings.Contains(input, `type="hidden"`) {
-			t.Errorf("Enter in %s presses the first button", input)
-		}
+	if buttons := regexp.MustCompile(`<button[^>]*>`).FindAllString(form, -1); len(buttons) != 3 || buttons[0] != "<button disabled hidden>" {
+		t.Errorf("Enter presses the first of %s", buttons)
 	}
 	got := admin.form("/reviews/"+first, url.Values{"reason": {"No, this must not happen"}})
 	admin.want(got, 400, "Your verdict is not recorded: verdict is not there")
@@ -57,9 +55,9 @@ func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	if to != "/reviews/"+second+"?resolved="+first {
 		t.Errorf("to %s", to)
 	}
-	admin.want(admin.get(to), 200, "You rejected it: agent-7 wants to call write of files.")
+	admin.want(plain(admin.get(to)), 200, "You rejected it: “agent-7” wants to call “write” of “files”.")
 	to = admin.form("/reviews/"+second, url.Values{"verdict": {"approved"}, "reason": {"yes"}}).header.Get("Location")
-	admin.want(admin.get(to), 200, "You approved it: agent-8 wants to call write of files.")
+	admin.want(plain(admin.get(to)), 200, "You approved it: “agent-8” wants to call “write” of “files”.")
 	if text := c.people["owner"].get(to).body; strings.Contains(text, "You approved") {
 		t.Error("an address tells somebody else of a verdict that is not theirs")
 	}
@@ -76,7 +74,8 @@ func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	for _, scripts := range []bool{true, false} {
 		w.do(emulation.SetScriptExecutionDisabled(!scripts))
 		w.open("/reviews/" + id)
-		w.do(chromedp.SendKeys(`[name="reason"]`, "No, this must not happen"+kb.Enter+kb.Enter, chromedp.ByQuery))
+		w.do(chromedp.SendKeys(`[name="reason"]`, "No, this must not happen"+kb.Enter+kb.Enter, chromedp.ByQuery),
+			chromedp.SendKeys(`[name="ready"]`, " "+kb.Enter, chromedp.ByQuery))
 		w.open("/reviews")
 		w.do(chromedp.WaitVisible(`a[href="/reviews/`+id+`"]`, chromedp.ByQuery))
 	}
@@ -84,7 +83,7 @@ func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	w.open("/reviews/" + id)
 	w.shoot("review-with-reason")
 	w.fill("reason", "not today")
-	w.press("Reject it")
+	w.press("Reject")
 	w.see("You rejected it:")
 	w.shoot("reviews-rejected")
 	w.fits("/reviews/" + id)
@@ -160,7 +159,7 @@ func TestNoReviewIsOutOfSight(t *testing.T) {
 	for n := range 110 {
 		c.asks(t, fmt.Sprint("loop", n), "noisy")
 	}
-	admin.want(admin.get("/reviews"), 200, "patient wants to call")
+	admin.want(plain(admin.get("/reviews")), 200, "“patient” call")
 	shown, pages := 0, 0
 	for place := "/reviews"; place != ""; pages++ {
 		page := admin.get(place)
@@ -215,8 +214,8 @@ func TestSimilarBeforeIsBefore(t *testing.T) {
 	}
 	last := c.asks(t, "k9", "agent-7")
 	admin := c.people["admin"]
-	admin.want(admin.get("/reviews/"+first), 200, "Nothing about the same tool in the 90 days before.")
-	if n := strings.Count(admin.get("/reviews/"+last).body, `<li><a href="/decisions/asd_`); n != 5 {
+	admin.want(admin.get("/reviews/"+first), 200, "None about the same tool in the 90 days before.")
+	if n := strings.Count(admin.get("/reviews/"+last).body, ` <a href="/decisions/asd_`); n != 5 {
 		t.Errorf("%d before", n)
 	}
 	clean(t, s)

@@ -289,7 +289,7 @@ func TestSignInMakesASession(t *testing.T) {
 	b.want(b.get("/api/auth/session"), 401, `"code":"unauthorized"`)
 	b.signIn("ada@example.com")
 	b.want(b.get("/api/auth/session"), 200, `"organizations":[]`)
-	b.want(b.get("/account"), 200, "You are a member of none")
+	b.want(b.get("/account"), 200, "You are not a member of an organization")
 	b.want(b.post("/api/auth/sign-out", `{}`), 200, "signed out")
 	b.want(b.get("/api/auth/session"), 401, "authentication required")
 	if got := b.get("/account"); got.status != http.StatusSeeOther || got.header.Get("Location") != "/sign-in?next=%2Faccount" {

@@ -13,5 +13,4 @@ const (
 	countedReviews = 1000             // waiting decisions that a message counts; from this number on it says "at least"
 	keptNotes      = 100              // newest decisions from which the next message chooses one that waits
 	maxValue       = 500              // characters of a value that a message repeats
-	maxSubject     = 120              // characters of the sentence in a subject
 )

@@ -14,8 +14,8 @@ import (
 
 // reviewMessage tells a reviewer about a decision that waits: who asks, the exact action in
 // normal form, and what the rules found. It leaves out the arguments of a tool, because an
-// e-mail cannot be erased; the page of the decision shows them. The values are an agent's; of
-// them only the purpose may have line breaks. organization is the name of the decision's
+// e-mail cannot be erased; the page of the decision shows them. Texts of the agent are in quotation
+// marks, on one line each, and none is in the subject. organization is the name of the decision's
 // organization, waiting the number of decisions that wait in all.
 func reviewMessage(record jsontext.Value, organization string, waiting int, baseURL string) (Message, error) {
 	d, err := assurance.ReadDecision(record)
@@ -30,21 +30,23 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 	if err != nil {
 		return Message{}, err
 	}
-	sentence := words.Who(d.Subject) + " wants to " + words.Deed(d.Protocol, d.Normalized)
-	m := Message{Subject: "Waits for your review: " + clipTo(sentence, maxSubject), Link: baseURL + "/reviews/" + d.DecisionID + "?org=" + url.QueryEscape(d.OrgID)}
+	title := words.Title(d.Protocol, d.Normalized)
+	m := Message{Subject: title + " waits for your review: " + d.DecisionID, Link: baseURL + "/reviews/" + d.DecisionID + "?org=" + url.QueryEscape(d.OrgID)}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s. The policy leaves it to a person: %s.\n\nRun %s.", sentence, words.Because(d.Findings), words.Visible(d.Subject.RunID))
+	fmt.Fprintf(&text, "%s wants to %s.\nThe policy leaves it to a person: %s.\nTexts in quotation marks come from the agent. Nobody has verified them.\n\nRun: %s\n",
+		words.Who(d.Subject), words.Deed(d.Protocol, d.Normalized), words.Because(d.Findings), quote(d.Subject.RunID))
 	if d.Subject.Purpose != "" {
-		fmt.Fprintf(&text, " Its purpose, in the agent's words: %q", clip(words.Visible(d.Subject.Purpose)))
+		fmt.Fprintf(&text, "Purpose: %s\n", quote(d.Subject.Purpose))
 	}
-	fmt.Fprintf(&text, "\nDecision %s of %s, %s, policy version %d.\n\nThe exact action (%s):\n",
-		d.DecisionID, words.Visible(organization), d.IssuedAt, d.Policy.Version, d.Protocol)
+	fmt.Fprintf(&text, "Decision: %s of %s, %s, policy version %d\n\nThe action (%s):\n",
+		d.DecisionID, words.Visible(organization), d.IssuedAt, d.Policy.Version, words.Kind(d.Protocol))
 	for _, member := range members {
-		fmt.Fprintf(&text, "  %s: %s\n", member.Name, clip(member.Value))
+		fmt.Fprintf(&text, "  %s: %s\n", member.Name, quote(member.Value))
 	}
 	text.WriteString("\nWhat the rules found:\n")
 	for _, f := range d.Findings {
-		fmt.Fprintf(&text, "  %s %s, %s: %s; wanted %s, got %s\n", f.Effect, f.RuleID, f.Field, f.Message, clip(f.Expected), clip(f.Actual))
+		fmt.Fprintf(&text, "  %s (%s, %s): %s; policy requires %s, request has %s\n", strings.ReplaceAll(f.Effect, "_", " "), f.RuleID, f.Field, f.Message,
+			quote(f.Expected), quote(f.Actual))
 	}
 	fmt.Fprintf(&text, "\nResolve it: %s\n", m.Link)
 	if waiting > 1 {
@@ -58,17 +60,10 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 	return m, nil
 }
 
-// clip shortens a value and says where the rest is.
-func clip(text string) string {
-	if short := clipTo(text, maxValue); short != text {
-		return short + " (the page has all of it)"
+// quote puts a text of an agent in quotation marks, shortens it, and says where the rest is.
+func quote(text string) string {
+	if runes := []rune(text); len(runes) > maxValue {
+		return words.Quote(string(runes[:maxValue])) + " (the page has all of it)"
 	}
-	return text
-}
-
-func clipTo(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return text
+	return words.Quote(text)
 }

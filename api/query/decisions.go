@@ -130,7 +130,7 @@ type ListedDecision struct {
 	RunID         string   `json:"runId"`
 	AgentID       string   `json:"agentId" jsonschema_description:"Empty if none was given, or it was erased."`
 	Purpose       string   `json:"purpose" jsonschema_description:"Empty if none was given, or it was erased."`
-	Action        string   `json:"action" jsonschema_description:"In words."`
+	Action        string   `json:"action" jsonschema_description:"In words. What the agent named is in quotation marks; nobody has verified it."`
 	AmountUSD     string   `json:"amountUsd" jsonschema_description:"Exact decimal; empty where it is not known."`
 	Decision      string   `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	Because       string   `json:"because" jsonschema_description:"What decided, in words; empty for an allow."`
@@ -142,21 +142,38 @@ type ListedDecision struct {
 	Conformance   *string  `json:"conformance" jsonschema:"nullable"`
 	Alerts        []string `json:"alerts"`
 
+	deed             words.Phrase
 	target, resource string
 	DeniedNow        bool `json:"-"` // the active policy denies the action; only of decisions that wait for a verdict
 }
 
 // Who returns the agent, as the beginning of a sentence.
-func (d ListedDecision) Who() string { return words.Who(assurance.Subject{AgentID: d.AgentID}) }
+func (d ListedDecision) Who() words.Phrase { return words.Who(assurance.Subject{AgentID: d.AgentID}) }
+
+// Deed returns what the agent wants to do, as Action says it, in pieces.
+func (d ListedDecision) Deed() words.Phrase { return d.deed }
+
+// State returns what became of the decision, in one word: that its receipt contradicts it, else the
+// verdict of a person, else the decision.
+func (d ListedDecision) State() string {
+	switch {
+	case d.Violates():
+		return "violation"
+	case d.Verdict != nil:
+		return *d.Verdict
+	}
+	return d.Decision
+}
 
 // Violates reports whether the receipt contradicts the decision.
 func (d ListedDecision) Violates() bool { return d.Conformance != nil && *d.Conformance == "violation" }
 
 func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) ListedDecision {
 	d := ListedDecision{DecisionID: row.DecisionID, Sequence: row.Sequence, RecordedAt: r.IssuedAt, Protocol: r.Protocol, RunID: r.Subject.RunID,
-		AgentID: r.Subject.AgentID, Purpose: r.Subject.Purpose, Action: words.Deed(r.Protocol, r.Normalized), Decision: r.Decision,
+		AgentID: r.Subject.AgentID, Purpose: r.Subject.Purpose, deed: words.Deed(r.Protocol, r.Normalized), Decision: r.Decision,
 		Because: words.Because(r.Findings), RuleIDs: []string{}, PolicyVersion: r.Policy.Version, AmountUSD: assurance.USD(r.Normalized), Verdict: row.Verdict, ReceiptID: row.ReceiptID,
 		Outcome: row.Outcome, Conformance: row.Conformance, Alerts: append([]string{}, row.Alerts...), target: assurance.Target(r.Protocol, r.Normalized), resource: r.Normalized.ResourceURL}
+	d.Action = d.deed.String()
 	for _, f := range r.Findings {
 		d.RuleIDs = append(d.RuleIDs, f.RuleID)
 	}

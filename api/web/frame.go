@@ -14,17 +14,48 @@ type Frame struct {
 	Place       string  // the link of the header that the page belongs to, such as "/reviews"
 	Person      *Person // nil: nobody is signed in
 	Here        string  // the address of the page, or of the page whose form was sent
+	Path        string  // of the address, for paper: without parameters, which may be texts of agents
 	BaseURL     string  // of this service, without a slash at the end
 	Description string  // one sentence for indexers; empty: the page is not for them
 	Canonical   string  // absolute address; only of a page with a description
 	Markdown    string  // path of the page's Markdown twin, if it has one
 	Links       []Link  // at the foot
+	Done        string  // what the form changed that led here; empty if none did
 
 	rights map[string]organizations.Right // that pages declare, by their paths
 }
 
 // Link is an address of this service with its name.
 type Link struct{ Path, Name string }
+
+// Place is a page that the header links.
+type Place struct {
+	Path, Name string
+	Current    bool
+}
+
+// Places lists the pages that the header links: those that the person may open.
+func (f Frame) Places() (list []Place) {
+	for _, p := range []Place{
+		{Path: "/overview", Name: "Overview"}, {Path: "/reviews", Name: "Reviews"}, {Path: "/decisions", Name: "Decisions"}, {Path: "/spend", Name: "Spend"}, {Path: "/policies", Name: "Policies"},
+		{Path: "/members", Name: "Members"}, {Path: "/keys", Name: "API tokens"}, {Path: "/ledger", Name: "Ledger"},
+	} {
+		if p.Current = p.Path == f.Place; f.Opens(p.Path) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// CurrentPlace names the page of the header that the person is on. The name is Menu elsewhere.
+func (f Frame) CurrentPlace() string {
+	for _, p := range f.Places() {
+		if p.Current {
+			return p.Name
+		}
+	}
+	return "Menu"
+}
 
 // Person is the person who is signed in, as the header shows them.
 type Person struct {
@@ -82,7 +113,7 @@ func (f Frame) Again() string {
 // without it, because the page itself will say what is wrong.
 func (s *Handler) frame(v *Visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.Request.URL.Path, "/"), "/")
-	f := Frame{Place: "/" + place, Here: s.placeOf(v), BaseURL: s.Commands.BaseURL, Links: s.links, rights: s.rights}
+	f := Frame{Place: "/" + place, Here: s.placeOf(v), Path: v.Request.URL.EscapedPath(), BaseURL: s.Commands.BaseURL, Links: s.links, rights: s.rights}
 	if from, err := s.Site(); err == nil {
 		if p, public := from.Page(v.Request.URL.Path); public {
 			f.Description, f.Canonical, f.Markdown = p.Description, s.Commands.BaseURL+p.Path, p.MarkdownPath()

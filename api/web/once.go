@@ -12,37 +12,51 @@ import (
 	"time"
 )
 
-// A form that issues a secret is answered with a redirect to the page that shows it, so that a reload
-// never issues a second one. The service does not store the secret: it travels with the redirect in
-// a cookie, which the page removes. The cookie is sealed under a key made of the session's token, so
-// only this session can read it, no other session can put a secret into it, and every node can
-// open it.
+// A form is answered with a redirect, so that a reload never sends it a second time. What the next page
+// shows once, a new secret or a note of what was changed, travels with the redirect in a cookie, which
+// the page removes. The service does not store it. The cookie is sealed under a key made of the
+// session's token, so only this session can read it, no other session can put a text into it, and every
+// node can open it.
 
-// onceCookie is the name of the cookie with the sealed secret.
-const onceCookie = "countersign_once"
+// Names of the cookies.
+const (
+	onceCookie = "countersign_once" // of a secret
+	doneCookie = "countersign_done" // of a note
+)
 
 // onceFor is how long a browser may take to follow the redirect.
 const onceFor = 2 * time.Minute
 
 // ShowOnce returns a view that leads to a page, which shows a secret once.
 func (v *Visit) ShowOnce(page, secret string) (View, error) {
-	seal, err := v.onceSeal()
-	if err != nil {
-		return View{}, err
-	}
-	until := strconv.FormatInt(v.handler.Commands.Clock().Add(onceFor).Unix(), 10)
-	sealed := seal.Seal(nil, nil, []byte(until+" "+secret), []byte(page))
-	return View{Location: page, Cookie: v.onceCookie(base64.RawURLEncoding.EncodeToString(sealed), int(onceFor/time.Second))}, nil
+	cookie, err := v.sealed(onceCookie, page, secret)
+	return View{Location: page, Cookie: cookie}, err
 }
 
 // ShownOnce returns the secret that the page shows this once, and the cookie that removes it. Without
 // a secret they are empty and nil.
 func (v *Visit) ShownOnce() (secret string, removes *http.Cookie) {
-	cookie, err := v.Request.Cookie(v.onceCookie("", 0).Name)
+	return v.opened(onceCookie, v.Request.URL.Path)
+}
+
+// sealed returns a cookie with a text that only the page at a path opens.
+func (v *Visit) sealed(name, page, text string) (*http.Cookie, error) {
+	seal, err := v.onceSeal()
+	if err != nil {
+		return nil, err
+	}
+	until := strconv.FormatInt(v.handler.Commands.Clock().Add(onceFor).Unix(), 10)
+	sealed := seal.Seal(nil, nil, []byte(until+" "+text), []byte(name+page))
+	return v.onceCookie(name, base64.RawURLEncoding.EncodeToString(sealed), int(onceFor/time.Second)), nil
+}
+
+// opened returns the text of a sealed cookie, and the cookie that removes it.
+func (v *Visit) opened(name, page string) (text string, removes *http.Cookie) {
+	cookie, err := v.Request.Cookie(v.onceCookie(name, "", 0).Name)
 	if err != nil || v.Session == nil || v.Request.Method != http.MethodGet {
 		return "", nil
 	}
-	removes = v.onceCookie("", -1)
+	removes = v.onceCookie(name, "", -1)
 	seal, err := v.onceSeal()
 	if err != nil {
 		return "", removes
@@ -51,21 +65,21 @@ func (v *Visit) ShownOnce() (secret string, removes *http.Cookie) {
 	if err != nil {
 		return "", removes
 	}
-	text, err := seal.Open(nil, nil, sealed, []byte(v.Request.URL.Path))
+	opened, err := seal.Open(nil, nil, sealed, []byte(name+page))
 	if err != nil {
 		return "", nil // it is for another page, which has not been opened yet
 	}
-	until, secret, _ := strings.Cut(string(text), " ")
+	until, text, _ := strings.Cut(string(opened), " ")
 	if end, err := strconv.ParseInt(until, 10, 64); err != nil || v.handler.Commands.Clock().Unix() > end {
 		return "", removes
 	}
-	return secret, removes
+	return text, removes
 }
 
-func (v *Visit) onceCookie(value string, maxAge int) *http.Cookie {
-	c := &http.Cookie{Name: onceCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: maxAge}
+func (v *Visit) onceCookie(name, value string, maxAge int) *http.Cookie {
+	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: maxAge}
 	if strings.HasPrefix(v.handler.Commands.BaseURL, "https://") {
-		c.Name, c.Secure = "__Host-"+onceCookie, true
+		c.Name, c.Secure = "__Host-"+name, true
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/gorilla/mux"
 
@@ -66,6 +67,7 @@ type View struct {
 	Template string
 	Data     any
 	Location string // answered with 303 See Other
+	Done     string // what a form changed, as a sentence; the page at Location shows it once
 	Status   int    // 0: 200
 	Header   http.Header
 	Cookie   *http.Cookie
@@ -176,6 +178,9 @@ func (s *Handler) run(w http.ResponseWriter, v *Visit, p Page) (View, error) {
 			return View{}, errAnotherPerson
 		}
 	}
+	if shorter := withoutEmpty(v.Request.URL); p.Method == http.MethodGet && shorter != "" {
+		return View{Location: shorter}, nil
+	}
 	instead, err := s.enter(v, p.Access)
 	if err != nil {
 		return View{}, err
@@ -194,6 +199,12 @@ func (s *Handler) show(w http.ResponseWriter, v *Visit, shows View) {
 		http.SetCookie(w, shows.Cookie)
 	}
 	if shows.Location != "" {
+		if shows.Done != "" {
+			// Without the cookie the change is made all the same, and the page shows it.
+			if note, err := v.sealed(doneCookie, pathOf(shows.Location), shows.Done); err == nil {
+				http.SetCookie(w, note)
+			}
+		}
 		h.Set("Location", shows.Location)
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -202,7 +213,12 @@ func (s *Handler) show(w http.ResponseWriter, v *Visit, shows View) {
 		shows.File.send(w, v.Request)
 		return
 	}
-	body, err := s.templates.Render(shows.Template, Framed{Frame: s.frame(v), Data: shows.Data})
+	frame := s.frame(v)
+	done, removes := v.opened(doneCookie, v.Request.URL.Path)
+	if frame.Done = done; removes != nil {
+		http.SetCookie(w, removes)
+	}
+	body, err := s.templates.Render(shows.Template, Framed{Frame: frame, Data: shows.Data})
 	if err != nil {
 		s.Fail(w, v.Request, err)
 		return
@@ -219,4 +235,30 @@ func (s *Handler) show(w http.ResponseWriter, v *Visit, shows View) {
 	if v.Request.Method != http.MethodHead {
 		_, _ = w.Write(body)
 	}
+}
+
+// pathOf returns the path of an address of this service.
+func pathOf(address string) string {
+	path, _, _ := strings.Cut(address, "?")
+	path, _, _ = strings.Cut(path, "#")
+	return path
+}
+
+// withoutEmpty returns an address without its empty parameters, which are the fields of a form that
+// were left empty. It returns an empty text if there are none.
+func withoutEmpty(u *url.URL) string {
+	q, empty := u.Query(), false
+	for name, values := range q {
+		if len(values) == 1 && values[0] == "" {
+			q.Del(name)
+			empty = true
+		}
+	}
+	if !empty {
+		return ""
+	}
+	if len(q) == 0 {
+		return u.EscapedPath()
+	}
+	return u.EscapedPath() + "?" + q.Encode()
 }

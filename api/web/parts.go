@@ -19,6 +19,8 @@ func functions(clock func() time.Time) template.FuncMap {
 		"past":    func(t any) bool { return Instant(t).Before(clock()) },
 		"text":    textOf,
 		"visible": func(text any) string { return words.Visible(textOf(text)) },
+		"quote":   func(text any) string { return words.Quote(textOf(text)) },
+		"network": networkNamed,
 		"short":   short,
 		"words":   spaced,
 		"usd":     dollars,
@@ -26,6 +28,15 @@ func functions(clock func() time.Time) template.FuncMap {
 		"dict":    dict,
 		"capital": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
 	}
+}
+
+// networkNamed returns the name of a network for people, if the member of an action is a network that
+// has one: "Base" for "eip155:8453".
+func networkNamed(member, value string) string {
+	if member != "network" {
+		return ""
+	}
+	return words.Network(value)
 }
 
 // Instant returns a time that is given as records and commands have it: as a time, or as its RFC 3339

@@ -5,26 +5,48 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/mcprisk"
 )
 
-// Visible writes characters that do not show, or that change the order in which text is shown,
-// by their code points: <U+202E>. Texts of people and agents are shown with it.
+// Visible writes characters by their code points, as in <U+202E>, if they do not show, if they
+// change the order in which text is shown, or if they are letters that a reader takes for Latin
+// ones. Texts of people and agents are shown with it.
 func Visible(text string) string {
-	if !strings.ContainsFunc(text, hidden) {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || hidden(r) }) {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text {
-		if hidden(r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-			continue
+	for text != "" {
+		word := text[:wordEnd(text)]
+		text = text[len(word):]
+		alike := mcprisk.LookAlikes(word)
+		for _, r := range word {
+			if hidden(r) || slices.Contains(alike, r) {
+				fmt.Fprintf(&b, "<U+%04X>", r)
+				continue
+			}
+			b.WriteRune(r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// wordEnd returns where the first word of a text ends: before the next character that is not a
+// letter, but after at least one character.
+func wordEnd(text string) int {
+	end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
+	switch end {
+	case -1:
+		return len(text)
+	case 0:
+		_, end = utf8.DecodeRuneInString(text)
+	}
+	return end
 }
 
 func hidden(r rune) bool {

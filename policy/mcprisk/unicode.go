@@ -124,10 +124,30 @@ func confusable(name string) bool {
 			latin = true // a letter with a mark of its own
 		default:
 			other = true
-			if folded := fold(string(r)); len(folded) == 1 && folded[0] < 0x80 {
+			if looksLatin(r) {
 				lookAlike++
 			}
 		}
 	}
 	return other && (latin || lookAlike == letters)
+}
+
+// looksLatin reports whether a letter outside of ASCII reads as one of ASCII.
+func looksLatin(r rune) bool {
+	folded := fold(string(r))
+	return r >= 0x80 && len(folded) == 1 && unicode.IsLetter(rune(folded[0]))
+}
+
+// LookAlikes returns the letters of a word that a reader takes for Latin ones. There are none if
+// the word can be read as nothing else, such as a Russian word.
+func LookAlikes(word string) (letters []rune) {
+	if isPlain(word) || !confusable(word) {
+		return nil
+	}
+	for _, r := range word {
+		if looksLatin(r) {
+			letters = append(letters, r)
+		}
+	}
+	return letters
 }

@@ -115,3 +115,15 @@ func IsUSDC(network, asset string) bool {
 	}
 	return false
 }
+
+// NetworkName returns the name that people use for a CAIP-2 network. It returns an empty text for a
+// network that has none.
+func NetworkName(caip2 string) string {
+	name := ""
+	for alias, id := range aliases {
+		if id == caip2 && (name == "" || alias < name) { // of several names the first by the alphabet
+			name = alias
+		}
+	}
+	return name
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
@@ -73,13 +74,13 @@ func (r *Room) postKey(v *web.Visit) (web.View, error) {
 // postRevokeKey revokes a key of the account.
 func (r *Room) postRevokeKey(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeAccountKey(v.Request.Context(), v.Session.Customer, v.Form.Get("keyId"))
-	return web.View{Location: "/account"}, err
+	return web.View{Location: "/account", Done: "API key revoked."}, err
 }
 
 // postRevokeAgent revokes an agent of the account.
 func (r *Room) postRevokeAgent(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeAccountAgent(v.Request.Context(), v.Session.Customer, v.Form.Get("clientId"))
-	return web.View{Location: "/account"}, err
+	return web.View{Location: "/account", Done: "Agent revoked. Its tokens are refused from now on."}, err
 }
 
 // boughtProduct is a product that the customer has access to, or had.
@@ -129,7 +130,7 @@ func (r *Room) postOrganization(v *web.Visit) (web.View, error) {
 	for _, m := range list {
 		if m.OrgID == v.Form.Get("orgId") {
 			v.Session.Choose(m.OrgID)
-			return web.View{Location: goesOnTo(v)}, nil
+			return web.View{Location: goesOnTo(v), Done: "You act for " + words.Visible(m.Name) + " now."}, nil
 		}
 	}
 	return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")

@@ -71,10 +71,72 @@ document.addEventListener("keydown", (event) => {
 const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
 function ago(time) {
+  const shown = time.querySelector(".ago");
+  if (!shown) return;
   const seconds = Math.round((new Date(time.dateTime) - Date.now()) / 1000);
   if (Math.abs(seconds) >= 8 * 86400) return;
-  if (seconds <= 0 && seconds > -10) { time.textContent = "just now"; return; }
+  if (seconds <= 0 && seconds > -10) { shown.textContent = "just now"; return; }
   const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) || units[3];
-  time.textContent = relative.format(Math.trunc(seconds / size), unit);
+  shown.textContent = relative.format(Math.trunc(seconds / size), unit);
 }
-setInterval(() => document.querySelectorAll("time[title]").forEach(ago), 30000);
+setInterval(() => document.querySelectorAll("time").forEach(ago), 30000);
+
+// Keys, for who reviews many decisions: the list of a page, and the form of a verdict. A letter does
+// nothing while something is written, and no key gives a verdict without a reason.
+const rows = [...document.querySelectorAll("table.rows tbody tr")];
+let row = -1;
+function go(to) {
+  if (!rows.length) {
+    const next = document.querySelector('a[rel="next"]');
+    if (to > 0 && next) next.click();
+    if (to < 0) history.back();
+    return;
+  }
+  row = Math.max(0, Math.min(rows.length - 1, row + to));
+  const link = rows[row].querySelector('td[data-label="Action"] a');
+  if (link) link.focus();
+}
+function verdict(value) {
+  const form = document.getElementById("verdict");
+  if (!form) {
+    const reject = document.querySelector('#reject [name="reason"]');
+    if (value === "rejected" && reject) reject.focus();
+    return;
+  }
+  const button = form.querySelector('button[value="' + value + '"]');
+  const ready = form.querySelector('[name="ready"]:checked');
+  if (!button) return;
+  if (ready || form.elements.reason.value.trim()) button.focus();
+  else form.querySelector('[name="ready"]').focus();
+}
+function help() {
+  let dialog = document.querySelector("dialog.keys");
+  if (!dialog) {
+    dialog = document.createElement("dialog");
+    dialog.className = "keys";
+    const list = [["j", "next row or review"], ["k", "previous row or review"], ["x", "select the row"], ["a", "approve: goes to the reason, then to the button"],
+      ["r", "reject: goes to the reason, then to the button"], ["/", "search"], ["?", "this list"]];
+    dialog.append(...list.map(([key, what]) => {
+      const line = document.createElement("p");
+      const name = document.createElement("kbd");
+      name.textContent = key;
+      line.append(name, " " + what);
+      return line;
+    }));
+    document.body.append(dialog);
+  }
+  dialog.open ? dialog.close() : dialog.showModal();
+}
+const keys = {
+  j: () => go(1), k: () => go(-1), a: () => verdict("approved"), r: () => verdict("rejected"), "?": help,
+  x: () => { const box = rows[row] && rows[row].querySelector('input[type="checkbox"]'); if (box) box.click(); },
+  "/": () => { const box = document.querySelector(".find input"); if (box) box.focus(); },
+};
+document.addEventListener("keydown", (event) => {
+  const typed = event.target;
+  if (event.ctrlKey || event.metaKey || event.altKey || typed.matches('textarea, select, input:not([type="radio"], [type="checkbox"])')) return;
+  const press = keys[event.key];
+  if (!press) return;
+  event.preventDefault();
+  press();
+});

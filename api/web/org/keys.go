@@ -68,5 +68,5 @@ func (r *Room) postToken(v *web.Visit) (web.View, error) {
 
 func (r *Room) postRevokeToken(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeToken(v.Request.Context(), v.Principal, v.Form.Get("tokenId"), strings.TrimSpace(v.Form.Get("reason")))
-	return web.View{Location: "/keys"}, err
+	return web.View{Location: "/keys", Done: "Token revoked. Calls with it are refused from now on."}, err
 }

@@ -52,8 +52,12 @@ func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	if i >= 0 && list[i].MemberID != v.Form.Get("memberId") {
 		return web.View{}, policy.Refuse(organizations.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
 	}
-	_, err = r.Commands.AddMember(ctx, p, email, v.Form.Get("role"))
-	return web.View{Location: "/members"}, err
+	role, done := v.Form.Get("role"), " was added as "
+	if i >= 0 {
+		done = " is now "
+	}
+	_, err = r.Commands.AddMember(ctx, p, email, role)
+	return web.View{Location: "/members", Done: email + done + role + "."}, err
 }
 
 func (r *Room) postRemoveMember(v *web.Visit) (web.View, error) {
@@ -61,10 +65,10 @@ func (r *Room) postRemoveMember(v *web.Visit) (web.View, error) {
 		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
 	}
 	err := r.Commands.RemoveMember(v.Request.Context(), v.Principal, v.Form.Get("memberId"))
-	return web.View{Location: "/members"}, err
+	return web.View{Location: "/members", Done: "Member removed. The member's tokens are revoked."}, err
 }
 
 func (r *Room) postArguments(v *web.Visit) (web.View, error) {
 	_, err := r.Commands.KeepArguments(v.Request.Context(), v.Principal, v.Form.Get("arguments"), "changed on the page of members")
-	return web.View{Location: "/members"}, err
+	return web.View{Location: "/members", Done: "Setting changed: which arguments of tools are kept."}, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -285,7 +286,7 @@ func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	if err == nil && keep && clean {
 		var d decisions.Draft
 		if d, err = r.Commands.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
-			return web.View{Location: "/policies/drafts/" + d.DraftID}, nil
+			return web.View{Location: "/policies/drafts/" + d.DraftID, Done: "Draft saved. It changes nothing until it is activated."}, nil
 		}
 	}
 	shows := web.View{Template: "policy-editor.html"}
@@ -335,7 +336,7 @@ func (r *Room) postActivate(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return r.notActivated(v, reason, err)
 	}
-	return web.View{Location: "/policies/" + strconv.Itoa(a.Version)}, nil
+	return web.View{Location: "/policies/" + strconv.Itoa(a.Version), Done: fmt.Sprintf("Version %d is active. Every decision from now on uses it.", a.Version)}, nil
 }
 
 // notActivated says why a draft was not activated, with the reason that was written for it: on the
@@ -367,5 +368,5 @@ func (r *Room) postFreeze(v *web.Visit) (web.View, error) {
 		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: a freeze stops every agent of the organization")
 	}
 	a, err := r.Commands.FreezePolicy(v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("reason")))
-	return web.View{Location: "/policies/" + strconv.Itoa(a.Version)}, err
+	return web.View{Location: "/policies/" + strconv.Itoa(a.Version), Done: "Everything is stopped: no host may be paid, and no MCP server may be called."}, err
 }

@@ -145,7 +145,7 @@ func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Orig
 
 func (r *Room) postSendAgain(v *web.Visit) (web.View, error) {
 	_, err := r.deliveries().SendAgain(v.Request.Context(), v.Principal, v.Vars["id"], v.Form.Get("messageId"))
-	return web.View{Location: "/webhooks/" + v.Vars["id"]}, err
+	return web.View{Location: "/webhooks/" + v.Vars["id"], Done: "The messages are sent again."}, err
 }
 
 func (r *Room) postRemoveWebhook(v *web.Visit) (web.View, error) {
@@ -153,5 +153,5 @@ func (r *Room) postRemoveWebhook(v *web.Visit) (web.View, error) {
 		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
 	}
 	err := r.Webhooks.RemoveWebhook(v.Request.Context(), v.Principal, v.Vars["id"], "removed on its page")
-	return web.View{Location: "/webhooks"}, err
+	return web.View{Location: "/webhooks", Done: "Webhook removed. Its waiting messages are dropped."}, err
 }

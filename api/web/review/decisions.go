@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"math/big"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -23,17 +24,17 @@ import (
 // decisionList is the data of the page of decisions.
 type decisionList struct {
 	query.DecisionPage
-	Filter     query.Filter
-	Filtered   bool
-	MayExport  bool
-	Chips      []chip
-	Query      string // the filter as the query of an address
-	OrgID      string
-	Violations []query.ListedDecision
-	Rules      []string // to choose from
-	Next       string   // address of the next page
-	First      string   // address of the first page; empty on the first
-	Sum        *decisionSum
+	Filter    query.Filter
+	Filtered  bool
+	MayExport bool
+	Chips     []chip
+	Chosen    []chosen
+	Query     string // the filter as the query of an address
+	OrgID     string
+	Rules     []string // to choose from
+	Next      string   // address of the next page
+	First     string   // address of the first page; empty on the first
+	Sum       *decisionSum
 }
 
 // Bundles reports whether there can be a signed bundle of what the filter chooses.
@@ -55,6 +56,32 @@ type chip struct {
 	Current    bool
 }
 
+// chosen is a member of a list's filter: its name for people, its value, and the address of the list
+// without it.
+type chosen struct{ Name, Value, Href string }
+
+// chosenBy lists the members of a filter that no quick filter shows.
+func chosenBy(f query.Filter, page string) (list []chosen) {
+	for _, member := range []struct{ name, label string }{
+		{"text", "Text"}, {"agent", "Agent"}, {"run", "Run"}, {"rule", "Rule"}, {"protocol", "Protocol"}, {"from", "From"}, {"to", "To"},
+	} {
+		q := f.Query()
+		if value := q.Get(member.name); value != "" {
+			q.Del(member.name)
+			list = append(list, chosen{member.label, value, address(page, q)})
+		}
+	}
+	return list
+}
+
+// address returns the address of a page with parameters.
+func address(page string, q url.Values) string {
+	if len(q) == 0 {
+		return page
+	}
+	return page + "?" + q.Encode()
+}
+
 // decisionSum counts the decisions that a filter chooses and adds up their amounts.
 type decisionSum struct {
 	Decisions, Allowed, Denied, Reviewed int
@@ -68,7 +95,7 @@ func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	list := decisionList{Filter: f, Filtered: len(f.Query()) > 0, MayExport: p.May(organizations.RightExport) == nil, Query: f.Query().Encode(), Chips: chips(f), OrgID: p.OrgID}
+	list := decisionList{Filter: f, Filtered: len(f.Query()) > 0, MayExport: p.May(organizations.RightExport) == nil, Query: f.Query().Encode(), Chips: chips(f), Chosen: chosenBy(f, "/decisions"), OrgID: p.OrgID}
 	if list.DecisionPage, err = r.queries().Search(ctx, p, f, 25, asked.Get("cursor")); err != nil {
 		return web.View{}, err
 	}
@@ -78,14 +105,7 @@ func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
 		list.Next = "/decisions?" + q.Encode()
 	}
 	if asked.Get("cursor") != "" {
-		list.First = "/decisions?" + list.Query
-	}
-	if !list.Filtered && list.First == "" {
-		violations, err := r.queries().Search(ctx, p, query.Violations(), 5, "")
-		if err != nil {
-			return web.View{}, err
-		}
-		list.Violations = violations.Items
+		list.First = address("/decisions", f.Query())
 	}
 	if f.Agent != "" || f.Run != "" || f.From != "" {
 		if list.Sum, err = r.sumDecisions(ctx, p, f); err != nil {
@@ -117,7 +137,7 @@ func chips(f query.Filter) []chip {
 		if current {
 			q.Del(c.member)
 		}
-		list = append(list, chip{c.name, "/decisions?" + q.Encode(), current})
+		list = append(list, chip{c.name, address("/decisions", q), current})
 	}
 	return list
 }
@@ -196,7 +216,7 @@ func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 		return web.View{}, policy.Refuse("mutually_exclusive", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
 	}
 	place, err := r.Export(v.Request.Context(), v.Principal, chosen)
-	return web.View{Location: place}, err
+	return web.View{Location: place, Done: "The signed bundle is made."}, err
 }
 
 // exportDecisions sends what a filter chooses as a file of CSV or JSON lines.

@@ -28,6 +28,7 @@ func (r *Room) Pages() []web.Page {
 	read, export := credential.WithRight(organizations.RightRead), credential.WithRight(organizations.RightExport)
 	return []web.Page{
 		web.Get("/reviews", read, r.listReviews),
+		web.Post("/reviews/reject", credential.WithRight(organizations.RightApprove), r.rejectReviews),
 		web.Get("/reviews/{id}", read, r.showReview),
 		// Every reader may compare arguments with their hash. For a verdict the command asks for the
 		// right to give it, and the page then says why it was not recorded, with what was written.

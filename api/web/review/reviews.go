@@ -1,7 +1,9 @@
 package review
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,6 +31,7 @@ type reviewList struct {
 	Items       []query.ListedDecision
 	Filter      query.Filter
 	Filtered    bool
+	Chosen      []chosen
 	Rules       []string // to choose from
 	Next, First string   // addresses of the next page and, except on the first page, of the first
 	Resolved    *resolved
@@ -48,7 +51,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
 		}
 	}
-	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
+	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Chosen: chosenBy(f, "/reviews"), Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
 		Resolved: r.resolvedBefore(v)}
 	var next int64
 	if list.Items, next, err = r.queries().Reviews(ctx, p, f, after, shownReviews); err != nil {
@@ -56,18 +59,21 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	}
 	page := f.Query()
 	if after > 0 {
-		list.First = "/reviews?" + page.Encode()
+		list.First = address("/reviews", page)
 	}
 	if next > 0 {
 		page.Set("after", strconv.FormatInt(next, 10))
-		list.Next = "/reviews?" + page.Encode()
+		list.Next = address("/reviews", page)
 	}
 	return web.View{Template: "reviews.html", Data: list}, nil
 }
 
 // resolved is the verdict that the reader gave before this page. It is read from the record, because
 // anybody can write an address.
-type resolved struct{ DecisionID, Verdict, Sentence string }
+type resolved struct {
+	DecisionID, Verdict string
+	Sentence            words.Phrase
+}
 
 func (r *Room) resolvedBefore(v *web.Visit) *resolved {
 	id := v.Request.URL.Query().Get("resolved")
@@ -78,28 +84,34 @@ func (r *Room) resolvedBefore(v *web.Visit) *resolved {
 	if err != nil || c.Approval == nil || c.Approval.ApprovedBy != v.Principal.Member {
 		return nil
 	}
-	return &resolved{id, c.Approval.Verdict, words.Who(c.Record.Subject) + " wants to " + words.Deed(c.Protocol, c.Record.Normalized)}
+	sentence := append(words.Who(c.Record.Subject), words.Piece{Text: " wants to "})
+	return &resolved{id, c.Approval.Verdict, append(sentence, words.Deed(c.Protocol, c.Record.Normalized)...)}
 }
 
 // decisionView is the data of the page of a decision.
 type decisionView struct {
 	decisions.DecisionCase
-	Who, Deed, Because string
-	Amount             string
-	Action             []words.Member        // of the normalized intent, by name
-	Found              []decisions.Explained // rules that did not pass
-	Passed             []decisions.Explained
-	Arguments          string // of the tool, indented; empty if they were not kept
-	People             web.People
-	Similar            []query.ListedDecision
-	Waits              bool // for a verdict
-	MayDecide          bool // the reader may give it
-	Unused             bool // the approval has expired, and no receipt says that it was used
-	Checked            string
-	Reason, Pasted     string    // as written in the form
-	Problem            string    // why the verdict that was sent is not recorded
-	Resolved           *resolved // the verdict that was given before this page
-	Integrity          []words.Member
+	Who, Deed      words.Phrase
+	Title          string // of the page, in words of ours alone
+	Target         string // as the agent named it
+	Because        string
+	Amount         string                // empty for a tool call
+	Action         []words.Member        // of the normalized intent, by name
+	Found          []decisions.Explained // rules that did not pass
+	Passed         []decisions.Explained
+	Arguments      string // of the tool, indented; empty if they were not kept
+	People         web.People
+	Similar        []query.ListedDecision
+	Waits          bool // for a verdict
+	MayDecide      bool // the reader may give it
+	Unused         bool // the approval has expired, and no receipt says that it was used
+	Checked        string
+	Reason, Pasted string    // as written in the form
+	Chosen         string    // of the ready reasons
+	Later          string    // address of the review that has waited longest after this one; empty if there is none
+	Problem        string    // why the verdict that was sent is not recorded
+	Resolved       *resolved // the verdict that was given before this page
+	Integrity      []words.Member
 }
 
 // Name returns what the page calls the member with an id.
@@ -110,7 +122,8 @@ func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id s
 	if err != nil {
 		return decisionView{}, err
 	}
-	d := decisionView{DecisionCase: c, Who: words.Who(c.Record.Subject), Deed: words.Deed(c.Protocol, c.Record.Normalized), Because: words.Because(c.Record.Findings),
+	d := decisionView{DecisionCase: c, Who: words.Who(c.Record.Subject), Deed: words.Deed(c.Protocol, c.Record.Normalized),
+		Title: words.Title(c.Protocol, c.Record.Normalized), Target: words.Target(c.Protocol, c.Record.Normalized), Because: words.Because(c.Record.Findings),
 		Waits: c.Record.Decision == assurance.NeedsReview && c.Approval == nil && c.Receipt == nil}
 	if c.Protocol == assurance.X402 {
 		d.Amount = words.Amount(c.Record.Normalized)
@@ -168,6 +181,9 @@ func (r *Room) similar(ctx context.Context, p organizations.Principal, c decisio
 func (r *Room) showReview(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	d.Resolved = r.resolvedBefore(v)
+	if err == nil && d.Verdictable() {
+		d.Later = r.laterReview(v.Request.Context(), v.Principal, d.Decided.Ledger.Sequence)
+	}
 	return web.View{Template: "review.html", Data: d}, err
 }
 
@@ -190,13 +206,24 @@ func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	return web.View{Location: r.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
 }
 
+// readyReasons are reasons that a reviewer gives with one press, as on a phone.
+var readyReasons = []string{"It is expected work", "I checked it with the requester", "It is out of scope", "I do not know this agent"}
+
+// Ready lists the ready reasons of the form.
+func (d decisionView) Ready() []string { return readyReasons }
+
+// reasonOf returns the reason in a form: what was written, or else the ready reason that was chosen.
+func reasonOf(form url.Values) string {
+	return cmp.Or(strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n")), form.Get("ready"))
+}
+
 // readVerdict reads the form like the body of a call of the API, without the white space that phones
 // write around the reason.
 func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	if form.Get("verdict") == "" {
 		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
 	}
-	reason := strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n"))
+	reason := reasonOf(form)
 	if name := unseen(reason); name != "" {
 		return assurance.ApprovalInput{}, policy.Refuse("out_of_range", "/reason", "reason has a character that does not show ("+name+"): take it out")
 	}
@@ -240,7 +267,7 @@ func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 	if err != nil || shows.Status >= http.StatusInternalServerError {
 		return web.View{}, refused
 	}
-	d.Problem, d.Reason, d.Pasted = problem, v.Form.Get("reason"), v.Form.Get("arguments")
+	d.Problem, d.Reason, d.Chosen, d.Pasted = problem, v.Form.Get("reason"), v.Form.Get("ready"), v.Form.Get("arguments")
 	shows.Data = d
 	return shows, nil
 }
@@ -248,23 +275,74 @@ func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 // nextReview returns the address of the review that has waited longest for this person, or of the list
 // if none waits.
 func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id string) string {
-	var f projections.ReviewFilter
-	if !p.MayActAlone() {
-		var err error
-		if f.Except, err = r.Commands.OwnActors(ctx, p); err != nil {
-			return "/reviews" // the verdict is recorded; the list shows what waits
-		}
-	}
-	waiting, err := r.Projections.OpenReviews(ctx, p.OrgID, f, 2)
-	if err != nil {
-		return "/reviews"
-	}
-	for _, next := range waiting {
+	for _, next := range r.waitingFor(ctx, p, 0, 2) {
 		if next.DecisionID != id {
 			return "/reviews/" + next.DecisionID
 		}
 	}
 	return "/reviews"
+}
+
+// laterReview returns the address of the first review after a sequence that waits for this person. It
+// is empty if there is none.
+func (r *Room) laterReview(ctx context.Context, p organizations.Principal, sequence int64) string {
+	for _, next := range r.waitingFor(ctx, p, sequence, 1) {
+		return "/reviews/" + next.DecisionID
+	}
+	return ""
+}
+
+// waitingFor lists reviews that a person may resolve. If they cannot be read it lists none: the verdict
+// before is recorded all the same, and the list of reviews shows what waits.
+func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after int64, most int) []projections.DecisionRow {
+	f := projections.ReviewFilter{After: after}
+	if !p.MayActAlone() {
+		var err error
+		if f.Except, err = r.Commands.OwnActors(ctx, p); err != nil {
+			return nil
+		}
+	}
+	waiting, err := r.Projections.OpenReviews(ctx, p.OrgID, f, most)
+	if err != nil {
+		return nil
+	}
+	return waiting
+}
+
+// rejectReviews rejects the selected decisions with one reason. Each verdict is signed and recorded by
+// itself: one that is refused does not stop the others, and the next page says how many were not
+// recorded, and why the first was not.
+func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
+	chosen := v.Form["id"]
+	if len(chosen) == 0 || len(chosen) > shownReviews {
+		return web.View{}, policy.Refuse("out_of_range", "/id", "select 1 to "+strconv.Itoa(shownReviews)+" decisions")
+	}
+	v.Form.Set("verdict", assurance.VerdictRejected)
+	in, err := readVerdict(v.Form)
+	if err != nil {
+		return web.View{}, err
+	}
+	rejected, first := 0, ""
+	for _, id := range chosen {
+		said, err := r.Commands.Approve(v.Request.Context(), v.Principal, id, in)
+		var refused *policy.Error
+		switch {
+		case err == nil:
+			rejected++
+			r.Approved(said)
+		case errors.As(err, &refused):
+			first = cmp.Or(first, refused.Message)
+		case rejected == 0:
+			return web.View{}, err
+		default:
+			first = cmp.Or(first, "the service could not record it")
+		}
+	}
+	done := fmt.Sprintf("%d of %d decisions rejected.", rejected, len(chosen))
+	if first != "" {
+		done += " Not recorded for the others: " + first + "."
+	}
+	return web.View{Location: "/reviews", Done: done}, nil
 }
 
 // checkArguments compares pasted arguments with the hash that was signed. It records nothing, and the
@@ -274,7 +352,7 @@ func (r *Room) checkArguments(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	d.Reason, d.Pasted = v.Form.Get("reason"), v.Form.Get("arguments")
+	d.Reason, d.Chosen, d.Pasted = v.Form.Get("reason"), v.Form.Get("ready"), v.Form.Get("arguments")
 	canonical, err := canon.Canonical(jsontext.Value(strings.TrimSpace(d.Pasted)))
 	switch {
 	case err != nil:

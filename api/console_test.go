@@ -1,0 +1,182 @@
+package api_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestSelectedReviewsAreRejectedTogether holds that each selected decision gets its own signed
+// verdict with the reason, and that the next page says what was not recorded and why.
+func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	one, two, resolved, kept := c.asks(t, "k1", "agent-7"), c.asks(t, "k2", "agent-7"), c.asks(t, "k3", "agent-7"), c.asks(t, "k4", "agent-8")
+	admin, auditor := c.people["admin"], c.people["auditor"]
+	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "ready": {"It is expected work"}})
+	admin.want(admin.get("/reviews/"+resolved), 200, "<blockquote>It is expected work</blockquote>")
+	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, "reason must be 1 to 1000 characters")
+	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "select 1 to 50 decisions")
+	auditor.want(auditor.form("/reviews/reject", url.Values{"id": {one}, "reason": {"no"}}), 403, "")
+	got := admin.form("/reviews/reject", url.Values{"id": {one, two, resolved}, "reason": {"the loop of last night"}})
+	admin.want(admin.follow(got), 200, "2 of 3 decisions rejected. Not recorded for the others: decision was already resolved.")
+	for _, id := range []string{one, two} {
+		admin.want(admin.get("/reviews/"+id), 200, "<blockquote>the loop of last night</blockquote>")
+	}
+	if page := admin.get("/reviews").body; !strings.Contains(page, kept) || strings.Contains(page, one) {
+		t.Errorf("what waits is not the one that was kept: %s", page)
+	}
+	clean(t, s)
+}
+
+// TestEveryChangeIsConfirmedOnce holds that the page after a form says what was changed, and that
+// a reload does not say it again.
+func TestEveryChangeIsConfirmedOnce(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	owner := c.people["owner"]
+	tokens, err := s.app.Tokens(t.Context(), c.now(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct {
+		to   string
+		form url.Values
+		says string
+	}{
+		{"/members", url.Values{"email": {"new@acme.example"}, "role": {"auditor"}}, "new@acme.example was added as auditor."},
+		{"/members/arguments", url.Values{"arguments": {"always"}}, "Setting changed"},
+		{"/keys/revoke", url.Values{"tokenId": {tokens[0].TokenID}, "reason": {"leaked"}}, "Token revoked."},
+		{"/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}}, "Draft saved."},
+		{"/policies/freeze", url.Values{"sure": {"yes"}, "reason": {"incident"}}, "Everything is stopped"},
+	} {
+		after := owner.form(change.to, change.form)
+		owner.want(owner.follow(after), 200, `<p class="toast" role="status">`+change.says)
+		if again := owner.follow(after); strings.Contains(again.body, "toast") {
+			t.Errorf("%s: a reload says it again", change.to)
+		}
+	}
+	clean(t, s)
+}
+
+// TestWalkReviewOnAPhone holds that a phone of 360 by 740 pixels shows action, target, amount and
+// reason above the buttons, that the buttons are on the screen from the start, and that two taps give
+// the verdict.
+func TestWalkReviewOnAPhone(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	id := c.asks(t, "k1", "agent-7")
+	w := s.openWindow(t)
+	w.as(c.people["admin"])
+	w.do(chromedp.EmulateViewport(360, 740))
+	w.open("/reviews/" + id)
+	var facts, bar, end float64
+	w.do(chromedp.Evaluate(`document.querySelectorAll(".ask .facts dd")[3].getBoundingClientRect().bottom`, &facts),
+		chromedp.Evaluate(`document.querySelector(".ask .side").getBoundingClientRect().top`, &bar),
+		chromedp.Evaluate(`document.querySelector('button[value="rejected"]').getBoundingClientRect().bottom`, &end))
+	if facts > bar || end > 740 {
+		t.Errorf("the reason ends at %.0f, the bar begins at %.0f and ends at %.0f of 740", facts, bar, end)
+	}
+	w.do(chromedp.Click(`.ready label`, chromedp.ByQuery), chromedp.Click(`button[value="approved"]`, chromedp.ByQuery))
+	w.see("You approved it:")
+	t.Log("console: review on a phone: 2 taps")
+	clean(t, s)
+}
+
+// TestWalkReviewsWithKeys holds that j, k, x, r and ? work on the list, that a and r lead to the
+// reason and then to the button, and that no letter gives a verdict by itself.
+func TestWalkReviewsWithKeys(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	first := c.asks(t, "k1", "agent-7")
+	second := c.asks(t, "k2", "agent-8")
+	w := s.openWindow(t)
+	w.as(c.people["admin"])
+	w.open("/reviews")
+	focused := func(want string) {
+		t.Helper()
+		var at string
+		w.do(chromedp.Evaluate(`(e => e.getAttribute("href") || e.name + " " + (e.type === "text" ? "" : e.value))(document.activeElement)`, &at))
+		if at != want {
+			t.Errorf("the focus is on %q, want %q", at, want)
+		}
+	}
+	w.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("j"))
+	focused("/reviews/" + second)
+	w.do(chromedp.KeyEvent("k"), chromedp.KeyEvent("x"))
+	focused("/reviews/" + first)
+	w.do(chromedp.WaitVisible(`input[value="`+first+`"]:checked`, chromedp.ByQuery), chromedp.KeyEvent("?"))
+	w.see("previous row or review")
+	w.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("r"))
+	focused("reason ") // the test's browser writes the letter into the field; a person's does not
+	w.open("/reviews/" + first)
+	w.do(chromedp.KeyEvent("a"))
+	focused("ready It is expected work")
+	w.do(chromedp.KeyEvent(" "), chromedp.KeyEvent("a"))
+	focused("verdict approved")
+	w.do(chromedp.KeyEvent("j"))
+	w.see("agent-8")
+	w.do(chromedp.KeyEvent("r"), chromedp.KeyEvent(" "), chromedp.KeyEvent("r"), chromedp.KeyEvent(kb.Enter))
+	w.see("You rejected it:")
+	clean(t, s)
+}
+
+// TestWalkOneScreenOfDecisions holds that a screen of 1440 by 900 pixels shows 25 decisions.
+func TestWalkOneScreenOfDecisions(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	for n := range 30 {
+		c.decide(t, toolBody(fmt.Sprint("k", n), fmt.Sprint("agent-", n), "read", "low"))
+	}
+	w := s.openWindow(t)
+	w.as(c.people["owner"])
+	w.do(chromedp.EmulateViewport(1440, 900))
+	w.open("/decisions")
+	var end float64
+	w.do(chromedp.Evaluate(`document.querySelectorAll(".decisions tbody tr")[24].getBoundingClientRect().bottom`, &end))
+	if end > 900 {
+		t.Errorf("the row 25 ends at %.0f of 900", end)
+	}
+	t.Logf("console: 25 decisions end at %.0f of 900 pixels", end)
+}
+
+// TestWalkPrint holds that paper shows exact times with their zone, whole ids and hashes and the
+// organization, and no control.
+func TestWalkPrint(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	denied := c.decide(t, toolBody("k3", "agent-8", "drop", "low")).decision(t)
+	c.report(t, denied, "mcp", "fulfilled")
+	w := s.openWindow(t)
+	w.as(c.people["auditor"])
+	for place, parts := range map[string][]string{
+		"/decisions/" + denied.Record.DecisionID: {denied.Record.DecisionID, denied.Integrity.RecordHash, denied.Record.BindingHash, denied.Record.AssuranceActionHash, "asr_"},
+		"/decisions":                             {"agent-8"},
+	} {
+		w.do(emulation.SetEmulatedMedia().WithMedia(""))
+		w.open(place)
+		w.do(emulation.SetEmulatedMedia().WithMedia("print"))
+		var text string
+		var controls int
+		w.do(chromedp.Evaluate(`document.body.innerText`, &text),
+			chromedp.Evaluate(`[...document.querySelectorAll("button, input, select, textarea, nav, a.button, summary.button")].filter(e => e.offsetParent).length`, &controls))
+		for _, part := range append(parts, "Acme ("+c.orgID+")", " UTC") {
+			if !strings.Contains(text, part) {
+				t.Errorf("the print of %s lacks %q:\n%s", place, part, text)
+			}
+		}
+		for _, part := range []string{" ago", "just now", "…", "Copy"} {
+			if strings.Contains(text, part) {
+				t.Errorf("the print of %s has %q:\n%s", place, part, text)
+			}
+		}
+		if controls > 0 {
+			t.Errorf("the print of %s has %d controls", place, controls)
+		}
+	}
+}

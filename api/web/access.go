@@ -89,6 +89,16 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	return nil, p.May(access.Right)
 }
 
+// Member returns who acts for the organization that the person has chosen, on a page that is open
+// to everybody. ok is false if nobody does, or if it cannot be read now.
+func (v *Visit) Member() (p organizations.Principal, ok bool) {
+	if v.Session == nil || v.Session.Org == "" {
+		return p, false
+	}
+	p, err := v.handler.Credentials.Member(v.Request.Context(), v.Session, true)
+	return p, err == nil
+}
+
 // membership returns the person's organization with an id, or the zero value if they are not a
 // member of it.
 func (s *Handler) membership(v *Visit, orgID string) (Organization, error) {

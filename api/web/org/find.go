@@ -67,7 +67,7 @@ func (r *Room) findPeople(ctx context.Context, p organizations.Principal, questi
 	if err != nil {
 		return nil, err
 	}
-	id, _, _ := strings.Cut(strings.TrimPrefix(question, "svco_"), "_") // without the secret, if somebody pastes a whole token
+	id, _, _ := strings.Cut(strings.TrimPrefix(question, "svco_"), "_") // without the secret, if a person pastes a whole token
 	for _, t := range tokens {
 		if len(list) < mostFoundPlaces && (t.TokenID == id || strings.EqualFold(t.Name, question)) {
 			list = append(list, web.Found{What: "Token", Name: cmp.Or(t.Name, "svco_"+t.TokenID), Quoted: t.Name != "", Href: "/keys", Exact: true})

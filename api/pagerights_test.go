@@ -174,7 +174,7 @@ func (w *pageWalk) isClosedToOthers(page web.Route) {
 	got := w.ask(page, w.foreign, nil)
 	w.wants(page, "a member of another organization", got.status == status && !strings.Contains(got.body, "Acme"), got)
 	got = w.ask(page, w.alone, nil)
-	w.wants(page, "a member of none", got.status == http.StatusSeeOther && got.header.Get("Location") == "/account", got)
+	w.wants(page, "a member of none", got.status == http.StatusSeeOther && got.header.Get("Location") == "/start", got)
 }
 
 // holdsTheRight holds that a member may open the page, or reads why not, according to the declared

@@ -78,7 +78,7 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	case errors.Is(err, credential.ErrChooseFirst):
 		return &View{Location: "/account?next=" + url.QueryEscape(s.placeOf(v))}, nil
 	case errors.Is(err, credential.ErrNoOrganization):
-		return &View{Location: "/account"}, nil
+		return &View{Location: "/start"}, nil
 	case err != nil:
 		return nil, err
 	case named != "" && named != p.OrgID:

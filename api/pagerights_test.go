@@ -55,6 +55,7 @@ func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	waiting := c.decide(t, toolBody("k2", "agent-7", "write", "critical")).decision(t).Record.DecisionID
 	things["drafts"], things["reviews"], things["decisions"] = draft.DraftID, waiting, waiting
 	things["version"], things["operation"] = "1", "action_safety_quick_gate"
+	things["agents"] = regexp.MustCompile(`sub_[0-9A-Z]{26}`).FindString(c.people["owner"].get("/spend").body)
 	w := pageWalk{t: t, crew: c, things: things, stranger: s.browser(t), foreign: s.signedIn(t, "eve@example.com"), alone: s.signedIn(t, "ada@example.com")}
 	if _, err := s.app.CreateOrganization(t.Context(), "operator", "Eve's", "team", "eve@example.com"); err != nil {
 		t.Fatal(err)
@@ -173,7 +174,7 @@ func (w *pageWalk) isClosedToOthers(page web.Route) {
 	got := w.ask(page, w.foreign, nil)
 	w.wants(page, "a member of another organization", got.status == status && !strings.Contains(got.body, "Acme"), got)
 	got = w.ask(page, w.alone, nil)
-	w.wants(page, "a member of none", got.status == http.StatusSeeOther && got.header.Get("Location") == "/account", got)
+	w.wants(page, "a member of none", got.status == http.StatusSeeOther && got.header.Get("Location") == "/start", got)
 }
 
 // holdsTheRight holds that a member may open the page, or reads why not, according to the declared

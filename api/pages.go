@@ -44,6 +44,10 @@ func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error 
 			DownloadURL: func(l store.DownloadLink) string { return s.shop.DownloadLink(l).DownloadURL }},
 	}
 	org := &org.Room{Commands: s.app.Decisions, Webhooks: s.app.Webhooks, Projections: s.projections}
+	if outbox != nil {
+		org.AddressOf = s.app.Address
+	}
+	s.public.Find = org.Find
 	review := &review.Room{
 		Commands: s.app.Decisions, Projections: s.projections,
 		Approved: func(said decisions.Recorded) {

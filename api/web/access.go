@@ -78,7 +78,7 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	case errors.Is(err, credential.ErrChooseFirst):
 		return &View{Location: "/account?next=" + url.QueryEscape(s.placeOf(v))}, nil
 	case errors.Is(err, credential.ErrNoOrganization):
-		return &View{Location: "/account"}, nil
+		return &View{Location: "/start"}, nil
 	case err != nil:
 		return nil, err
 	case named != "" && named != p.OrgID:
@@ -87,6 +87,16 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	}
 	v.Principal = p
 	return nil, p.May(access.Right)
+}
+
+// Member returns who acts for the organization that the person has chosen, on a page that is open
+// to everybody. ok is false if nobody does, or if it cannot be read now.
+func (v *Visit) Member() (p organizations.Principal, ok bool) {
+	if v.Session == nil || v.Session.Org == "" {
+		return p, false
+	}
+	p, err := v.handler.Credentials.Member(v.Request.Context(), v.Session, true)
+	return p, err == nil
 }
 
 // membership returns the person's organization with an id, or the zero value if they are not a

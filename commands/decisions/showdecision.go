@@ -128,6 +128,16 @@ func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Princip
 	return records, nil
 }
 
+// AgentKey returns the data key of an agent's name, by which events and read models know the
+// agent, and an empty text for an agent without one.
+func (a *Decisions) AgentKey(ctx context.Context, p organizations.Principal, agentID string) (string, error) {
+	if err := p.May(organizations.RightRead); err != nil || a.Vault == nil {
+		return "", err
+	}
+	key, err := a.Vault.Find(ctx, p.OrgID, subjectName(assurance.Subject{AgentID: agentID}))
+	return key, ground.Refusal(err)
+}
+
 // SequenceAt is the first sequence of the organization at or after a time.
 func (a *Decisions) SequenceAt(ctx context.Context, p organizations.Principal, t time.Time) (int64, error) {
 	sequence, err := a.sequenceAt(ctx, p.OrgID, t)

@@ -3,6 +3,8 @@
 package org
 
 import (
+	"context"
+
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
@@ -17,6 +19,10 @@ type Room struct {
 	Commands    *decisions.Decisions // with those about organizations and members
 	Webhooks    *webhooks.Webhooks
 	Projections *projections.Projections
+
+	// AddressOf returns the e-mail address of a customer. It is set only if the service runs for one
+	// person on their own machine, who may create organizations on its pages.
+	AddressOf func(ctx context.Context, customerID string) (string, error)
 }
 
 // Pages is the table of pages.
@@ -33,6 +39,10 @@ func (r *Room) Pages() []web.Page {
 	)
 	return []web.Page{
 		web.Get("/overview", read, r.showOverview),
+		web.Get("/start", web.SignedIn, r.showStart),
+		web.Post("/start", web.SignedIn, r.postStart),
+		web.Post("/start/policy", activate, r.postStartPolicy),
+		web.Post("/start/token", manage, r.postStartToken),
 		web.Get("/spend", read, r.showSpend),
 		web.Get("/agents/{id:sub_[0-9A-Z]+}", read, r.showAgent),
 		web.Get("/members", members, r.showMembers),

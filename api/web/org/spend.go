@@ -59,6 +59,9 @@ func (c change) Word() string {
 	return fmt.Sprintf("Up %.0f %% from", max(percent, 1))
 }
 
+// Told reports whether the number of the period before adds something to Word.
+func (c change) Told() bool { return strings.Trim(c.Before, "0.") != "" && c.Now != c.Before }
+
 // dayRow is a day in the table under the charts.
 type dayRow struct {
 	projections.Spent
@@ -144,7 +147,7 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	if agent == "" {
 		data.Bars = append(data.Bars, agentBars(data.Spending))
 	}
-	data.Bars = append(data.Bars, targetBars(data.Spending, filter, data.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: true}),
+	data.Bars = append(data.Bars, targetBars(data.Spending, filter, data.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
 		targetBars(data.Spending, filter, data.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter))
 	return data, nil
 }

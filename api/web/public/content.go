@@ -91,11 +91,14 @@ func (r *Room) postBuy(v *web.Visit) (web.View, error) {
 // searchPage is the data of the page of a search.
 type searchPage struct {
 	Question, Kind string
+	Member         bool        // the person acts for an organization, whose records were searched
+	Found          []web.Found // in its records
 	Pages          []*site.Page
 	More           bool
 }
 
-// showSearch looks through the pages made of Markdown.
+// showSearch looks through the records of the organization that the person acts for, and through
+// the pages made of Markdown. A question that names one thing leads to it.
 func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	from, err := r.Site()
 	if err != nil {
@@ -109,6 +112,28 @@ func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	if page.Kind != "rules" {
 		page.Kind = ""
 	}
+	if p, is := v.Member(); is && page.Kind == "" && page.Question != "" {
+		page.Member = true
+		if page.Found, err = r.Find(v.Request.Context(), p, page.Question); err != nil {
+			return web.View{}, err
+		}
+		if named := exactly(page.Found); named != "" {
+			return web.View{Location: named}, nil
+		}
+	}
 	page.Pages, page.More = from.Search(page.Question, page.Kind)
 	return web.View{Template: "search.html", Data: page}, nil
+}
+
+// exactly returns the address of the only thing that a question names, or an empty text.
+func exactly(found []web.Found) (href string) {
+	for _, f := range found {
+		if f.Exact && href != "" {
+			return ""
+		}
+		if f.Exact {
+			href = f.Href
+		}
+	}
+	return href
 }

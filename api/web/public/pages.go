@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -23,6 +24,7 @@ type Room struct {
 	Services Services
 	Prices   Prices
 	Checks   Checks
+	Find     func(ctx context.Context, p organizations.Principal, question string) ([]web.Found, error) // looks through the records of an organization
 }
 
 // Services are the services that the pages show and call.

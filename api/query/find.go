@@ -1,0 +1,185 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/commands/ground"
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// Bounds of a search for one thing.
+const (
+	mostFound   = 10     // of a kind
+	MostScanned = 10_000 // events of the organization, the newest, in which a hash is searched for
+	scanBatch   = 1000
+)
+
+// Kinds of what Find finds.
+const (
+	FoundDecision = "decision"
+	FoundAgent    = "agent"
+	FoundTarget   = "target"
+	FoundRule     = "rule"
+	FoundRun      = "run"
+	FoundPolicy   = "policy"
+)
+
+// Found is one thing that a search has found.
+type Found struct {
+	Kind, ID string
+	Protocol string // of a target
+	Exact    bool   // the question names this thing and nothing else
+}
+
+var (
+	shortened = regexp.MustCompile(`^([A-Za-z0-9_]+)(?:…|\.\.\.)([A-Za-z0-9]*)$`) // an id as pages shorten it
+	whole     = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	hashed    = regexp.MustCompile(`^[0-9a-f]+$`)
+)
+
+// Find finds what a text names in the organization: a decision by its id, by that of its receipt
+// or approval or by any hash in its records, an agent, a payee or a tool, a rule, a run, a
+// version of the policy by its hash. An id or a hash may be shortened as pages shorten it.
+func (s Decisions) Find(ctx context.Context, p organizations.Principal, text string) (list []Found, err error) {
+	var actors []string
+	if p.OwnOnly() {
+		if actors, err = s.Commands.OwnActors(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	first, last, isID := text, "", whole.MatchString(text)
+	if parts := shortened.FindStringSubmatch(text); parts != nil {
+		first, last, isID = parts[1], parts[2], true
+	}
+	isHash := isID && len(first)+len(last) >= 8 && hashed.MatchString(first+last)
+	switch {
+	case isID && (strings.HasPrefix(first, "asd_") || strings.HasPrefix(first, "asr_")):
+		return s.foundDecisions(ctx, p, actors, first, last)
+	case isID && strings.HasPrefix(first, "sub_"):
+		return s.foundAgent(ctx, p, first)
+	case isHash || isID && strings.HasPrefix(first, "apr_"):
+		if list, err = s.scan(ctx, p, actors, first, last); err != nil || len(list) > 0 {
+			return list, err
+		}
+	}
+	for _, find := range []func() ([]Found, error){
+		func() ([]Found, error) {
+			key, err := s.Commands.AgentKey(ctx, p, text)
+			if err != nil || key == "" {
+				return nil, err
+			}
+			return s.foundAgent(ctx, p, key)
+		},
+		func() ([]Found, error) { return s.foundTargets(ctx, p, actors, text) },
+		func() ([]Found, error) { return foundRules(text), nil },
+	} {
+		more, err := find()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	if len(list) > 0 {
+		return list, nil
+	}
+	page, err := s.Search(ctx, p, Filter{Run: text}, 1, "")
+	if err == nil && len(page.Items) > 0 {
+		list = append(list, Found{Kind: FoundRun, ID: text, Exact: true})
+	}
+	return list, err
+}
+
+func (s Decisions) foundDecisions(ctx context.Context, p organizations.Principal, actors []string, first, last string) (list []Found, err error) {
+	ids, err := s.Projections.FindDecisions(ctx, p.OrgID, actors, first, last, mostFound)
+	for _, id := range ids {
+		list = append(list, Found{Kind: FoundDecision, ID: id, Exact: true})
+	}
+	return list, Error(err)
+}
+
+func (s Decisions) foundAgent(ctx context.Context, p organizations.Principal, key string) ([]Found, error) {
+	_, err := s.Agent(ctx, p, key)
+	var refused *policy.Error
+	if errors.As(err, &refused) && refused.Code == ground.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []Found{{Kind: FoundAgent, ID: key, Exact: true}}, nil
+}
+
+func (s Decisions) foundTargets(ctx context.Context, p organizations.Principal, actors []string, text string) (list []Found, err error) {
+	targets, err := s.Projections.FindTargets(ctx, p.OrgID, actors, text, mostFound)
+	for _, t := range targets {
+		_, tool, _ := strings.Cut(t.Target, "/")
+		exact := strings.EqualFold(t.Target, text) || t.Protocol == assurance.MCP && strings.EqualFold(tool, text)
+		list = append(list, Found{Kind: FoundTarget, ID: t.Target, Protocol: t.Protocol, Exact: exact})
+	}
+	return list, Error(err)
+}
+
+func foundRules(text string) (list []Found) {
+	catalogue, _ := assurance.Catalogue()
+	for _, rule := range catalogue {
+		if strings.Contains(rule.ID, strings.ToLower(text)) && len(list) < mostFound {
+			list = append(list, Found{Kind: FoundRule, ID: rule.ID, Exact: rule.ID == text})
+		}
+	}
+	return list
+}
+
+// scan looks for a hash or an id in the newest events of the organization. Hashes have no index:
+// each decision has six, and they are searched for rarely.
+func (s Decisions) scan(ctx context.Context, p organizations.Principal, actors []string, first, last string) (list []Found, err error) {
+	wanted, err := regexp.Compile(`\b` + regexp.QuoteMeta(first) + `[0-9A-Za-z]*` + regexp.QuoteMeta(last) + `\b`)
+	if err != nil {
+		return nil, err
+	}
+	end, err := s.Commands.Ledger.LastSequence(ctx, p.OrgID)
+	if err != nil {
+		return nil, ground.Refusal(err)
+	}
+	for from := end; from > max(0, end-MostScanned) && len(list) == 0; from -= scanBatch {
+		batch, err := s.Commands.Ledger.Tenant(ctx, p.OrgID, max(from-scanBatch+1, 1), int(min(scanBatch, from)))
+		if err != nil {
+			return nil, ground.Refusal(err)
+		}
+		for _, e := range batch {
+			if len(list) >= mostFound || !wanted.Match(e.Payload) && !wanted.MatchString(e.Hash.String()) {
+				continue
+			}
+			found, err := s.foundIn(ctx, p, actors, e)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range found {
+				if !slices.Contains(list, f) {
+					list = append(list, f)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// foundIn returns what people see of an event, as far as the principal may see it.
+func (s Decisions) foundIn(ctx context.Context, p organizations.Principal, actors []string, e ledger.Event) ([]Found, error) {
+	if id, is := strings.CutPrefix(e.Stream, "decision/"); is {
+		return s.foundDecisions(ctx, p, actors, id, "")
+	}
+	if e.Type != events.TypePolicyActivated || p.May(organizations.RightPolicies) != nil {
+		return nil, nil
+	}
+	activated, err := events.As[events.PolicyActivated](e)
+	return []Found{{Kind: FoundPolicy, ID: strconv.Itoa(activated.Version), Exact: true}}, err
+}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/clients/conformance"
+	apievidence "github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/api/web"
 )
 
@@ -112,7 +114,36 @@ func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 	b.want(b.get("/verify"), 200, says)
 }
 
-// TestWalkVerifyRecomputes holds that the browser recomputes verdicts without the service, and that
+// exportOf returns an export of the whole history of a crew's organization.
+func exportOf(t *testing.T, s *site, c *crew) string {
+	t.Helper()
+	send := func(method, path string) []byte {
+		request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+c.tokens["export:read"])
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode >= 300 {
+			t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, body, err)
+		}
+		return body
+	}
+	var created struct{ ExportID string }
+	if err := json.Unmarshal(send("POST", apievidence.ExportsPath), &created); err != nil {
+		t.Fatal(err)
+	}
+	return string(send("GET", apievidence.ExportsPath+"/"+created.ExportID))
+}
+
+// TestWalkVerifyRecomputes holds that the browser recomputes verdicts and verifies an export without
+// the service, and that
 // the engine gives the same bytes there as in Go on all corpora.
 func TestWalkVerifyRecomputes(t *testing.T) {
 	needVerifier(t)
@@ -133,6 +164,7 @@ func TestWalkVerifyRecomputes(t *testing.T) {
 		return path
 	}
 	record, policy := in("decision.json", decision), in("policy.json", string(active.Canonical))
+	export := in("export.tar.gz", exportOf(t, s, c))
 	w := s.openWindow(t)
 	problems := w.failures()
 	w.open("/verify")
@@ -149,6 +181,12 @@ func TestWalkVerifyRecomputes(t *testing.T) {
 	if said := problems(); len(said) > 0 {
 		t.Errorf("the browser reports %v", said)
 	}
+
+	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{export}, chromedp.ByQuery))
+	w.see("events of " + c.orgID)
+	w.see("PROVEN")
+	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{in("cut.tar.gz", "\x1f\x8b"+record)}, chromedp.ByQuery))
+	w.see("Not checked:")
 
 	requests, err := conformance.Actions("../policy/actionrisk/testdata")
 	if err != nil {

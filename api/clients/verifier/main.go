@@ -1,17 +1,21 @@
 //go:build wasip1
 
 // Command verifier is the WebAssembly module of the page /verify: the gate's engine and the
-// assurance policy, which compute recorded verdicts again. It is a reactor like
+// assurance policy, which compute recorded verdicts again, and the verifier of exports. It is
+// a reactor like
 // api/clients/engine: the host calls take(length), writes a JSON text to the address that it
 // returns, and calls one of the functions, which returns where the answer is.
 package main
 
 import (
+	"bytes"
+	"context"
 	"unsafe"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api/clients/recompute"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
@@ -56,6 +60,45 @@ func verdicts() uint64 {
 		return say(nil, err)
 	}
 	return say(json.Marshal(results))
+}
+
+// exported verifies an export. It is given a line of JSON with the keys and the pin, then the
+// archive, and answers with a verification.
+//
+//go:wasmexport exported
+func exported() uint64 {
+	line, archive, _ := bytes.Cut(given, []byte("\n"))
+	var trust struct {
+		Keys string `json:"keys"` // a JSON Web Key Set
+		Pin  string `json:"pin"`  // a checkpoint that was kept; empty: none
+	}
+	if err := json.Unmarshal(line, &trust); err != nil {
+		return say(nil, err)
+	}
+	keys, err := bundle.ReadKeySet([]byte(trust.Keys))
+	if err != nil {
+		return say(nil, err)
+	}
+	opened, err := bundle.UnpackInMemory(context.Background(), bytes.NewReader(archive), nil)
+	if err != nil {
+		return say(nil, err)
+	}
+	defer opened.Close()
+	with := bundle.Trust{Keys: keys}
+	if trust.Pin != "" {
+		with.Pin = []byte(trust.Pin)
+	}
+	result, err := bundle.Verify(context.Background(), opened, with, nil)
+	if err != nil {
+		return say(nil, err)
+	}
+	return say(json.Marshal(verification{result, bundle.Unprovable}))
+}
+
+// verification is the result of a verification, and what none proves.
+type verification struct {
+	bundle.Result
+	Unprovable []string `json:"unprovable"`
 }
 
 func say(text []byte, err error) uint64 {

@@ -14,6 +14,7 @@ const file = document.getElementById("file");
 const load = document.getElementById("load");
 const encoder = new TextEncoder();
 let keys; // by id: {places, key}
+let keySet; // the text that they were read from
 let verifier; // once it is loaded: a function of an array of documents
 let last; // the documents that were checked last
 
@@ -46,7 +47,8 @@ function octets(text) {
 async function loadKeys() {
   const known = new Map();
   const response = await fetch(drop.dataset.keys);
-  for (const jwk of (await response.json()).keys) {
+  keySet = await response.text();
+  for (const jwk of JSON.parse(keySet).keys) {
     if (jwk.kty !== "OKP" || jwk.crv !== "Ed25519" || jwk.svc_purpose !== "record") continue;
     const x = octets(jwk.x);
     if ((await sha256(x)).slice(0, 16) !== jwk.kid) continue;
@@ -151,10 +153,11 @@ async function loadVerifier(path) {
   const system = Object.fromEntries(WebAssembly.Module.imports(module).map(({ name }) => [name, answers[name] ?? (() => badDescriptor)]));
   ({ exports } = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: system }));
   exports._initialize();
-  // call gives a text to a function of the module, and returns its answer.
+  // call gives a text, or bytes, to a function of the module, and returns its answer.
   return (name, text) => {
-    const given = encoder.encode(text);
-    new Uint8Array(exports.memory.buffer, exports.take(given.length), given.length).set(given);
+    const given = typeof text === "string" ? encoder.encode(text) : text;
+    const into = exports.take(given.length); // before memory.buffer is read, which take may replace
+    new Uint8Array(exports.memory.buffer, into, given.length).set(given);
     const said = exports[name](); // address and length of the answer, and whether it is an error
     const answer = new TextDecoder().decode(new Uint8Array(exports.memory.buffer, Number(said >> 32n), Number(said & 0x7fffffffn)).slice());
     if ((said & 0x80000000n) !== 0n) throw new Error(answer);
@@ -182,10 +185,41 @@ function notice(kind, head, text) {
   return p;
 }
 
-// run checks documents, each {name, text}.
+// exportedBy verifies an export, a Uint8Array, with the keys and the pin of trust.
+function exportedBy(verifier, trust, archive) {
+  const line = encoder.encode(JSON.stringify(trust) + "\n");
+  const given = new Uint8Array(line.length + archive.length);
+  given.set(line);
+  given.set(archive, line.length);
+  return verifier("exported", given);
+}
+
+// exported shows what an export proves.
+function exported({ name, archive }) {
+  const place = name ? name + ": " : "";
+  if (!verifier) return [notice("bad", "Not checked:", place + "to verify an export, load the verifier first.")];
+  let found;
+  try {
+    found = JSON.parse(exportedBy(verifier, { keys: keySet, pin: "" }, archive));
+  } catch (problem) {
+    return [notice("bad", "Not checked:", place + problem.message)];
+  }
+  const { valid, reason, events, tenant, checkpointSize, filters } = found;
+  const list = element("ul");
+  const say = (kind, word, words) => list.append(item(kind, word, words));
+  if (!valid) say("failed", "FALSE", reason);
+  for (const words of found.proven ?? []) say("ok", "PROVEN", words);
+  for (const words of found.stated ?? []) say("warning", "STATED", words);
+  for (const words of [...found.gaps, ...found.unprovable]) say("warning", "NOT PROVEN", words);
+  const says = `${place}${events} events of ${tenant}, checkpoint of ${checkpointSize} events${filters ? ", filters " + JSON.stringify(filters) : ""}.`;
+  return [valid ? notice("good", "Valid.", says) : notice("bad", "Not valid.", `${place}${reason}`), list];
+}
+
+// run checks documents, each {name, text} or, if it is an export, {name, archive}.
 async function run(documents) {
   last = documents;
-  const lines = [];
+  const lines = documents.filter(({ archive }) => archive).flatMap(exported);
+  documents = documents.filter(({ archive }) => !archive);
   const again = verdictsOf(documents);
   for (const [index, { name, text }] of documents.entries()) {
     let value;
@@ -229,7 +263,12 @@ function item(kind, word, words) {
   return li;
 }
 
-const named = (files) => Promise.all([...files].map(async (file) => ({ name: files.length > 1 ? file.name : "", text: await file.text() })));
+// named reads files. An export is compressed by gzip, so it begins with two known bytes.
+const named = (files) => Promise.all([...files].map(async (file) => {
+  const name = files.length > 1 ? file.name : "";
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  return bytes[0] === 0x1f && bytes[1] === 0x8b ? { name, archive: bytes } : { name, text: new TextDecoder().decode(bytes) };
+}));
 
 loadKeys().then((loaded) => {
   keys = loaded;

@@ -1,8 +1,9 @@
 # The commands people type most. Each is one line that can be typed without make.
-.PHONY: serve test long lint ci
+.PHONY: serve test long lint ci wasm
 
 serve: ; go run ./cmd/countersign serve
 test:  ; go test ./...
 long:  ; LONG=1 go test ./...
 lint:  ; test -z "$$(gofmt -l api cmd commands ledger migrations policy projections)" && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 ci:    ; .ci/run
+wasm:  ; go run ./api/clients/verifier/make

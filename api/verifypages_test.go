@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +13,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/clients/conformance"
+	apievidence "github.com/countersign/countersign/api/evidence"
+	"github.com/countersign/countersign/api/web"
 )
 
 // TestVerifyPageWithoutScripts holds that the service checks a pasted record and says the result in
@@ -49,11 +55,173 @@ func TestWalkVerifyADroppedFile(t *testing.T) {
 	s.Close() // from here on nobody answers
 	for _, step := range []struct{ file, says string }{
 		{"good.json", `the decision that says "allow" was signed by this service, word for word`},
-		{"changed.json", "not so: the hash that was signed is that of these words"},
+		{"changed.json", "the record was changed after it was signed"},
 		{"twice.json", "a member stands in it twice"},
 	} {
 		w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{filepath.Join(folder, step.file)}, chromedp.ByQuery))
 		w.see(step.says)
 	}
 	w.shoot("verify")
+}
+
+// TestOnlyTheVerifyPageMayCompileWebAssembly names the page whose content security policy has
+// 'wasm-unsafe-eval': /verify, with and without a record.
+func TestOnlyTheVerifyPageMayCompileWebAssembly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	who, places := pagesOf(t, s)
+	policyOf := func(send func() (*http.Response, error)) string {
+		response, err := send()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.Header.Get("Content-Security-Policy")
+	}
+	for _, place := range places {
+		said := policyOf(func() (*http.Response, error) { return who.http.Get(s.URL + place) })
+		if compiles := strings.Contains(said, "'wasm-unsafe-eval'"); compiles != (place == "/verify") {
+			t.Errorf("%s: %s", place, said)
+		}
+	}
+	for _, record := range []string{"{}", "[]"} {
+		if said := policyOf(func() (*http.Response, error) {
+			return who.http.PostForm(s.URL+"/verify", url.Values{"record": {record}})
+		}); !strings.Contains(said, "'wasm-unsafe-eval'") {
+			t.Errorf("a form of /verify: %s", said)
+		}
+	}
+}
+
+// needVerifier skips a test if this program was built without the verifier, which .ci/clients/run
+// adds.
+func needVerifier(t *testing.T) {
+	t.Helper()
+	if !web.HasVerifier() {
+		t.Skip("this program was built without the verifier: make wasm")
+	}
+}
+
+// TestVerifyPageWithoutTheVerifier holds that a program built from source says how to get it.
+func TestVerifyPageWithoutTheVerifier(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	b := s.browser(t)
+	says := "use a released program, or run <code>make wasm</code>"
+	if web.HasVerifier() {
+		says = `data-verifier="/verify.wasm.gz"`
+	}
+	b.want(b.get("/verify"), 200, says)
+}
+
+// exportOf returns an export of the whole history of a crew's organization.
+func exportOf(t *testing.T, s *site, c *crew) string {
+	t.Helper()
+	send := func(method, path string) []byte {
+		request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+c.tokens["export:read"])
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode >= 300 {
+			t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, body, err)
+		}
+		return body
+	}
+	var created struct{ ExportID string }
+	if err := json.Unmarshal(send("POST", apievidence.ExportsPath), &created); err != nil {
+		t.Fatal(err)
+	}
+	return string(send("GET", apievidence.ExportsPath+"/"+created.ExportID))
+}
+
+// TestWalkVerifyRecomputes holds that the browser recomputes verdicts and verifies an export without
+// the service, and that
+// the engine gives the same bytes there as in Go on all corpora.
+func TestWalkVerifyRecomputes(t *testing.T) {
+	needVerifier(t)
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	decision := c.decide(t, decisionBody("k1", weather)).body
+	active, err := s.app.ActivePolicy(t.Context(), c.orgID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	in := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	record, policy := in("decision.json", decision), in("policy.json", string(active.Canonical))
+	export := in("export.tar.gz", exportOf(t, s, c))
+	w := s.openWindow(t)
+	problems := w.failures()
+	w.open("/verify")
+	w.see("Checked in this browser")
+	w.press("Load the verifier")
+	w.see("The verifier is loaded")
+	s.CloseClientConnections()
+	s.Close() // from here on nobody answers
+	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record}, chromedp.ByQuery))
+	w.see("the policy is not among the documents")
+	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record, policy}, chromedp.ByQuery))
+	w.see("verdict recomputed from the recorded input: the same")
+	w.shoot("verify-recomputed")
+	if said := problems(); len(said) > 0 {
+		t.Errorf("the browser reports %v", said)
+	}
+
+	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{export}, chromedp.ByQuery))
+	w.see("events of " + c.orgID)
+	w.see("PROVEN")
+	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{in("cut.tar.gz", "\x1f\x8b"+record)}, chromedp.ByQuery))
+	w.see("Not checked:")
+
+	requests, err := conformance.Actions("../policy/actionrisk/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := conformance.Verdicts(requests)
+	text, err := json.Marshal(requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Verdicts []string
+		Median   float64
+	}
+	w.do(chromedp.Evaluate(`(() => {
+	  const times = [];
+	  const Verdicts = `+string(text)+`.map((request) => {
+	    const started = performance.now();
+	    try {
+	      return verifier("judge", request);
+	    } catch (refusal) {
+	      return "refused: " + refusal.message;
+	    } finally {
+	      times.push(performance.now() - started);
+	    }
+	  });
+	  return { Verdicts, Median: times.sort((a, b) => a - b)[times.length >> 1] };
+	})()`, &got))
+	if len(got.Verdicts) != len(want) {
+		t.Fatalf("the browser gives %d verdicts, Go %d", len(got.Verdicts), len(want))
+	}
+	for i, verdict := range got.Verdicts {
+		if verdict != want[i] {
+			t.Errorf("%s: the browser says %s, Go says %s", requests[i], verdict, want[i])
+		}
+	}
+	t.Logf("clients: %d verdicts in the browser are those of Go, median %.2f ms", len(want), got.Median)
 }

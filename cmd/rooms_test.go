@@ -29,7 +29,7 @@ var orders = map[string]struct {
 		"commands/services", "commands/decisions", "commands/evidence", "commands/webhooks", "commands",
 	}},
 	"api": {0, []string{
-		"api/client", "api/clients/conformance", "api/clients/conformance/play", "api/clients/engine", // for those who call the service
+		"api/client", "api/clients/conformance", "api/clients/conformance/play", "api/clients/engine", "api/clients/recompute", "api/clients/verifier", "api/clients/verifier/make", // for those who call the service
 		"api/largebody", "api/schema", "api/credential", "api/op", // the words that every endpoint is written in
 		"api/x402", "api/x402/x402test", "api/checkout", "api/stripe", "api/webhook", "api/catalog", "api/traces", "api/plot", "api/mcp", "api/site", // what others speak
 		"api/words", "api/query", "api/mail", "api/web", "api/web/public", "api/web/account", "api/web/org", "api/web/review", // what people read

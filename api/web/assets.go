@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// assetFiles are the style sheet, the scripts, the icons, and the picture that other sites show for a
-// page.
+// assetFiles are the style sheet, the scripts, the icons, the picture that other sites show for a page,
+// and in a released program the verifier (make wasm).
 //
 //go:embed assets
 var assetFiles embed.FS
@@ -43,6 +43,15 @@ func Assets() ([]Asset, error) {
 	return list, nil
 }
 
+// HasVerifier says whether this program contains the verifier, as released ones do.
+func HasVerifier() bool {
+	_, err := fs.Stat(assetFiles, "assets"+VerifierPath)
+	return err == nil
+}
+
+// VerifierPath is where the verifier is served: WebAssembly, compressed by gzip.
+const VerifierPath = "/verify.wasm.gz"
+
 // mediaTypeOf returns the media type of a file. It asks the machine's table last, because that may
 // have other names.
 func mediaTypeOf(file string) string {
@@ -55,6 +64,8 @@ func mediaTypeOf(file string) string {
 		return "image/svg+xml"
 	case ".png":
 		return "image/png"
+	case ".gz":
+		return "application/gzip"
 	case ".ico":
 		return "image/vnd.microsoft.icon"
 	}

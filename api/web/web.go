@@ -122,6 +122,10 @@ func (p *Templates) Render(name string, v Framed) ([]byte, error) {
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
 
+// VerifierPolicy is the policy of the page that verifies records: its script may also compile the
+// verifier, which is WebAssembly.
+var VerifierPolicy = strings.Replace(contentPolicy, "script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'", 1)
+
 // Headers sets the headers that protect a page: nothing is loaded from elsewhere, no page frames
 // it, its address is not sent to other sites, and no cache keeps it.
 func Headers(h http.Header, baseURL string) {

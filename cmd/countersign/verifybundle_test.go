@@ -48,7 +48,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	}
 	keys, export := keep("jwks.json", text), in("export.tar.gz")
 	a.run(0, "", "export", "--out", export)
-	set, err := setting.ReadKeySet(text)
+	set, err := bundle.ReadKeySet(text)
 	if err != nil {
 		t.Fatal(err)
 	}

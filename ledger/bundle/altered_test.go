@@ -65,6 +65,7 @@ func bothSay(t *testing.T, cases map[string]altered) {
 			arguments[i] = append(arguments[i], "--pin", filepath.Join(tool, pin))
 		}
 	}
+	browserSays(t, names, cases)
 	if python == "" {
 		return
 	}

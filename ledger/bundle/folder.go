@@ -145,9 +145,10 @@ const (
 	maxLine   = 16 << 20
 )
 
-// Bundle is an export that is read from a disk. It holds only file names in memory.
+// Bundle is an export that is read from a disk, of which only the file names are in memory, or
+// one that UnpackInMemory has read.
 type Bundle struct {
-	root      *os.Root
+	files     source
 	names     map[string]bool
 	temporary string // unpacked here; empty: it was a folder
 }
@@ -177,7 +178,7 @@ func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, 
 	if b.temporary, err = os.MkdirTemp("", "countersign-bundle-*"); err != nil {
 		return nil, err
 	}
-	if err := unpack(ctx, packed, b.temporary, progress); err != nil {
+	if err := unpackInto(ctx, packed, b.temporary, progress); err != nil {
 		b.Close()
 		return nil, err
 	}
@@ -185,8 +186,10 @@ func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, 
 }
 
 func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
-	if b.root, err = os.OpenRoot(path); err == nil {
-		err = fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(path)
+	if err == nil {
+		b.files = onDisk{root}
+		err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -209,8 +212,8 @@ func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
 
 // Close removes the folder into which Open has unpacked the bundle, if there is one.
 func (b *Bundle) Close() {
-	if b.root != nil {
-		_ = b.root.Close()
+	if b.files != nil {
+		_ = b.files.Close()
 	}
 	if b.temporary != "" {
 		_ = os.RemoveAll(b.temporary)
@@ -222,7 +225,7 @@ func (b *Bundle) Text(name string) ([]byte, error) {
 	if !b.names[name] {
 		return nil, nil
 	}
-	file, err := b.root.Open(name)
+	file, _, err := b.files.open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +242,7 @@ func (b *Bundle) Text(name string) ([]byte, error) {
 
 // sum returns the SHA-256 of a file, in hex.
 func (b *Bundle) sum(ctx context.Context, name string, progress Progress) (string, error) {
-	file, err := b.root.Open(name)
+	file, _, err := b.files.open(name)
 	if err != nil {
 		return "", err
 	}
@@ -256,17 +259,16 @@ func (b *Bundle) lines(ctx context.Context, name string, line func(n int, text [
 	if !b.names[name] {
 		return true, nil
 	}
-	file, err := b.root.Open(name)
+	file, size, err := b.files.open(name)
 	if err != nil {
 		return false, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
-		return true, err
+	if size == 0 {
+		return true, nil
 	}
 	var last [1]byte
-	if _, err := file.ReadAt(last[:], info.Size()-1); err != nil || last[0] != '\n' {
+	if _, err := file.ReadAt(last[:], size-1); err != nil || last[0] != '\n' {
 		return false, err
 	}
 	from := bufio.NewReaderSize(&watched{ctx: ctx, from: file}, 64<<10)
@@ -348,18 +350,23 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack writes the files of an archive into an empty folder.
-func unpack(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
-	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // counts the packed bytes for bounded
-	compressed, err := gzip.NewReader(source)
-	if err != nil {
-		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
-	}
+// unpackInto writes the files of an archive into an empty folder.
+func unpackInto(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
 	into, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
 	defer into.Close()
+	return unpack(ctx, packed, func(name string, from io.Reader) error { return unpackFile(into, name, from) }, progress)
+}
+
+// unpack calls put for each file of an archive.
+func unpack(ctx context.Context, packed io.Reader, put func(name string, from io.Reader) error, progress Progress) error {
+	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // counts the packed bytes for bounded
+	compressed, err := gzip.NewReader(source)
+	if err != nil {
+		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
+	}
 	content := &bounded{watched{ctx: ctx, from: compressed, progress: progress, doing: "unpacked"}, source}
 	archive, left, seen := tar.NewReader(content), int64(maxFile), map[string]bool{}
 	for {
@@ -383,7 +390,7 @@ func unpack(ctx context.Context, packed io.Reader, folder string, progress Progr
 			return errNotOurs
 		}
 		seen[name] = true
-		if err := unpackFile(into, name, archive); err != nil {
+		if err := put(name, archive); err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
 	}

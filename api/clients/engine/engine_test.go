@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/api/clients/conformance"
 )
 
 // The engine gives the same bytes here and as WebAssembly in Node. COUNTERSIGN_TYPESCRIPT
@@ -19,46 +18,29 @@ func TestVerdictsAreTheSameAsWebAssembly(t *testing.T) {
 	if compiled == "" {
 		t.Skip("COUNTERSIGN_TYPESCRIPT is not set")
 	}
-	text, err := os.ReadFile("../../../policy/actionrisk/testdata/levels.jsonl")
+	requests, err := conformance.Actions("../../../policy/actionrisk/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var requests, want bytes.Buffer
 	started := time.Now()
-	count := 0
-	ask := func(action []byte) {
-		requests.Write(append(action, '\n'))
-		answer, err := actionrisk.Quick.Evaluate(action)
-		if err != nil {
-			answer.Body = []byte("refused: " + err.Error())
-		}
-		want.Write(append(answer.Body, '\n'))
-		count++
-	}
-	for line := range bytes.Lines(text) {
-		var c struct{ Action json.RawMessage }
-		if err := json.Unmarshal(line, &c); err != nil {
-			t.Fatal(err)
-		}
-		ask(c.Action)
-	}
-	for _, odd := range []string{`{"command":" x"}`, `{"command":""}`, `{}`, `[]`, `{"command":"ls","COMMAND":"rm -rf /"}`, `{"command":"echo ü😀"}`, `{"command":"a","failClosedOnUnmatched":true}`} {
-		ask([]byte(odd))
-	}
-	t.Logf("%d verdicts in Go: %v", count, time.Since(started).Round(time.Millisecond))
+	want := conformance.Verdicts(requests)
+	t.Logf("%d verdicts in Go: %v", len(requests), time.Since(started).Round(time.Millisecond))
 	node := exec.CommandContext(t.Context(), "node", "../typescript/verdicts.mjs", compiled)
-	node.Stdin = &requests
+	node.Stdin = strings.NewReader(strings.Join(requests, "\n") + "\n")
 	var said bytes.Buffer
 	node.Stderr = &said
-	got, err := node.Output()
+	out, err := node.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, said.String())
 	}
 	t.Log(said.String())
-	a, b := bufio.NewScanner(bytes.NewReader(got)), bufio.NewScanner(&want)
-	for i := 0; b.Scan(); i++ {
-		if !a.Scan() || a.Text() != b.Text() {
-			t.Errorf("verdict %d: Node says %s, Go says %s", i, a.Text(), b.Text())
+	got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(got) != len(want) {
+		t.Fatalf("Node gives %d verdicts, Go %d", len(got), len(want))
+	}
+	for i, verdict := range got {
+		if verdict != want[i] {
+			t.Errorf("%s: Node says %s, Go says %s", requests[i], verdict, want[i])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package public
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/countersign/countersign/api/web"
@@ -14,14 +15,21 @@ import (
 // verifyPage is the data of the page on which the service checks a record. It is for browsers without
 // scripts: with scripts the page checks the record in the browser, without the service.
 type verifyPage struct {
-	Text    string
-	Problem string
-	Found   *seal.Examination
+	Text     string
+	Problem  string
+	Found    *seal.Examination
+	Verifier string // path of the WebAssembly module; empty: this program was built without it
 }
 
-func (*Room) showVerify(*web.Visit) (web.View, error) {
-	return web.View{Template: "verify.html", Data: verifyPage{}}, nil
+// verifyView returns the view of a page. The page alone may compile WebAssembly.
+func verifyView(page verifyPage) web.View {
+	if web.HasVerifier() {
+		page.Verifier = web.VerifierPath
+	}
+	return web.View{Template: "verify.html", Data: page, Header: http.Header{"Content-Security-Policy": {web.VerifierPolicy}}}
 }
+
+func (*Room) showVerify(*web.Visit) (web.View, error) { return verifyView(verifyPage{}), nil }
 
 func (r *Room) postVerify(v *web.Visit) (web.View, error) {
 	page := verifyPage{Text: v.Form.Get("record")}
@@ -29,15 +37,15 @@ func (r *Room) postVerify(v *web.Visit) (web.View, error) {
 	found, err := r.Checks.Examine(v.Request, text)
 	if err == nil {
 		page.Found = &found
-		return web.View{Template: "verify.html", Data: page}, nil
+		return verifyView(page), nil
 	}
 	var refused *policy.Error
 	if !errors.As(err, &refused) {
 		return web.View{}, err
 	}
-	shows, _ := v.Explain(web.View{Template: "verify.html"}, err)
 	page.Problem = refused.Message
-	shows.Data = page
+	shows, _ := v.Explain(verifyView(page), err)
+	shows.Header.Set("Content-Security-Policy", web.VerifierPolicy)
 	return shows, nil
 }
 

@@ -140,9 +140,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
 	}
 	text += said
-	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
-		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
-		"the time of any event beyond the order of positions (times are the server's clock)") {
+	for _, gap := range append(result.Gaps, bundle.Unprovable...) {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
 	if result.Pin != nil {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -224,7 +223,7 @@ func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	set, err := setting.ReadKeySet(text)
+	set, err := bundle.ReadKeySet(text)
 	if err != nil {
 		return nil, false, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger/audit"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -196,7 +197,7 @@ func (t *tour) verify(ctx context.Context) error {
 	if err := t.call(ctx, http.MethodGet, "/.well-known/jwks.json", nil, &set); err != nil {
 		return err
 	}
-	keys, err := setting.ReadKeySet(set)
+	keys, err := bundle.ReadKeySet(set)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package setting
 import (
 	"cmp"
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,47 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
-	"github.com/countersign/countersign/policy/canon"
 )
-
-// ReadKeySet reads the Ed25519 keys of a JSON Web Key Set as the service publishes it, and
-// skips keys of other types. A key without a purpose signs records.
-func ReadKeySet(text []byte) ([]bundle.Key, error) {
-	var set struct {
-		Keys []struct {
-			KID, X, CRV string
-			For         string `json:"svc_purpose"`
-			Partition   int    `json:"svc_partition"`
-			From        int64  `json:"svc_from_position"`
-			To          *int64 `json:"svc_to_position"`
-			Void        int64  `json:"svc_void_from_position"`
-		}
-	}
-	if err := canon.Check(text); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return nil, errors.New("expected a JSON Web Key Set")
-	}
-	var keys []bundle.Key
-	for _, key := range set.Keys {
-		public, err := base64.RawURLEncoding.DecodeString(key.X)
-		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
-			continue
-		}
-		k := bundle.Key{Purpose: cmp.Or(key.For, ledger.PurposeRecord), Public: public, Partition: key.Partition, From: key.From, Void: key.Void}
-		if key.To != nil {
-			k.To = *key.To
-		}
-		keys = append(keys, k)
-	}
-	return keys, nil
-}
 
 // TrustedKeys are the flags by which a verifier names the keys it trusts.
 type TrustedKeys struct {
@@ -67,7 +29,7 @@ func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if keys, err = ReadKeySet(text); err != nil {
+		if keys, err = bundle.ReadKeySet(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Keys, err)
 		}
 	}

@@ -49,7 +49,8 @@ export async function loadEngine(from: URL | Uint8Array<ArrayBuffer> = new URL("
   return {
     verdict(action) {
       const request = new TextEncoder().encode(action);
-      new Uint8Array(exports.memory.buffer, exports.take(request.length), request.length).set(request);
+      const into = exports.take(request.length); // before memory.buffer is read, which take may replace
+      new Uint8Array(exports.memory.buffer, into, request.length).set(request);
       const place = exports.judge(); // address and length of the answer, and whether it is a refusal
       const address = Number(place >> 32n), length = Number(place & 0x7fffffffn), refused = (place & 0x80000000n) !== 0n;
       const answer = new TextDecoder().decode(new Uint8Array(exports.memory.buffer, address, length).slice());

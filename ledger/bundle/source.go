@@ -1,0 +1,88 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// source has the files of a bundle, on a disk or in memory.
+type source interface {
+	open(name string) (f file, size int64, err error)
+	io.Closer
+}
+
+// file is a file of a source.
+type file interface {
+	io.ReadCloser
+	io.ReaderAt
+}
+
+// onDisk is a folder.
+type onDisk struct{ *os.Root }
+
+func (d onDisk) open(name string) (file, int64, error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// inMemory has the content of files by name.
+type inMemory map[string][]byte
+
+func (m inMemory) open(name string) (file, int64, error) {
+	content, has := m[name]
+	if !has {
+		return nil, 0, fs.ErrNotExist
+	}
+	return readable{bytes.NewReader(content)}, int64(len(content)), nil
+}
+
+// Close implements io.Closer.
+func (inMemory) Close() error { return nil }
+
+type readable struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (readable) Close() error { return nil }
+
+// maxMemory bounds the bytes of a bundle in memory. WebAssembly has at most 4 GiB.
+const maxMemory = 1 << 30
+
+// UnpackInMemory is Unpack for a program without a disk, such as the verifier of a web page.
+func UnpackInMemory(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
+	files, names, left := inMemory{}, map[string]bool{}, int64(maxMemory)
+	put := func(name string, from io.Reader) error {
+		if !fs.ValidPath(name) || name == "." {
+			return errNotOurs
+		}
+		content, err := io.ReadAll(io.LimitReader(from, left+1))
+		if left -= int64(len(content)); err == nil && left < 0 {
+			err = fmt.Errorf("the bundle has more than %d GiB: verify it with countersign verify", maxMemory>>30)
+		}
+		files[name], names[name] = content, true
+		return err
+	}
+	if err := unpack(ctx, packed, put, progress); err != nil {
+		return nil, err
+	}
+	return &Bundle{files: files, names: names}, nil
+}
+
+// Unprovable is what no bundle proves.
+var Unprovable = []string{
+	"that every action the agents took was submitted to the service",
+	"that evidence supplied by a caller is true",
+	"that this tenant has no event after the last one here, except by the service's signature on the manifest",
+	"the time of any event beyond the order of positions (times are the server's clock)",
+}

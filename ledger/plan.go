@@ -250,7 +250,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			// all of it in memory.
 			e.IdemKey, e.ContentHash = bytes.Clone(a.IdemKey[:]), bytes.Clone(a.ContentHash[:])
 		}
-		p.place(&e, &a.Events[i], &a.ready[i])
+		p.link(&e, &a.Events[i], &a.ready[i])
 		tenant = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
 		head.position, head.hash = e.Position, e.Hash
 		head.streams[streamName{a.Tenant, d.Stream}] = e.Version

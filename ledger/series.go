@@ -68,8 +68,8 @@ func (p *planner) seriesKnown(a *Append) bool {
 	return true
 }
 
-// place gives an event its numbers, and its hash.
-func (p *planner) place(e *Event, d *Pending, ready *readyPayload) {
+// link gives an event its numbers in the series of its tenant and agent, and its hash.
+func (p *planner) link(e *Event, d *Pending, ready *readyPayload) {
 	if ready.series != "" {
 		head, _ := p.newest(ready.inKind)
 		e.Series, e.SeriesN, e.SeriesPrev = ready.series, head.n+1, head.link()

@@ -100,7 +100,7 @@ func TestConformance(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			base, end := begin(t, address, c.Name)
-			r := &run{file: file, c: c, outcome: conformance.Outcome{Frozen: true, Waits: []int{}}}
+			r := &run{file: file, c: c, outcome: conformance.Outcome{Unchanged: true, Waits: []int{}}}
 			err := r.make(t, redirected{base, inner})
 			if err == nil {
 				err = r.do(t)
@@ -179,7 +179,7 @@ func (r *run) ran(given any, original json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r.outcome.Frozen = r.outcome.Frozen && bytes.Equal(got, want)
+	r.outcome.Unchanged = r.outcome.Unchanged && bytes.Equal(got, want)
 	if r.c.Fn == "throws" {
 		return errOwn
 	}
@@ -336,7 +336,7 @@ func TestWhatNobodyMadeRefuses(t *testing.T) {
 func TestPanicIsReported(t *testing.T) {
 	address, file := serve(t)
 	base, end := begin(t, address, "decide: the function throws, and the receipt says failed")
-	r := &run{file: file, outcome: conformance.Outcome{Frozen: true, Ran: 1, Error: "fn"}}
+	r := &run{file: file, outcome: conformance.Outcome{Unchanged: true, Ran: 1, Error: "fn"}}
 	if err := r.make(t, redirected{base, http.DefaultTransport}); err != nil {
 		t.Fatal(err)
 	}

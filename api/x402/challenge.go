@@ -16,10 +16,10 @@ const (
 )
 
 // paymentIdentifier lets a buyer choose an id for a payment.
-var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{"$schema":"` + draft + `","type":"object","properties":{` +
+var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{"$schema":"` + schema2020 + `","type":"object","properties":{` +
 	`"required":{"type":"boolean"},"id":{"type":"string","minLength":16,"maxLength":128,"pattern":"^[a-zA-Z0-9_-]+$"}},"required":["required"]}}`)
 
-const draft = "https://json-schema.org/draft/2020-12/schema"
+const schema2020 = "https://json-schema.org/draft/2020-12/schema"
 
 // Discovery is what an index of paid services learns from a challenge.
 type Discovery struct {
@@ -114,7 +114,7 @@ func bazaar(example, answer jsontext.Value, input, output map[string]any) jsonte
 		}
 	}
 	return encode(map[string]any{"info": info, "schema": map[string]any{
-		"$schema": draft, "type": "object",
+		"$schema": schema2020, "type": "object",
 		"properties": properties, "required": []string{"input"},
 	}})
 }

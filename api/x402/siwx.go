@@ -54,7 +54,7 @@ func NewSignIn(uri, domain, statement, nonce string, issuedAt time.Time) SignIn 
 }
 
 // signInSchema is the JSON Schema of the proof.
-var signInSchema = jsontext.Value(`{"$schema":"` + draft + `","type":"object","properties":{"domain":{"type":"string"},"address":{"type":"string"},` +
+var signInSchema = jsontext.Value(`{"$schema":"` + schema2020 + `","type":"object","properties":{"domain":{"type":"string"},"address":{"type":"string"},` +
 	`"statement":{"type":"string"},"uri":{"type":"string","format":"uri"},"version":{"type":"string"},"chainId":{"type":"string"},"type":{"type":"string"},` +
 	`"nonce":{"type":"string"},"issuedAt":{"type":"string","format":"date-time"},"expirationTime":{"type":"string","format":"date-time"},` +
 	`"signature":{"type":"string"}},"required":["domain","address","uri","version","chainId","type","nonce","issuedAt","signature"]}`)

@@ -42,8 +42,8 @@ type Files interface {
 
 // ParseFiles reads where to keep files: a folder's path, or s3://BUCKET/PREFIX as in
 // ParseStore.
-func ParseFiles(place string, env func(string) string) (Files, error) {
-	store, err := ParseStore(place, env)
+func ParseFiles(address string, env func(string) string) (Files, error) {
+	store, err := ParseStore(address, env)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +57,14 @@ func ParseFiles(place string, env func(string) string) (Files, error) {
 // ParseStore reads where to keep notes: a folder's path, git:PATH for a folder that is a Git
 // working tree, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, whose keys are in
 // AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (env looks them up).
-func ParseStore(place string, env func(string) string) (Store, error) {
-	if path, ok := strings.CutPrefix(place, "git:"); ok {
+func ParseStore(address string, env func(string) string) (Store, error) {
+	if path, ok := strings.CutPrefix(address, "git:"); ok {
 		return Git{Folder{path}}, nil
 	}
-	if !strings.Contains(place, "://") {
-		return Folder{place}, nil
+	if !strings.Contains(address, "://") {
+		return Folder{address}, nil
 	}
-	u, err := url.Parse(place)
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
 		return nil, errors.New("want a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
 	}

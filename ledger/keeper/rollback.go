@@ -30,7 +30,7 @@ type Rollback struct {
 	Partition int16
 	From, To  int64  // positions of the events that are missing or, from 1 on, are other ones
 	Head      int64  // the last position in the database
-	Place     string // where the note is
+	Store     string // where the note is
 	Reason    string
 	Note      []byte
 }
@@ -39,7 +39,7 @@ type Rollback struct {
 func (r *Rollback) Error() string {
 	return fmt.Sprintf("the database is not the one that was published: %s (the note is in %s). "+
 		"Restore the newest copy of the database and start again. If there is none, serve --accept-rollback goes on without positions %d to %d, "+
-		"and a signed event says so for ever", r.Reason, r.Place, r.From, r.To)
+		"and a signed event says so for ever", r.Reason, r.Store, r.From, r.To)
 }
 
 // Is makes every Rollback a ledger.ErrRollback.
@@ -60,9 +60,9 @@ func CheckOutside(ctx context.Context, l *ledger.Ledger, c Options) (found bool,
 	for _, p := range l.Partitions() {
 		here, missed, err := checkOutside(ctx, p, c)
 		found = found || here
-		for _, place := range missed {
-			if !slices.Contains(unreachable, place) {
-				unreachable = append(unreachable, place)
+		for _, store := range missed {
+			if !slices.Contains(unreachable, store) {
+				unreachable = append(unreachable, store)
 			}
 		}
 		if err != nil {
@@ -108,7 +108,7 @@ func checkOutside(ctx context.Context, p *ledger.Partition, c Options) (found bo
 }
 
 type outsideNote struct {
-	place string
+	store string
 	epoch int64
 	text  []byte
 }
@@ -124,7 +124,7 @@ func (k *keeper) compare(ctx context.Context, n outsideNote, head, epoch int64) 
 		keys = append(keys, k.options.Signer.Public())
 	}
 	rollback := func(from, to int64, reason string) error {
-		return &Rollback{Partition: p.Number(), From: from, To: to, Head: head, Place: n.place, Reason: reason, Note: n.text}
+		return &Rollback{Partition: p.Number(), From: from, To: to, Head: head, Store: n.store, Reason: reason, Note: n.text}
 	}
 	c, err := checkpoint.Open(n.text, p.Origin(), keys...)
 	if err != nil {

@@ -297,18 +297,18 @@ func (s testServer) makeTemplate(ctx context.Context) error {
 	if err != nil || exists {
 		return err
 	}
-	draft := templateName() + "_draft"
-	if err := s.everywhere(ctx, "drop database if exists "+draft+" with (force)", "create database "+draft); err != nil {
+	unfinished := templateName() + "_draft"
+	if err := s.everywhere(ctx, "drop database if exists "+unfinished+" with (force)", "create database "+unfinished); err != nil {
 		return fmt.Errorf("make the template: %w", err)
 	}
-	if err := s.makeLedger(ctx, draft); err != nil {
+	if err := s.makeLedger(ctx, unfinished); err != nil {
 		return fmt.Errorf("make the template: %w", err)
 	}
 	err = s.everywhere(ctx,
-		"alter database "+draft+" allow_connections false",
+		"alter database "+unfinished+" allow_connections false",
 		// A cluster has a session of its own in each database.
-		"select pg_terminate_backend(pid) from pg_stat_activity where datname = '"+draft+"'",
-		"alter database "+draft+" rename to "+templateName())
+		"select pg_terminate_backend(pid) from pg_stat_activity where datname = '"+unfinished+"'",
+		"alter database "+unfinished+" rename to "+templateName())
 	if err != nil {
 		return fmt.Errorf("make the template: %w", err)
 	}

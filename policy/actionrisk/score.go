@@ -129,7 +129,7 @@ func scored(a act.Action, got judge.Assessment) ScoreOutput {
 		ActionBindingVersion: BindingVersion, ActionHash: Hash(a), Controls: Controls(got),
 		Coverage: got.Coverage, RulesetVersion: facts.RulesetVersion, RulesetHash: facts.RulesetHash, Findings: []policy.Finding{},
 	}
-	command := act.Guard(a.Command)
+	command := act.Conceal(a.Command)
 	for i := range got.Findings {
 		f := &got.Findings[i]
 		out.MatchedRules = append(out.MatchedRules, show(f, command))
@@ -155,7 +155,7 @@ func notes(a judge.Assessment) []policy.Finding {
 	return nil
 }
 
-func show(f *interp.Finding, command act.Guarded) MatchedRule {
+func show(f *interp.Finding, command act.Concealed) MatchedRule {
 	out := MatchedRule{
 		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
 		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,

@@ -113,7 +113,7 @@ type Outcome struct {
 	Result     bool   `json:"result"`
 	UpgradeURL string `json:"upgradeUrl"`
 	Waits      []int  `json:"waits"`
-	Frozen     bool   `json:"frozen"` // what the function was given is what was decided about
+	Unchanged  bool   `json:"frozen"` // what the function was given is what was decided about
 }
 
 // Load reads the two files.
@@ -392,7 +392,7 @@ func (p *session) judge(got Outcome) {
 	if got.Ran != must.Ran {
 		p.problem("the function ran %d times, and must run %d times", got.Ran, must.Ran)
 	}
-	if got.Ran > 0 && !got.Frozen {
+	if got.Ran > 0 && !got.Unchanged {
 		p.problem("the function was given something else than what was decided about")
 	}
 	if got.Error != must.Error {

@@ -11,8 +11,8 @@ import (
 )
 
 // Replace writes text to a file through New: the file then holds all of it or is unchanged.
-func Replace(place string, text []byte) error {
-	f, err := Create(place)
+func Replace(path string, text []byte) error {
+	f, err := Create(path)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func Replace(place string, text []byte) error {
 // If the name is a symbolic link, the link stays and its target is replaced. A device or a pipe cannot be
 // replaced: the text is written to it directly.
 type New struct {
-	place  string // the name that the caller gave
+	path   string // the name that the caller gave
 	target string // the file it names, with links resolved
 	file   *os.File
 	mode   fs.FileMode
@@ -34,8 +34,8 @@ type New struct {
 
 // Create opens the temporary file. A folder that cannot be written to is reported here, before any work is
 // done; only a full disk is found later.
-func Create(place string) (*New, error) {
-	n := &New{place: place, target: place, mode: 0o600}
+func Create(path string) (*New, error) {
+	n := &New{path: path, target: path, mode: 0o600}
 	err := n.create()
 	if err != nil {
 		return nil, n.failed(err)
@@ -109,7 +109,7 @@ func (n *New) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("write %s: %w", n.place, WithoutPath(err))
+	return fmt.Errorf("write %s: %w", n.path, WithoutPath(err))
 }
 
 // WithoutPath returns the cause of a file error without its path, for messages that name the file already.

@@ -14,11 +14,11 @@ import (
 // write leaves only the old file.
 func TestReplace(t *testing.T) {
 	folder := t.TempDir()
-	place := filepath.Join(folder, "a")
+	path := filepath.Join(folder, "a")
 	holds := func(text string, mode os.FileMode) {
 		t.Helper()
-		got, err := os.ReadFile(place)
-		info, err2 := os.Stat(place)
+		got, err := os.ReadFile(path)
+		info, err2 := os.Stat(path)
 		if err != nil || err2 != nil || string(got) != text || info.Mode().Perm() != mode {
 			t.Errorf("%q, %v, %v, %v", got, info, err, err2)
 		}
@@ -28,25 +28,25 @@ func TestReplace(t *testing.T) {
 	}
 	replace := func(text string) {
 		t.Helper()
-		if err := files.Replace(place, []byte(text)); err != nil {
+		if err := files.Replace(path, []byte(text)); err != nil {
 			t.Error(err)
 		}
 	}
 	replace("new")
 	holds("new", 0o600)
-	if err := os.Chmod(place, 0o644); err != nil {
+	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	replace("newer")
 	holds("newer", 0o644)
 
-	if err := os.Remove(place); err != nil {
+	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(place, "not empty"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(path, "not empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := files.Replace(place, []byte("x")); err == nil {
+	if err := files.Replace(path, []byte("x")); err == nil {
 		t.Errorf("over a folder: %v", err)
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
@@ -91,8 +91,8 @@ func TestReplaceWritesThroughALink(t *testing.T) {
 
 // A write that fails after its beginning leaves the folder as it was.
 func TestNewIsWholeOrNotThere(t *testing.T) {
-	place := filepath.Join(t.TempDir(), "a")
-	f, err := files.Create(place)
+	path := filepath.Join(t.TempDir(), "a")
+	f, err := files.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestNewIsWholeOrNotThere(t *testing.T) {
 	if err := f.Close(cause); err != cause {
 		t.Error(err)
 	}
-	if left, err := os.ReadDir(filepath.Dir(place)); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
 	}
 }

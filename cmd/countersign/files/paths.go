@@ -6,16 +6,16 @@ import (
 )
 
 // Exists reports whether a path names something, be it a link that leads nowhere.
-func Exists(place string) bool {
-	_, err := os.Lstat(place)
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
 	return err == nil
 }
 
 // Real resolves the links in the longest part of a path that exists.
-func Real(place string) string {
-	place = filepath.Clean(place)
+func Real(path string) string {
+	path = filepath.Clean(path)
 	rest := ""
-	for folder := place; ; {
+	for folder := path; ; {
 		if Exists(folder) {
 			if real, err := filepath.EvalSymlinks(folder); err == nil {
 				return filepath.Join(real, rest)
@@ -31,7 +31,7 @@ func Real(place string) string {
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			return place
+			return path
 		}
 		folder, rest = parent, filepath.Join(filepath.Base(folder), rest)
 	}

@@ -19,8 +19,8 @@ func openNow(name string) (*os.File, error) {
 // WrittenByOthers returns how others than a user and root could write or replace a file, or
 // "" if they cannot. It checks every folder on the path.
 func WrittenByOthers(file string, uid int) string {
-	place := Real(file)
-	for at := place; ; at = filepath.Dir(at) {
+	path := Real(file)
+	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil {
 			return "its permissions cannot be read"

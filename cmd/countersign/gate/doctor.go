@@ -28,15 +28,15 @@ func HookFindings(ctx context.Context, o *Output, agent string, command []string
 	version, hash := actionrisk.Ruleset()
 	own := ruleset{version, hash}
 	found = append(found, screen.OK("rules", fmt.Sprintf("rule set %s, %s", version, hash)))
-	for _, place := range otherPrograms() {
-		found = append(found, own.against(ctx, place))
+	for _, path := range otherPrograms() {
+		found = append(found, own.against(ctx, path))
 	}
 	return found
 }
 
 // otherPrograms returns the other installed programs that hold a guard: those that the shell
 // finds in PATH, and those in the folder of this program.
-func otherPrograms() (places []string) {
+func otherPrograms() (paths []string) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil
@@ -46,19 +46,19 @@ func otherPrograms() (places []string) {
 		known = append(known, info)
 	}
 	for _, name := range launch.Programs {
-		for _, place := range []string{name, filepath.Join(filepath.Dir(self), name)} {
-			place, err := exec.LookPath(place)
+		for _, path := range []string{name, filepath.Join(filepath.Dir(self), name)} {
+			path, err := exec.LookPath(path)
 			if err != nil {
 				continue
 			}
-			info, err := os.Stat(place)
+			info, err := os.Stat(path)
 			if err != nil || slices.ContainsFunc(known, func(k os.FileInfo) bool { return os.SameFile(k, info) }) {
 				continue
 			}
-			known, places = append(known, info), append(places, place)
+			known, paths = append(known, info), append(paths, path)
 		}
 	}
-	return places
+	return paths
 }
 
 // ruleset identifies the rules behind a verdict.
@@ -67,12 +67,12 @@ type ruleset struct {
 	Hash    string `json:"rulesetHash"`
 }
 
-// against compares the rule set of this program with that of the program at place, which is run
+// against compares the rule set of this program with that of the program at path, which is run
 // for a verdict.
-func (own ruleset) against(ctx context.Context, place string) screen.Finding {
+func (own ruleset) against(ctx context.Context, path string) screen.Finding {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	ask := exec.CommandContext(ctx, place, "gate", "--json", "--", "true")
+	ask := exec.CommandContext(ctx, path, "gate", "--json", "--", "true")
 	ask.WaitDelay = time.Second // limits the wait for a child that keeps the pipe open
 	answer, err := ask.Output()
 	var other ruleset
@@ -84,13 +84,13 @@ func (own ruleset) against(ctx context.Context, place string) screen.Finding {
 		return fmt.Sprintf("update %s: go install ./cmd/%s in the newest source", program, name)
 	}
 	self, _ := os.Executable()
-	switch differ := fmt.Sprintf("%s has rule set %s, %s: it judges by other rules than this program; ", place, other.Version, other.Hash); {
+	switch differ := fmt.Sprintf("%s has rule set %s, %s: it judges by other rules than this program; ", path, other.Version, other.Hash); {
 	case err != nil || other.Hash == "":
-		return screen.Warning("rules", fmt.Sprintf("%s does not report its rule set; %s", place, update(place)))
+		return screen.Warning("rules", fmt.Sprintf("%s does not report its rule set; %s", path, update(path)))
 	case other == own:
-		return screen.OK("rules", place+" has the same rule set")
+		return screen.OK("rules", path+" has the same rule set")
 	case other.Version < own.Version:
-		return screen.Warning("rules", differ+update(place))
+		return screen.Warning("rules", differ+update(path))
 	case other.Version > own.Version:
 		return screen.Warning("rules", differ+update(self))
 	default:

@@ -13,9 +13,9 @@ import (
 // hole marks the part of a word that the engine could not determine.
 const hole = "\x00"
 
-// place returns the absolute path of a name seen from a folder, without resolving links, or ""
+// pathOf returns the absolute path of a name seen from a folder, without resolving links, or ""
 // if it is not known. ~ is the home folder of the user database.
-func (a Account) place(folder, name string) string {
+func (a Account) pathOf(folder, name string) string {
 	switch {
 	case name == "~" || strings.HasPrefix(name, "~/"):
 		name = a.Home + name[1:]
@@ -43,7 +43,7 @@ func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
 	if strings.Contains(folder, hole) {
 		return ""
 	}
-	return a.place(cwd, folder)
+	return a.pathOf(cwd, folder)
 }
 
 // movesTo are options by which programs change to another working folder.
@@ -57,7 +57,7 @@ func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last s
 		if strings.Contains(name, hole) {
 			last = ""
 		} else {
-			last = a.place(last, name)
+			last = a.pathOf(last, name)
 		}
 		out = append(out, last)
 	}
@@ -122,16 +122,16 @@ func (a Account) elsewhere(folder string, w act.Word) string {
 	if !w.Known() || !strings.Contains(w.Text, "/") && w.Text != ".." || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
 		return ""
 	}
-	place := a.place(folder, w.Text)
-	if place == "" || within(place, folder) || strings.HasPrefix(place, "/dev/") || within(place, os.TempDir()) && !within(folder, os.TempDir()) {
+	path := a.pathOf(folder, w.Text)
+	if path == "" || within(path, folder) || strings.HasPrefix(path, "/dev/") || within(path, os.TempDir()) && !within(folder, os.TempDir()) {
 		return ""
 	}
-	info, err := os.Stat(place)
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return ""
 	case info.IsDir():
-		return place
+		return path
 	}
-	return filepath.Dir(place)
+	return filepath.Dir(path)
 }

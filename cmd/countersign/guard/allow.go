@@ -79,12 +79,12 @@ func (a Account) block(b Blocked) (code string) {
 // locked calls do while this guard holds the lock of the state.
 func (a Account) locked(do func() error) error { return files.Locked(inState(a, "lock"), do) }
 
-func writeState(place string, value any) error {
+func writeState(path string, value any) error {
 	text, err := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}
-	return files.Replace(place, append(text, '\n'))
+	return files.Replace(path, append(text, '\n'))
 }
 
 // BlockedBy returns the action with a code, or the last one if the code is empty.

@@ -62,11 +62,11 @@ func (f fence) brings(u *actionrisk.Use, folder string) bool {
 	}
 	for i, w := range words {
 		for _, spelled := range spellings(w) {
-			if place := f.account.place(folder, strings.TrimSuffix(spelled.Text, "/.")); spelled.Known() && f.takesIn(place, verbs == nil) && !sendsAway(words, i) {
+			if path := f.account.pathOf(folder, strings.TrimSuffix(spelled.Text, "/.")); spelled.Known() && f.takesIn(path, verbs == nil) && !sendsAway(words, i) {
 				return true
 			}
 		}
-		if name := nameOfAddress(w.Text); name != "" && slices.ContainsFunc([]string{path.Base(name), name}, func(n string) bool { return f.holds(f.account.place(folder, n)) }) {
+		if name := nameOfAddress(w.Text); name != "" && slices.ContainsFunc([]string{path.Base(name), name}, func(n string) bool { return f.holds(f.account.pathOf(folder, n)) }) {
 			return true
 		}
 	}
@@ -94,12 +94,12 @@ func isVerb(verbs []string, word string) bool {
 
 // takesIn reports whether a folder holds agents' settings or the guard's state. For programs
 // that unpack, the folder of the guard's program counts too.
-func (f fence) takesIn(place string, unpacks bool) bool {
-	if place == "" {
+func (f fence) takesIn(path string, unpacks bool) bool {
+	if path == "" {
 		return false
 	}
-	real := files.Real(place)
-	return settingsFolder(place) || settingsFolder(real) || slices.ContainsFunc(f.places().folders, func(s string) bool { return below(real, s) }) ||
+	real := files.Real(path)
+	return settingsFolder(path) || settingsFolder(real) || slices.ContainsFunc(f.paths().folders, func(s string) bool { return below(real, s) }) ||
 		unpacks && f.account.Program != "" && filepath.Dir(f.account.Program) == real || slices.ContainsFunc(f.account.userFiles(), func(file string) bool { return filepath.Dir(file) == real && real != f.account.Home })
 }
 
@@ -165,12 +165,12 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 			_, value, _ = strings.Cut(strings.Replace(w.Text, "source=", "src=", 1), "src=")
 			value, _, _ = strings.Cut(value, ",")
 		}
-		place := f.account.place(folder, value)
-		if value == "" || place == "" || readOnly().MatchString(w.Text) {
+		path := f.account.pathOf(folder, value)
+		if value == "" || path == "" || readOnly().MatchString(w.Text) {
 			continue
 		}
-		onTheWay := func(file string) bool { return below(file, place) && files.Exists(file) }
-		if f.holds(place) || f.takesIn(place, false) || !f.worksIn(place, folder) && slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), onTheWay) {
+		onTheWay := func(file string) bool { return below(file, path) && files.Exists(file) }
+		if f.holds(path) || f.takesIn(path, false) || !f.worksIn(path, folder) && slices.ContainsFunc(slices.Concat(f.paths().files, f.paths().folders), onTheWay) {
 			return true
 		}
 	}

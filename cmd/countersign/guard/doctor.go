@@ -23,7 +23,7 @@ func (a Account) Try(ctx context.Context, only agents.Agent, command []string) [
 		command = []string{"sh", "-c", command[0]}
 		fallthrough
 	default:
-		hooks = []agents.Hook{{By: cmp.Or(only, agents.Claude), Place: "the command line", Argv: command}}
+		hooks = []agents.Hook{{By: cmp.Or(only, agents.Claude), Path: "the command line", Argv: command}}
 	}
 	for _, h := range hooks {
 		found = append(found, h.Try(ctx)...)

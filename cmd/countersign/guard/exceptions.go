@@ -398,9 +398,9 @@ func rank(d agents.Decision) int {
 }
 
 // addTo adds an exception to a file and keeps everything else in it.
-func (e Exception) addTo(place string) error {
+func (e Exception) addTo(path string) error {
 	members := map[string]jsontext.Value{}
-	_, there, text, err := readSource(place)
+	_, there, text, err := readSource(path)
 	if err != nil {
 		return err
 	}
@@ -422,8 +422,8 @@ func (e Exception) addTo(place string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return files.Replace(place, append(whole, '\n'))
+	return files.Replace(path, append(whole, '\n'))
 }

@@ -209,32 +209,32 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
 		return ""
 	}
-	place := g.Account.place(folder, strings.TrimSuffix(name, "/."))
-	if place == "" || strings.HasPrefix(place, "/dev/fd/") || strings.HasPrefix(place, "/proc/self/fd/") { // belongs to the guard itself
+	path := g.Account.pathOf(folder, strings.TrimSuffix(name, "/."))
+	if path == "" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") { // belongs to the guard itself
 		return ""
 	}
 	bare := !strings.Contains(name, "/")
-	real := files.Real(place)
+	real := files.Real(path)
 	if slices.Contains(keepsLinks, program) && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, "/.") {
-		real = filepath.Join(files.Real(filepath.Dir(place)), filepath.Base(place))
+		real = filepath.Join(files.Real(filepath.Dir(path)), filepath.Base(path))
 	}
 	tree := slices.Contains(treePrograms, program)
-	if !files.Exists(place) && (!tree || option) && (bare || !files.Exists(filepath.Dir(place))) {
+	if !files.Exists(path) && (!tree || option) && (bare || !files.Exists(filepath.Dir(path))) {
 		return ""
 	}
 	if atTop := files.Real(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == files.Real(g.Account.Home)) {
-		if tree && bare && !files.Exists(place) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
+		if tree && bare && !files.Exists(path) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
 			return "" // not a path
 		}
 		return real
 	}
-	if real == place || real == "/private"+place {
+	if real == path || real == "/private"+path {
 		return ""
 	}
 	if !shell || strings.Contains(real+"/", "/.git/") {
 		return real
 	}
-	base := g.Account.place(cwd, ".")
+	base := g.Account.pathOf(cwd, ".")
 	if base != "" {
 		if top, _ := repositoryOf(base); top != "" {
 			base = top

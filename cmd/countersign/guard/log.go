@@ -78,8 +78,8 @@ func (l Log) Append(line guardlog.Line) error {
 
 // readHead reads a position from a file, or returns the beginning of the log if there is no
 // file.
-func readHead(place string) (head logHead, err error) {
-	text, err := os.ReadFile(place)
+func readHead(path string) (head logHead, err error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return head, nil
 	}
@@ -89,12 +89,12 @@ func readHead(place string) (head logHead, err error) {
 	return head, err
 }
 
-func (h logHead) keep(place string) error {
+func (h logHead) keep(path string) error {
 	text, err := canon.Marshal(h)
 	if err != nil {
 		return err
 	}
-	return files.Replace(place, text)
+	return files.Replace(path, text)
 }
 
 // Read reads the log and checks its chain. wrong describes the first fault; the lines are

@@ -25,8 +25,8 @@ func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 	if err != nil || wrong != "" || len(lines) != 4 || lines[1].Decision != "deny" || lines[1].Rules == nil || lines[0].Decision != "pass" {
 		t.Fatalf("%+v, %q, %v", lines, wrong, err)
 	}
-	place := log.file(logName)
-	text, err := os.ReadFile(place)
+	path := log.file(logName)
+	text, err := os.ReadFile(path)
 	if err != nil || bytes.Contains(text, []byte(secret)) {
 		t.Fatalf("the log holds a secret: %v", err)
 	}
@@ -36,7 +36,7 @@ func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 		"are missing":     all[0] + strings.Join(all[2:], ""),
 		"its end was cut": strings.Join(all[:3], ""),
 	} {
-		if err := os.WriteFile(place, []byte(change), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(change), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, wrong, err := log.Read(); err != nil || !strings.Contains(wrong, name) {

@@ -45,7 +45,7 @@ var guardFolders = func() (out []string) {
 // fence knows the protected paths of one session.
 type fence struct {
 	account Account
-	places  func() *protected // computed at its first use, because many commands touch no file
+	paths   func() *protected // computed at its first use, because many commands touch no file
 }
 
 // protected are absolute paths.
@@ -60,12 +60,12 @@ func newFence(a Account) fence {
 
 func protectedBy(a Account) *protected {
 	p := &protected{}
-	add := func(list *[]string, places ...string) {
-		for _, place := range places {
-			if !filepath.IsAbs(place) {
+	add := func(list *[]string, paths ...string) {
+		for _, path := range paths {
+			if !filepath.IsAbs(path) {
 				continue
 			}
-			for _, q := range []string{filepath.Clean(place), files.Real(place)} {
+			for _, q := range []string{filepath.Clean(path), files.Real(path)} {
 				if !slices.Contains(*list, q) {
 					*list = append(*list, q)
 				}
@@ -77,8 +77,8 @@ func protectedBy(a Account) *protected {
 	add(&p.files, a.userFiles()...)
 	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // other names of the program; they only add protected paths
 		for _, name := range launch.Programs {
-			if place := filepath.Join(folder, name); files.Exists(place) {
-				add(&p.files, place)
+			if path := filepath.Join(folder, name); files.Exists(path) {
+				add(&p.files, path)
 			}
 		}
 	}
@@ -91,61 +91,61 @@ func protectedBy(a Account) *protected {
 }
 
 // holds reports whether a path is protected, as written or with its links resolved.
-func (f fence) holds(place string) bool {
-	if place == "" {
+func (f fence) holds(path string) bool {
+	if path == "" {
 		return false
 	}
-	parent := filepath.Join(files.Real(filepath.Dir(place)), filepath.Base(place)) // the link itself
-	for _, p := range []string{filepath.Clean(place), parent, files.Real(place)} {
-		if slices.ContainsFunc(f.places().files, func(file string) bool { return strings.EqualFold(file, p) }) ||
-			slices.ContainsFunc(f.places().folders, func(folder string) bool { return below(p, folder) }) || endsLikeSettings(p) {
+	parent := filepath.Join(files.Real(filepath.Dir(path)), filepath.Base(path)) // the link itself
+	for _, p := range []string{filepath.Clean(path), parent, files.Real(path)} {
+		if slices.ContainsFunc(f.paths().files, func(file string) bool { return strings.EqualFold(file, p) }) ||
+			slices.ContainsFunc(f.paths().folders, func(folder string) bool { return below(p, folder) }) || endsLikeSettings(p) {
 			return true
 		}
 	}
-	return f.sameFile(place)
+	return f.sameFile(path)
 }
 
 // below reports whether a path is a folder or in it, by comparing the names.
-func below(place, folder string) bool {
-	return place == folder || strings.HasPrefix(place, strings.TrimSuffix(folder, "/")+"/")
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // endsLikeSettings ignores the case of names, because some file systems do.
-func endsLikeSettings(place string) bool {
-	low := "/" + strings.ToLower(strings.TrimPrefix(filepath.ToSlash(place), "/"))
+func endsLikeSettings(path string) bool {
+	low := "/" + strings.ToLower(strings.TrimPrefix(filepath.ToSlash(path), "/"))
 	return slices.ContainsFunc(guardSettings, func(s string) bool { return strings.HasSuffix(low, "/"+strings.ToLower(s)) })
 }
 
 // sameFile reports whether a path is another name of a protected file: a hard link or a mounted
 // folder.
-func (f fence) sameFile(place string) bool {
-	info, err := os.Stat(place)
+func (f fence) sameFile(path string) bool {
+	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
 		return false
 	}
-	return slices.ContainsFunc(f.places().files, func(file string) bool {
+	return slices.ContainsFunc(f.paths().files, func(file string) bool {
 		other, err := os.Stat(file)
 		return err == nil && os.SameFile(info, other)
 	})
 }
 
 // above reports whether a folder contains a protected path that exists.
-func (f fence) above(place string) bool {
-	if place == "" {
+func (f fence) above(path string) bool {
+	if path == "" {
 		return false
 	}
-	for _, p := range []string{filepath.Clean(place), files.Real(place)} {
-		if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return file != p && below(file, p) && files.Exists(file) }) || settingsFolder(p) {
+	for _, p := range []string{filepath.Clean(path), files.Real(path)} {
+		if slices.ContainsFunc(slices.Concat(f.paths().files, f.paths().folders), func(file string) bool { return file != p && below(file, p) && files.Exists(file) }) || settingsFolder(p) {
 			return true
 		}
 	}
 	// A project's own settings can be below the folder.
-	return slices.ContainsFunc(guardSettings, func(s string) bool { return files.Exists(filepath.Join(place, s)) })
+	return slices.ContainsFunc(guardSettings, func(s string) bool { return files.Exists(filepath.Join(path, s)) })
 }
 
 // settingsFolder reports whether a folder has a name of a folder with agents' settings.
-func settingsFolder(place string) bool {
-	low := strings.ToLower(filepath.ToSlash(place))
+func settingsFolder(path string) bool {
+	low := strings.ToLower(filepath.ToSlash(path))
 	return slices.ContainsFunc(guardFolders, func(s string) bool { return strings.HasSuffix(low, "/"+strings.ToLower(s)) })
 }
 
@@ -165,7 +165,7 @@ func (f fence) matches(pattern string, tree bool) bool {
 		}
 		return true
 	}
-	if slices.ContainsFunc(slices.Concat(f.places().files, f.places().folders), func(file string) bool { return hit(file) && files.Exists(file) }) {
+	if slices.ContainsFunc(slices.Concat(f.paths().files, f.paths().folders), func(file string) bool { return hit(file) && files.Exists(file) }) {
 		return true
 	}
 	hits, _ := filepath.Glob(pattern)
@@ -207,7 +207,7 @@ func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 		tree = false
 	}
 	for i, w := range words {
-		if slices.Contains(moved, f.account.place(folder, w.Text)) && i > 0 && slices.Contains(movesTo, words[i-1].Text) {
+		if slices.Contains(moved, f.account.pathOf(folder, w.Text)) && i > 0 && slices.Contains(movesTo, words[i-1].Text) {
 			continue // the folder in which the program works
 		}
 		if slices.ContainsFunc(spellings(w), func(name act.Word) bool { return f.touched(name, last, tree) }) {
@@ -294,17 +294,17 @@ func (f fence) touched(w act.Word, folder string, tree bool) bool {
 	if strings.Contains(name, hole) {
 		return unknownNamesSettings(name)
 	}
-	place := f.account.place(folder, strings.ReplaceAll(name, `\`, "/"))
-	if strings.ContainsAny(name, "*?[") && f.matches(place, tree) {
+	path := f.account.pathOf(folder, strings.ReplaceAll(name, `\`, "/"))
+	if strings.ContainsAny(name, "*?[") && f.matches(path, tree) {
 		return true
 	}
-	return f.holds(place) || tree && f.above(place) && !f.worksIn(place, folder)
+	return f.holds(path) || tree && f.above(path) && !f.worksIn(path, folder)
 }
 
 // worksIn reports whether a folder is the agent's working folder or contains it. The rules
 // judge its removal; that it also contains a project's settings adds nothing.
-func (f fence) worksIn(place, folder string) bool {
-	return below(folder, place) && !settingsFolder(place) && !below(f.account.Program, place) && !below(f.account.State(), place)
+func (f fence) worksIn(path, folder string) bool {
+	return below(folder, path) && !settingsFolder(path) && !below(f.account.Program, path) && !below(f.account.State(), path)
 }
 
 // unknownNamesSettings reports whether the known end of a partly unknown path names a settings
@@ -356,10 +356,10 @@ func (f fence) carriesSettings(u *actionrisk.Use, from, to act.Word, folder stri
 	if !from.Known() || !to.Known() {
 		return false
 	}
-	if f.pours(u, from.Text, f.account.place(folder, from.Text), f.account.place(folder, to.Text)) {
+	if f.pours(u, from.Text, f.account.pathOf(folder, from.Text), f.account.pathOf(folder, to.Text)) {
 		return true
 	}
-	source, target := f.account.place(folder, strings.TrimSuffix(from.Text, "/.")), f.account.place(folder, to.Text)
+	source, target := f.account.pathOf(folder, strings.TrimSuffix(from.Text, "/.")), f.account.pathOf(folder, to.Text)
 	return settingsFolder(source) && (settingsFolder(target) || f.above(target))
 }
 
@@ -380,8 +380,8 @@ func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 		return true
 	}
 	return (whole || strings.HasSuffix(from, "/")) && slices.ContainsFunc(guardSettings, func(s string) bool {
-		place := filepath.Join(target, filepath.Base(s))
-		return files.Exists(filepath.Join(source, s)) && f.holds(filepath.Join(target, s)) || endsLikeSettings(place) && files.Exists(filepath.Join(source, filepath.Base(s)))
+		path := filepath.Join(target, filepath.Base(s))
+		return files.Exists(filepath.Join(source, s)) && f.holds(filepath.Join(target, s)) || endsLikeSettings(path) && files.Exists(filepath.Join(source, filepath.Base(s)))
 	})
 }
 

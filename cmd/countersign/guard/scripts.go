@@ -68,15 +68,15 @@ func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) 
 		if _, known := texts[name]; known || len(texts) >= maxScripts {
 			continue
 		}
-		place := g.Account.place(cwd, name)
-		if place == "" {
+		path := g.Account.pathOf(cwd, name)
+		if path == "" {
 			continue
 		}
-		text, err := files.ReadRegular(place, maxScript)
+		text, err := files.ReadRegular(path, maxScript)
 		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // binary programs of the machine are not text
 			continue
 		}
-		texts[name], more = g.withIncludes(string(text), place, cwd), true
+		texts[name], more = g.withIncludes(string(text), path, cwd), true
 	}
 	return more
 }
@@ -88,9 +88,9 @@ func (g Guard) expanded(names []string, cwd string) (out []string) {
 			out = append(out, name)
 			continue
 		}
-		found, _ := filepath.Glob(g.Account.place(cwd, name))
+		found, _ := filepath.Glob(g.Account.pathOf(cwd, name))
 		for _, file := range found[:min(len(found), maxScripts)] {
-			if rel, err := filepath.Rel(g.Account.place(cwd, "."), file); err == nil && !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") {
+			if rel, err := filepath.Rel(g.Account.pathOf(cwd, "."), file); err == nil && !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") {
 				file = rel
 			}
 			out = append(out, file)
@@ -104,14 +104,14 @@ var includes = pattern.Lazy(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)
 
 // withIncludes replaces the lines of a Makefile or a justfile that include files by the text of
 // these files, one level deep. make looks for them in the folder where it runs.
-func (g Guard) withIncludes(text, place, cwd string) string {
+func (g Guard) withIncludes(text, path, cwd string) string {
 	left := maxScripts
 	return includes().ReplaceAllStringFunc(text, func(line string) string {
 		names := strings.NewReplacer("$(CURDIR)/", "", "${CURDIR}/", "", "$(wildcard ", "", ")", "", "'", "", `"`, "").Replace(includes().FindStringSubmatch(line)[1])
 		var b strings.Builder
 		for _, name := range strings.Fields(names) {
-			for _, folder := range []string{filepath.Dir(place), g.Account.place(cwd, ".")} {
-				found, _ := filepath.Glob(g.Account.place(folder, name))
+			for _, folder := range []string{filepath.Dir(path), g.Account.pathOf(cwd, ".")} {
+				found, _ := filepath.Glob(g.Account.pathOf(folder, name))
 				for _, file := range found {
 					if left--; left < 0 {
 						break
@@ -209,8 +209,8 @@ func (g Guard) hooksOf(trace actionrisk.Trace, cwd string) (out []string) {
 		skip := slices.ContainsFunc(u.Words, func(w act.Word) bool { return w.Text == hooksOff })
 		for _, w := range u.Words[min(1, len(u.Words)):] {
 			for _, hook := range gitHooks[w.Text] {
-				if place := filepath.Join(common, hooksFolder, hook); common != "" && !skip && len(out) < gitHookLimit && executable(place) && !slices.Contains(out, place) {
-					out = append(out, place)
+				if path := filepath.Join(common, hooksFolder, hook); common != "" && !skip && len(out) < gitHookLimit && executable(path) && !slices.Contains(out, path) {
+					out = append(out, path)
 				}
 			}
 		}
@@ -218,7 +218,7 @@ func (g Guard) hooksOf(trace actionrisk.Trace, cwd string) (out []string) {
 	return out
 }
 
-func executable(place string) bool {
-	info, err := os.Stat(place)
+func executable(path string) bool {
+	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }

@@ -133,28 +133,28 @@ func (a Account) Trust(file string, text []byte, now time.Time) error {
 // .git file is believed only if the repository that it names knows this worktree.
 func repositoryOf(folder string) (top, common string) {
 	for at := range slices.Values(upFrom(folder)) {
-		place := filepath.Join(at, ".git")
-		info, err := os.Lstat(place)
+		path := filepath.Join(at, ".git")
+		info, err := os.Lstat(path)
 		switch {
 		case err != nil:
 			continue
 		case info.IsDir():
-			return at, files.Real(place)
+			return at, files.Real(path)
 		case !info.Mode().IsRegular():
-			return at, place
+			return at, path
 		}
-		text, err := files.ReadRegular(place, 4096)
+		text, err := files.ReadRegular(path, 4096)
 		dir, named := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
 		if err != nil || !named {
-			return at, place
+			return at, path
 		}
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(at, dir)
 		}
 		back, err := files.ReadRegular(filepath.Join(dir, "gitdir"), 4096)
 		shared, err2 := files.ReadRegular(filepath.Join(dir, "commondir"), 4096)
-		if err != nil || err2 != nil || files.Real(strings.TrimSpace(string(back))) != files.Real(place) {
-			return at, place // a submodule, or a forged .git file
+		if err != nil || err2 != nil || files.Real(strings.TrimSpace(string(back))) != files.Real(path) {
+			return at, path // a submodule, or a forged .git file
 		}
 		to := strings.TrimSpace(string(shared))
 		if !filepath.IsAbs(to) {

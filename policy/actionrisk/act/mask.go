@@ -10,22 +10,21 @@ import (
 )
 
 // Mask hides secrets in a text that is shown to people.
-func Mask(text string) string { return Guard(text).masked(0, len(text)) }
+func Mask(text string) string { return Conceal(text).masked(0, len(text)) }
 
-// Guarded is a command and where its secrets stand, found once for everything that is
-// shown of it.
-type Guarded struct {
+// Concealed is a command whose secrets are never shown. They are found once for everything that
+// is shown of it.
+type Concealed struct {
 	command string
 	secrets []Span
 }
 
-// Guard is a text with the places of its secrets.
-func Guard(command string) Guarded { return Guarded{command, SecretsIn(command)} }
+// Conceal finds the secrets in a command.
+func Conceal(command string) Concealed { return Concealed{command, SecretsIn(command)} }
 
-// Excerpt is the span's part of the command for showing. The whole is masked before
-// it is cut, so that a cut never uncovers part of a secret: what is masked in
-// the whole is masked in the part.
-func (g Guarded) Excerpt(span Span) string {
+// Excerpt returns the part of the command in a span, for showing. The command is masked before
+// it is cut, so that a cut never uncovers a part of a secret.
+func (g Concealed) Excerpt(span Span) string {
 	start := min(max(span.Start, 0), len(g.command))
 	end := max(start, min(max(span.End, 0), len(g.command)))
 	if start == 0 && end == len(g.command) {
@@ -34,8 +33,8 @@ func (g Guarded) Excerpt(span Span) string {
 	return Printable(g.masked(start, end))
 }
 
-// masked is command[at:end] without the secrets.
-func (g Guarded) masked(at, end int) string {
+// masked returns command[at:end] without the secrets.
+func (g Concealed) masked(at, end int) string {
 	var b strings.Builder
 	for _, s := range g.secrets {
 		if s.End <= at || s.Start >= end {
@@ -52,7 +51,7 @@ func (g Guarded) masked(at, end int) string {
 
 // Hide takes the secrets of the command out of a text made from it: where quotes fell
 // away or words were joined, the text alone does not show where a secret begins.
-func (g Guarded) Hide(text string) string {
+func (g Concealed) Hide(text string) string {
 	const telling = 8 // fewer characters at a cut end tell nothing
 	for _, s := range g.secrets {
 		secret := g.command[s.Start:s.End]

@@ -585,7 +585,7 @@ func (a *Request) cell(file, source string) {
 
 // search judges a tool that searches like grep. Its output is lines of the files, or only their
 // names.
-func (a *Request) search(in input, place string) error {
+func (a *Request) search(in input, folder string) error {
 	options := "-rn"
 	switch in.Mode {
 	case "files_with_matches":
@@ -593,7 +593,7 @@ func (a *Request) search(in input, place string) error {
 	case "count":
 		options = "-rc"
 	}
-	where := cmp.Or(place, ".")
+	where := cmp.Or(folder, ".")
 	pattern := cmp.Or(in.Pattern, in.Query, ".")
 	globs := in.included()
 	if in.Include.Kind() == '"' {

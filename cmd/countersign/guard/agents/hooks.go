@@ -32,21 +32,21 @@ type Finding struct {
 // Hook is a command in an agent's settings that starts a guard.
 type Hook struct {
 	By      Agent
-	Place   string   // the settings file, or "the command line"
+	Path    string   // the settings file, or "the command line"
 	Argv    []string // the command line to start
 	closed  bool     // the agent blocks the tool if the hook fails
 	warning string   // what is missing in its entry
 }
 
 // found returns a finding about the settings in one file.
-func (a Agent) found(place, state, format string, args ...any) Finding {
-	return Finding{state, fmt.Sprintf("%s (%s): ", a, place) + fmt.Sprintf(format, args...)}
+func (a Agent) found(path, state, format string, args ...any) Finding {
+	return Finding{state, fmt.Sprintf("%s (%s): ", a, path) + fmt.Sprintf(format, args...)}
 }
 
 // Try sends the canary, a harmless command and an invalid event to one hook.
 func (h Hook) Try(ctx context.Context) []Finding {
 	bad := func(format string, args ...any) []Finding {
-		return []Finding{h.By.found(h.Place, "bad", format, args...)}
+		return []Finding{h.By.found(h.Path, "bad", format, args...)}
 	}
 	got := h.fire(ctx, h.By.Canary(CanaryCommand))
 	switch {
@@ -62,13 +62,13 @@ func (h Hook) Try(ctx context.Context) []Finding {
 	if got := h.fire(ctx, h.By.Canary(passCommand)); got.outcome != Pass {
 		return bad("blocks everything: %q was stopped too (%s). %s", passCommand, got.detail, h.advice(got))
 	}
-	found := []Finding{h.By.found(h.Place, "ok", "blocks the canary, lets %q pass", passCommand)}
+	found := []Finding{h.By.found(h.Path, "ok", "blocks the canary, lets %q pass", passCommand)}
 	whole := h.By.Canary(CanaryCommand)
 	if got := h.fire(ctx, whole[:len(whole)-2]); got.outcome != Deny {
-		found = append(found, h.By.found(h.Place, "warning", "a truncated event is not blocked (%s)", got.detail))
+		found = append(found, h.By.found(h.Path, "warning", "a truncated event is not blocked (%s)", got.detail))
 	}
 	if h.warning != "" {
-		found = append(found, h.By.found(h.Place, "warning", "%s", h.warning))
+		found = append(found, h.By.found(h.Path, "warning", "%s", h.warning))
 	}
 	return found
 }

@@ -70,8 +70,8 @@ func (a Agent) Uninstall(where Where) (Change, error) {
 
 // asBefore returns the text of a settings file before the guard was added, if everything else
 // in it is unchanged. gone means that there was no file.
-func asBefore(place string, after []byte) (text []byte, gone, known bool) {
-	copies, _ := filepath.Glob(globEscape(place) + copySuffix + "*")
+func asBefore(path string, after []byte) (text []byte, gone, known bool) {
+	copies, _ := filepath.Glob(globEscape(path) + copySuffix + "*")
 	slices.Sort(copies)
 	for _, c := range slices.Backward(copies) {
 		before, err := os.ReadFile(c)
@@ -100,8 +100,8 @@ func withoutVersion(text []byte) []byte {
 // copySuffix is the first part of the suffix of a copy's name.
 const copySuffix = ".before-countersign-"
 
-func globEscape(place string) string {
-	return strings.NewReplacer(`[`, `\[`, `*`, `\*`, `?`, `\?`).Replace(place)
+func globEscape(path string) string {
+	return strings.NewReplacer(`[`, `\[`, `*`, `\*`, `?`, `\?`).Replace(path)
 }
 
 func compact(text []byte) string {
@@ -120,61 +120,61 @@ func sameJSON(a, b []byte) bool {
 }
 
 func (a Agent) change(program string, where Where) (Change, error) {
-	place, err := a.placeOf(where, program)
+	path, err := a.fileOf(where, program)
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := os.ReadFile(place)
+	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Change{}, fmt.Errorf("read %s: %w", place, err)
+		return Change{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	var after []byte
 	if a == OpenCode {
-		return changePlugin(place, before, program)
+		return changePlugin(path, before, program)
 	}
 	after, err = a.merged(before, program)
 	if err != nil {
-		return Change{}, fmt.Errorf("%s: %w; nothing was written; --install %s prints the entry to add by hand", place, err, a)
+		return Change{}, fmt.Errorf("%s: %w; nothing was written; --install %s prints the entry to add by hand", path, err, a)
 	}
-	done := Change{Settings: place}
+	done := Change{Settings: path}
 	if program == "" {
-		switch text, gone, known := asBefore(place, after); {
+		switch text, gone, known := asBefore(path, after); {
 		case !known:
 		case gone:
-			return done, os.Remove(place)
+			return done, os.Remove(path)
 		default:
 			after = text
 		}
 	}
 	if len(before) > 0 && program != "" {
-		done.Copy = place + copySuffix + time.Now().UTC().Format("20060102T150405Z")
+		done.Copy = path + copySuffix + time.Now().UTC().Format("20060102T150405Z")
 		for n := 2; files.Exists(done.Copy); n++ { // never overwrite an older copy
-			done.Copy = fmt.Sprintf("%s%s%s-%d", place, copySuffix, time.Now().UTC().Format("20060102T150405Z"), n)
+			done.Copy = fmt.Sprintf("%s%s%s-%d", path, copySuffix, time.Now().UTC().Format("20060102T150405Z"), n)
 		}
 		if err := os.WriteFile(done.Copy, before, 0o600); err != nil {
-			return Change{}, fmt.Errorf("copy %s: %w", place, err)
+			return Change{}, fmt.Errorf("copy %s: %w", path, err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return Change{}, err
 	}
-	if err := files.Replace(place, after); err != nil {
+	if err := files.Replace(path, after); err != nil {
 		return done, err
 	}
 	if where == OfSystem {
-		return done, os.Chmod(place, 0o644) // the agents of all users read it
+		return done, os.Chmod(path, 0o644) // the agents of all users read it
 	}
 	return done, nil
 }
 
 // changePlugin writes or removes the plugin, a file of ours.
-func changePlugin(place string, before []byte, program string) (Change, error) {
-	done := Change{Settings: place}
-	if _, ours := pluginHook(place, string(before)); len(before) > 0 && !ours {
-		return done, fmt.Errorf("%s is not the guard's plugin; nothing was written", place)
+func changePlugin(path string, before []byte, program string) (Change, error) {
+	done := Change{Settings: path}
+	if _, ours := pluginHook(path, string(before)); len(before) > 0 && !ours {
+		return done, fmt.Errorf("%s is not the guard's plugin; nothing was written", path)
 	}
 	if program == "" {
-		err := os.Remove(place)
+		err := os.Remove(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -184,17 +184,17 @@ func changePlugin(place string, before []byte, program string) (Change, error) {
 	if err != nil {
 		return done, err
 	}
-	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return done, err
 	}
-	return done, files.Replace(place, []byte(text+"\n"))
+	return done, files.Replace(path, []byte(text+"\n"))
 }
 
 // systemFile returns the path of the managed settings. Tests replace it.
 var systemFile = managedSettings
 
 // placeOf returns the file with the hooks of an agent.
-func (a Agent) placeOf(where Where, program string) (string, error) {
+func (a Agent) fileOf(where Where, program string) (string, error) {
 	files := a.SettingsFiles()
 	switch {
 	case len(files) == 0:
@@ -211,11 +211,11 @@ func (a Agent) placeOf(where Where, program string) (string, error) {
 	case where == OfProject:
 		return filepath.Abs(files[0])
 	}
-	place := files[len(files)-1]
-	if !filepath.IsAbs(place) {
+	path := files[len(files)-1]
+	if !filepath.IsAbs(path) {
 		return "", errors.New("the home folder is not known; --project writes into this folder")
 	}
-	return place, nil
+	return path, nil
 }
 
 // merged returns the settings with the program's entry, or without our entries if program is

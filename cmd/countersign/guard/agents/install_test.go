@@ -53,7 +53,7 @@ func TestUninstallLeavesTheFileAsItWas(t *testing.T) {
 		t.Setenv("HOME", home)
 		t.Setenv("CLAUDE_CONFIG_DIR", "")
 		t.Setenv("CODEX_HOME", "")
-		place, err := a.placeOf(OfUser, "")
+		place, err := a.fileOf(OfUser, "")
 		if err != nil {
 			t.Fatal(err)
 		}

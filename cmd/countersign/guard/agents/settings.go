@@ -174,7 +174,7 @@ func (a Agent) inSettings(file string, s settings) []Hook {
 			if !e.starts("gate hook") || !matches(group.Matcher, tool) {
 				continue
 			}
-			h := Hook{By: a, Place: file, Argv: []string{"sh", "-c", e.Command + e.Bash}}
+			h := Hook{By: a, Path: file, Argv: []string{"sh", "-c", e.Command + e.Bash}}
 			if len(e.Args) > 0 {
 				h.Argv = append([]string{e.Command}, e.Args...)
 			}
@@ -201,7 +201,7 @@ func pluginHook(file, text string) (Hook, bool) {
 	if i := strings.Index(rest, `, ["gate", "hook"`); !ok || i < 0 || json.Unmarshal([]byte(rest[:i]), &program) != nil {
 		return Hook{}, false
 	}
-	return Hook{By: OpenCode, Place: file, Argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
+	return Hook{By: OpenCode, Path: file, Argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
 }
 
 // toolsOf lists examples of tools that a guard must see: tools that run, write, read and

@@ -342,7 +342,7 @@ var settings = []setting{
 	{"branch-guard", "", dropsProtection, act.DropsBranchGuard},
 	{"merge", "", overridesRules, act.MergesAnyway},
 	{"storage", "", opensStore, act.OpensStore},
-	{"guarded", "create", unguards, act.DropsGuard},
+	{"guarded", "create", dropsDeletionProtection, act.DropsGuard},
 	{"network", "", opensNetwork, act.OpensNetwork},
 	{"access", "", givesAdmin, act.ChangesAccess},
 	{"deploy-key", "", addsWriteKey, act.ChangesAccess},
@@ -400,8 +400,9 @@ func opensStore(args *tree.Node) bool {
 	})
 }
 
-// unguards: what keeps data from being deleted is switched off.
-func unguards(args *tree.Node) bool {
+// dropsDeletionProtection reports whether a call switches off what protects data from being
+// deleted.
+func dropsDeletionProtection(args *tree.Node) bool {
 	return someMember(args, false, func(key string, k *tree.Node) bool {
 		off := strings.Contains(key, "deletionprotection") || strings.Contains(key, "terminationprotection") || key == "versioning" || key == "backupenabled" || strings.Contains(key, "pointintimerecovery")
 		return off && k.Kind == 'f' || k.Text == "0" && strings.Contains(key, "backupretention") || key == "status" && k.Text == "Suspended"

@@ -41,14 +41,16 @@ for (const name of readdirSync(views).filter((name) => name.endsWith(".cose"))) 
       const jwk = keys.get(Buffer.from(header.get(4)).toString("hex"));
       assert.ok(jwk, "the key set does not have the key");
       const key = await webcrypto.subtle.importKey("jwk", { kty: jwk.kty, crv: jwk.crv, x: jwk.x }, "Ed25519", false, ["verify"]);
-      const signed = cose.cbor.encode(["Signature1", head, Buffer.alloc(0), Buffer.from(payload)]);
+      const text = (bytes) => Buffer.concat([Buffer.from(bytes.length < 24 ? [0x40 + bytes.length] : [0x58, bytes.length]), bytes]);
+      const signed = Buffer.concat([Buffer.from("\x84\x6aSignature1", "latin1"), text(Buffer.from(head)), text(Buffer.alloc(0)), text(Buffer.from(payload))]);
       assert.ok(await webcrypto.subtle.verify("Ed25519", key, signature, signed), "the signature is false");
       return payload;
     },
   };
-  const entry = Buffer.from(hashes.get(Number(name.split(".")[0])), "hex");
+  const hash = Buffer.from(hashes.get(Number(name.split(".")[0])), "hex");
+  const entry = await cose.receipt.leaf(new Uint8Array(hash)); // this library takes the hash of the leaf
   await cose.receipt.inclusion.verify({ entry, receipt, verifier });
-  const other = createHash("sha256").update(entry).digest();
+  const other = createHash("sha256").update(hash).digest();
   await assert.rejects(cose.receipt.inclusion.verify({ entry: other, receipt, verifier }), "a receipt of another entry");
   receipts++;
 }

@@ -30,6 +30,7 @@ import (
 // heard is one attempt that a receiver got.
 type heard struct {
 	id, signature string
+	input         string // of the signature by the published key
 	at            time.Time
 	body          []byte
 	event         forms.CloudEvent
@@ -49,7 +50,7 @@ func newReceiver(t *testing.T) *receiver {
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		seconds, err2 := strconv.ParseInt(req.Header.Get("webhook-timestamp"), 10, 64)
-		h := heard{id: req.Header.Get("webhook-id"), signature: req.Header.Get("webhook-signature"), at: time.Unix(seconds, 0), body: body}
+		h := heard{id: req.Header.Get("webhook-id"), signature: req.Header.Get("webhook-signature"), input: req.Header.Get("Signature-Input"), at: time.Unix(seconds, 0), body: body}
 		if err3 := json.Unmarshal(body, &h.event); err != nil || err2 != nil || err3 != nil || req.Header.Get("Content-Type") != "application/cloudevents+json; charset=utf-8" {
 			t.Errorf("a message: %v, %v, %v, %v", err, err2, err3, req.Header)
 		}
@@ -136,6 +137,9 @@ func TestWebhooksTellWhatHappened(t *testing.T) {
 		ids[h.id] = true
 		if want := webhook.Sign([][]byte{secretOf(t, created.Secret)}, h.id, h.at, h.body); h.signature != want {
 			t.Errorf("signature %s, want %s", h.signature, want)
+		}
+		if signer, _, err := s.app.ActiveSigner(t.Context(), n.orgID); err != nil || !strings.Contains(h.input, `;keyid="`+signer.KeyID()+`";`) {
+			t.Errorf("signature input %s, %v", h.input, err)
 		}
 		partition, place, _ := strings.Cut(h.id, ":")
 		position, topic, _ := strings.Cut(place, ":")

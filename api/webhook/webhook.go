@@ -7,6 +7,10 @@
 //	webhook-timestamp  of this attempt, seconds since 1970
 //	webhook-signature  "v1," and base64 of HMAC-SHA-256 over "id.timestamp.body", one per secret, a space between
 //
+// The signing key of records also signs it, so that a receiver can check a message with the
+// published keys and shares no secret with the service: RFC 9421, with the digest of the body
+// from RFC 9530 (signature.go).
+//
 // A secret is 24 to 64 bytes, shown as "whsec_" and their base64. With the secret
 // whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, id msg_p5jXN8AQM9LWM0D4loKWxJek, timestamp
 // 1614265330 and body {"test": 2432232314} the signature is
@@ -35,6 +39,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -119,17 +124,30 @@ type Answer struct {
 	Wait   time.Duration // the requested pause before the next attempt; 0 if there is none
 }
 
+// Message is a message and the keys that sign it.
+type Message struct {
+	ID, Media string
+	Body      []byte
+	Secrets   [][]byte
+	Signer    *seal.Signer // nil: the message is signed with the secrets alone
+}
+
 // Send posts a message once. A customer may see its error: it does not reveal the address, nor what
 // is behind it.
-func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, id, media string, body []byte) (Answer, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (s *Sender) Send(ctx context.Context, url string, m Message) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
 		return Answer{}, errors.New("the address is no URL")
 	}
 	now := s.clock()
 	request.Header = http.Header{
-		"Content-Type": {media}, "User-Agent": {"countersign-webhook"},
-		"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)}, "Webhook-Signature": {Sign(secrets, id, now, body)},
+		"Content-Type": {m.Media}, "User-Agent": {"countersign-webhook"},
+		"Webhook-Id": {m.ID}, "Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)}, "Webhook-Signature": {Sign(m.Secrets, m.ID, now, m.Body)},
+	}
+	if m.Signer != nil {
+		if err := signRequest(request, m.Body, now, m.Signer); err != nil {
+			return Answer{}, errors.New("the message could not be signed")
+		}
 	}
 	response, err := s.client.Do(request)
 	if err != nil {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/ledger/seal"
 )
 
 // The example of the specification's own libraries, and the same while secrets
@@ -60,7 +63,7 @@ func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer receiver.Close()
 	url := strings.Replace(receiver.URL, "127.0.0.1", "localhost", 1)
-	_, err := NewSender(nil, time.Now).Send(t.Context(), url, [][]byte{[]byte("s")}, "0:1", "application/json", []byte("{}"))
+	_, err := NewSender(nil, time.Now).Send(t.Context(), url, Message{ID: "0:1", Media: "application/json", Body: []byte("{}"), Secrets: [][]byte{[]byte("s")}})
 	if !errors.Is(err, ErrPrivate) || asked {
 		t.Errorf("%v, asked %v", err, asked)
 	}
@@ -91,7 +94,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			receiver := httptest.NewServer(c.handler)
 			defer receiver.Close()
-			got, err := NewSender(loopback, time.Now).Send(t.Context(), receiver.URL, [][]byte{[]byte("s")}, "0:1", "application/json", []byte("{}"))
+			got, err := NewSender(loopback, time.Now).Send(t.Context(), receiver.URL, Message{ID: "0:1", Media: "application/json", Body: []byte("{}"), Secrets: [][]byte{[]byte("s")}})
 			if text := errorText(err); got != c.want || text != c.err {
 				t.Errorf("%+v, %q", got, text)
 			}
@@ -109,14 +112,14 @@ func TestErrorsTellNoAddress(t *testing.T) {
 		encrypted.URL:                "the certificate or TLS of the receiver is not good",
 		"https://nowhere.invalid/S3": "the host has no address",
 	} {
-		_, err := NewSender(loopback, time.Now).Send(t.Context(), url, nil, "0:1", "application/json", nil)
+		_, err := NewSender(loopback, time.Now).Send(t.Context(), url, Message{ID: "0:1", Media: "application/json"})
 		if errorText(err) != want {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if _, err := NewSender(loopback, time.Now).Send(late, closed.URL, nil, "0:1", "application/json", nil); errorText(err) != "no answer in time" {
+	if _, err := NewSender(loopback, time.Now).Send(late, closed.URL, Message{ID: "0:1", Media: "application/json"}); errorText(err) != "no answer in time" {
 		t.Errorf("late: %v", err)
 	}
 }
@@ -126,4 +129,30 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// The signature of RFC 9421 covers the receiver, the id and the body, and is of the record key.
+func TestAMessageIsSignedByThePublishedKey(t *testing.T) {
+	signer, err := seal.NewSigner(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got *http.Request
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
+	defer receiver.Close()
+	at := time.Unix(1_795_186_800, 0)
+	_, err = NewSender(loopback, func() time.Time { return at }).Send(t.Context(), receiver.URL+"/hooks/a%20b?token=x", Message{ID: "0:1:decisions", Media: "application/json", Body: []byte(`{"hello": "world"}`), Signer: signer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The digest is that of the example in RFC 9530, appendix D.
+	const digest = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:"
+	parameters := `("@method" "@authority" "@path" "content-digest" "content-type" "webhook-id");created=1795186800;keyid="` + signer.KeyID() + `";alg="ed25519";tag="countersign-webhook"`
+	base := "\"@method\": POST\n\"@authority\": " + strings.TrimPrefix(receiver.URL, "http://") + "\n\"@path\": /hooks/a%20b\n\"content-digest\": " + digest +
+		"\n\"content-type\": application/json\n\"webhook-id\": 0:1:decisions\n\"@signature-params\": " + parameters
+	encoded := strings.TrimSuffix(strings.TrimPrefix(got.Header.Get("Signature"), "countersign=:"), ":")
+	signature, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || got.Header.Get("Content-Digest") != digest || got.Header.Get("Signature-Input") != "countersign="+parameters || !ed25519.Verify(signer.Public(), []byte(base), signature) {
+		t.Errorf("%v, %v", got.Header, err)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/ledger/forms"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -167,15 +168,29 @@ func (d *Deliveries) attempt(ctx context.Context, m projections.Delivery) (resul
 	if err == nil {
 		body, err = d.body(ctx, m)
 	}
+	var signer *seal.Signer
+	if err == nil {
+		signer, err = d.signer(ctx, m.Tenant)
+	}
 	if err != nil {
 		d.log.Warn("make a message to a webhook", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
 		return later(m, webhook.Answer{}, errors.New("the message could not be made")), false
 	}
-	answer, err := d.sender.Send(ctx, endpoint.URL, endpoint.Secrets, m.MessageID, forms.CloudEventType, body)
+	answer, err := d.sender.Send(ctx, endpoint.URL, webhook.Message{ID: m.MessageID, Media: forms.CloudEventType, Body: body, Secrets: endpoint.Secrets, Signer: signer})
 	if err == nil {
 		return projections.Result{State: "sent", Status: answer.Status}, false
 	}
 	return later(m, answer, err), false
+}
+
+// signer returns the key that signs messages next to the secrets of the webhook. It is nil if this
+// node has no signing key that is active.
+func (d *Deliveries) signer(ctx context.Context, tenant string) (*seal.Signer, error) {
+	signer, _, err := d.webhooks.ActiveSigner(ctx, tenant)
+	if errors.Is(err, seal.ErrNoSigner) {
+		return nil, nil
+	}
+	return signer, err
 }
 
 func (d *Deliveries) body(ctx context.Context, m projections.Delivery) ([]byte, error) {

@@ -312,7 +312,7 @@ func (x *exporting) readHead(ctx context.Context) error {
 func (x *exporting) createFiles() (err error) {
 	x.beginCounting()
 	if x.manifest.Dispute == nil {
-		if x.views, err = views.New(x.manifest.Origin, views.Exported, func(name string) (io.WriteCloser, error) { return x.folder.Create("views/" + name) }); err != nil {
+		if x.views, err = views.New(views.Source{Origin: x.manifest.Origin}, views.Exported, func(name string) (io.WriteCloser, error) { return x.folder.Create("views/" + name) }); err != nil {
 			return err
 		}
 	}

@@ -13,9 +13,11 @@
 //	eU8uOhpgXYnTAyjHs9UKLaaMLBI0cfe4CRQUefdT/ZY=
 //
 //	— ledger.example.com/countersign/0 auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=
+//	— ledger.example.com/countersign/0 vdIOPTfc2gaxbQWagQbpoyNsZ/vXEBWbtYt9wraEHVTVr198yszkL2Lz1gXe8cwt4zSYEKc18gy8nD83GkH68XwU5wM=
 //
 // This one is of the two events in package ledger's example, signed with the seed
-// 00 01 … 1f; the verifier key is
+// 00 01 … 1f. The first signature is that of the note, the second that of COSE receipts
+// (cose.go). The verifier key is
 // ledger.example.com/countersign/0+6ae63c50+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4.
 // Any program that reads signed notes (Go's sumdb/note, for example) can check it.
 // Lines of witnesses (c2sp.org/tlog-cosignature) may follow.
@@ -100,7 +102,8 @@ func Sign(c Checkpoint, key crypto.Signer) ([]byte, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); !ok {
 		return nil, errors.New("sign a checkpoint: the key is not an Ed25519 key")
 	}
-	return note.Sign(&note.Note{Text: c.Text()}, signer{c.Origin, key})
+	signs := signer{c.Origin, key}
+	return note.Sign(&note.Note{Text: c.Text()}, signs, coseSigner{signs, c.Root})
 }
 
 // ErrNote means that a text is not a checkpoint of the requested ledger and key.

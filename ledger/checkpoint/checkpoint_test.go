@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -52,7 +53,8 @@ func example(t *testing.T) checkpoint.Checkpoint {
 }
 
 const exampleNote = origin + "\n2\neU8uOhpgXYnTAyjHs9UKLaaMLBI0cfe4CRQUefdT/ZY=\n\n" +
-	"— " + origin + " auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=\n"
+	"— " + origin + " auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=\n" +
+	"— " + origin + " vdIOPTfc2gaxbQWagQbpoyNsZ/vXEBWbtYt9wraEHVTVr198yszkL2Lz1gXe8cwt4zSYEKc18gy8nD83GkH68XwU5wM=\n"
 
 // The note is the one that the documentation shows, to the byte.
 func TestTheNoteOfTheExample(t *testing.T) {
@@ -295,4 +297,39 @@ func FuzzWitness(f *testing.F) {
 			t.Errorf("%q is witness %q", text, w.Name())
 		}
 	})
+}
+
+// A receipt has the form of RFC 9942: of the first of two events, with the second as its path.
+func TestAReceiptIsMadeFromTheNote(t *testing.T) {
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32))
+	leaves := []tree.Hash{tree.Leaf([32]byte{1}), tree.Leaf([32]byte{2})}
+	var b tree.Builder
+	for _, l := range leaves {
+		b.Add(l, func(tree.Tile) {})
+	}
+	note, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: "example.com/0", Size: 2, Root: b.Root()}, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := private.Public().(ed25519.PublicKey)
+	got, err := checkpoint.Receipt(note, 1, leaves[1:], ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey), public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, root := sha256.Sum256(public), b.Root()
+	protected := fmt.Sprintf("a301270448%x19018b01", id[:8])
+	// COSE_Sign1: protected, {396: {-1: [<<[2, 0, [leaf]]>>]}}, null, signature.
+	if want := fmt.Sprintf("d28451%sa119018ca120815826830200815820%xf65840%x", protected, leaves[1][:], got[len(got)-64:]); hex.EncodeToString(got) != want {
+		t.Errorf("receipt %x, want %s", got, want)
+	}
+	signed, _ := hex.DecodeString("846a" + hex.EncodeToString([]byte("Signature1")) + "51" + protected + "405820" + hex.EncodeToString(root[:]))
+	if !ed25519.Verify(public, signed, got[len(got)-64:]) {
+		t.Errorf("the signature of %x is not over %x", got, signed)
+	}
+	if _, err := checkpoint.Receipt(note, 1, leaves[1:], ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)); err == nil {
+		t.Error("another key's receipt")
+	}
+	if _, err := checkpoint.Receipt([]byte(strings.ReplaceAll(string(note), "\n2\n", "\n3\n")), 1, leaves[1:], public); err == nil {
+		t.Error("the receipt of a note that was changed")
+	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -83,21 +82,21 @@ func (r Record) Rules() (ids []string) {
 
 // Event is an event as a reader of a bundle has it.
 type Event struct {
-	ledger.Event
+	bundle.Shows
 	Origin string // of the ledger
 	Record Record
 	Opened jsontext.Value // the payload with the personal members that the reader has put back
 }
 
 // NewEvent puts the openings of an event back into its payload and reads the record.
-func NewEvent(origin string, e ledger.Event, openings []bundle.Opening) (Event, error) {
+func NewEvent(origin string, e bundle.Shows) (Event, error) {
 	text := string(e.Payload)
-	for _, o := range openings {
-		if mark, err := o.Commitment(); err != nil {
+	for _, o := range e.Openings {
+		mark, err := o.Commitment()
+		if err != nil {
 			return Event{}, err
-		} else {
-			text = strings.Replace(text, mark, o.Value, 1)
 		}
+		text = strings.Replace(text, mark, o.Value, 1)
 	}
 	r, err := ReadRecord([]byte(text))
 	return Event{e, origin, r, jsontext.Value(text)}, err

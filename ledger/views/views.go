@@ -7,11 +7,18 @@
 //	cloudevents  cloudevents.jsonl, a CloudEvent a line
 //	ocsf         ocsf.jsonl, an OCSF event of the class API Activity a line
 //	report       report.html, a page for people
-//	dsse         dsse.jsonl, a DSSE envelope a line; not in exports
+//
+// The receiver alone makes these. Those of proofs need the checkpoint keys that the receiver
+// trusts:
+//
+//	dsse         dsse.jsonl, a DSSE envelope a line
+//	tlog-proof   tlog-policy.txt, and POSITION.tlog-proof for each event with a proof
+//	cose         POSITION.cose, a receipt for each event with a proof
 package views
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -23,6 +30,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -34,29 +42,71 @@ type view interface {
 }
 
 // makers has the constructor of each view.
-var makers = map[string]func(origin string, create func(name string) io.Writer) view{
-	"csv": func(_ string, create func(string) io.Writer) view { return newTables(create) },
-	"cloudevents": func(origin string, create func(string) io.Writer) view {
-		return lines{create("cloudevents.jsonl"), func(e forms.Event) (any, bool) {
-			return forms.NewCloudEvent(origin, e.Event, forms.DataOf(e.Event)), true
-		}}
+var makers = map[string]func(*Set) (view, error){
+	"csv": func(s *Set) (view, error) { return newTables(s.file), nil },
+	"cloudevents": func(s *Set) (view, error) {
+		return lines{s.file("cloudevents.jsonl"), func(e forms.Event) (any, bool) {
+			return forms.NewCloudEvent(s.Origin, e.Event, forms.DataOf(e.Event)), true
+		}}, nil
 	},
-	"ocsf": func(_ string, create func(string) io.Writer) view {
-		return lines{create("ocsf.jsonl"), func(e forms.Event) (any, bool) { return forms.OCSF(e), true }}
+	"ocsf": func(s *Set) (view, error) {
+		return lines{s.file("ocsf.jsonl"), func(e forms.Event) (any, bool) { return forms.OCSF(e), true }}, nil
 	},
-	"dsse": func(_ string, create func(string) io.Writer) view {
-		return lines{create("dsse.jsonl"), func(e forms.Event) (any, bool) { return forms.DSSE(e) }}
+	"dsse": func(s *Set) (view, error) {
+		return lines{s.file("dsse.jsonl"), func(e forms.Event) (any, bool) { return forms.DSSE(e) }}, nil
 	},
-	"report": func(_ string, create func(string) io.Writer) view {
-		return &reporting{create("report.html"), map[string]int64{}, map[string]int64{}}
+	"report": func(s *Set) (view, error) {
+		return &reporting{s.file("report.html"), map[string]int64{}, map[string]int64{}}, nil
+	},
+	"tlog-proof": func(s *Set) (view, error) {
+		if len(s.Keys) == 0 || s.Note == nil {
+			return nil, errNoProofs
+		}
+		return proofs{s, "tlog-proof", func(e forms.Event) ([]byte, error) { return forms.TLogProof(e.Position, e.Proof, s.Note), nil }},
+			s.put("tlog-policy.txt", forms.TLogPolicy(s.Origin, s.Keys))
+	},
+	"cose": func(s *Set) (view, error) {
+		if len(s.Keys) == 0 || s.Note == nil {
+			return nil, errNoProofs
+		}
+		return proofs{s, "cose", func(e forms.Event) ([]byte, error) {
+			return checkpoint.Receipt(s.Note, e.Position, e.Proof, s.Keys...)
+		}}, nil
 	},
 }
+
+var errNoProofs = errors.New("forms of proofs need the checkpoint keys that you trust (--keys), and an export that a checkpoint covers")
 
 // Exported names the views that an export contains.
 var Exported = []string{"cloudevents", "csv", "ocsf", "report"}
 
 // Names returns the names of all views.
 func Names() []string { return slices.Sorted(maps.Keys(makers)) }
+
+// OfProofs says whether a view is made of proofs, and so needs keys.
+func OfProofs(name string) bool { return name == "tlog-proof" || name == "cose" }
+
+// proofs is a view with a file for each event that has a proof.
+type proofs struct {
+	set  *Set
+	ext  string
+	form func(forms.Event) ([]byte, error)
+}
+
+// Add implements view.
+func (p proofs) Add(e forms.Event) error {
+	if !e.Proven {
+		return nil
+	}
+	text, err := p.form(e)
+	if err != nil {
+		return err
+	}
+	return p.set.put(fmt.Sprintf("%d.%s", e.Position, p.ext), text)
+}
+
+// Close implements view.
+func (proofs) Close(bundle.Manifest) error { return nil }
 
 // lines is a view with a line of canonical JSON for each event that has one.
 type lines struct {
@@ -81,42 +131,63 @@ func (l lines) Add(e forms.Event) error {
 // Close implements view.
 func (lines) Close(bundle.Manifest) error { return nil }
 
-// Set is a set of views that are being made.
-type Set struct {
-	views  []view
-	files  []io.WriteCloser
-	origin string
+// Source is what views are made of, besides events.
+type Source struct {
+	Origin string              // of the ledger
+	Note   []byte              // the checkpoint that the proofs end at; nil: there is none
+	Keys   []ed25519.PublicKey // of checkpoints, which the receiver trusts
 }
 
-// New begins the named views of a ledger's events. create makes a file.
-func New(origin string, names []string, create func(name string) (io.WriteCloser, error)) (*Set, error) {
-	s := &Set{origin: origin}
-	var failed error
+// Set is a set of views that are being made.
+type Set struct {
+	Source
+	create func(name string) (io.WriteCloser, error)
+	views  []view
+	files  []io.WriteCloser
+	failed error // of create
+}
+
+// New begins the named views. create makes a file.
+func New(from Source, names []string, create func(name string) (io.WriteCloser, error)) (*Set, error) {
+	s := &Set{Source: from, create: create}
 	for _, name := range names {
 		construct := makers[name]
 		if construct == nil {
 			return nil, fmt.Errorf("there is no view %s", name)
 		}
-		s.views = append(s.views, construct(origin, func(name string) io.Writer {
-			file, err := create(name)
-			if err != nil {
-				failed = errors.Join(failed, err)
-				return io.Discard
-			}
-			s.files = append(s.files, file)
-			return file
-		}))
-	}
-	if failed != nil {
-		s.closeFiles()
-		return nil, failed
+		v, err := construct(s)
+		if err = errors.Join(err, s.failed); err != nil {
+			return nil, errors.Join(err, s.closeFiles())
+		}
+		s.views = append(s.views, v)
 	}
 	return s, nil
 }
 
+// file creates a file that Close closes.
+func (s *Set) file(name string) io.Writer {
+	file, err := s.create(name)
+	if err != nil {
+		s.failed = errors.Join(s.failed, err)
+		return io.Discard
+	}
+	s.files = append(s.files, file)
+	return file
+}
+
+// put writes a whole file.
+func (s *Set) put(name string, text []byte) error {
+	file, err := s.create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
+
 // Add adds an event whose payload the bundle shows, and the openings that the bundle has of it.
 func (s *Set) Add(e bundle.Shows) error {
-	opened, err := forms.NewEvent(s.origin, e.Event, e.Openings)
+	opened, err := forms.NewEvent(s.Origin, e)
 	if err != nil {
 		return fmt.Errorf("read the payload of event %s: %w", e.ID, err)
 	}
@@ -143,13 +214,18 @@ func (s *Set) closeFiles() (err error) {
 	return err
 }
 
-// Make makes views from a bundle. It does not verify the bundle.
-func Make(ctx context.Context, b *bundle.Bundle, names []string, create func(name string) (io.WriteCloser, error)) error {
+// Make makes views from a bundle. It does not verify the bundle. keys are those that the
+// receiver trusts for checkpoints.
+func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names []string, create func(name string) (io.WriteCloser, error)) error {
 	m, err := b.Manifest()
 	if err != nil {
 		return err
 	}
-	s, err := New(m.Origin, names, create)
+	note, err := b.Text("checkpoint.txt")
+	if err != nil {
+		return err
+	}
+	s, err := New(Source{m.Origin, note, keys}, names, create)
 	if err != nil {
 		return err
 	}
@@ -173,7 +249,7 @@ func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 		return nil, err
 	}
 	made := map[string]*sum{}
-	if err := Make(ctx, b, Exported, func(name string) (io.WriteCloser, error) {
+	if err := Make(ctx, b, nil, Exported, func(name string) (io.WriteCloser, error) {
 		made["views/"+name] = &sum{sha256.New()}
 		return made["views/"+name], nil
 	}); err != nil {

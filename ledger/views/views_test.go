@@ -120,7 +120,7 @@ func makeAll(t *testing.T, folder string, names []string) map[string][]byte {
 	b := must(bundle.Open(t.Context(), folder, nil))
 	defer b.Close()
 	made := map[string]*buffer{}
-	if err := views.Make(t.Context(), b, names, func(name string) (io.WriteCloser, error) {
+	if err := views.Make(t.Context(), b, nil, names, func(name string) (io.WriteCloser, error) {
 		made[name] = &buffer{}
 		return made[name], nil
 	}); err != nil {

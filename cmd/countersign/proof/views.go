@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/views"
 )
@@ -20,7 +22,7 @@ import (
 type Views struct {
 	Export string   `arg:"" help:"The export (folder or .tar.gz)."`
 	Out    string   `help:"Folder to write, which must be empty or not exist." default:"views" placeholder:"FOLDER"`
-	Form   []string `help:"Forms to write: ${viewForms}. Default: all." placeholder:"FORM"`
+	Form   []string `help:"Forms to write: ${viewForms}. Default: all but those of proofs (tlog-proof, cose), which write a file for each event and need --keys." placeholder:"FORM"`
 	setting.TrustedKeys
 }
 
@@ -34,7 +36,7 @@ type madeViews struct {
 // Run verifies the export if the user names keys, and writes the views.
 func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 	if len(c.Form) == 0 {
-		c.Form = views.Names()
+		c.Form = slices.DeleteFunc(views.Names(), views.OfProofs)
 	}
 	for _, form := range c.Form {
 		if !slices.Contains(views.Names(), form) {
@@ -49,7 +51,12 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 		return errors.New("want an export: a folder or a .tar.gz of countersign export")
 	}
 	defer export.Close()
-	made := madeViews{Files: []string{}}
+	m, err := export.Manifest()
+	if err != nil {
+		return err
+	}
+	made := madeViews{Files: []string{}, Tenant: m.Tenant}
+	var heads []ed25519.PublicKey
 	if c.Keys != "" || len(c.Key) > 0 {
 		keys, err := c.Trusted()
 		if err != nil {
@@ -63,13 +70,9 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 			return answer(o, result, "NOT VALID   no view was made\nFALSE       "+result.Reason+"\n", false)
 		}
 		made.Verified = true
+		heads = headKeys(slices.DeleteFunc(keys, func(k bundle.Key) bool { return k.Purpose != ledger.PurposeCheckpoint })).at(m.Partition, result.Size)
 	}
-	m, err := export.Manifest()
-	if err != nil {
-		return err
-	}
-	made.Tenant = m.Tenant
-	if err := c.write(ctx, export, &made); err != nil {
+	if err := c.write(ctx, export, heads, &made); err != nil {
 		return err
 	}
 	text := "NOT VERIFIED  no keys were given: what the views say is not checked (countersign verify, or --keys here)\n"
@@ -81,7 +84,7 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 
 // write writes the views into the folder. A folder inside of the export is refused: a file that
 // the manifest does not name makes an export not valid.
-func (c *Views) write(ctx context.Context, export *bundle.Bundle, made *madeViews) error {
+func (c *Views) write(ctx context.Context, export *bundle.Bundle, heads []ed25519.PublicKey, made *madeViews) error {
 	out, err := filepath.Abs(c.Out)
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func (c *Views) write(ctx context.Context, export *bundle.Bundle, made *madeView
 		return err
 	}
 	defer root.Close()
-	return views.Make(ctx, export, c.Form, func(name string) (io.WriteCloser, error) {
+	return views.Make(ctx, export, heads, c.Form, func(name string) (io.WriteCloser, error) {
 		made.Files = append(made.Files, filepath.Join(c.Out, name))
 		return root.Create(name)
 	})

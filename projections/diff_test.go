@@ -127,7 +127,7 @@ func TestDiffFindsEveryChangedValue(t *testing.T) {
 		}
 		return c
 	}
-	changes := map[string]string{"text": "coalesce(%[1]s, '') || 'x'", "bigint": "%[1]s + 1000000", "integer": "%[1]s + 1",
+	changes := map[string]string{"text": "coalesce(%[1]s, '') || 'x'", "bigint": "coalesce(%[1]s, 0) + 1000000", "boolean": "not %[1]s", "integer": "%[1]s + 1",
 		"text[]": "%[1]s || 'x'::text", "date": "%[1]s + 1", "numeric": "%[1]s + 1", "timestamp with time zone": "%[1]s + interval '1 microsecond'"}
 	changed, found := 0, 0
 	for name, tables := range projections.TablesByName() {

@@ -47,7 +47,7 @@ func (p projection) takes(e ledger.Event) bool {
 }
 
 // all lists every read model: help, tools and tests read it (Names).
-var all = []projection{status, organizations, history, spend, payments}
+var all = []projection{status, organizations, history, spend, payments, oversight, access}
 
 const (
 	readYourWrites = 2 * time.Second       // a query waits no longer for its projection

@@ -13,6 +13,7 @@
 //	countersign webhooks create|…    manage webhooks for an organization's decisions
 //	countersign export               write signed history for auditors
 //	countersign prove                state what an agent did in a period
+//	countersign oversight            show how people reviewed in a period
 //	countersign dispute              write the evidence about one purchase
 //	countersign signer list|rotate   manage the keys that sign
 //	countersign erase                erase a person or an agent
@@ -74,6 +75,7 @@ type cli struct {
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
 	Dispute      proof.Dispute       `cmd:"" help:"Write all that the ledger has about one purchase, with proofs, a verifier and a page to read."`
 	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which verifiers count again."`
+	Oversight    proof.Oversight     `cmd:"" help:"Show how people reviewed in a period: time to a verdict, share decided in seconds, share overruled, reviewers who never refuse, expired approvals."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
 	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
 	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`

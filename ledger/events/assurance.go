@@ -17,16 +17,16 @@ const (
 )
 
 var assurance = []kind{
-	{name: TypeDecisionRecorded, stored: reflect.TypeFor[DecisionRecorded](), shown: in("history", "spend", "webhooks"), archived: true, inRecord: []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"},
+	{name: TypeDecisionRecorded, stored: reflect.TypeFor[DecisionRecorded](), shown: in("history", "oversight", "spend", "webhooks"), archived: true, inRecord: []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"},
 		series: numbered{"decision", "decision", []string{"allow", "deny", "needs_review"}, agentOfRecord}, golden: []string{
 			`{"asserted":{"requireHttps":true},"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"member":"cus_1","record":{"schema":"x"},"toolArguments":{"path":"/x"},"verifyUrl":"u"}`,
 			`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"member":"cus_1","record":{"schema":"x"},"verifyUrl":"u"}`,
 		}},
-	{name: TypeApprovalRecorded, stored: reflect.TypeFor[ApprovalRecorded](), shown: in("history", "webhooks"), archived: true,
+	{name: TypeApprovalRecorded, stored: reflect.TypeFor[ApprovalRecorded](), shown: in("history", "oversight", "webhooks"), archived: true,
 		series: numbered{"approval", "verdict", []string{"approved", "rejected"}, agentOfDecision}, golden: []string{
 			`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"x"},"verifyUrl":"u"}`,
 		}},
-	{name: TypeReceiptRecorded, stored: reflect.TypeFor[ReceiptRecorded](), shown: in("history", "spend", "webhooks"), archived: true,
+	{name: TypeReceiptRecorded, stored: reflect.TypeFor[ReceiptRecorded](), shown: in("history", "oversight", "spend", "webhooks"), archived: true,
 		series: numbered{"receipt", "conformance", []string{"conforming", "inconclusive", "violation"}, agentOfDecision}, golden: []string{
 			`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"member":"cus_1","record":{"schema":"x"},"verifyUrl":"u"}`,
 		}},

@@ -15,6 +15,8 @@ const (
 	TypeSubjectErased    = "subject.erased"
 	TypeExportRequested  = "export.requested"
 	TypeExportCreated    = "export.created"
+	TypeExportVerified   = "export.verified"
+	TypePersonalOpened   = "personal.opened"
 )
 
 var audit = []kind{
@@ -24,14 +26,20 @@ var audit = []kind{
 	{name: TypeRollbackDeclared, stored: reflect.TypeFor[RollbackDeclared](), shown: nowhere, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"epoch":2,"lastNote":"n","lostFrom":5,"lostTo":7,"schema":"svc-rollback-v1"}}`,
 	}},
-	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: nowhere, inSQL: true, series: numbered{name: "erasure"}, golden: []string{
+	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: in("access"), inSQL: true, series: numbered{name: "erasure"}, golden: []string{
 		`{"approvedBy":"cus_2","keyId":"sub_1","reason":"asked for","requestedBy":"cus_1"}`,
 	}},
-	{name: TypeExportRequested, stored: reflect.TypeFor[ExportRequested](), shown: nowhere, inRecord: []string{"/record/filters/agent"}, series: numbered{name: "export"}, golden: []string{
+	{name: TypeExportRequested, stored: reflect.TypeFor[ExportRequested](), shown: in("access"), inRecord: []string{"/record/filters/agent"}, series: numbered{name: "export"}, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"svc-export-request-v1"},"verifyUrl":"u"}`,
 	}},
-	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: nowhere, inRecord: []string{"/record/filters/agent"}, golden: []string{
+	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: in("access"), inRecord: []string{"/record/filters/agent"}, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"x"},"verifyUrl":"u"}`,
+	}},
+	{name: TypeExportVerified, stored: reflect.TypeFor[ExportVerified](), shown: in("access"), golden: []string{
+		`{"exportId":"exp_1","valid":true}`, `{"exportId":"exp_1","reason":"pin: ROLLBACK","valid":false}`,
+	}},
+	{name: TypePersonalOpened, stored: reflect.TypeFor[PersonalOpened](), shown: in("access"), golden: []string{
+		`{"day":"2026-11-26","place":"decisions"}`,
 	}},
 }
 
@@ -92,4 +100,20 @@ type ExportCreated struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
+}
+
+// ExportVerified is export.verified, schema version 1, in the stream verification/<export id> of
+// the tenant: the service was asked to verify an export that it had made.
+type ExportVerified struct {
+	ExportID string `json:"exportId"`
+	Valid    bool   `json:"valid"`
+	Reason   string `json:"reason,omitempty"` // the first thing that is false
+}
+
+// PersonalOpened is personal.opened, schema version 1, in the stream opened/<actor>: personal
+// members were decrypted for the event's actor, once or more often. There is one event for each
+// actor, place and day, since openings are frequent. It names no person.
+type PersonalOpened struct {
+	Day   string `json:"day"`   // UTC, 2026-11-26
+	Place string `json:"place"` // where they were shown, a word such as "decisions"
 }

@@ -99,6 +99,9 @@ var inTheClear = map[string]string{
 	"receipt.recorded record":          "ids, hashes and codes",
 	"export.created record":            "its personal member is sealed",
 	"export.requested record":          "its personal member is sealed",
+	"export.verified reason":           "a text of the verifier",
+	"personal.opened day":              "a date",
+	"personal.opened place":            "one of the program's words",
 	"payment.claimed prepared.payload": "payloads whose personal members are sealed already",
 }
 

@@ -1,0 +1,36 @@
+package query
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/projections"
+)
+
+// Audit answers the questions of an organization's auditors.
+type Audit struct {
+	Projections *projections.Projections
+	Clock       func() time.Time
+}
+
+// Oversight returns the figures about reviews of the principal's organization, for decisions
+// recorded from one time to before another. It needs the right to export.
+func (s Audit) Oversight(ctx context.Context, p organizations.Principal, from, to time.Time) (projections.Oversight, error) {
+	if err := p.May(organizations.RightExport); err != nil {
+		return projections.Oversight{}, err
+	}
+	o, err := s.Projections.Oversight(ctx, p.OrgID, from, to, s.Clock())
+	return o, Error(err)
+}
+
+// Access lists the access history of the principal's organization, newest first: exports,
+// verifications, members, tokens, policies, webhooks, erasures and openings of personal data.
+// It needs the right to export. A page that is full continues below the sequence of its last row (AccessFilter.Before).
+func (s Audit) Access(ctx context.Context, p organizations.Principal, f projections.AccessFilter, limit int) ([]projections.AccessRow, error) {
+	if err := p.May(organizations.RightExport); err != nil {
+		return nil, err
+	}
+	rows, err := s.Projections.Access(ctx, p.OrgID, f, limit)
+	return rows, Error(err)
+}

@@ -1,0 +1,73 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+)
+
+// access is the read model of who had access to an organization and its records.
+var access = projection{
+	name:    "access",
+	tables:  []string{"access"},
+	version: 1,
+	handles: events.ShownIn("access"),
+	apply:   applyAccess,
+}
+
+func applyAccess(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	_, err := tx.Exec(ctx, `insert into access (tenant, sequence, type, actor, occurred_us) values ($1, $2, $3, $4, $5)`, e.Tenant, e.Sequence, e.Type, e.Actor, e.OccurredUS)
+	return err
+}
+
+// AccessFilter selects entries of the access history. The zero value selects all.
+type AccessFilter struct {
+	From, To time.Time // zero: not limited
+	Types    []string  // types of events; nil: every type of the history
+	Before   int64     // sequence below which the list continues; 0: begins with the newest
+}
+
+// AccessRow is an entry of the access history. The rest of it is in the event.
+type AccessRow struct {
+	Sequence int64
+	Type     string
+	Actor    string
+	At       time.Time
+}
+
+// Access lists the access history of a tenant, newest first. It waits until everything appended
+// before the call is visible, or returns ErrBehind.
+func (p *Projections) Access(ctx context.Context, tenant string, f AccessFilter, limit int) ([]AccessRow, error) {
+	if err := p.wait(ctx, access.name, tenant, ""); err != nil {
+		return nil, err
+	}
+	const us = `(extract(epoch from $%d::timestamptz) * 1000000)::bigint`
+	var from, to *time.Time
+	if !f.From.IsZero() {
+		from = &f.From
+	}
+	if !f.To.IsZero() {
+		to = &f.To
+	}
+	rows, err := p.ledger.Pool().Query(ctx, `select sequence, type, actor, occurred_us from readmodels.access where tenant = $1
+		and ($2::timestamptz is null or occurred_us >= `+fmt.Sprintf(us, 2)+`) and ($3::timestamptz is null or occurred_us < `+fmt.Sprintf(us, 3)+`)
+		and ($4::text[] is null or type = any($4)) and ($5 = 0 or sequence < $5) order by sequence desc limit $6`, tenant, from, to, f.Types, f.Before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r AccessRow, err error) {
+		var at int64
+		err = row.Scan(&r.Sequence, &r.Type, &r.Actor, &at)
+		r.At = time.UnixMicro(at).UTC()
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return list, nil
+}

@@ -12,6 +12,7 @@
 //	countersign policy activate|…    manage the policy of an organization
 //	countersign webhooks create|…    manage webhooks for an organization's decisions
 //	countersign export               write signed history for auditors
+//	countersign evidence pack        collect what an audit by a framework asks for
 //	countersign prove                state what an agent did in a period
 //	countersign oversight            show how people reviewed in a period
 //	countersign dispute              write the evidence about one purchase
@@ -74,6 +75,7 @@ type cli struct {
 	Check        proof.Check         `cmd:"" help:"Check just before execution that a call is the one that was decided about. Exit code 1: do not make the call."`
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
 	Dispute      proof.Dispute       `cmd:"" help:"Write all that the ledger has about one purchase, with proofs, a verifier and a page to read."`
+	Evidence     proof.Evidence      `cmd:"" help:"Collect what an audit by a framework asks for."`
 	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which verifiers count again."`
 	Oversight    proof.Oversight     `cmd:"" help:"Show how people reviewed in a period: time to a verdict, share decided in seconds, share overruled, reviewers who never refuse, expired approvals."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`

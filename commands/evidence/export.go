@@ -52,7 +52,22 @@ type Export struct {
 
 	FullSpeed bool // do not slow down while others append
 	Statement bool // add up what the events of a selection say; its filters are an agent and receipts
+	Pack      Pack // adds files to the export of a history; may be nil
 }
+
+// Pack adds the files of an evidence pack to an export, before its manifest is signed. What it
+// puts is in the manifest with its hash, under pack/.
+type Pack func(ctx context.Context, m bundle.Manifest, found Found, put func(name string, text []byte) error) error
+
+// Found is what the export of a history has met in its period.
+type Found struct {
+	Agents []string // ids of the agents of its decisions, sorted; at most MostAgents
+	More   bool     // there were more agents
+	Totals bundle.Statement
+}
+
+// MostAgents is the number of agents that an export lists.
+const MostAgents = 100
 
 const (
 	exportPage       = 500
@@ -85,7 +100,8 @@ type exporting struct {
 	requested                              ledger.History    // the claim of a selection
 	decisions                              nameSet           // in range
 	showing                                int64             // decisions whose payload is shown
-	tally                                  *bundle.Tally     // of a selection with a statement
+	tally                                  *bundle.Tally     // of a selection with a statement, or of a pack
+	agents                                 map[string]bool   // of a pack
 }
 
 func (a *Evidence) exporting(e Export) *exporting {
@@ -116,7 +132,7 @@ func shortHash(name string) [16]byte {
 // except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
 	x := a.exporting(e)
-	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.record}
+	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
 	if e.Filters.Selects() {
 		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record}
 	}
@@ -171,6 +187,11 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 			return signed, ground.Refusal(err)
 		}
 	}
+	for name := range signed.Files {
+		if strings.HasPrefix(name, packFolder) {
+			return signed, errPack
+		}
+	}
 	if !maps.Equal(x.folder.Files, signed.Files) {
 		return signed, errErasedSince
 	}
@@ -214,13 +235,14 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if start >= end {
+	if start >= end && (x.e.Pack == nil || last == 0) {
 		return policy.Refuse(ground.CodeNotFound, "/from", "the organization has no events in this period")
 	}
-	x.within = end - start
+	x.within = max(end-start, 0)
 	if x.e.Most > 0 && x.within > x.e.Most {
 		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", x.e.Most))
 	}
+	end = max(end, start) // a pack may be of an empty period
 	if start > 0 {
 		start--
 	}
@@ -285,6 +307,7 @@ func (x *exporting) readHead(ctx context.Context) error {
 
 // createFiles begins the files that events are written to.
 func (x *exporting) createFiles() (err error) {
+	x.beginCounting()
 	if x.manifest.Dispute == nil {
 		if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
 			return err
@@ -385,9 +408,7 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 			}
 		}
 	}
-	if x.tally != nil {
-		x.tally.Add(e.Type, e.Series, e.Payload)
-	}
+	x.meet(e, opened)
 	if err := x.remember(ctx, e, opened); err != nil || x.views == nil {
 		return err
 	}

@@ -169,9 +169,6 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	}
 	s := x.manifest.Selection
 	x.agentKey, x.within = s.Agent, 0
-	if x.e.Statement {
-		x.tally = bundle.NewTally()
-	}
 	var pages []*seriesPage
 	for _, r := range s.Series {
 		x.within += r.Last - r.First + 1

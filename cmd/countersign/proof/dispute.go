@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger/bundle"
 )
@@ -29,9 +29,9 @@ func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	case c.Decision != "" && !strings.HasPrefix(c.Decision, "asd_"):
 		return errors.New("--decision must be the id of a decision, asd_...")
 	}
-	m, err := c.write(ctx, o, c.Decision != "", func(app *commands.App, e evidence.Export) (evidence.Exported, error) {
+	m, err := c.write(ctx, o, c.Decision != "", func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
 		e.Filters = bundle.Filters{NoPersonal: c.NoPersonal}
-		return app.ExportDispute(ctx, e, c.Payment+c.Decision)
+		return n.App.ExportDispute(ctx, e, c.Payment+c.Decision)
 	})
 	if err != nil || c.Out == "-" {
 		return err

@@ -17,7 +17,6 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -55,9 +54,9 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 	if filters.From, filters.To, err = c.span(); err != nil {
 		return err
 	}
-	manifest, err := c.write(ctx, o, true, func(app *commands.App, e evidence.Export) (evidence.Exported, error) {
+	manifest, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
 		e.Filters = filters
-		return app.ExportHistory(ctx, e)
+		return n.App.ExportHistory(ctx, e)
 	})
 	if err != nil || c.Out == "-" {
 		return err
@@ -103,7 +102,7 @@ func showing(m evidence.Exported) string {
 
 // write makes a bundle and packs it into the file of --out. named says that the bundle is about
 // an organization, which --org or its default names.
-func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export func(*commands.App, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
+func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export func(*node.Node, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
 	if c.Out == "-" {
 		return c.pack(ctx, o, named, o.Stdout, true, export)
 	}
@@ -118,7 +117,7 @@ func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export
 // pack makes the bundle and packs it. It packs before the export is recorded in the ledger,
 // since a disk may be full. If to leaves this machine at once (direct), it packs after that, so
 // that no data leave which the ledger does not know of.
-func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, make func(*commands.App, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
+func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, make func(*node.Node, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err
@@ -147,7 +146,7 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 	if !direct {
 		e.Ready = pack
 	}
-	if m, err = make(n.App, e); err == nil && direct {
+	if m, err = make(n, e); err == nil && direct {
 		err = pack()
 	}
 	return m, err

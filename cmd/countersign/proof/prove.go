@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger/bundle"
 )
@@ -31,9 +31,9 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	m, err := c.write(ctx, o, true, func(app *commands.App, e evidence.Export) (evidence.Exported, error) {
+	m, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
 		e.Filters, e.Statement = bundle.Filters{From: from, To: to, Agent: c.Agent, Receipts: true, NoPersonal: c.NoPersonal}, true
-		return app.ExportHistory(ctx, e)
+		return n.App.ExportHistory(ctx, e)
 	})
 	if err != nil || c.Out == "-" {
 		return err

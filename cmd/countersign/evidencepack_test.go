@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A pack of a quarter has its cover page, statements, figures and histories, all under one
+// signature, and an empty quarter has one, too. A changed figure is refused.
+func TestAnEvidencePack(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	s := serveIn(t, dir)
+	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
+	token := organizationToken(t, dir)
+	for _, key := range []string{"k1", "k2"} {
+		if status, answer, err := post(s.base+decisionsPath, token, purchase(key)); err != nil || status != 201 {
+			t.Fatal(status, answer, err)
+		}
+	}
+	in := func(name string) string { return filepath.Join(files, name) }
+	keys, err := fetched(s.base + "/.well-known/jwks.json")
+	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.run(2, "framework", "evidence", "pack", "--framework", "other", "--period", "2026Q4", "--out", in("none.tar.gz"))
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(in(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	pack := func(framework, period string) (cover string) {
+		t.Helper()
+		out := in(framework + period + ".tar.gz")
+		a.run(0, "verified with the keys of the ledger", "evidence", "pack", "--framework", framework, "--period", period, "--out", out, "--requested-by", "Eve, auditor")
+		bare.run(0, "VALID\n", "verify", out, "--keys", in("jwks.json"))
+		if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", out, "-C", files).CombinedOutput(); err != nil {
+			t.Fatalf("%s%v", said, err)
+		}
+		return read("export/pack/cover.html")
+	}
+	has := func(text string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("no %q in %s", part, text)
+			}
+		}
+	}
+	// Of a year before there was anything, and of one to come.
+	for _, period := range []string{"2020Q1", "2999"} {
+		has(pack("eu-ai-act", period), "EU AI Act", "no agent is named", "<tr><th>decisions: allow</th><td>0</td></tr>")
+		if text := read("export/pack/access.jsonl"); text != "" {
+			t.Errorf("%s: %s", period, text)
+		}
+		if err := os.RemoveAll(in("export")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	year := time.Now().UTC().Format("2006")
+	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "agent: 2 allow", "0 faults", "Not proven")
+	has(read("export/pack/access.jsonl"), "organization.created", "policy.activated", "organization_token.issued", "export.verified")
+	has(read("export/pack/policies.json"), `"version": 1`, `"reason": "test"`)
+	has(read("export/pack/oversight.json"), `"asked": 0`)
+	bare.run(0, "statement, counted again", "verify", in("export/pack/statements/agent-001.tar.gz"), "--keys", in("jwks.json"))
+	if err := os.WriteFile(in("export/pack/oversight.json"), bytes.Replace([]byte(read("export/pack/oversight.json")), []byte(`"asked": 0`), []byte(`"asked": 9`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bare.run(1, "FALSE       pack/oversight.json: hash", "verify", in("export"), "--keys", in("jwks.json"))
+}

@@ -1,0 +1,242 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/cmd/countersign/node"
+	"github.com/countersign/countersign/cmd/countersign/screen"
+	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/ledger/audit"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/projections"
+)
+
+// Evidence has the commands that collect evidence for an audit.
+type Evidence struct {
+	Pack Pack `cmd:"" help:"Write the export of a period with statements about its agents, figures of oversight, history of policies and of access, a verification report and a cover page, as one signed file."`
+}
+
+// Pack writes an export whose signed manifest also names the files of the pack.
+type Pack struct {
+	packed
+	Framework   string `help:"Framework whose requirements the cover page lists: soc2, iso42001, eu-ai-act, nist-ai-rmf or sec17a4." enum:"soc2,iso42001,eu-ai-act,nist-ai-rmf,sec17a4" required:"" placeholder:"NAME"`
+	Period      string `help:"A quarter, month or year: 2026Q4, 2026-11 or 2026." required:"" placeholder:"PERIOD"`
+	RequestedBy string `help:"Who asked for the pack, for its cover page." name:"requested-by" default:"the operator, on the command line" placeholder:"TEXT"`
+}
+
+// packing is a pack that is being written.
+type packing struct {
+	*Pack
+	n        *node.Node
+	from, to time.Time
+	put      func(name string, text []byte) error
+	cover    cover
+}
+
+// Run writes the pack, and verifies it with the keys of the ledger.
+func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
+	from, to, err := periodTimes(c.Period)
+	if err != nil {
+		return err
+	}
+	p := packing{Pack: c, from: from, to: to}
+	m, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
+		p.n = n
+		e.Filters = bundle.Filters{From: from.Format(time.RFC3339), To: to.Format(time.RFC3339), NoPersonal: c.NoPersonal}
+		e.Pack = p.write
+		m, err := n.App.ExportHistory(ctx, e)
+		if err == nil {
+			err = p.verify(ctx, m, e.Folder)
+		}
+		return m, err
+	})
+	if err != nil || c.Out == "-" {
+		return err
+	}
+	return o.Result(m, o.Wrapped("%s: %d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+		c.Out, m.Count, m.Tenant, from.Format(time.RFC3339), to.Format(time.RFC3339), len(p.cover.Statements), c.Out))
+}
+
+// write adds the files of the pack.
+func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.Found, put func(name string, text []byte) error) error {
+	p.put = put
+	p.cover = cover{Manifest: m, RequestedBy: p.RequestedBy, Framework: frameworks[p.Framework], From: p.from, To: p.to, At: p.n.App.Now().UTC(), Totals: found.Totals, More: found.More, NoPersonal: p.NoPersonal}
+	for _, step := range []func(context.Context) error{p.figures, p.policies, func(ctx context.Context) error { return p.statements(ctx, found.Agents) }, p.report} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	text, err := p.cover.html()
+	if err != nil {
+		return err
+	}
+	return put("cover.html", text)
+}
+
+// asJSON puts a value as a file.
+func (p *packing) asJSON(name string, value any) error {
+	text, err := json.Marshal(value, json.Deterministic(true), jsontext.Multiline(true))
+	if err != nil {
+		return err
+	}
+	return p.put(name, append(text, '\n'))
+}
+
+// accessEntry is a line of access.jsonl.
+type accessEntry struct {
+	Sequence int64  `json:"sequence"` // of the event in events.jsonl
+	At       string `json:"at"`
+	Type     string `json:"type"`
+	Actor    string `json:"actor"`
+}
+
+const accessPage = 500
+
+// figures puts the figures of oversight and the history of access.
+func (p *packing) figures(ctx context.Context) error {
+	models, err := node.ReadModels(ctx, p.n.Ledger, p.n.Log)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	if p.cover.Oversight, err = models.Oversight(ctx, p.Org, p.from, p.to, p.n.App.Now()); err != nil {
+		return err
+	}
+	if err := p.asJSON("oversight.json", p.cover.Oversight); err != nil {
+		return err
+	}
+	entries, filter := []accessEntry{}, projections.AccessFilter{From: p.from, To: p.to}
+	for {
+		rows, err := models.Access(ctx, p.Org, filter, accessPage)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			entries = append(entries, accessEntry{r.Sequence, r.At.Format("2006-01-02T15:04:05.000000Z"), r.Type, r.Actor})
+			filter.Before = r.Sequence
+		}
+		if len(rows) < accessPage {
+			break
+		}
+	}
+	p.cover.Access = len(entries)
+	text, err := bundle.Lines(entries)
+	if err != nil {
+		return err
+	}
+	return p.put("access.jsonl", text)
+}
+
+// policyEntry is a version of the policy in policies.json.
+type policyEntry struct {
+	Version       int      `json:"version"`
+	PolicyID      string   `json:"policyId"`
+	PolicyHash    string   `json:"policyHash"`
+	ActivatedAt   string   `json:"activatedAt"`
+	Author        string   `json:"author"`
+	Activator     string   `json:"activator"`
+	SelfActivated bool     `json:"selfActivated"`
+	Reason        string   `json:"reason"`
+	Changed       []string `json:"changed"`
+}
+
+// policies puts every version of the policy that was activated before the end of the period.
+func (p *packing) policies(ctx context.Context) error {
+	operator, err := p.n.App.Operator(ctx, p.Org)
+	if err != nil {
+		return err
+	}
+	_, activations, err := p.n.App.Policies(ctx, operator)
+	if err != nil {
+		return err
+	}
+	versions := []policyEntry{}
+	for _, a := range activations {
+		at, err := time.Parse(time.RFC3339Nano, a.ActivatedAt)
+		if err != nil {
+			return err
+		}
+		if !at.Before(p.to) {
+			continue
+		}
+		if !at.Before(p.from) {
+			p.cover.Policies++
+		}
+		versions = append(versions, policyEntry{a.Version, a.PolicyID, a.Hash, a.ActivatedAt, a.Author, a.Activator, a.SelfActivated, a.Reason, append([]string{}, a.Changed...)})
+	}
+	return p.asJSON("policies.json", versions)
+}
+
+// statements puts a statement with its selection for each agent of the period.
+func (p *packing) statements(ctx context.Context, agents []string) error {
+	for i, agent := range agents {
+		folder, err := os.MkdirTemp("", "countersign-statement-*")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		e := evidence.Export{Tenant: p.Org, Actor: "operator", Folder: folder, FullSpeed: p.FullSpeed, Statement: true,
+			Filters: bundle.Filters{From: p.from.Format(time.RFC3339), To: p.to.Format(time.RFC3339), Agent: agent, Receipts: true}}
+		m, err := p.n.App.ExportHistory(ctx, e)
+		if err != nil {
+			return fmt.Errorf("state what agent %d of %d did: %w", i+1, len(agents), err)
+		}
+		var packed bytes.Buffer
+		if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
+			return err
+		}
+		name := fmt.Sprintf("statements/agent-%03d.tar.gz", i+1)
+		if err := p.put(name, packed.Bytes()); err != nil {
+			return err
+		}
+		p.cover.Statements = append(p.cover.Statements, coverStatement{agent, name, m.Statement.Says()})
+	}
+	return nil
+}
+
+// report puts what a verification of the whole ledger found.
+func (p *packing) report(ctx context.Context) error {
+	found, err := audit.Ledger(ctx, p.n.Ledger, nil)
+	if err != nil {
+		return err
+	}
+	p.cover.Verified = found
+	return p.asJSON("verification.json", found)
+}
+
+// verify verifies the export with the keys of the ledger, and records the result. A reader
+// takes the keys from the service at a time of their own.
+func (p *packing) verify(ctx context.Context, m evidence.Exported, folder string) error {
+	ring, _, err := p.n.Ledger.Home(m.Tenant).Keyring(ctx)
+	if err != nil {
+		return err
+	}
+	var keys []bundle.Key
+	for _, k := range ring {
+		keys = append(keys, bundle.Key{Purpose: k.Purpose, Public: k.Public, Partition: m.Partition, From: k.From, To: k.To, Void: k.Void})
+	}
+	opened, err := bundle.Open(ctx, folder, nil)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	result, err := bundle.Verify(ctx, opened, bundle.Trust{Keys: keys}, nil)
+	if err != nil {
+		return err
+	}
+	if err := p.n.App.NoteVerified(ctx, m.Tenant, "operator", events.ExportVerified{ExportID: m.ExportID, Valid: result.Valid, Reason: result.Reason}); err != nil {
+		return err
+	}
+	if !result.Valid {
+		return fmt.Errorf("the pack does not verify: %s", result.Reason)
+	}
+	return nil
+}

@@ -358,3 +358,31 @@ func TestPurchaseSealsTheAddress(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A purchase with an e-mail address whose file was downloaded is refunded by an operator's
+// command. From the request on its file is not sent any more.
+func TestAnOperatorRefundsADownloadedPurchase(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	bought := s.buy(s.order("verification-kit", "one"), "verification-kit", `{"email":"cleo@example.com"}`)
+	s.fetch(bought)
+	cleo := s.site.signedIn(t, "cleo@example.com")
+	path := cleo.newLink("verification-kit")
+	history, err := s.site.app.Ledger.Read(t.Context(), s.site.app.Ledger.Service(bought.PurchaseID), "purchase/"+bought.PurchaseID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := events.As[events.PurchaseFulfilled](history.Events[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.site.app.RequestRefundAsOperator(t.Context(), stored.PaymentID); err != nil || r.State != "requested" || r.Amount != "1000000" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := cleo.get(path); got.status < 400 {
+		t.Errorf("a link to a purchase that is refunded: %d", got.status)
+	}
+	if r, err := s.site.app.ApproveRefund(t.Context(), stored.PaymentID, "asked for"); err != nil || r.State != "approved" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

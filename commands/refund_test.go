@@ -132,3 +132,42 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	_, err = a.RequestRefund(t.Context(), order)
 	wantRefusal(t, err, ground.CodeNotSettled, "the payment was refused, so nothing was charged")
 }
+
+// An operator refunds a settled payment whose answer was right. Nothing is refunded twice, and
+// nothing that was not charged.
+func TestAnOperatorRefundsAnyCharge(t *testing.T) {
+	t.Parallel()
+	b := newBank("dev")
+	a := paidApp(t, b)
+	call := quickCall(t, accounts.Caller{}, "", "ls")
+	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r, err := a.RequestRefundAsOperator(t.Context(), paymentOf(1).ID)
+		if err != nil || r.State != "requested" || r.To != paymentOf(1).Payer || r.Amount != "10000" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	if r, err := a.ApproveRefund(t.Context(), paymentOf(1).ID, "goodwill"); err != nil || r.State != "approved" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := a.RequestRefundAsOperator(t.Context(), paymentOf(1).ID); err != nil || r.State != "approved" {
+		t.Errorf("requested after it was approved: %+v, %v", r, err)
+	}
+	requests := 0
+	for _, e := range everything(t, a) {
+		if e.Type == events.TypeRefundRequested {
+			requests++
+		}
+	}
+	if requests != 1 {
+		t.Errorf("requested %d times", requests)
+	}
+	_, err := a.RequestRefundAsOperator(t.Context(), paymentOf(2).ID)
+	wantRefusal(t, err, ground.CodeNotFound, "payment not found")
+	b.script = []answered{refused}
+	_, _ = a.RunPaidService(t.Context(), call, paymentOf(3))
+	_, err = a.RequestRefundAsOperator(t.Context(), paymentOf(3).ID)
+	wantRefusal(t, err, ground.CodeNotSettled, "the payment is refused, so there is nothing to refund")
+}

@@ -63,7 +63,7 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 			r.Reproduced = err == nil && answer.OutputHash == s.Claim.OutputHash
 		}
 		if !r.Reproduced && s.Requested == nil {
-			if s, err = a.requestRefund(ctx, s, r); err != nil {
+			if s, err = a.requestRefund(ctx, s, r, "system", ""); err != nil {
 				return Reproduction{}, err
 			}
 		}
@@ -111,10 +111,33 @@ func (a *Store) Recheck(ctx context.Context, paymentID string, services func(ope
 	return false, ledger.ErrTampered
 }
 
-func (a *Store) requestRefund(ctx context.Context, s payments.Progress, r Reproduction) (payments.Progress, error) {
-	requested := events.RefundRequested{PaymentID: r.PaymentID, RecordedOutputHash: r.RecordedOutputHash, RecomputedOutputHash: r.RecomputedOutputHash,
+// RequestRefundAsOperator requests the refund of any settled payment, such as that of a purchase
+// whose file was downloaded. If a refund was requested already, nothing changes. From then on
+// the file of a purchase is not sent any more.
+func (a *Store) RequestRefundAsOperator(ctx context.Context, paymentID string) (payments.Refund, error) {
+	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
+		s, err := a.ReadPayment(ctx, paymentID)
+		switch {
+		case err != nil:
+			return payments.Refund{}, err
+		case s.State == "":
+			return payments.Refund{}, policy.Refuse(ground.CodeNotFound, "", "payment not found")
+		case s.State != payments.PaymentIsSettled:
+			return payments.Refund{}, policy.Refuse(ground.CodeNotSettled, "", "the payment is "+s.State+", so there is nothing to refund")
+		case s.Requested == nil:
+			r := Reproduction{PaymentID: paymentID, RecordedOutputHash: s.Claim.OutputHash, EngineVersion: s.Claim.EngineVersion}
+			if s, err = a.requestRefund(ctx, s, r, "operator", events.CauseOperator); err != nil {
+				return payments.Refund{}, err
+			}
+		}
+		return *s.Refunding(), nil
+	})
+}
+
+func (a *Store) requestRefund(ctx context.Context, s payments.Progress, r Reproduction, actor, cause string) (payments.Progress, error) {
+	requested := events.RefundRequested{PaymentID: r.PaymentID, Cause: cause, RecordedOutputHash: r.RecordedOutputHash, RecomputedOutputHash: r.RecomputedOutputHash,
 		EngineVersion: r.EngineVersion, Amount: s.Claim.Amount, Asset: s.Claim.Asset, Network: s.Claim.Network, To: s.Settled.Payer}
-	if _, err := a.AppendPayment(ctx, s, s.State, "system", events.TypeRefundRequested, requested); err != nil {
+	if _, err := a.AppendPayment(ctx, s, s.State, actor, events.TypeRefundRequested, requested); err != nil {
 		return s, err
 	}
 	s.Refund, s.Requested = payments.RefundRequested, &requested

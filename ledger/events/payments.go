@@ -135,12 +135,15 @@ type PaymentUnknown struct {
 // CauseNotDownloaded is the cause of a refund of a purchase whose file was never downloaded.
 const CauseNotDownloaded = "not_downloaded"
 
+// CauseOperator is the cause of a refund that an operator has requested.
+const CauseOperator = "operator"
+
 // RefundRequested is refund.requested, schema version 1, at most once: a settled
-// call whose output its documented inputs do not reproduce, or a purchase of which
-// nothing was downloaded.
+// call whose output its documented inputs do not reproduce, a purchase of which
+// nothing was downloaded, or a settled payment that an operator refunds.
 type RefundRequested struct {
 	PaymentID            string `json:"paymentId"`
-	Cause                string `json:"cause,omitempty"` // CauseNotDownloaded; empty: the output was not reproduced
+	Cause                string `json:"cause,omitempty"` // CauseNotDownloaded or CauseOperator; empty: the output was not reproduced
 	RecordedOutputHash   string `json:"recordedOutputHash"`
 	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // empty: that engine version is no longer there
 	EngineVersion        string `json:"engineVersion"`                  // of the record

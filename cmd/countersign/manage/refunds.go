@@ -17,6 +17,7 @@ import (
 type Refunds struct {
 	List    refundsListCmd    `cmd:"" help:"List payments with a refund, the oldest first."`
 	Show    refundsShowCmd    `cmd:"" help:"Show a refund: how much goes where."`
+	Request refundsRequestCmd `cmd:"" help:"Request the refund of any settled payment over x402, also of a purchase that was downloaded; its file is not sent any more. Then approve it."`
 	Approve refundsApproveCmd `cmd:"" help:"Approve a requested refund. Then pay it and record the transaction with refunds sent."`
 	Sent    refundsSentCmd    `cmd:"" help:"Record the transaction by which an approved refund was paid."`
 }
@@ -58,6 +59,22 @@ func writeRefund(o *screen.Output, paymentID string, r payments.Refund) error {
 	text := fmt.Sprintf("%s of %s on %s to %s  %s", r.Amount, r.Asset, r.Network, r.To, r.State)
 	return o.Result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
 		"to": r.To, "transaction": r.Transaction}, strings.TrimSpace(text+"  "+r.Transaction)+"\n")
+}
+
+type refundsRequestCmd struct {
+	ID string `arg:"" help:"Id of the payment, pay_..."`
+	setting.Ledger
+}
+
+// Run requests the refund.
+func (c *refundsRequestCmd) Run(ctx context.Context, o *screen.Output) error {
+	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
+		r, err := app.RequestRefundAsOperator(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return writeRefund(o, c.ID, r)
+	})
 }
 
 type refundsApproveCmd struct {

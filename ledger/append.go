@@ -69,8 +69,8 @@ type Pending struct {
 	KeyID         string
 	Payload       []byte // canonical JSON
 
-	// Agent is the data key of the agent that a numbered event is about, or empty. The series
-	// itself follows from type and payload (events.SeriesOf).
+	// Agent is the data key of the agent that a numbered event is about, or empty. Append sets
+	// it where it follows from type and payload (events.AgentOf), as the series does.
 	Agent string
 	// NewAgent says that this command has just made the data key, so the agent has no number
 	// yet and the sequencer need not look for one.
@@ -110,18 +110,21 @@ type readyPayload struct {
 	entries []events.Entry // in the directory
 }
 
-// makeReady prepares the events. An event whose series is not known, or whose agent is not that
-// of its payload, is an error.
+// makeReady prepares the events. An event whose series is not known, or that names another agent
+// than its payload, is an error.
 func (a *Append) makeReady() error {
 	a.ready = make([]readyPayload, len(a.Events))
-	for i, d := range a.Events {
+	for i := range a.Events {
+		d := &a.Events[i]
 		series, err := events.SeriesOf(d.Type, d.Payload)
 		if err != nil {
 			return fmt.Errorf("append: %w", err)
 		}
-		agent, ofDecision := events.AgentOf(d.Type, d.Payload)
-		if !ofDecision && agent != d.Agent {
-			return fmt.Errorf("append %s: the agent is not that of the payload", d.Type)
+		if agent, ofDecision := events.AgentOf(d.Type, d.Payload); !ofDecision {
+			if d.Agent != "" && d.Agent != agent {
+				return fmt.Errorf("append %s: the agent is not that of the payload", d.Type)
+			}
+			d.Agent = agent
 		}
 		ready := readyPayload{stored: stored.Form(d.Type, d.Payload), hash: sha256.Sum256(d.Payload), series: series,
 			entries: events.EntriesOf(d.Type, a.Tenant, d.Stream, d.Actor, d.Payload)}

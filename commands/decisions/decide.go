@@ -188,12 +188,9 @@ func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal,
 	}
 	d := ledger.Pending{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
-	var newKey bool
-	if d.Payload, newKey, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored); err != nil {
+	if d.Payload, d.NewAgent, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored); err != nil {
 		return signedRecord{}, err
 	}
-	d.Agent, _ = events.AgentOf(d.Type, d.Payload)
-	d.NewAgent = newKey && d.Agent != ""
 	return signedRecord{envelope, d, []ledger.Precondition{precondition}, ruling.IssuedAt, ruling.Evaluation.Decision}, nil
 }
 

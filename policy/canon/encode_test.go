@@ -188,7 +188,7 @@ func TestPutReplacesWhatFindFinds(t *testing.T) {
 			t.Fatalf("%s/%s of %s\n got %s\nwant %s", outer, inner, object, got, want)
 		}
 	})
-	for _, text := range []string{``, `[]`, `1`, `{}`, `"a"`, `null`} {
+	for _, text := range []string{``, `[]`, `1`, `{}`, `"a"`, `null`, `{"a"`, `{"a":`, `{"`, `{"b":{"a":1}}`} {
 		if _, _, found := canon.Find([]byte(text), "a"); found {
 			t.Errorf("found in %q", text)
 		}

@@ -274,27 +274,33 @@ func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool)
 // Find returns the position of the value at a path of names in a canonical object. The names
 // must not need escapes. An empty path is the complete object.
 func Find(canonical []byte, path ...string) (start, end int, found bool) {
-	start, end = 0, len(canonical)
+	if len(path) == 0 {
+		return 0, len(canonical), true
+	}
 	for _, name := range path {
-		if start, end, found = findMember(canonical, start, end, name); !found {
+		if start, found = findMember(canonical, start, name); !found {
 			return 0, 0, false
 		}
 	}
-	return start, end, true
+	return start, skip(canonical, start), true
 }
 
-func findMember(text []byte, object, end int, name string) (start, next int, found bool) {
-	if object == end || text[object] != '{' {
-		return 0, 0, false
+// findMember returns the position of a member's value in the object that begins at a position.
+// It reads nothing behind that position.
+func findMember(text []byte, object int, name string) (value int, found bool) {
+	if object == len(text) || text[object] != '{' {
+		return 0, false
 	}
-	for at := object + 1; at < end && text[at] == '"'; at = next + 1 { // after the brace or a comma
+	for at := object + 1; at < len(text) && text[at] == '"'; at = skip(text, value) + 1 { // after the brace or a comma
 		colon := skipText(text, at)
-		next = skip(text, colon+1)
+		if value = colon + 1; value >= len(text) {
+			break // a text that somebody has changed
+		}
 		if string(text[at+1:colon-1]) == name {
-			return colon + 1, next, true
+			return value, true
 		}
 	}
-	return 0, 0, false
+	return 0, false
 }
 
 // Put returns a copy of the object in which the value that Find finds is replaced by another

@@ -212,14 +212,15 @@ func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.
 	return l, nil
 }
 
-// settle starts the background work that close ends: finding out the results of payments, and
-// sending to webhooks.
+// settle starts the background work that close ends: finding out the results of payments,
+// sending to webhooks, and returning memory.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
 	if s.reconciler != nil {
 		s.working.Go(func() { s.reconciler.Run(ctx) })
 	}
 	s.working.Go(func() { s.api.Deliver(ctx) })
+	s.working.Go(func() { returnMemory(ctx) })
 	if s.payments.Run != nil {
 		s.working.Go(func() { s.payments.Run(ctx) })
 	}

@@ -1,0 +1,39 @@
+package serve
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	memoryEvery = 20 * time.Second
+	memoryWorth = 32 << 20 // bytes that are worth a collection
+)
+
+// returnMemory returns memory to the system after a load, until ctx ends. The runtime itself
+// keeps as much as the next collection needs, and without calls there is none for two minutes.
+func returnMemory(ctx context.Context) {
+	seen := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	read := func() (cycles, held uint64) {
+		metrics.Read(seen)
+		return seen[0].Value.Uint64(), seen[1].Value.Uint64() - seen[2].Value.Uint64()
+	}
+	ticker := time.NewTicker(memoryEvery)
+	defer ticker.Stop()
+	before, least := uint64(0), uint64(0) // collections at the last tick; bytes held after the last return
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		cycles, held := read()
+		if cycles == before && held > least+memoryWorth {
+			debug.FreeOSMemory()
+			cycles, least = read()
+		}
+		before = cycles
+	}
+}

@@ -97,7 +97,11 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	second := c.asks(t, "k2", "agent-8")
 	w := s.openWindow(t)
 	w.as(c.people["admin"])
-	w.open("/reviews")
+	open := func(path string) {
+		w.open(path)
+		w.do(chromedp.Poll(`document.readyState === "complete"`, nil)) // the script has run
+	}
+	open("/reviews")
 	focused := func(want string) {
 		t.Helper()
 		var at string
@@ -114,7 +118,7 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	w.see("previous row or review")
 	w.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("r"))
 	focused("reason ") // the test's browser writes the letter into the field; a person's does not
-	w.open("/reviews/" + first)
+	open("/reviews/" + first)
 	w.do(chromedp.KeyEvent("a"))
 	focused("ready It is expected work")
 	w.do(chromedp.KeyEvent(" "), chromedp.KeyEvent("a"))

@@ -38,7 +38,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	if got.status != 303 || !strings.HasPrefix(draft, "/policies/drafts/evt_") {
 		t.Fatalf("%d to %s: %s", got.status, draft, got.body)
 	}
-	dev.want(dev.get(draft), 200, "An owner or admin puts it in force.")
+	dev.want(dev.get(draft), 200, "An owner or admin activates it.")
 	dev.want(dev.form(draft, url.Values{"reason": {"mine"}}), 403, "missing role")
 	admin.want(admin.get(draft), 200, "A purchase may cost at most 0.10 US dollars.")
 	if got := admin.form(draft, url.Values{"reason": {"ticket 4711"}}); got.header.Get("Location") != "/policies/2" {
@@ -49,8 +49,8 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 		auditor.want(version, 200, part)
 	}
 	day := s.clock.Now().UTC().Format("2006-01-02")
-	auditor.want(auditor.get("/policies?on="+day), 200, `<a href="/policies/2">version 2</a> was in force`)
-	auditor.want(auditor.get("/policies?on=2020-01-01"), 200, "none was in force")
+	auditor.want(auditor.get("/policies?on="+day), 200, `<a href="/policies/2">version 2</a> was active`)
+	auditor.want(auditor.get("/policies?on=2020-01-01"), 200, "no version was active")
 	auditor.want(auditor.get("/policies/99"), 404, "not found")
 	admin.want(admin.form("/policies/freeze", url.Values{"reason": {"incident"}}), 400, "tick the box")
 	if got := admin.form("/policies/freeze", url.Values{"reason": {"incident"}, "sure": {"yes"}}); got.header.Get("Location") != "/policies/3" {
@@ -62,7 +62,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	// After a freeze members go on from the version before it.
 	dev.want(dev.get("/policies/new"), 200, "&#34;allowedHosts&#34;: []")
 	dev.want(dev.get("/policies"), 200, `<a href="/policies/new?from=2">Start a draft from version 2</a>`)
-	auditor.want(auditor.get("/policies"), 200, "Everything is stopped until another version is put in force.")
+	auditor.want(auditor.get("/policies"), 200, "Everything is stopped until another version is activated.")
 	dev.want(dev.get("/policies/2"), 200, `href="/policies/new?from=2"`)
 	if page := auditor.get("/policies/2"); strings.Contains(page.body, "/policies/new") {
 		t.Error("an auditor is led to the editor")
@@ -92,11 +92,11 @@ func TestADraftThatWasPutInForce(t *testing.T) {
 	got := dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}})
 	draft := got.header.Get("Location")
 	refused := admin.form(draft, url.Values{"reason": {strings.Repeat("long ", 300)}})
-	admin.want(refused, 400, "It was not put in force: reason must")
+	admin.want(refused, 400, "It was not activated: reason must")
 	admin.want(refused, 400, `value="long long`)
 	s.clock.Add(11 * time.Minute)
 	late := admin.form(draft, url.Values{"reason": {"written for ten minutes"}})
-	admin.want(late, 403, "It was not put in force: sign in again to do this. Nothing was recorded.")
+	admin.want(late, 403, "It was not activated: sign in again to do this. Nothing was recorded.")
 	admin.want(late, 403, "written for ten minutes")
 	admin.want(late, 403, `/sign-in?next=/policies/drafts/`)
 	admin.signIn("admin@acme.example")
@@ -110,7 +110,7 @@ func TestADraftThatWasPutInForce(t *testing.T) {
 		}
 	}
 	second := owner.form(draft, url.Values{"reason": {"what I had to say"}})
-	for _, part := range []string{"Policy version 2", "This draft had already been put in force by admin@acme.example,", "Nothing more was recorded.", "what I had to say", "ticket 4711"} {
+	for _, part := range []string{"Policy version 2", "This draft had already been activated by admin@acme.example,", "Nothing more was recorded.", "what I had to say", "ticket 4711"} {
 		owner.want(second, 409, part)
 	}
 	owner.want(owner.get("/policies/drafts/evt_01JD3Z8W5T0000000000000000"), 404, "not found")

@@ -79,15 +79,14 @@ func TestWalkPolicies(t *testing.T) {
 	w.see("Not a policy yet")
 	w.open("/policies/new?template=strict")
 	w.shoot("policy-editor")
-	w.press("As a form")
 	w.do(chromedp.SendKeys(`[name="f_blockedHosts"]`, "evil.example", chromedp.ByQuery),
 		chromedp.SetValue(`[name="f_maxUsdPerTransaction"]`, "6", chromedp.ByQuery),
 		chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "1\r", chromedp.ByQuery)) // and the Enter key
 	w.see("Written from the form into the JSON: At most, for one purchase; Hosts that never may.")
 	w.see("A purchase may cost at most 61.00 US dollars.")
 	w.shoot("policy-editor-written")
-	w.press("Keep as a draft")
-	w.see("Put it in force")
+	w.press("Save as a draft")
+	w.see("What this draft changes")
 	w.open("/policies")
 	w.shoot("policies")
 	places := []string{"/overview", "/policies", "/policies/1", "/policies/new", "/members", "/keys", "/account", "/ledger", "/verify", "/pricing", "/", "/sign-in"}
@@ -166,11 +165,10 @@ func TestWalkPolicyFormFollowsTheText(t *testing.T) {
 	if shown := hosts(); shown != "a.example" {
 		t.Errorf("of a text that is no JSON the form says %q", shown)
 	}
-	w.press("As a form")
 	w.do(chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "7", chromedp.ByQuery))
 	write(`{"policyId":"default","allowedHosts":["c.example"]}`)
 	w.see("Only these hosts may be paid: c.example.")
-	w.press("Write the form into the JSON")
+	w.press("Check")
 	w.see("Written from the form into the JSON: At most, for one purchase.")
 	w.see("Only these hosts may be paid: c.example.")
 	if shown := hosts(); shown != "c.example" {

@@ -27,7 +27,7 @@ func Diff(before, after string) []DiffLine {
 	common := longestCommon(a, b)
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
+		case i < len(a) && j < len(b) && sameLine(a[i], b[j]):
 			lines = append(lines, DiffLine{"", a[i]})
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
@@ -41,6 +41,12 @@ func Diff(before, after string) []DiffLine {
 	return lines
 }
 
+// sameLine compares lines of JSON without the comma at their end, which only says that another line
+// follows.
+func sameLine(a, b string) bool {
+	return strings.TrimSuffix(a, ",") == strings.TrimSuffix(b, ",")
+}
+
 // longestCommon returns a table. Its value at i and j is how many lines a[i:] and b[j:] have in
 // common.
 func longestCommon(a, b []string) [][]int {
@@ -50,7 +56,7 @@ func longestCommon(a, b []string) [][]int {
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
+			if sameLine(a[i], b[j]) {
 				n[i][j] = n[i+1][j+1] + 1
 			} else {
 				n[i][j] = max(n[i+1][j], n[i][j+1])

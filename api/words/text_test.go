@@ -44,3 +44,16 @@ func TestAQuotationEndsWhereItEnds(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestAComparisonHasNoCommaNoise holds that a line which only got a comma is not a difference.
+func TestAComparisonHasNoCommaNoise(t *testing.T) {
+	var changed []words.DiffLine
+	for _, line := range words.Diff("{\n  \"a\": 1\n}", "{\n  \"a\": 1,\n  \"b\": 2\n}") {
+		if line.Kind != "" {
+			changed = append(changed, line)
+		}
+	}
+	if len(changed) != 1 || changed[0].Text != `  "b": 2` {
+		t.Errorf("%+v", changed)
+	}
+}

@@ -171,6 +171,9 @@ type policyEditor struct {
 	Reason   string // that was given for activating it
 	Lint     []events.PolicyLint
 	Said     []string
+	Adds     []string         // sentences that the active version does not say
+	Drops    []string         // sentences of the active version that it does not say
+	Author   string           // of the draft, as people call them
 	Diff     []words.DiffLine // to the active version
 	Preview  *decisions.Preview
 	Form     policyForm
@@ -255,6 +258,7 @@ func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page 
 		return e, err
 	}
 	if page.Active != nil {
+		e.Adds, e.Drops = without(e.Said, page.Active.Sentences), without(page.Active.Sentences, e.Said)
 		e.Diff = words.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := r.Commands.PreviewPolicy(ctx, p, []byte(text))
@@ -262,6 +266,16 @@ func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page 
 		e.Preview = &preview
 	}
 	return e, err
+}
+
+// without returns the sentences of a list that are not in another one.
+func without(list, other []string) (rest []string) {
+	for _, sentence := range list {
+		if !slices.Contains(other, sentence) {
+			rest = append(rest, sentence)
+		}
+	}
+	return rest
 }
 
 func lintOf(d assurance.Draft) (list []events.PolicyLint) {
@@ -326,6 +340,7 @@ func (r *Room) draftPage(ctx context.Context, p organizations.Principal, page po
 		}
 	}
 	e.Draft, e.Activate, e.Fresh = &d, page.MayActivate, p.FreshSignIn
+	e.Author = page.Name(d.Author)
 	e.Own = d.Author == p.Member && !p.MayActAlone()
 	return web.View{Template: "policy-draft.html", Data: e}, nil
 }

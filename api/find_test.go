@@ -66,7 +66,7 @@ func TestOneSearchBoxTakesAnything(t *testing.T) {
 			owner.want(owner.get(location), 200, "")
 		}
 	}
-	owner.want(owner.get("/search?q=weather"), 200, `<q><a href="/decisions?protocol=x402&amp;target=api.weather.example">`)
+	owner.want(owner.get("/search?q=weather"), 200, `<a href="/decisions?protocol=x402&amp;target=api.weather.example"><span class="said"`)
 	// A developer finds nothing of others, and nobody finds anything without a session.
 	for _, question := range []string{paid.Record.DecisionID, receipt, paid.Integrity.RecordHash, "agent-8", "api.weather.example", "auditor@acme.example"} {
 		for name, who := range map[string]*browser{"the developer": developer, "nobody": s.browser(t)} {

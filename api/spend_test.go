@@ -23,7 +23,7 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 	c.decide(t, toolBody("k3", "agent-8", "drop", "low"))
 
 	page := owner.get("/spend?days=7")
-	for _, part := range []string{"0.2515", "api.weather.example", "files/drop", "<q><a href=\"/agents/sub_", "agent-7", "US dollars spent by day"} {
+	for _, part := range []string{"0.2515", "api.weather.example", "files/drop", "<a href=\"/agents/sub_", "agent-7", "US dollars spent by day"} {
 		owner.want(page, 200, part)
 	}
 	links := regexp.MustCompile(`href="(/decisions\?[^"]*)"[^>]*>(\d+)<`).FindAllStringSubmatch(page.body, -1)
@@ -37,7 +37,7 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 		}
 	}
 	agent := regexp.MustCompile(`/agents/sub_[0-9A-Z]+`).FindString(page.body)
-	for _, part := range []string{"Calls itself <q>agent-", "unverified text", "Newest decisions"} {
+	for _, part := range []string{"Calls itself <span class=\"said\"", ">unverified<", "Newest decisions"} {
 		owner.want(owner.get(agent), 200, part)
 	}
 	if title := regexp.MustCompile(`(?s)<h1>.*?</h1>|<title>.*?</title>`).FindAllString(owner.get(agent).body, -1); strings.Contains(strings.Join(title, ""), "agent-") {

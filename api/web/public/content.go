@@ -112,8 +112,8 @@ func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	if page.Kind != "rules" {
 		page.Kind = ""
 	}
-	if p, is := v.Member(); is && page.Kind == "" && page.Question != "" {
-		page.Member = true
+	p, is := v.Member()
+	if page.Member = is && page.Kind == ""; page.Member && page.Question != "" {
 		if page.Found, err = r.Find(v.Request.Context(), p, page.Question); err != nil {
 			return web.View{}, err
 		}

@@ -58,6 +58,7 @@ func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 	for _, dir := range leftovers {
 		_ = os.RemoveAll(dir)
 	}
+	l.say("making a PostgreSQL cluster in %s …", l.pgDir)
 	temp, err := os.MkdirTemp(l.dataDir, "pg.tmp-")
 	if err != nil {
 		return fmt.Errorf("make the cluster: %w", err)
@@ -80,7 +81,7 @@ func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 	if err := os.Rename(temp, l.pgDir); err != nil {
 		return fmt.Errorf("make the cluster: %w", err)
 	}
-	l.say("made a new cluster in %s (%v)", l.pgDir, time.Since(began).Round(time.Millisecond))
+	l.say("made the cluster in %v", time.Since(began).Round(time.Millisecond))
 	return syncDir(l.dataDir)
 }
 

@@ -210,6 +210,7 @@ function exported({ name, archive }) {
   if (!valid) say("failed", "FALSE", reason);
   for (const words of found.proven ?? []) say("ok", "PROVEN", words);
   for (const words of found.stated ?? []) say("warning", "STATED", words);
+  say("warning", "VIEWS", "not checked: this page does not compare them with the events");
   for (const words of [...found.gaps, ...found.unprovable]) say("warning", "NOT PROVEN", words);
   const says = `${place}${events} events of ${tenant}, checkpoint of ${checkpointSize} events${filters ? ", filters " + JSON.stringify(filters) : ""}.`;
   return [valid ? notice("good", "Valid.", says) : notice("bad", "Not valid.", `${place}${reason}`), list];

@@ -50,6 +50,9 @@ func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, ba
 		}
 		n.Server, url, migrate = server, server.URL(migrations.AppRole), true
 	}
+	if migrate && migrations.CheckCurrent(ctx, n.ownerURL(url)) != nil {
+		say("migrating the schema of the database …")
+	}
 	if err := n.open(ctx, d, url, migrate, development, baseURL); err != nil {
 		n.Close()
 		return nil, err
@@ -101,13 +104,17 @@ func (n *Node) ReadOnly() string {
 	return "READ ONLY: " + c.Sentence + "; " + c.Detail
 }
 
+// ownerURL returns the address with the role that migrates the schema.
+func (n *Node) ownerURL(url string) string {
+	if n.Server != nil {
+		return n.Server.URL(migrations.OwnerRole)
+	}
+	return url
+}
+
 func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate, development bool, baseURL string) error {
 	if migrate {
-		owner := url
-		if n.Server != nil {
-			owner = n.Server.URL(migrations.OwnerRole)
-		}
-		if err := migrations.UpPartitioned(ctx, owner, d.Origin, d.Partitions); err != nil {
+		if err := migrations.UpPartitioned(ctx, n.ownerURL(url), d.Origin, d.Partitions); err != nil {
 			return err
 		}
 	} else if err := migrations.CheckCurrent(ctx, url); err != nil {

@@ -125,7 +125,7 @@ func (c chart) columns(s *svg, used []string, slot float64, y func(float64) floa
 
 // open begins the columns of a label, which a browser explains when the pointer is over them,
 // and returns how they end. A link is left out of the order of the keys, because the table
-// beside the figure has the same one.
+// next to the figure has the same one.
 func (c chart) open(s *svg, label int) (closing string) {
 	if c.links == nil {
 		return ""

@@ -7,10 +7,9 @@
 //	C2SP tlog-proof     that an event is in the tree of a checkpoint, for offline verifiers
 //	C2SP tlog-policy    which keys and witnesses such a verifier trusts
 //	COSE (RFC 9942)     the same proof as a receipt, for transparency services
-//	RFC 3161            that a checkpoint existed before a time that another party states
 //
-// A form is derived. It needs no key, except that COSE receipts and time stamps are signed when
-// a checkpoint is. The event and its place in the ledger remain the evidence.
+// A form is derived. It needs no signing key: the signature of COSE receipts is made when a
+// checkpoint is signed. The event and its place in the ledger remain the evidence.
 package forms
 
 import (

@@ -2,8 +2,12 @@ package commands_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -158,5 +162,160 @@ func TestAnExportOfOneAgentShowsItsDecisions(t *testing.T) {
 	var refused *policy.Error
 	if _, err := a.ExportHistory(t.Context(), e); !errors.As(err, &refused) || refused.Code != ground.CodeNotFound {
 		t.Errorf("an agent that no decision names: %v", err)
+	}
+}
+
+// After an erasure and a vacuum nothing of the person is in any table, index or file of the
+// database but the write-ahead log, which the documentation names. The log has the wrapped key,
+// never a personal value.
+func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
+	t.Parallel()
+	db := ledgertest.New(t)
+	a := openApp(t, db, newClock())
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, a, "team")
+	withPolicy(t, a, operator)
+	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name, purpose = "agent-of-this-erasure-4711", "books-for-the-lady-of-4712"
+	r, err := assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"k","subject":{"runId":"r","agentId":"` + name + `","purpose":"` + purpose + `"},"intent":{"serverId":"files","toolName":"read"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Decide(ctx, p, r); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(ctx)
+	held, err := a.Vault.Find(ctx, orgID, "agent:"+name)
+	if err != nil || held == "" {
+		t.Fatal(held, err)
+	}
+	var wrapped []byte
+	if err := owner.QueryRow(ctx, `select wrapped_key from subject_keys where key_id = $1`, held).Scan(&wrapped); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.EraseSubject(ctx, evidence.Erasure{Tenant: orgID, Subject: "agent:" + name, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := vault.Vacuum(ctx, db.OwnerURL); err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string][]byte{"name": []byte(name), "purpose": []byte(purpose), "wrapped key": wrapped}
+
+	// Every table, as text.
+	rows, err := owner.Query(ctx, `select format('%I.%I', schemaname, tablename) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) < 10 {
+		t.Fatal(tables, err)
+	}
+	for _, table := range tables {
+		for what, secret := range secrets {
+			text := string(secret)
+			if what == "wrapped key" {
+				text = hex.EncodeToString(secret)
+			}
+			var found int
+			if err := owner.QueryRow(ctx, `select count(*) from `+table+` t where strpos(t::text, $1) > 0`, text).Scan(&found); err != nil {
+				t.Fatal(err)
+			}
+			if found > 0 {
+				t.Errorf("the %s is in %s", what, table)
+			}
+		}
+	}
+
+	// Every file of the database, with those of tables and indexes.
+	var folder, oid string
+	if err := owner.QueryRow(ctx, `select setting, (select oid::text from pg_database where datname = current_database()) from pg_settings where name = 'data_directory'`).Scan(&folder, &oid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); err != nil {
+		t.Skip("the server is on another machine, so its files are not searched")
+	}
+	if _, err := owner.Exec(ctx, `checkpoint`); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // the server removes files meanwhile
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		if strings.HasPrefix(path, filepath.Join(folder, "base", oid)) {
+			seen++
+		}
+		for what, secret := range secrets {
+			inLog := strings.HasPrefix(path, filepath.Join(folder, "pg_wal"))
+			if bytes.Contains(text, secret) && (!inLog || what != "wrapped key") {
+				t.Errorf("the %s is in %s", what, path)
+			}
+		}
+		return nil
+	}); err != nil || seen < 50 {
+		t.Errorf("%d files of the database in %s, %v", seen, folder, err)
+	}
+}
+
+// The id of a destroyed data key is kept outside of the database. A database that was restored
+// from before the erasure does not open what the key has sealed, and names the erasure to
+// repeat.
+func TestARestoredLedgerDoesNotOpenErasedKeys(t *testing.T) {
+	t.Parallel()
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, a, "team")
+	withPolicy(t, a, operator)
+	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decided(t, a, p, "k1", "allow")
+	history, err := a.Ledger.Read(ctx, orgID, "decision/"+d.record.DecisionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := vault.DataKey(history.Events[0])
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	if err := folder.KeepErased(a.Ledger.Base(), checkpoint.Erased{Tenant: orgID, KeyID: held}); err != nil { // by an erasure that this database has lost
+		t.Fatal(err)
+	}
+	kept, err := folder.Erased(a.Ledger.Base())
+	if err != nil || len(kept) != 1 {
+		t.Fatal(kept, err)
+	}
+	lost := vault.DataKeyOf(kept[0])
+	still, err := a.Vault.Refuse(ctx, []vault.DataKeyOf{lost, {Tenant: orgID, KeyID: "sub_none"}})
+	if err != nil || len(still) != 1 || still[0] != lost {
+		t.Errorf("to repeat: %v, %v", still, err)
+	}
+	if _, err := a.Vault.Openings(ctx, history.Events[0]); !errors.Is(err, vault.ErrErased) {
+		t.Errorf("an erased key opens: %v", err)
+	}
+	a.KeepErased = func(string, string) error { return errors.New("disk full") }
+	again := evidence.Erasure{Tenant: orgID, KeyID: held, Reason: "repeated", RequestedBy: "cus_1", ApprovedBy: "cus_2"}
+	if _, err := a.EraseSubject(ctx, again); err == nil {
+		t.Error("a key is destroyed whose id could not be kept")
+	}
+	a.KeepErased = func(tenant, keyID string) error {
+		return folder.KeepErased(a.Ledger.Base(), checkpoint.Erased{Tenant: tenant, KeyID: keyID})
+	}
+	if _, err := a.EraseSubject(ctx, again); err != nil {
+		t.Fatal(err)
+	}
+	if still, err := a.Vault.Refuse(ctx, []vault.DataKeyOf{lost}); err != nil || len(still) != 0 {
+		t.Errorf("to repeat after it was repeated: %v, %v", still, err)
 	}
 }

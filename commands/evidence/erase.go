@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/countersign/countersign/commands/accounts"
@@ -107,6 +108,11 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 	}
 	if key.id == erasures {
 		return policy.Refuse("invalid_value", "/keyId", "keyId must not name the key of the erasures themselves: it seals who asked for each of them, and why")
+	}
+	if a.KeepErased != nil {
+		if err := a.KeepErased(key.tenant, key.id); err != nil {
+			return fmt.Errorf("nothing is erased, since its key id cannot be kept next to the checkpoints: %w", err)
+		}
 	}
 	eventID := a.NewID("evt_")
 	payload, err := a.Vault.Seal(ctx, key.tenant, eventID, erasures, events.SubjectErased{KeyID: key.id, Reason: events.Text(e.Reason),

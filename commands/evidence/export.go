@@ -41,6 +41,10 @@ type Evidence struct {
 	*organizations.Organizations
 	*services.Services
 	*decisions.Decisions
+
+	// KeepErased keeps the id of a data key outside of the database before it is destroyed, so
+	// that a ledger restored from before the erasure does not open it. nil: not kept.
+	KeepErased func(tenant, keyID string) error
 }
 
 // Export describes a bundle of a tenant's history.

@@ -43,6 +43,8 @@ type Vault struct {
 	kekID  string
 	ref    []byte // key of the HMAC of Reference
 
+	refused map[DataKeyOf]bool // never opened, whatever the database says; set before the vault is used
+
 	mu    sync.Mutex // guards cache
 	cache map[string]cachedKey
 }
@@ -355,6 +357,9 @@ func (v *Vault) openBox(ctx context.Context, e ledger.Event, box jsontext.Value)
 	var s sealing.Sealed
 	if err := json.Unmarshal(box, &s); err != nil {
 		return nil, fmt.Errorf("%w: sealed member of %s", ledger.ErrTampered, e.ID)
+	}
+	if v.refused[DataKeyOf{e.Tenant, s.KeyID}] {
+		return nil, ErrErased
 	}
 	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
 	if err != nil {

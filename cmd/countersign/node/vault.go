@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/countersign/countersign/cmd/countersign/setting"
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/vault"
 )
 
@@ -27,7 +29,32 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 	if n.kek, err = setting.ParseKEK("DATA_KEK", text); err != nil {
 		return err
 	}
-	n.App.Vault, err = vault.Open(ctx, n.Ledger, n.kek)
+	if n.App.Vault, err = vault.Open(ctx, n.Ledger, n.kek); err != nil {
+		return err
+	}
+	return n.heedErasures(ctx)
+}
+
+// heedErasures makes the vault refuse the data keys that were destroyed according to the folder
+// of the checkpoints, and says which erasures a restored database has lost.
+func (n *Node) heedErasures(ctx context.Context) error {
+	folder := n.Checkpoints.Folder
+	n.App.KeepErased = func(tenant, keyID string) error {
+		return folder.KeepErased(n.Ledger.Base(), checkpoint.Erased{Tenant: tenant, KeyID: keyID})
+	}
+	erased, err := folder.Erased(n.Ledger.Base())
+	if err != nil {
+		return fmt.Errorf("read the erased data keys next to the checkpoints: %w", err)
+	}
+	var keys []vault.DataKeyOf
+	for _, e := range erased {
+		keys = append(keys, vault.DataKeyOf(e))
+	}
+	still, err := n.App.Vault.Refuse(ctx, keys)
+	for _, k := range still {
+		n.Log.Warn("this database is from before an erasure: its data key is not opened; repeat the erasure", "tenant", k.Tenant, "command",
+			"countersign erase --org "+k.Tenant+" --data-key "+k.KeyID)
+	}
 	return err
 }
 

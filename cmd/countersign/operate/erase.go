@@ -14,6 +14,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/migrations"
 )
 
 // Erase destroys the data key of a person or an agent. This cannot be undone.
@@ -27,6 +29,7 @@ type Erase struct {
 	DataKey     string `help:"Id of the data key." name:"data-key" placeholder:"ID"`
 	Reason      string `help:"The reason, recorded in the event." required:""`
 	RequestedBy string `help:"The person who requested the erasure." name:"requested-by" required:""`
+	Vacuum      bool   `help:"Then rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`
 	ApprovedBy  string `help:"The person who approved it, not the same as --requested-by." name:"approved-by" required:""`
 }
 
@@ -57,7 +60,17 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s was destroyed; other nodes drop it within a minute. Backups of subject_keys keep it until they are deleted\n", keyID)
+	text := fmt.Sprintf("%s was destroyed; other nodes drop it within a minute. The wrapped key is still in a page of the table subject_keys until that is vacuumed (--vacuum), in the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID)
+	if c.Vacuum {
+		url := c.DatabaseURL
+		if n.Server != nil {
+			url = n.Server.URL(migrations.OwnerRole)
+		}
+		if err := vault.Vacuum(ctx, url); err != nil {
+			return fmt.Errorf("%s was destroyed, and its table not rewritten: %w", keyID, err)
+		}
+		text = fmt.Sprintf("%s was destroyed, and its table rewritten; other nodes drop it within a minute. The wrapped key is still in the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID)
+	}
 	if letters := filepath.Join(c.Dir(), setting.LettersFile); c.Private() {
 		if _, err := os.Stat(letters); err == nil {
 			text += fmt.Sprintf("NOT erased: e-mail stored in %s may name the subject; remove the file while serve does not run\n", letters)

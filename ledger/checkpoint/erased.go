@@ -1,0 +1,47 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A folder also remembers which data keys were destroyed. A database that is restored from
+// before an erasure has the key again, and has forgotten that it was destroyed.
+
+// Erased is a data key that was destroyed. It names no person.
+type Erased struct{ Tenant, KeyID string }
+
+func erasedOf(ledger string) string { return LedgerName(ledger) + ".erased" }
+
+// Erased lists the remembered data keys of a ledger. ledger is the origin without a partition.
+func (f Folder) Erased(ledger string) (list []Erased, err error) {
+	text, err := os.ReadFile(filepath.Join(f.Path, erasedOf(ledger)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		tenant, keyID, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if !ok {
+			return nil, fmt.Errorf("%s: want lines of a tenant and the id of a data key", erasedOf(ledger))
+		}
+		list = append(list, Erased{tenant, keyID})
+	}
+	return list, err
+}
+
+// KeepErased remembers a data key. It is on the disk when KeepErased returns.
+func (f Folder) KeepErased(ledger string, e Erased) error {
+	if err := os.MkdirAll(f.Path, 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(f.Path, erasedOf(ledger)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "%s %s\n", e.Tenant, e.KeyID)
+	return errors.Join(err, file.Sync(), file.Close(), syncFolder(f.Path))
+}

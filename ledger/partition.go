@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign/countersign/ledger/internal/kept"
 	"github.com/countersign/countersign/ledger/internal/wait"
+	"github.com/countersign/countersign/ledger/pace"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -199,6 +200,9 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	}
 	return total, err
 }
+
+// Pace returns a pace for reading this ledger's own history.
+func (l *Ledger) Pace() *pace.Pace { return pace.New(l.Total) }
 
 // Directory returns the values of the entries under a name (events.EntriesOf), in the order of
 // their events. They say where to read; what is true is in the events.

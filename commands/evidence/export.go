@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/pace"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/ledger/vault"
@@ -344,7 +345,7 @@ func (x *exporting) writeEvents(ctx context.Context) error {
 	}
 	x.from, x.to, _ = x.e.Filters.Period() // before has written them
 	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
-	pace := &ledger.Pace{}
+	pace := &pace.Pace{}
 	if !x.e.FullSpeed {
 		pace = x.app.Ledger.Pace()
 	}

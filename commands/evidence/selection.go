@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/pace"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -181,7 +182,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("%w: position %d is missing", ledger.ErrTampered, s.Claim))
 	}
 	waiting := claim // events that belong to no series of the selection, in the order of their positions
-	pace := &ledger.Pace{}
+	pace := &pace.Pace{}
 	if !x.e.FullSpeed {
 		pace = x.app.Ledger.Pace()
 	}

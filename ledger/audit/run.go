@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
+	"github.com/countersign/countersign/ledger/pace"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/stored"
 	"github.com/countersign/countersign/ledger/tree"
@@ -101,11 +102,11 @@ func (r *run) headFault(column, format string, args ...any) {
 }
 
 // pace returns the rests of one goroutine of the audit.
-func (r *run) pace() *ledger.Pace {
+func (r *run) pace() *pace.Pace {
 	if r.FullSpeed {
-		return &ledger.Pace{}
+		return &pace.Pace{}
 	}
-	return ledger.NewPace(func(ctx context.Context) (head int64, err error) {
+	return pace.New(func(ctx context.Context) (head int64, err error) {
 		err = r.pool.QueryRow(ctx, `select coalesce(max(pos), 0) from ledger_head where p = $1`, r.p).Scan(&head)
 		return head, err
 	})

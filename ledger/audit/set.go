@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/pace"
 )
 
 // set checks, in bounded memory, what needs all events at once: versions are dense, keys
@@ -155,7 +156,7 @@ type entry struct {
 const restEvery = 1 << 20
 
 // check sorts each bucket and reports the faults in it.
-func (s *set) check(ctx context.Context, pace *ledger.Pace, fault func(Fault)) error {
+func (s *set) check(ctx context.Context, pace *pace.Pace, fault func(Fault)) error {
 	work := 0 // bytes since the last rest
 	for i := range s.buckets {
 		b := &s.buckets[i]

@@ -294,7 +294,7 @@ func findMember(text []byte, object int, name string) (value int, found bool) {
 	for at := object + 1; at < len(text) && text[at] == '"'; at = skip(text, value) + 1 { // after the brace or a comma
 		colon := skipText(text, at)
 		if value = colon + 1; value >= len(text) {
-			break // a text that somebody has changed
+			break // the text was cut off
 		}
 		if string(text[at+1:colon-1]) == name {
 			return value, true

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/pace"
 )
 
 // packed are the flags of the commands that write a bundle into a file.
@@ -137,11 +138,11 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 	}
 	defer os.RemoveAll(folder)
 	progress := func(done, total int64) { o.Progress.Say("exported %d of %d events", done, total) }
-	pace := n.Ledger.Pace()
+	rests := n.Ledger.Pace()
 	if c.FullSpeed {
-		pace = &ledger.Pace{}
+		rests = &pace.Pace{}
 	}
-	pack := func() error { return bundle.NewFolder(folder).Pack(pace.Writer(ctx, to)) }
+	pack := func() error { return bundle.NewFolder(folder).Pack(rests.Writer(ctx, to)) }
 	e := evidence.Export{Tenant: c.Org, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed}
 	if !direct {
 		e.Ready = pack

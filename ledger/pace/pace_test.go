@@ -1,4 +1,4 @@
-package ledger
+package pace
 
 import (
 	"context"

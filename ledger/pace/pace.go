@@ -1,4 +1,5 @@
-package ledger
+// Package pace lets appends go first while something reads the whole history.
+package pace
 
 import (
 	"context"
@@ -25,11 +26,8 @@ const (
 	paceBusy  = 20               // events a second from which others count as appending
 )
 
-// NewPace returns a pace that learns from head how many events there are.
-func NewPace(head func(context.Context) (int64, error)) *Pace { return &Pace{head: head} }
-
-// Pace returns a pace for reading this ledger's own history.
-func (l *Ledger) Pace() *Pace { return NewPace(l.Total) }
+// New returns a pace that learns from head how many events there are.
+func New(head func(context.Context) (int64, error)) *Pace { return &Pace{head: head} }
 
 // Rest is called between two parts of the work. It returns at once while there are no
 // appends, and when ctx ends.

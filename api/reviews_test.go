@@ -42,8 +42,10 @@ func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	admin := c.people["admin"]
 	page := admin.get("/reviews/" + first)
 	form := regexp.MustCompile(`(?s)<form [^>]*id="verdict".*?</form>`).FindString(page.body)
-	if buttons := regexp.MustCompile(`<button[^>]*>`).FindAllString(form, -1); len(buttons) != 3 || buttons[0] != "<button disabled hidden>" {
-		t.Errorf("Enter presses the first of %s", buttons)
+	for _, input := range regexp.MustCompile(`<input [^>]*>`).FindAllString(form, -1) {
+		if !strings.Contains(input, `type="hidden"`) {
+			t.Errorf("Enter in %s presses the first button", input)
+		}
 	}
 	got := admin.form("/reviews/"+first, url.Values{"reason": {"No, this must not happen"}})
 	admin.want(got, 400, "Your verdict is not recorded: verdict is not there")
@@ -74,8 +76,7 @@ func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	for _, scripts := range []bool{true, false} {
 		w.do(emulation.SetScriptExecutionDisabled(!scripts))
 		w.open("/reviews/" + id)
-		w.do(chromedp.SendKeys(`[name="reason"]`, "No, this must not happen"+kb.Enter+kb.Enter, chromedp.ByQuery),
-			chromedp.SendKeys(`[name="ready"]`, " "+kb.Enter, chromedp.ByQuery))
+		w.do(chromedp.SendKeys(`[name="reason"]`, "No, this must not happen"+kb.Enter+kb.Enter, chromedp.ByQuery))
 		w.open("/reviews")
 		w.do(chromedp.WaitVisible(`a[href="/reviews/`+id+`"]`, chromedp.ByQuery))
 	}

@@ -181,7 +181,7 @@ func TestNoReviewIsOutOfSight(t *testing.T) {
 	if n := strings.Count(dev.get("/reviews").body, `<td data-label="Action">`); n != 1 {
 		t.Errorf("a developer sees %d of their own", n)
 	}
-	dev.want(dev.get("/overview"), 200, `<p class="figure">1</p>`)
+	dev.want(dev.get("/overview"), 200, `<dd class="figure"><a href="/reviews">1</a></dd>`)
 	second := regexp.MustCompile(`/reviews/(asd_[0-9A-Z]+)`).FindAllString(admin.get("/reviews").body, 2)[1]
 	if to := admin.form("/reviews/"+oldest, url.Values{"verdict": {"rejected"}, "reason": {"no"}}).header.Get("Location"); !strings.HasPrefix(to, second+"?") {
 		t.Errorf("the next is %s, and %s waits longest", to, second)

@@ -18,7 +18,8 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	s, c := reviewing(t)
 	one, two, resolved, kept := c.asks(t, "k1", "agent-7"), c.asks(t, "k2", "agent-7"), c.asks(t, "k3", "agent-7"), c.asks(t, "k4", "agent-8")
 	admin, auditor := c.people["admin"], c.people["auditor"]
-	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "ready": {"It is expected work"}})
+	admin.want(admin.form("/reviews/"+resolved, url.Values{"ready": {"It is out of scope"}}), 200, "It is out of scope</textarea>")
+	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "reason": {"It is expected work"}})
 	admin.want(admin.get("/reviews/"+resolved), 200, "<blockquote>It is expected work</blockquote>")
 	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, "reason must be 1 to 1000 characters")
 	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "select 1 to 50 decisions")
@@ -82,7 +83,7 @@ func TestWalkReviewOnAPhone(t *testing.T) {
 	if facts > bar || end > 740 {
 		t.Errorf("the reason ends at %.0f, the bar begins at %.0f and ends at %.0f of 740", facts, bar, end)
 	}
-	w.do(chromedp.Click(`.ready label`, chromedp.ByQuery), chromedp.Click(`button[value="approved"]`, chromedp.ByQuery))
+	w.do(chromedp.Click(`.ready button`, chromedp.ByQuery), chromedp.Click(`button[value="approved"]`, chromedp.ByQuery))
 	w.see("You approved it:")
 	t.Log("console: review on a phone: 2 taps")
 	clean(t, s)

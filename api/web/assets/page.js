@@ -104,9 +104,8 @@ function verdict(value) {
     return;
   }
   const button = form.querySelector('button[value="' + value + '"]');
-  const ready = form.querySelector('[name="ready"]:checked');
   if (!button) return;
-  if (ready || form.elements.reason.value.trim()) button.focus();
+  if (form.elements.reason.value.trim()) button.focus();
   else form.querySelector('[name="ready"]').focus();
 }
 function help() {
@@ -126,6 +125,12 @@ function help() {
     document.body.append(dialog);
   }
   dialog.open ? dialog.close() : dialog.showModal();
+}
+for (const button of document.querySelectorAll('#verdict [name="ready"]')) {
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    document.querySelector('#verdict [name="reason"]').value = button.value;
+  });
 }
 const keys = {
   j: () => go(1), k: () => go(-1), a: () => verdict("approved"), r: () => verdict("rejected"), "?": help,

@@ -107,7 +107,6 @@ type decisionView struct {
 	Unused         bool // the approval has expired, and no receipt says that it was used
 	Checked        string
 	Reason, Pasted string    // as written in the form
-	Chosen         string    // of the ready reasons
 	Later          string    // address of the review that has waited longest after this one; empty if there is none
 	Problem        string    // why the verdict that was sent is not recorded
 	Resolved       *resolved // the verdict that was given before this page
@@ -194,6 +193,9 @@ func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	if v.Form.Get("do") == "check" {
 		return r.checkArguments(v)
 	}
+	if v.Form.Get("verdict") == "" && v.Form.Get("ready") != "" {
+		return r.writeReason(v)
+	}
 	in, err := readVerdict(v.Form)
 	if err != nil {
 		return r.notRecorded(v, err)
@@ -206,16 +208,18 @@ func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	return web.View{Location: r.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
 }
 
+// writeReason writes the ready reason of the button that was pressed into the form. It records nothing.
+func (r *Room) writeReason(v *web.Visit) (web.View, error) {
+	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
+	d.Reason, d.Pasted = v.Form.Get("ready"), v.Form.Get("arguments")
+	return web.View{Template: "review.html", Data: d}, err
+}
+
 // readyReasons are reasons that a reviewer gives with one press, as on a phone.
 var readyReasons = []string{"It is expected work", "I checked it with the requester", "It is out of scope", "I do not know this agent"}
 
 // Ready lists the ready reasons of the form.
 func (d decisionView) Ready() []string { return readyReasons }
-
-// reasonOf returns the reason in a form: what was written, or else the ready reason that was chosen.
-func reasonOf(form url.Values) string {
-	return cmp.Or(strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n")), form.Get("ready"))
-}
 
 // readVerdict reads the form like the body of a call of the API, without the white space that phones
 // write around the reason.
@@ -223,7 +227,7 @@ func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	if form.Get("verdict") == "" {
 		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
 	}
-	reason := reasonOf(form)
+	reason := strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n"))
 	if name := unseen(reason); name != "" {
 		return assurance.ApprovalInput{}, policy.Refuse("out_of_range", "/reason", "reason has a character that does not show ("+name+"): take it out")
 	}
@@ -267,7 +271,7 @@ func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 	if err != nil || shows.Status >= http.StatusInternalServerError {
 		return web.View{}, refused
 	}
-	d.Problem, d.Reason, d.Chosen, d.Pasted = problem, v.Form.Get("reason"), v.Form.Get("ready"), v.Form.Get("arguments")
+	d.Problem, d.Reason, d.Pasted = problem, v.Form.Get("reason"), v.Form.Get("arguments")
 	shows.Data = d
 	return shows, nil
 }
@@ -352,7 +356,7 @@ func (r *Room) checkArguments(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	d.Reason, d.Chosen, d.Pasted = v.Form.Get("reason"), v.Form.Get("ready"), v.Form.Get("arguments")
+	d.Reason, d.Pasted = v.Form.Get("reason"), v.Form.Get("arguments")
 	canonical, err := canon.Canonical(jsontext.Value(strings.TrimSpace(d.Pasted)))
 	switch {
 	case err != nil:

@@ -28,7 +28,7 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 		who := c.people[role]
 		found := who.crawl("/overview")
 		for _, page := range s.server.Pages() {
-			if may := organizations.RoleMay(role, page.Access.Right); slices.Contains([]string{"/members", "/keys", "/webhooks", "/guard"}, page.Path) && page.Method == http.MethodGet && may != (found[page.Path] != "") {
+			if may := organizations.RoleMay(role, page.Access.Right); slices.Contains([]string{"/members", "/keys", "/webhooks", "/guard", "/activity"}, page.Path) && page.Method == http.MethodGet && may != (found[page.Path] != "") {
 				t.Errorf("%s: %s is linked: %t, may be opened: %t", role, page.Path, !may, may)
 			}
 		}
@@ -42,7 +42,7 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 
 var (
 	hrefPattern    = regexp.MustCompile(`href="(/[^"#]*)`)
-	consolePattern = regexp.MustCompile(`^/(overview|spend|agents|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
+	consolePattern = regexp.MustCompile(`^/(overview|spend|agents|activity|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
 )
 
 // crawl follows the links of the console from a page on. It returns each address with the first

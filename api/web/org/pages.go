@@ -58,6 +58,7 @@ func (r *Room) Pages() []web.Page {
 		web.Post("/webhooks/{id}/again", manage, r.postSendAgain),
 		web.Post("/webhooks/{id}/rotate", manage, r.postRotateWebhook),
 		web.Post("/webhooks/{id}/remove", manage, r.postRemoveWebhook),
+		web.Get("/activity", export, r.showActivity),
 		web.Get("/guard", export, r.showGuard),
 		web.Get("/policies", policies, r.showPolicies),
 		web.Get("/policies/new", draft, r.newPolicy),

@@ -33,7 +33,7 @@ var rooms = map[string][]string{
 	// The rooms of the API, in their order: each may use those above it.
 	"api/schema": {"policy"},
 	"api/op":     {"api/schema", "api/credential", "commands/ground", "policy"},
-	"api/words":  {"policy"},
+	"api/words":  {"ledger/events", "policy"},
 	"api/query":  {"api/words", "commands", "projections", "ledger", "policy"},
 	"api/mail":   {"api/words", "commands", "projections", "ledger", "policy"},
 	"api/web":    {"api/web", "api/words", "api/query", "api/mail", "api/credential", "api/plot", "api/site", "commands", "projections", "ledger", "policy"},

@@ -90,7 +90,7 @@ func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 		return outcome{}, err
 	}
 	if idle {
-		s.serve(r)
+		s.commit(r)
 	}
 	select {
 	case out := <-r.answer:
@@ -105,7 +105,7 @@ func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 }
 
 // enqueue puts a request into the queue. If the sequencer is idle it takes the turn instead:
-// then the caller serves the request.
+// then the caller commits the request.
 func (s *sequencer) enqueue(r *request) (idle bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -127,18 +127,6 @@ func (s *sequencer) enqueue(r *request) (idle bool, err error) {
 		s.waiting.Add(-1)
 		return false, ErrBusy
 	}
-}
-
-// serve commits a request, and those that wait, and ends the turn. After a panic the state of
-// the ledger is not known: the node stops appends, and the requests get no answer in time.
-func (s *sequencer) serve(first *request) {
-	defer s.turn.Unlock()
-	defer func() {
-		if p := recover(); p != nil {
-			_ = s.halt(fmt.Errorf("panic: %v", p))
-		}
-	}()
-	s.commit(s.take(first))
 }
 
 // halt stops appends on this node for good, after a failure that a retry cannot repair.
@@ -168,21 +156,21 @@ func (s *sequencer) run() {
 		select {
 		case first := <-s.queue:
 			s.turn.Lock()
-			s.serve(first)
+			s.commit(first)
 		case <-s.end:
 			ended = true
 		}
 	}
-	// No request enters the queue any more. Those in it are served if there is time.
+	// No request enters the queue any more. Those in it are committed if there is time.
 	for deadline := time.Now().Add(budget); len(s.queue) > 0; {
 		if r := <-s.queue; time.Now().Before(deadline) {
 			s.turn.Lock()
-			s.serve(r)
+			s.commit(r)
 		} else {
 			r.answer <- outcome{err: ErrStopped}
 		}
 	}
-	s.turn.Lock() // a caller may still be serving
+	s.turn.Lock() // a caller may still be committing
 	defer s.turn.Unlock()
 	s.disconnect()
 }
@@ -236,9 +224,18 @@ func (s *sequencer) take(first *request) []*request {
 	return batch
 }
 
-// commit commits a batch and answers all its requests. It gives no answer before the commit,
-// not even a refusal or a replay: these may rest on rows of the batch.
-func (s *sequencer) commit(batch []*request) {
+// commit commits a request, and those that wait, as one batch, answers them and ends the turn.
+// It gives no answer before the commit, not even a refusal or a replay: these may rest on rows
+// of the batch. After a panic the state of the ledger is not known: the node stops appends, and
+// the requests get no answer in time.
+func (s *sequencer) commit(first *request) {
+	defer s.turn.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			_ = s.halt(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	batch := s.take(first)
 	if len(batch) == 0 {
 		return
 	}

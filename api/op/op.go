@@ -58,16 +58,20 @@ type Operation struct {
 	Schema *schema.Schema // of the input, compiled once
 }
 
-// Refusals are the statuses that an operation publishes besides its success. The limits
-// of calls may refuse every operation that is not Unlimited, so these have 503 too, and
-// 429 where the contract knows it.
+// Refusals are the statuses that an operation publishes besides its success. An operation that
+// creates something each time answers 400 to an Idempotency-Key. The limits of calls may refuse
+// every operation that is not Unlimited, so these have 503 too, and 429 where the contract
+// knows it.
 func (o *Operation) Refusals() []int {
-	if o.Unlimited {
-		return o.Errors
+	list := slices.Clone(o.Errors)
+	if o.Creates {
+		list = append(list, http.StatusBadRequest)
 	}
-	list := append(slices.Clone(o.Errors), http.StatusServiceUnavailable)
-	if o.Knows429() {
-		list = append(list, http.StatusTooManyRequests)
+	if !o.Unlimited {
+		list = append(list, http.StatusServiceUnavailable)
+		if o.Knows429() {
+			list = append(list, http.StatusTooManyRequests)
+		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)

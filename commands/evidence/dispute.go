@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,8 +85,7 @@ func (x *exporting) paymentStreams(ctx context.Context, id string) error {
 	return nil
 }
 
-// writeDispute writes the events of the streams, in the order of their positions, and the page
-// about them.
+// writeDispute writes the events of the streams, in the order of their positions.
 func (x *exporting) writeDispute(ctx context.Context) error {
 	if err := x.createFiles(); err != nil {
 		return err
@@ -105,7 +103,6 @@ func (x *exporting) writeDispute(ctx context.Context) error {
 	if len(list) == 0 {
 		return fmt.Errorf("%w: the streams of the dispute have no events", ledger.ErrTampered)
 	}
-	page := disputePage{Manifest: m}
 	for _, e := range list {
 		opened, erased, err := x.open(ctx, e)
 		if err == nil {
@@ -114,18 +111,8 @@ func (x *exporting) writeDispute(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !x.handsOut(e) {
-			opened.openings = nil
-		}
-		if err := page.add(e, opened.openings, erased); err != nil {
-			return err
-		}
 	}
 	last := list[len(list)-1]
 	m.FirstSequence, m.Count, m.LastHash = list[0].Sequence, int64(len(list)), last.Hash.String()
-	text, err := page.html()
-	if err != nil {
-		return err
-	}
-	return errors.Join(x.closeFiles(), x.folder.Put("views/dispute.html", text))
+	return x.closeFiles()
 }

@@ -316,10 +316,8 @@ func (x *exporting) readHead(ctx context.Context) error {
 // createFiles begins the files that events are written to.
 func (x *exporting) createFiles() (err error) {
 	x.beginCounting()
-	if x.manifest.Dispute == nil {
-		if x.views, err = views.New(views.Source{Origin: x.manifest.Origin}, views.Exported, func(name string) (io.WriteCloser, error) { return x.folder.Create("views/" + name) }); err != nil {
-			return err
-		}
+	if x.views, err = views.New(views.Source{Origin: x.manifest.Origin}, views.Exported(x.manifest), func(name string) (io.WriteCloser, error) { return x.folder.Create("views/" + name) }); err != nil {
+		return err
 	}
 	for name, file := range map[string]**bundle.File{"events.jsonl": &x.lines, "openings.jsonl": &x.openings,
 		"redactions.jsonl": &x.redactions, "proofs/inclusion.jsonl": &x.inclusion} {
@@ -332,11 +330,7 @@ func (x *exporting) createFiles() (err error) {
 
 // closeFiles ends them.
 func (x *exporting) closeFiles() error {
-	err := errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close())
-	if x.views == nil {
-		return err
-	}
-	return errors.Join(err, x.views.Close(x.manifest))
+	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.Close(x.manifest))
 }
 
 func (x *exporting) writeEvents(ctx context.Context) error {
@@ -421,7 +415,7 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 		}
 	}
 	x.meet(e, opened)
-	if err := x.remember(ctx, e, opened); err != nil || x.views == nil {
+	if err := x.remember(ctx, e, opened); err != nil {
 		return err
 	}
 	return x.views.Add(shown)

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -35,8 +37,14 @@ func (x *exporting) meet(e ledger.Event, opened openedEvent) {
 	if x.tally != nil {
 		x.tally.Add(e.Type, e.Series, e.Payload)
 	}
-	if agent, named := opened.record.Subject.AgentID.(string); named && x.agents != nil && e.Type == events.TypeDecisionRecorded && len(x.agents) <= MostAgents {
-		x.agents[agent] = true
+	if x.agents == nil || e.Type != events.TypeDecisionRecorded || len(x.agents) > MostAgents {
+		return
+	}
+	for _, o := range opened.openings {
+		var agent string
+		if o.Pointer == "/record/subject/agentId" && json.Unmarshal(o.Value, &agent) == nil {
+			x.agents[agent] = true
+		}
 	}
 }
 
@@ -47,5 +55,15 @@ func (x *exporting) beginCounting() {
 	}
 	if x.e.Pack != nil || x.e.Statement {
 		x.tally = bundle.NewTally()
+	}
+	if x.e.Statement {
+		x.manifest.Statement = &bundle.Statement{} // state fills it
+	}
+}
+
+// state puts what the events of a selection add up to into the manifest.
+func (x *exporting) state() {
+	if x.manifest.Statement != nil {
+		*x.manifest.Statement = x.tally.Statement()
 	}
 }

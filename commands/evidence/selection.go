@@ -208,7 +208,9 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 		case first != nil && first.events[0].Position < waiting[0].Position:
 			err = x.numberedEvent(ctx, first)
 		case len(waiting) == 1:
-			return errors.Join(x.line(ctx, waiting[0], true, true), x.closeFiles(), x.state())
+			err = x.line(ctx, waiting[0], true, true)
+			x.state()
+			return errors.Join(err, x.closeFiles())
 		default:
 			err = x.line(ctx, waiting[0], true, x.within <= bundle.AllProofs)
 			waiting = waiting[1:]

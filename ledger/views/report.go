@@ -31,11 +31,11 @@ func (r *reporting) Add(e forms.Event) error {
 
 // Close implements view.
 func (r *reporting) Close(m bundle.Manifest) error {
-	return report.Execute(r.to, map[string]any{"M": m, "Types": r.types, "Totals": r.totals, "Last": m.FirstSequence + m.Count - 1, "Day": Period(m)})
+	return report.Execute(r.to, map[string]any{"M": m, "Types": r.types, "Totals": r.totals, "Last": m.FirstSequence + m.Count - 1, "Day": period(m)})
 }
 
-// Period says in words which period the filters of an export select.
-func Period(m bundle.Manifest) string {
+// period says in words which period the filters of an export select.
+func period(m bundle.Manifest) string {
 	if m.Filters.From == "" && m.Filters.To == "" {
 		return "from the first event on"
 	}

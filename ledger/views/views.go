@@ -7,6 +7,8 @@
 //	cloudevents  cloudevents.jsonl, a CloudEvent a line
 //	ocsf         ocsf.jsonl, an OCSF event of the class API Activity a line
 //	report       report.html, a page for people
+//	statement    statement.html, a page, of an export with a statement
+//	dispute      dispute.html, a page, of a dispute pack, which has no other view
 //
 // The receiver alone makes these. Those of proofs need the checkpoint keys that the receiver
 // trusts:
@@ -58,6 +60,8 @@ var makers = map[string]func(*Set) (view, error){
 	"report": func(s *Set) (view, error) {
 		return &reporting{s.file("report.html"), map[string]int64{}, map[string]int64{}}, nil
 	},
+	"statement": func(s *Set) (view, error) { return stating{s.file("statement.html")}, nil },
+	"dispute":   func(s *Set) (view, error) { return &disputing{s.file("dispute.html"), disputeStages()}, nil },
 	"tlog-proof": func(s *Set) (view, error) {
 		if len(s.Keys) == 0 || s.Note == nil {
 			return nil, errNoProofs
@@ -78,10 +82,21 @@ var makers = map[string]func(*Set) (view, error){
 var errNoProofs = errors.New("forms of proofs need the checkpoint keys that you trust (--keys), and an export that a checkpoint covers")
 
 // Exported names the views that an export contains.
-var Exported = []string{"cloudevents", "csv", "ocsf", "report"}
+func Exported(m bundle.Manifest) []string {
+	names := []string{"cloudevents", "csv", "ocsf", "report"}
+	switch {
+	case m.Dispute != nil:
+		return []string{"dispute"}
+	case m.Statement != nil:
+		return append(names, "statement")
+	}
+	return names
+}
 
-// Names returns the names of all views.
-func Names() []string { return slices.Sorted(maps.Keys(makers)) }
+// Names returns the names of the views that can be made of every export.
+func Names() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(makers)), func(name string) bool { return name == "dispute" || name == "statement" })
+}
 
 // OfProofs says whether a view is made of proofs, and so needs keys.
 func OfProofs(name string) bool { return name == "tlog-proof" || name == "cose" }
@@ -249,7 +264,7 @@ func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 		return nil, err
 	}
 	made := map[string]*sum{}
-	if err := Make(ctx, b, nil, Exported, func(name string) (io.WriteCloser, error) {
+	if err := Make(ctx, b, nil, Exported(m), func(name string) (io.WriteCloser, error) {
 		made["views/"+name] = &sum{sha256.New()}
 		return made["views/"+name], nil
 	}); err != nil {

@@ -88,7 +88,7 @@ func draw(t *testing.T) (folder string) {
 	files := map[string][]byte{"events.jsonl": must(bundle.Lines(lines)), "openings.jsonl": must(bundle.Lines(openings))}
 	m := bundle.Manifest{Schema: bundle.Schema, ExportID: "exp_1", Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: int64(len(lines)), Files: map[string]string{}}
 	write(t, folder, files, m)
-	made := makeAll(t, folder, views.Exported)
+	made := makeAll(t, folder, views.Exported(m))
 	for name, text := range made {
 		sum := sha256.Sum256(text)
 		files["views/"+name], m.Files["views/"+name] = text, hex.EncodeToString(sum[:])

@@ -22,7 +22,7 @@ import (
 type Views struct {
 	Export string   `arg:"" help:"The export (folder or .tar.gz)."`
 	Out    string   `help:"Folder to write, which must be empty or not exist." default:"views" placeholder:"FOLDER"`
-	Form   []string `help:"Forms to write: ${viewForms}. Default: all but those of proofs (tlog-proof, cose), which write a file for each event and need --keys." placeholder:"FORM"`
+	Form   []string `help:"Forms to write: ${viewForms}. Default: those that the export contains, and dsse. Those of proofs (tlog-proof, cose) write a file for each event and need --keys." placeholder:"FORM"`
 	setting.TrustedKeys
 }
 
@@ -35,14 +35,6 @@ type madeViews struct {
 
 // Run verifies the export if the user names keys, and writes the views.
 func (c *Views) Run(ctx context.Context, o *screen.Output) error {
-	if len(c.Form) == 0 {
-		c.Form = slices.DeleteFunc(views.Names(), views.OfProofs)
-	}
-	for _, form := range c.Form {
-		if !slices.Contains(views.Names(), form) {
-			return fmt.Errorf("--form must be one of %s", strings.Join(views.Names(), ", "))
-		}
-	}
 	export, _, err := openNamed(ctx, o, c.Export)
 	if err != nil {
 		return err
@@ -54,6 +46,16 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 	m, err := export.Manifest()
 	if err != nil {
 		return err
+	}
+	exported := views.Exported(m)
+	if len(c.Form) == 0 {
+		c.Form = append(exported, "dsse")
+	}
+	allowed := slices.Compact(slices.Sorted(slices.Values(append(views.Names(), exported...))))
+	for _, form := range c.Form {
+		if !slices.Contains(allowed, form) {
+			return fmt.Errorf("--form must be one of %s", strings.Join(allowed, ", "))
+		}
 	}
 	made := madeViews{Files: []string{}, Tenant: m.Tenant}
 	var heads []ed25519.PublicKey

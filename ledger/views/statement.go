@@ -1,38 +1,34 @@
-package evidence
+package views
 
 import (
-	"bytes"
 	"html/template"
+	"io"
 
 	"github.com/countersign/countersign/ledger/bundle"
-	"github.com/countersign/countersign/ledger/views"
+	"github.com/countersign/countersign/ledger/forms"
 )
 
-// state puts what the events of a selection add up to into the manifest, and writes the page
-// about it.
-func (x *exporting) state() error {
-	if x.tally == nil {
-		return nil
+// stating is the page about a statement. All its figures are in the manifest, where verifiers
+// count them again.
+type stating struct{ to io.Writer }
+
+// Add implements view.
+func (stating) Add(forms.Event) error { return nil }
+
+// Close implements view.
+func (s stating) Close(m bundle.Manifest) error {
+	agent := m.Filters.Agent
+	if m.Filters.NoPersonal {
+		agent = m.Selection.Agent
 	}
-	statement := x.tally.Statement()
-	x.manifest.Statement = &statement
-	agent := x.e.Filters.Agent
-	if x.e.Filters.NoPersonal {
-		agent = x.agentKey
-	}
-	var page bytes.Buffer
-	err := statementTemplate.Execute(&page, struct {
-		*bundle.Manifest
+	return statementTemplate.Execute(s.to, struct {
+		bundle.Manifest
 		Agent     string
 		Outcomes  []outcomes
 		Purchases []purchases
 		Period    string
-	}{&x.manifest, agent, []outcomes{{"Decisions", statement.Decisions}, {"Approvals", statement.Approvals}, {"Receipts", statement.Receipts}},
-		[]purchases{{"authorized", statement.Authorized}, {"settled, as the agent reported", statement.Settled}}, views.Period(x.manifest)})
-	if err != nil {
-		return err
-	}
-	return x.folder.Put("views/statement.html", page.Bytes())
+	}{m, agent, []outcomes{{"Decisions", m.Statement.Decisions}, {"Approvals", m.Statement.Approvals}, {"Receipts", m.Statement.Receipts}},
+		[]purchases{{"authorized", m.Statement.Authorized}, {"settled, as the agent reported", m.Statement.Settled}}, period(m)})
 }
 
 // outcomes and purchases are the rows of the page's tables.

@@ -1,8 +1,9 @@
-package evidence
+package views
 
 import (
 	"bytes"
 	"html/template"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -10,10 +11,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/vault"
+	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -74,46 +74,47 @@ func disputeStages() []disputeStage {
 	}
 }
 
-// disputePage is the page about a purchase. It is derived from the events, and shows of each
-// what a person needs to follow the purchase.
-type disputePage struct {
-	Manifest *bundle.Manifest
-	Stages   []disputeStage
+// disputing is the page about a purchase. It shows of each event what a person needs to follow
+// the purchase.
+type disputing struct {
+	to     io.Writer
+	stages []disputeStage
 }
 
-// add shows an event in each stage that it tells of. openings are its personal members.
-func (p *disputePage) add(e ledger.Event, openings []vault.Opening, erased bool) error {
-	if p.Stages == nil {
-		p.Stages = disputeStages()
-	}
-	text := e.Payload
-	for _, o := range openings {
-		text = canon.Put(text, o.Value, strings.Split(o.Pointer, "/")[1:]...)
-	}
-	for i := range p.Stages {
-		for _, source := range p.Stages[i].of {
+// Add shows an event in each stage that it tells of.
+func (d *disputing) Add(e forms.Event) error {
+	for i := range d.stages {
+		for _, source := range d.stages[i].of {
 			if source.eventType != e.Type {
 				continue
 			}
 			part := disputePart{Type: e.Type, ID: e.ID, Stream: e.Stream, Version: e.Version, Position: e.Position, At: e.Occurred().UTC().Format(exactTime), Hash: e.Hash.String()}
 			for _, row := range source.rows {
-				if value := memberText(text, row[1], erased); value != "" {
+				if value := memberText(e.Opened, row[1]); value != "" {
 					part.Rows = append(part.Rows, [2]string{row[0], value})
 				}
 			}
 			if len(part.Rows) > 0 {
-				p.Stages[i].Parts = append(p.Stages[i].Parts, part)
+				d.stages[i].Parts = append(d.stages[i].Parts, part)
 			}
 		}
 	}
 	return nil
 }
 
+// Close implements view.
+func (d *disputing) Close(m bundle.Manifest) error {
+	return disputeTemplate.Execute(d.to, struct {
+		Manifest bundle.Manifest
+		Stages   []disputeStage
+	}{m, d.stages})
+}
+
 const exactTime = "2006-01-02T15:04:05.000000Z"
 
 // memberText returns a member of a canonical text as it is printed: a string without its quotes,
-// and nothing for null. A commitment is printed as what it stands for.
-func memberText(text []byte, path string, erased bool) string {
+// and nothing for null. A commitment is left where the bundle does not show a personal member.
+func memberText(text []byte, path string) string {
 	names := strings.Split(path, ".")
 	start, end, found := canon.Find(text, names...)
 	if !found {
@@ -123,8 +124,6 @@ func memberText(text []byte, path string, erased bool) string {
 	switch {
 	case value.Kind() == 'n' || string(value) == "[]":
 		return ""
-	case bytes.HasPrefix(value, []byte(`{"$committed":`)) && erased:
-		return "(erased)"
 	case bytes.HasPrefix(value, []byte(`{"$committed":`)):
 		return "(personal, not shown)"
 	case value.Kind() != '"':
@@ -136,13 +135,6 @@ func memberText(text []byte, path string, erased bool) string {
 		return said + " (" + time.Unix(seconds, 0).UTC().Format(time.RFC3339) + ")"
 	}
 	return said
-}
-
-// html returns the page.
-func (p *disputePage) html() ([]byte, error) {
-	var text bytes.Buffer
-	err := disputeTemplate.Execute(&text, p)
-	return text.Bytes(), err
 }
 
 var disputeTemplate = template.Must(template.New("dispute").Parse(`<!doctype html>
@@ -161,5 +153,6 @@ table{border-collapse:collapse;width:100%;margin-bottom:1em}td,th{text-align:lef
 {{end}}{{end}}<h2>How to check it</h2>
 <p><code>countersign verify FOLDER --keys jwks.json</code> or, without a program of ours, <code>python3 verify.py --keys jwks.json FOLDER</code>. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
 <p>This proves that the service signed these records, that these events are in its ledger in this order, and that none between them is left out. It does not prove that what a caller reported is true, that a transaction is on a chain (look it up there), or the time of an event beyond the order of events.</p>
+<p>Personal members that were erased, or that this pack leaves out, are not shown; the numbers of their events are in <code>redactions.jsonl</code>.</p>
 <p>This page is derived from the events in <code>events.jsonl</code>, which are the evidence.</p></html>
 `))

@@ -40,7 +40,7 @@ type SelfCheck struct {
 	False  string // the first fault of history itself; empty if there is none
 }
 
-// Failed says whether there is a fault, or the ledger could not be read.
+// Failed reports whether the check found a fault or could not read the ledger.
 func (c SelfCheck) Failed() bool { return c.First != "" }
 
 // Verified records what a verification of this ledger has found. One that found no fault

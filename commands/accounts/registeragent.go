@@ -182,7 +182,7 @@ func (a *Accounts) readAgent(ctx context.Context, id string) (AgentState, error)
 	return g, err
 }
 
-// agentOf returns an agent as its stream is now, or the zero agent for an unknown id.
+// agentOf returns the current state of an agent's stream, or the zero state if the id is unknown.
 func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 	if !IsAgentID(id) {
 		return AgentState{}, nil

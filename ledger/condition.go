@@ -29,7 +29,7 @@ const (
 	SaysUnverified = "the ledger could not be verified"
 )
 
-// SelfCheck is what a verification of a node's own ledger has found (package audit).
+// SelfCheck holds the findings of a verification of a node's own ledger (package audit).
 type SelfCheck struct {
 	At     time.Time // when it began; zero: there was none yet
 	Took   time.Duration
@@ -52,7 +52,7 @@ func (l *Ledger) Verified(check SelfCheck) {
 	l.checked.Store(&check)
 }
 
-// LastCheck is what Verified has recorded last.
+// LastCheck returns the check that Verified has recorded last.
 func (l *Ledger) LastCheck() SelfCheck {
 	if check := l.checked.Load(); check != nil {
 		return *check

@@ -33,7 +33,7 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// Framed is what a template is executed with.
+// Framed holds the data that a template is executed with.
 type Framed struct {
 	Frame
 	Data any

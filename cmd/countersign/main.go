@@ -211,7 +211,7 @@ func misread(err error) error {
 	return fmt.Errorf("%s (%s)", text, help)
 }
 
-// variables are what help texts and --version fill in.
+// variables returns the values that are filled into help texts and --version.
 func variables(version string) kong.Vars {
 	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", "), "viewForms": strings.Join(views.Names(), ", ")}
 }

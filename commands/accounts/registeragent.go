@@ -35,7 +35,7 @@ const (
 	IdentityVerifiedEmail = "verified_email"
 )
 
-// AgentOrder is what an agent says about itself.
+// AgentOrder holds the data that an agent gives about itself.
 type AgentOrder struct {
 	Name         string
 	IdentityType string // empty: anonymous

@@ -40,7 +40,7 @@ type Key struct {
 // AnyPartition is the partition of a key that is trusted in every partition.
 const AnyPartition = -1
 
-// Result is what a verification found.
+// Result holds the findings of a verification.
 type Result struct {
 	Valid  bool     `json:"valid"`
 	Reason string   `json:"reason"` // the first thing that is false; empty if nothing is

@@ -259,7 +259,8 @@ func TestContentIsListedInPages(t *testing.T) {
 	n.refused(n.get("/api/content?type="+canary), 400, "invalid_enum", "/type")
 }
 
-// Every page of the sitemap answers as HTML and as Markdown, by address and by Accept.
+// Every page of the sitemap is served as HTML and as Markdown. A client chooses by the URL or by
+// the Accept header.
 func TestEveryPageHasItsTwin(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// healthStatus is what GET /api/health answers.
+// healthStatus is the answer of GET /api/health.
 type healthStatus struct {
 	Status   string `json:"status" jsonschema:"enum=ok,enum=degraded"`
 	Site     string `json:"site" jsonschema:"format=uri"`

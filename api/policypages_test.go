@@ -204,7 +204,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e.field("blockedHosts", "evil.example")
 		e.field("allowedHosts", "a.example")
 		e.field("requireHttps", "")
-		e.want(e.page, 200, "Written from the form into the JSON: At most, for one purchase.")
+		e.want(e.page, 200, "The form changed these parts of the JSON: At most, for one purchase.")
 		e.fields.Set("f_blockedHosts", "")
 		e.fields.Set("f_allowedMcpTools", "none")
 		e.press("check", 200)

@@ -83,7 +83,7 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// errDied is what a node that crashes in the middle of a call panics with.
+// errDied is the value with which a node panics when it crashes in the middle of a call.
 var errDied = errors.New("the node died")
 
 // Mode implements commands.Settler.

@@ -29,7 +29,7 @@ const (
 	SaysUnverified = "the ledger could not be verified"
 )
 
-// SelfCheck is what a verification of a node's own ledger has found (package audit).
+// SelfCheck holds the findings of a verification of a node's own ledger (package audit).
 type SelfCheck struct {
 	At     time.Time // when it began; zero: there was none yet
 	Took   time.Duration
@@ -40,7 +40,7 @@ type SelfCheck struct {
 	False  string // the first fault of history itself; empty if there is none
 }
 
-// Failed says whether there is a fault, or the ledger could not be read.
+// Failed reports whether the check found a fault or could not read the ledger.
 func (c SelfCheck) Failed() bool { return c.First != "" }
 
 // Verified records what a verification of this ledger has found. One that found no fault
@@ -52,7 +52,7 @@ func (l *Ledger) Verified(check SelfCheck) {
 	l.checked.Store(&check)
 }
 
-// LastCheck is what Verified has recorded last.
+// LastCheck returns the check that Verified has recorded last.
 func (l *Ledger) LastCheck() SelfCheck {
 	if check := l.checked.Load(); check != nil {
 		return *check

@@ -123,7 +123,7 @@ func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string
 	if _, err = pgx.ForEachRow(rows, []any{&p, &origin}, func() error {
 		origins = append(origins, origin)
 		if base, ok := strings.CutSuffix(origin, "/"+strconv.Itoa(len(origins)-1)); !ok || int(p) != len(origins)-1 || !strings.HasPrefix(origins[0], base+"/") {
-			return fmt.Errorf("%w: the head row of partition %d does not follow the others; countersign verify says more", ErrTampered, p)
+			return fmt.Errorf("%w: the head row of partition %d does not follow the others; run countersign verify for details", ErrTampered, p)
 		}
 		return nil
 	}); err != nil {
@@ -135,7 +135,7 @@ func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string
 	case n > migrations.MaxPartitions:
 		return nil, fmt.Errorf("%w: %d head rows", ErrTampered, n)
 	case wanted != 0 && wanted != n:
-		return nil, fmt.Errorf("%w: this one has %d, and LEDGER_PARTITIONS asks for %d; unset it, or make a new ledger and let both be read", ErrPartitions, n, wanted)
+		return nil, fmt.Errorf("%w: this ledger has %d, but LEDGER_PARTITIONS is %d. Unset it, or create a new ledger and keep the old one readable", ErrPartitions, n, wanted)
 	}
 	return origins, nil
 }

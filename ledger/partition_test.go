@@ -161,7 +161,7 @@ func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
 	}
 	for _, n := range []int{1, 3, 5} {
 		_, err := ledger.Open(ctx, db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Partitions: n})
-		if !errors.Is(err, ledger.ErrPartitions) || !strings.Contains(err.Error(), fmt.Sprintf("this one has 4, and LEDGER_PARTITIONS asks for %d", n)) {
+		if !errors.Is(err, ledger.ErrPartitions) || !strings.Contains(err.Error(), fmt.Sprintf("this ledger has 4, but LEDGER_PARTITIONS is %d", n)) {
 			t.Errorf("open with %d: %v", n, err)
 		}
 		if err := migrations.UpPartitioned(ctx, db.SuperURL, "", n); err == nil || !strings.Contains(err.Error(), "set LEDGER_PARTITIONS to 4 or unset it") {

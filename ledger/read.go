@@ -65,7 +65,7 @@ func (l *Ledger) Reading(ctx context.Context, read func() error) error {
 	}
 }
 
-// Row reads one row with Reading.
+// Row reads one row. It runs the query through Ledger.Reading.
 func (l *Ledger) Row(ctx context.Context, sql string, args []any, into ...any) error {
 	return l.Reading(ctx, func() error { return l.pool.QueryRow(ctx, sql, args...).Scan(into...) })
 }

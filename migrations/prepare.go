@@ -146,7 +146,8 @@ func isRace(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "23505" || pg.Code == "XX000")
 }
 
-// becomeOwner makes conn work as the owner from then on.
+// becomeOwner switches conn to the role that owns the database objects, for the rest of the
+// connection.
 func becomeOwner(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `set role countersign_owner`); err != nil {
 		return fmt.Errorf("become %s: %w", OwnerRole, err)

@@ -30,7 +30,7 @@ type Shown struct {
 }
 
 // Show answers the example of a rule. It returns an error if the example is refused or does not
-// raise the rule.
+// trigger the rule.
 func (s Service) Show(r Rule) (Shown, error) {
 	request, err := Patch([]byte(s.Example), []byte(r.Example))
 	if err != nil {
@@ -51,7 +51,7 @@ func (s Service) Show(r Rule) (Shown, error) {
 			return Shown{request, finding}, nil
 		}
 	}
-	return Shown{}, fmt.Errorf("%s of %s: the example does not raise the rule", r.ID, s.Name)
+	return Shown{}, fmt.Errorf("%s of %s: the example does not trigger the rule", r.ID, s.Name)
 }
 
 // Patch applies a JSON merge patch (RFC 7396). Numbers keep their digits.

@@ -46,7 +46,7 @@ func applySpend(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.
 	return len(list), rows.insert(ctx, tx)
 }
 
-// spendRows are what events add to the tables, with one array per column.
+// spendRows holds the rows that events add to the tables, with one array per column.
 type spendRows struct {
 	tenants, actors, agents, protocols, targets []string
 	days                                        []time.Time
@@ -59,7 +59,7 @@ type spendRows struct {
 	of    []int32  // 1 for the first decision or receipt
 }
 
-// addend is what the sums need to know of a decision.
+// addend holds the data of a decision that the sums need.
 type addend struct {
 	decision, usd string
 	rules         []string

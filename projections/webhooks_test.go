@@ -15,9 +15,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// What is remembered of webhooks is what their streams say, at each event, for a
-// node that sees every batch and for one that begins in between; and it is read
-// again only where a stream has grown.
+// The cache of webhooks equals the state of the webhooks' streams after each event,
+// both on a node that sees every batch and on one that starts later. A stream is
+// read again only if it has grown.
 func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.NewPartitioned(t, 1)) // it learns from the feed of one
@@ -76,8 +76,8 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 	}
 }
 
-// The partitions are followed at the same time: what is remembered of webhooks in one
-// is nothing that another one writes.
+// The partitions are followed at the same time, so each has its own cache of webhooks:
+// no partition writes to the cache of another one.
 func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.NewPartitioned(t, 4))

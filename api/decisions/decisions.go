@@ -175,8 +175,8 @@ func recordOperation(id, path, summary string, output reflect.Type) *op.Operatio
 	}
 }
 
-// showRecord returns a function that answers with the record in the decision's event of a
-// type.
+// showRecord returns a handler that answers with the record that is stored in the decision's
+// event of type eventType.
 func (s *Decisions) showRecord(eventType string) func(*op.Call) (op.Reply, error) {
 	return func(c *op.Call) (op.Reply, error) { return s.record(c, c.Vars["decisionId"], eventType) }
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// verification is what POST /api/verify answers.
+// verification is the answer of POST /api/verify.
 type verification struct {
 	seal.Examination
 	Inclusion *Inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`

@@ -112,7 +112,7 @@ type Parameter struct {
 	Schema            Object
 }
 
-// Sale is what a priced call buys.
+// Sale describes the purchase that a priced call makes.
 type Sale struct {
 	Cents       int
 	Description string

@@ -227,8 +227,8 @@ func forPeople(r *http.Request) bool {
 		op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") != 0
 }
 
-// bareErrors reports whether a request that reached no operation is for a part of the
-// service whose errors are exactly {error}.
+// bareErrors reports whether a request that matched no operation has a path below which
+// error bodies have the member "error" and no other.
 func bareErrors(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/assurance/") || strings.HasPrefix(r.URL.Path, "/api/agent-workflows/action-safety/status")
 }

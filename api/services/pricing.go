@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Pricing is what every service costs.
+// Pricing lists the price of every service.
 type Pricing struct {
 	Version           string          `json:"version"`
 	Services          []PricedService `json:"services"`
@@ -44,7 +44,7 @@ func NewIntroductory(base string) Introductory {
 	return Introductory{accounts.AgentCreditCents, accounts.CreditedCustomers, IntroductoryText, base + op.AuthPath}
 }
 
-// PricedService is what one service costs.
+// PricedService holds the price of one service.
 type PricedService struct {
 	OperationID string `json:"operationId"`
 	Path        string `json:"path"`

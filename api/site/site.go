@@ -143,7 +143,7 @@ type Problem struct {
 	Status  int
 	Cause   string // what happened
 	Charged string // whether anything was paid or recorded
-	Retry   string // whether to send the same again
+	Retry   string // whether to retry the same request
 	Send    string // what to send instead
 }
 

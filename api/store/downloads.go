@@ -53,11 +53,11 @@ type Downloads struct {
 	Callers  *request.Callers
 }
 
-// ServeHTTP answers a request for a link. A browser gets a page with a button, since programs
-// that look at links before people do must not use them up. The button's POST, and a GET of a
-// program, get the file; a HEAD uses nothing up. This is not an operation: the token in the
-// path is the only credential, and the answer is a page or a file of any type, which the
-// contract cannot describe.
+// ServeHTTP answers a request for a download link. A link returns the file once, and mail
+// scanners open links before people do. So a browser's GET returns a page with a button and
+// does not use the link up; the button's POST, or a GET by a program, returns the file and does.
+// A HEAD never does. This is not an operation: the token in the path is the only credential,
+// and the answer is a page or a file of any type, which the contract cannot describe.
 func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := mux.Vars(r)["token"]
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")

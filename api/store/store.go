@@ -33,7 +33,7 @@ func (s *Shop) Operations() []*op.Operation {
 		getEntitlement.Does(s.getEntitlement), createDownload.Does(s.createDownload), supportEntitlements.Does(s.supportEntitlements)}
 }
 
-// ProductList is what is sold.
+// ProductList lists the products that are sold.
 type ProductList struct {
 	Products []ProductSummary `json:"products"`
 }

@@ -36,7 +36,8 @@ func Post(path string, access credential.Access, run func(*Visit) (View, error))
 	return Page{Method: http.MethodPost, Path: path, Access: access, Run: run}
 }
 
-// UpTo declares how many bytes the form of the page may have, if they are more than usual.
+// UpTo sets the largest size of the page's form in bytes. A page whose form fits into the
+// default does not need it.
 func (p Page) UpTo(bytes int64) Page {
 	p.Limit = bytes
 	return p

@@ -33,7 +33,7 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// Framed is what a template is executed with.
+// Framed holds the data that a template is executed with.
 type Framed struct {
 	Frame
 	Data any
@@ -81,7 +81,8 @@ var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 	return pages, nil
 })
 
-// page returns the template in a file, with the clock.
+// page returns the template of the file with this name. Its functions that show times read
+// the clock of p.
 func (p *Templates) page(name string) (*template.Template, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -96,7 +96,7 @@ type Extra struct {
 	Version string `json:"version"`
 }
 
-// Resource is what is sold.
+// Resource describes the resource that is sold.
 type Resource struct {
 	URL         string `json:"url"`
 	Description string `json:"description,omitempty"`

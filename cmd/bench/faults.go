@@ -14,7 +14,7 @@ type faultsCmd struct {
 	Rows       []string `arg:"" optional:"" help:"Rows to run; default: all."`
 	Seeds      int      `help:"Rounds of each row." default:"10"`
 	First      uint64   `help:"Seed of the first round; each further round adds one." default:"1"`
-	Partitions int      `help:"Partitions of the ledgers; 0: one." placeholder:"N"`
+	Partitions int      `help:"Number of partitions per ledger. 0 means one partition." placeholder:"N"`
 	Calls      int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
 }
 

@@ -67,7 +67,7 @@ type cli struct {
 
 	Serve        serve.Command       `cmd:"" help:"Start the service, and without DATABASE_URL its own PostgreSQL."`
 	Demo         serve.Demo          `cmd:"" help:"Run the main job from end to end in a temporary folder, explained step by step."`
-	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline; or guard a coding agent as its hook."`
+	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, without a network. Or run as the hook of a coding agent and check each of its commands."`
 	Rules        gate.Rules          `cmd:"" help:"List or show the rules behind the verdicts."`
 	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, one or two exports, or, without a file, the ledger. Exit code 1: something does not verify."`
 	Key          manage.Key          `cmd:"" help:"Issue and revoke API keys."`
@@ -211,7 +211,7 @@ func misread(err error) error {
 	return fmt.Errorf("%s (%s)", text, help)
 }
 
-// variables are what help texts and --version fill in.
+// variables returns the values that are filled into help texts and --version.
 func variables(version string) kong.Vars {
 	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", "), "viewForms": strings.Join(views.Names(), ", ")}
 }

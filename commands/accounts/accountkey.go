@@ -19,7 +19,7 @@ import (
 
 func accountKeysStream(customerID string) string { return "account_keys/" + customerID }
 
-// AccountKey is what the owner of a key is shown of it after it was issued.
+// AccountKey holds the fields of a key that its owner is shown after it was issued.
 type AccountKey struct {
 	KeyID     string `json:"keyId"`
 	Prefix    string `json:"prefix"` // the beginning of the key

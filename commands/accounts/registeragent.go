@@ -35,7 +35,7 @@ const (
 	IdentityVerifiedEmail = "verified_email"
 )
 
-// AgentOrder is what an agent says about itself.
+// AgentOrder holds the data that an agent gives about itself.
 type AgentOrder struct {
 	Name         string
 	IdentityType string // empty: anonymous
@@ -182,7 +182,7 @@ func (a *Accounts) readAgent(ctx context.Context, id string) (AgentState, error)
 	return g, err
 }
 
-// agentOf returns an agent as its stream is now, or the zero agent for an unknown id.
+// agentOf returns the current state of an agent's stream, or the zero state if the id is unknown.
 func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 	if !IsAgentID(id) {
 		return AgentState{}, nil

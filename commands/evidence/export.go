@@ -67,7 +67,7 @@ type Export struct {
 // puts is in the manifest with its hash, under pack/.
 type Pack func(ctx context.Context, m bundle.Manifest, found Found, put func(name string, text []byte) error) error
 
-// Found is what the export of a history has met in its period.
+// Found summarizes the events that the export of a history has read in its period.
 type Found struct {
 	Agents []string // ids of the agents of its decisions, sorted; at most MostAgents
 	More   bool     // there were more agents
@@ -430,7 +430,7 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 	return vault.DataKey(e) == x.agentKey
 }
 
-// openedEvent is what an export reads from an event.
+// openedEvent holds the data that an export reads from an event.
 type openedEvent struct {
 	openings []vault.Opening
 	record   forms.Record

@@ -34,7 +34,7 @@ const (
 // Scopes lists every scope of a token.
 var Scopes = []string{ScopeDecide, ScopeReceipt, ScopeRead, ScopeExport, ScopeDraft}
 
-// Right is what a principal may want to do.
+// Right names an action that a principal needs permission for.
 type Right string
 
 // The rights within an organization.

@@ -162,7 +162,7 @@ func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizat
 	return tokens, nil
 }
 
-// TokenInfo is what is shown of a token.
+// TokenInfo holds the fields of a token that are shown.
 type TokenInfo struct {
 	TokenID   string   `json:"tokenId"`
 	Name      string   `json:"name"`

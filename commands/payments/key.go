@@ -15,7 +15,7 @@ import (
 // the first payment that is claimed with it is the one that pays, whatever the payer
 // signs afterwards. So a buyer whose answer was lost pays once, even with a new signature.
 
-// paymentKey is what the ledger knows of a payer's Idempotency-Key.
+// paymentKey holds the ledger's data about a payer's Idempotency-Key.
 type paymentKey struct {
 	tenant, stream string         // empty without a key
 	history        ledger.History // of the stream

@@ -63,7 +63,7 @@ type Paid struct {
 	VerifyFirst bool
 }
 
-// Promise is what is recorded when a payment has settled: at most 62 events.
+// Promise holds the events that are recorded when a payment has settled: at most 62.
 type Promise struct {
 	Events        []events.PreparedEvent
 	Preconditions []ledger.Precondition // streams that the events depend on

@@ -30,7 +30,7 @@ type Fulfilment struct {
 
 var errSignIn = policy.Refuse(ground.CodeNotTheBuyer, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
 
-// Order is what a buyer requests with a payment.
+// Order holds the request that a buyer pays for.
 type Order struct {
 	Product        Product
 	Email          string // of the customer whom the purchase belongs to; may be empty

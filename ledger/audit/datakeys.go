@@ -19,7 +19,7 @@ import (
 
 // errClosed is a box without its data key: no key-encryption key was given, or the data
 // key was destroyed.
-var errClosed = errors.New("the personal members are not opened")
+var errClosed = errors.New("the fields with personal data were not decrypted")
 
 // auditDataKeys bounds the memory of unwrapped keys.
 const auditDataKeys = 10_000

@@ -31,7 +31,7 @@ type spanResult struct {
 	declared []int64 // epochs
 }
 
-// edgeEvent is what the next range needs to know about the last event of a range.
+// edgeEvent holds the data about the last event of a range that the next range needs.
 type edgeEvent struct {
 	position int64
 	tenant   string

@@ -279,7 +279,8 @@ func verifiedIn(t *testing.T, folder string, pin []byte) bundle.Result {
 	return r
 }
 
-// verdictIn is also of what could not be checked.
+// verdictIn verifies the bundle in a folder. It returns the error of the verification together
+// with the result, which also lists what could not be checked.
 func verdictIn(t *testing.T, folder string, keys []bundle.Key, pin []byte) (bundle.Result, error) {
 	t.Helper()
 	b, err := bundle.Open(t.Context(), folder, nil)

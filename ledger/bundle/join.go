@@ -19,7 +19,7 @@ type Joint struct {
 	False  []string `json:"false"`  // the exports contradict each other
 }
 
-// extent is what Join reads of a verification.
+// extent holds the results of a verification that Join reads.
 type extent struct {
 	relied
 	selection *Selection

@@ -79,7 +79,7 @@ func UnpackInMemory(ctx context.Context, packed io.Reader, progress Progress) (*
 	return &Bundle{files: files, names: names}, nil
 }
 
-// Unprovable is what no bundle proves.
+// Unprovable lists the statements that no bundle proves.
 var Unprovable = []string{
 	"that every action the agents took was submitted to the service",
 	"that evidence supplied by a caller is true",

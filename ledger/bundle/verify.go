@@ -40,7 +40,7 @@ type Key struct {
 // AnyPartition is the partition of a key that is trusted in every partition.
 const AnyPartition = -1
 
-// Result is what a verification found.
+// Result holds the findings of a verification.
 type Result struct {
 	Valid  bool     `json:"valid"`
 	Reason string   `json:"reason"` // the first thing that is false; empty if nothing is
@@ -450,7 +450,7 @@ func (v *verifier) lines(ctx context.Context, name string, line func(n int, text
 	return err
 }
 
-// decisions has for each decision a hash of what its receipt must repeat.
+// decisions maps the hash of each decision to a hash of the fields that its receipt must repeat.
 type decisions map[[32]byte][32]byte
 
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }

@@ -58,7 +58,7 @@ func ParsePin(text []byte) (Pin, error) {
 	for line := range strings.SplitSeq(lines, "\n") {
 		m := pinLine.FindStringSubmatch(line)
 		if m == nil || !ended || pin.Tenants[m[1]].Sequence > 0 {
-			return pin, fmt.Errorf("%w: after the note want a line for each tenant: tenant, sequence and hash", ErrNote)
+			return pin, fmt.Errorf("%w: after the note, each tenant needs one line with tenant, sequence and hash", ErrNote)
 		}
 		sequence, err := strconv.ParseInt(m[2], 10, 64)
 		if err != nil {

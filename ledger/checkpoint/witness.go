@@ -52,7 +52,7 @@ func (e SizeError) Error() string { return fmt.Sprintf("the witness is at size %
 func ParseWitness(text string) (Witness, error) {
 	key, url, ok := strings.Cut(strings.TrimSpace(text), " ")
 	if !ok || !strings.HasPrefix(url, "http") {
-		return Witness{}, errors.New("want a witness as KEY URL, where KEY is name+hash+base64")
+		return Witness{}, errors.New("a witness must be written as KEY URL, where KEY is name+hash+base64")
 	}
 	verifier, err := newCosigner(key)
 	if err != nil {

@@ -201,7 +201,7 @@ func checkEnd(ctx context.Context, p *ledger.Partition) error {
 	}
 	// Another node may append between the two reads.
 	if last < head || last == head && want != hash {
-		return fmt.Errorf("%w: the head row (position %d) is not the last event (%d); countersign verify says more", ledger.ErrTampered, head, last)
+		return fmt.Errorf("%w: the head row is at position %d and differs from the last event, at position %d. Run countersign verify for details", ledger.ErrTampered, head, last)
 	}
 	return nil
 }

@@ -103,7 +103,8 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 	}
 }
 
-// Without a note outside a rollback cannot be found: the start goes on and says so.
+// If no checkpoint is kept outside the database, a rollback cannot be detected. CheckOutside
+// then returns no error and reports that it found no checkpoint.
 func TestNoNoteOutsideIsSaid(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}

@@ -45,7 +45,7 @@ func (l *launcher) logFolder() (string, error) {
 		return "", err
 	}
 	if !plainPath.MatchString(folder) {
-		return "", fmt.Errorf("the folder for the log may have letters, digits and /._+@=- in its path only: %s", folder)
+		return "", fmt.Errorf("the path of the log folder may contain only letters, digits and /._+@=-, but is: %s", folder)
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return "", err
@@ -179,7 +179,7 @@ type Recovery struct {
 }
 
 // ErrBeforeBase means that the requested moment is before the base copy.
-var ErrBeforeBase = errors.New("what was asked for is before the base copy: take an earlier base copy, or ask for a later moment or position")
+var ErrBeforeBase = errors.New("the requested time or position is earlier than the base copy: use an earlier base copy, or request a later time or position")
 
 // Recover makes the cluster of an empty data folder from a base copy and the log, and stops its
 // server again. If it fails, it leaves no cluster.
@@ -197,7 +197,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 		return fmt.Errorf("the data folder %s holds a cluster: restore into an empty one", l.dataDir)
 	}
 	if !plainPath.MatchString(r.WAL) {
-		return fmt.Errorf("the folder of the log may have letters, digits and /._+@=- in its path only: %s", r.WAL)
+		return fmt.Errorf("the path of the log folder may contain only letters, digits and /._+@=-, but is: %s", r.WAL)
 	}
 	if err := l.user.ownDir(l.pgDir); err != nil {
 		return err
@@ -220,7 +220,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 		return fmt.Errorf("read the log: %w", err)
 	}
 	if !plainPath.MatchString(log) {
-		return fmt.Errorf("the data folder may have letters, digits and /._+@=- in its path only: %s", l.dataDir)
+		return fmt.Errorf("the path of the data folder may contain only letters, digits and /._+@=-, but is: %s", l.dataDir)
 	}
 	l.WAL = ""
 	l.Settings = append(slices.Clone(o.Settings), "hot_standby=off", "archive_mode=off", "recovery_target_action=promote",

@@ -15,7 +15,7 @@ type Server struct {
 	done               chan struct{}
 }
 
-// ErrNoPostgres is what Start returns.
+// ErrNoPostgres is the error that Start always returns.
 var ErrNoPostgres = errors.New("no PostgreSQL to keep the ledger in: on Windows countersign starts none; install one and set DATABASE_URL")
 
 // Start returns ErrNoPostgres.
@@ -30,7 +30,7 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 // DieWithGoRun does something on Linux only.
 func DieWithGoRun() {}
 
-// ErrNoLog is what CopyBase returns.
+// ErrNoLog is the error that CopyBase always returns.
 var ErrNoLog = ErrNoPostgres
 
 // CopyBase returns ErrNoLog.

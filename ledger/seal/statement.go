@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// says summarizes an examination in one line: what was signed, or what is wrong.
+// says returns a one-line summary of the verification: what was signed, or what is wrong.
 func (d *document) says(valid bool) string {
 	if !valid {
 		for _, c := range d.checks {

@@ -146,7 +146,7 @@ func (l lines) Add(e forms.Event) error {
 // Close implements view.
 func (lines) Close(bundle.Manifest) error { return nil }
 
-// Source is what views are made of, besides events.
+// Source holds the data that views are made of, in addition to events.
 type Source struct {
 	Origin string              // of the ledger
 	Note   []byte              // the checkpoint that the proofs end at; nil: there is none

@@ -277,7 +277,8 @@ func TestAReleaseKeepsItsRuleSet(t *testing.T) {
 	}
 }
 
-// TestUnknownRuleset: a version that is not in the tree is refused.
+// TestUnknownRuleset checks that a ruleset version that the source tree does not contain is
+// refused.
 func TestUnknownRuleset(t *testing.T) {
 	for _, version := range []string{"", "2026.11.1", "../../rules", "2026.11.18.json"} {
 		_, err := At(version)

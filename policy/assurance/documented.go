@@ -94,7 +94,7 @@ func (d *Documented) decide() (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s: the example does not raise the rule", d.ID)
+	return fmt.Errorf("%s: the example does not trigger the rule", d.ID)
 }
 
 // lint evaluates the example of a warning, a policy.
@@ -112,7 +112,7 @@ func (d *Documented) lint() (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s: the example does not raise the rule", d.ID)
+	return fmt.Errorf("%s: the example does not trigger the rule", d.ID)
 }
 
 // conform evaluates the example of a finding of receipts: a decision, and a report about its
@@ -144,7 +144,7 @@ func (d *Documented) conform() (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s: the example does not raise the rule", d.ID)
+	return fmt.Errorf("%s: the example does not trigger the rule", d.ID)
 }
 
 const exampleReceipt = `{"decision":"allow","issuedAt":"2026-11-21T10:00:00Z","validUntil":"2026-11-21T10:15:00Z","reportedAt":"2026-11-21T10:05:00Z",` +

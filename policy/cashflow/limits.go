@@ -27,7 +27,8 @@ const (
 	rounding  = 4e-16     // relative error of one term and of the compensated sum
 )
 
-// The search range of x = ln(1+rate), outward from 0.
+// lowestX and highestX limit the search for x = ln(1+rate). The search starts at 0 and moves
+// outward in both directions.
 var lowestX, highestX = -math.Log1p(lowestRate) + hair, math.Log1p(highestRate) + hair
 
 // recovered is how far below 0, relative to what was paid in, a discounted

@@ -35,7 +35,7 @@ func (s *series) readValuations(c *money.Check, list []Valued) {
 	slices.SortFunc(s.valued, func(a, b valued) int { return cmp.Compare(a.day, b.day) })
 	for i := 1; i < len(s.valued); i++ {
 		if s.valued[i].day == s.valued[i-1].day {
-			c.Refuse("inconsistent_input", "/valuations", "valuations must have each day once")
+			c.Refuse("inconsistent_input", "/valuations", "valuations must not list a day twice")
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (r *rows) add(id, metric string, value any, rule string, good bool, otherwi
 	r.list = append(r.list, Evidence{ID: id, Source: r.source, Metric: metric, Value: value, Rule: rule, Outcome: outcome})
 }
 
-// number adds a check of a number, if there is one; it fails if it is not good.
+// number adds a check of the number x, unless x is nil. The check fails if good(*x) is false.
 func (r *rows) number(id, metric string, x *float64, rule string, good func(float64) bool) {
 	if x != nil {
 		r.add(id, metric, *x, rule, good(*x), "fail")

@@ -77,7 +77,7 @@ type Greeks struct {
 	Rho   float64 `json:"rho" jsonschema_description:"Change of the price per 1.00 (100 points) of the risk-free rate."`
 }
 
-// GreeksDisplay are the same sensitivities in the units traders quote.
+// GreeksDisplay holds the sensitivities of Greeks, converted to the units that traders quote.
 type GreeksDisplay struct {
 	Delta       float64 `json:"delta" jsonschema_description:"Change of the price per 1 of spot."`
 	Gamma       float64 `json:"gamma" jsonschema_description:"Change of delta per 1 of spot."`

@@ -56,11 +56,12 @@ type chip struct {
 	Current    bool
 }
 
-// chosen is a member of a list's filter: its name for people, its value, and the address of the list
-// without it.
+// chosen is a condition of a list's filter: its name for people, its value, and the address of the
+// list without this condition.
 type chosen struct{ Name, Value, Href string }
 
-// chosenBy lists the members of a filter that no quick filter shows.
+// chosenBy lists the conditions of a filter that no quick-filter link on the page shows, so that
+// the page can show them separately.
 func chosenBy(f query.Filter, page string) (list []chosen) {
 	for _, member := range []struct{ name, label string }{
 		{"text", "Text"}, {"agent", "Agent"}, {"run", "Run"}, {"rule", "Rule"}, {"protocol", "Protocol"}, {"from", "From"}, {"to", "To"},

@@ -67,7 +67,7 @@ func (c *Start) measure(ctx context.Context, program string) error {
 		}
 		fmt.Printf("%-36s serving after %s, first durable append after %s, nothing degraded after %s\n", name, at.serving, at.appended, at.whole)
 		if n > 0 && (at.serving > c.Most || at.appended > c.Most) {
-			return fmt.Errorf("not serving within %s", c.Most)
+			return fmt.Errorf("the service was not ready after %s", c.Most)
 		}
 	}
 	return c.inDatabase(ctx, rig.Check)

@@ -22,7 +22,7 @@ import (
 // goroutines, connections and dead rows do not grow.
 type Soak struct {
 	During  time.Duration `help:"Length of the soak." default:"20m"`
-	Every   time.Duration `help:"Interval of the checks." default:"10s"`
+	Every   time.Duration `help:"Time between two measurements of the service during the soak." default:"10s"`
 	Share   float64       `help:"Load as a share of saturation." default:"0.5"`
 	MostP99 time.Duration `help:"Fail if more than one call in a hundred takes longer, counted from when it was due." default:"25ms"`
 }

@@ -22,8 +22,8 @@ func Claim(path string) (letGo func(), err error) {
 		err = ErrClaimed
 	}
 	if err == nil {
-		// The process that held it may have removed it between open and lock: a lock on a removed file
-		// excludes no other process.
+		// The process that held the lock may have removed the file after we opened it and before we
+		// locked it. A lock on a removed file excludes no other process, so compare the two files.
 		if there, failed := os.Stat(path); failed != nil || !os.SameFile(held, there) {
 			err = ErrClaimed
 		}

@@ -68,7 +68,7 @@ type judgedCommand struct {
 	left   actionrisk.ScoreOutput // the verdict without the findings that exceptions allow
 }
 
-// appliedExceptions is what the settings of the user and the project say about a command.
+// appliedExceptions holds the exceptions for a command in the settings of the user and the project.
 type appliedExceptions struct {
 	Files    []string        `json:"files"`
 	Ignored  []string        `json:"ignored,omitempty"` // requests that do not apply, with the reason

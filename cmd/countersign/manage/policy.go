@@ -19,7 +19,7 @@ import (
 // Policy manages the policy of an organization.
 type Policy struct {
 	Init     policyInitCmd     `cmd:"" help:"Write a starter policy: for purchases, for tools, or strict."`
-	Lint     policyLintCmd     `cmd:"" help:"Check a policy, offline. Exit code 1: it is refused."`
+	Lint     policyLintCmd     `cmd:"" help:"Check a policy, without a network. Exit code 1: the policy is refused."`
 	Draft    policyDraftCmd    `cmd:"" help:"Store a policy as a draft."`
 	Activate policyActivateCmd `cmd:"" help:"Activate a draft, or a file in one step."`
 	Diff     policyDiffCmd     `cmd:"" help:"Compare a policy with the active one, or with another file. Exit code 1: they differ."`

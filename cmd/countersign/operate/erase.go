@@ -23,7 +23,7 @@ type Erase struct {
 	setting.Ledger
 	Org         string `help:"Id of the organization. Default: the service's own tenant." placeholder:"ID"`
 	Agent       string `help:"Agent id, as in subject.agentId." placeholder:"ID"`
-	RunID       string `help:"Run id, for subjects without an agent." name:"run" placeholder:"ID"`
+	RunID       string `help:"Id of the run, if its subject names no agent." name:"run" placeholder:"ID"`
 	Email       string `help:"E-mail address of the holder of a key or account." placeholder:"EMAIL"`
 	Payer       string `help:"Address of an x402 payer, with its network." placeholder:"NETWORK:ADDRESS"`
 	DataKey     string `help:"Id of the data key." name:"data-key" placeholder:"ID"`

@@ -26,7 +26,7 @@ type Signer struct {
 
 type signerListCmd struct{ setting.Ledger }
 
-// listedKey is one line of signer list.
+// listedKey is one line of the output of "countersign signer list".
 type listedKey struct {
 	Partition int16  `json:"partition,omitzero"` // absent for partition 0
 	KeyID     string `json:"keyId"`

@@ -61,7 +61,7 @@ func (e counted) is(types []string, with word) bool {
 	return (types == nil || slices.Contains(types, e.kind)) && (with == word{} || slices.Contains(e.told, with))
 }
 
-// topState is what top knows between two refreshes.
+// topState holds the data that top keeps from one refresh to the next.
 type topState struct {
 	after  []int64 // last read position by partition
 	window []counted
@@ -84,7 +84,7 @@ type topLag struct {
 	State    string `json:"state"`
 }
 
-// topView is what one refresh shows.
+// topView holds the data that one refresh shows.
 type topView struct {
 	Origin string     `json:"origin"`
 	Head   int64      `json:"head"`

@@ -112,7 +112,7 @@ func positionsAt(ctx context.Context, n *node.Node, text string) ([]int64, error
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return nil, errors.New("want a position, or a time as 2026-09-30T23:59:59Z")
+		return nil, errors.New("name a position, or a time such as 2026-09-30T23:59:59Z")
 	}
 	positions := make([]int64, len(heads))
 	for p, head := range heads {

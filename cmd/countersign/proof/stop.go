@@ -43,7 +43,7 @@ func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, reco
 	defer answer.Body.Close()
 	text, err := files.ReadAtMost(answer.Body, 1<<16)
 	if err != nil {
-		return "", fmt.Errorf("the answer of the service: %w", err)
+		return "", fmt.Errorf("read the service's answer: %w", err)
 	}
 	var said struct {
 		decisions.Standing

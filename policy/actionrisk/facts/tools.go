@@ -19,8 +19,8 @@ type Tool struct {
 	FirstWith []string `json:"firstWith,omitempty"`
 	// Inner words begin a command of their own, which ends at ";" or "+".
 	Inner []string `json:"inner,omitempty"`
-	// Greedy: every long option takes the next word, if that is no option, but
-	// for those of Flags.
+	// Greedy means that every long option takes the next word as its value,
+	// unless that word is an option or the long option is listed in Flags.
 	Greedy bool     `json:"greedy,omitempty"`
 	Flags  []string `json:"flags,omitempty"`
 	// Data is how many leading operands are data, not names of things (the

@@ -57,7 +57,8 @@ func (e *Env) texted(lang, text string) {
 	}
 }
 
-// Fed notes that an interpreter runs unknown text: perhaps what a file holds.
+// Fed records that an interpreter runs a text that is not known. It may come from any file
+// that was read before, so the trace then asks for the text of these files.
 func (e *Env) Fed() {
 	if e.Trace == nil {
 		return

@@ -63,14 +63,15 @@ func programURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// bodyText: a GraphQL mutation that deletes.
+// bodyText returns the word of a request body that holds a GraphQL mutation which deletes
+// data, and false if there is none.
 func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return option(it.Inv, func(o *act.Option) bool {
 		return strings.Contains(o.Value.Text, "mutation") && scan.HasAny(o.Value.Text, "delete", "destroy", "Delete")
 	})
 }
 
-// methodIs: the HTTP client uses one of these methods.
+// methodIs reports whether the HTTP client uses one of these methods.
 func methodIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if it.Inv.Method == "" {
 		it.Inv.Method = cmp.Or(hosts.OverriddenMethod(it.Inv), hosts.Method(it.Inv))

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Config is what a reconciler needs.
+// Config holds the dependencies and settings of a reconciler.
 type Config struct {
 	App         *commands.App
 	Projections *projections.Projections

@@ -248,7 +248,7 @@ func (m *makefile) reference(text string) (name, rest string) {
 	return text[:1], text[1:]
 }
 
-// value is what stands for a name or a call of a function.
+// value returns the text that a variable name or a function call expands to.
 func (m *makefile) value(name string, from, to, depth int) string {
 	if f, args, ok := strings.Cut(name, " "); ok && !m.just {
 		args = m.expand(strings.TrimSpace(args), from, to, depth+1)

@@ -234,7 +234,8 @@ func maybe(sh *interp.Process, list []*syntax.Assign) {
 	}
 }
 
-// nested runs the substitutions inside a node that is itself only a test.
+// nested runs the command substitutions inside a node that only tests a condition and runs
+// no command itself.
 func nested(sh *interp.Process, n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {

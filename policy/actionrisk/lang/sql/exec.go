@@ -202,8 +202,8 @@ func runsText(procedure string) bool {
 	return scan.HasAnyPrefix(procedure, "sp_executesql", "sp_prepexec", "sp_msforeach", "sp_sqlexec")
 }
 
-// execute handles EXECUTE, EXEC, CALL and PERFORM: text built here, prepared
-// statements, and the procedures every server has.
+// execute handles EXECUTE, EXEC, CALL and PERFORM. They run SQL text that the statement
+// itself builds, prepared statements, or procedures that are built into every server.
 func (p *parser) execute(verb string, i, end int) {
 	j := i + 1
 	for p.isAny(j, "immediate") {
@@ -221,8 +221,8 @@ func (p *parser) execute(verb string, i, end int) {
 	}
 }
 
-// executesNamed handles a call of what has a name, and tells whether it is one: a name
-// may also be a variable that holds a text, or begin an expression that makes one.
+// executesNamed handles a call of a named procedure, and reports whether it is one. A name
+// may also be a variable that holds SQL text, or the start of an expression that builds it.
 func (p *parser) executesNamed(verb string, i, j, end int) bool {
 	name, next := p.name(j, end)
 	procedure := lastPart(strings.ToLower(name))

@@ -191,8 +191,9 @@ func Rows(all bool) Truth {
 	return NoRows
 }
 
-// rowless reports whether an expression has no column, parameter or subquery:
-// what does not depend on the row is true for all of them or for none.
+// rowless reports whether an expression has no column, parameter or subquery. Such an
+// expression has the same value for every row, so as a condition it selects all rows
+// or none.
 func (p *parser) rowless(lo, hi int) bool {
 	for i := lo; i < hi; i++ {
 		switch p.toks[i].kind {

@@ -192,7 +192,8 @@ func (w *jsonWalk) sends(v *tree.Node, file string, posts bool) {
 	}
 }
 
-// content is the text that a tool writes: one member, or the new lines of edits.
+// content returns the text that a tool call writes: the values of its content arguments, or the
+// new lines of its edits.
 func (w *jsonWalk) content(args *tree.Node) string {
 	var b strings.Builder
 	w.eachText(args, "", 0, func(key string, v *tree.Node) {

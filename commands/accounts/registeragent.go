@@ -43,7 +43,7 @@ type AgentOrder struct {
 }
 
 // RegisteredAgent is an agent that was just registered. Secret is shown once and not stored.
-// Address is where a link is to be sent; empty: no link is sent.
+// Address gets the link that confirms the e-mail; empty: no link is sent.
 type RegisteredAgent struct {
 	ClientID, Secret, IdentityType, Address string
 	RegisteredAt                            time.Time

@@ -98,7 +98,7 @@ func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root ledger.
 	}
 	b, err := tree.Resume(size, partial)
 	if err != nil {
-		return nil, fmt.Errorf("%w (countersign tree rebuild makes the tiles again)", err)
+		return nil, fmt.Errorf("%w (run countersign verify; if events or tiles are wrong, restore a verified copy)", err)
 	}
 	if b.Root() != tree.Hash(root) {
 		return nil, fmt.Errorf("%w: its root is not the stored one", tree.ErrEdge)

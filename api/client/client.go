@@ -168,7 +168,10 @@ func (c *Client) stopped(ctx context.Context, v verdictAnswer) *Error {
 	if len(v.MatchedRuleIDs) > 0 {
 		why += " (" + shown(strings.Join(v.MatchedRuleIDs, ", ")) + ")"
 		if title, reason, instead := c.rule(ctx, v.MatchedRuleIDs[0]); title != "" {
-			why += ". " + shown(title) + ": " + shown(reason) + ". Instead: " + shown(instead)
+			why += ". " + shown(title) + ": " + shown(reason)
+			if instead != "" {
+				why += ". Instead: " + shown(instead)
+			}
 		}
 	}
 	return &Error{Code: Stopped, Message: "Countersign stopped this action and nothing was run: " + why +
@@ -196,8 +199,8 @@ type Subject struct {
 	Purpose string
 
 	// IdempotencyKey names one intended purchase or call, such as the number of an order.
-	// A program that gives the same key after a restart gets the same decision. Default: a
-	// new key, which stays the same over retries.
+	// A program that gives the same key and the same RunID after a restart gets the same
+	// decision. Default: a new key, which stays the same over retries.
 	IdempotencyKey string
 }
 

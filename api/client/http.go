@@ -165,7 +165,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return 0, nil, &Error{Code: PaymentRequired, Message: "the call has to be paid, or needs an API key: " + says, Status: got.status}
 	}
 	if !slices.Contains(good, got.status) { // check: status
-		return 0, nil, &Error{Code: Refused, Message: c.options.URL + " refused the request, and nothing was run: " + says, Status: got.status}
+		return 0, nil, &Error{Code: Refused, Message: c.options.URL + " refused the request: " + says, Status: got.status}
 	}
 	return got.status, got.body, nil
 }

@@ -23,11 +23,11 @@ type Dispute struct {
 func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	switch {
 	case (c.Payment == "") == (c.Decision == ""):
-		return errors.New("name one purchase: --payment pay_..., or --decision asd_...")
+		return errors.New("name one purchase, with --payment or --decision")
 	case c.Payment != "" && !strings.HasPrefix(c.Payment, "pay_"):
-		return errors.New("--payment must be the id of a payment, pay_...")
+		return errors.New("--payment must be the id of a payment, which begins with pay_")
 	case c.Decision != "" && !strings.HasPrefix(c.Decision, "asd_"):
-		return errors.New("--decision must be the id of a decision, asd_...")
+		return errors.New("--decision must be the id of a decision, which begins with asd_")
 	}
 	m, err := c.write(ctx, o, c.Decision != "", func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
 		e.Filters = bundle.Filters{NoPersonal: c.NoPersonal}

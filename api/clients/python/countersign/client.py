@@ -88,7 +88,9 @@ class Countersign:
             try:  # The words are a help. Without them it stops all the same.
                 rule = parse_or_none(self._http.once(Request("GET", self._url + "/api/rules/" + urllib.parse.quote(rule_ids[0], safe=""))).data)
                 if isinstance(rule, dict) and "title" in rule:
-                    why += ". %s: %s. Instead: %s" % tuple(shown(rule.get(name)) for name in ("title", "why", "instead"))
+                    why += ". %s: %s" % (shown(rule["title"]), shown(rule.get("why")))
+                    if rule.get("instead"):
+                        why += ". Instead: %s" % shown(rule["instead"])
             except CountersignError:
                 pass
         return CountersignError("stopped", "Countersign stopped this action and nothing was run: %s. Do not try to reach the same in another way; ask a person if it is needed." % why)
@@ -99,8 +101,8 @@ class Countersign:
         nothing.
 
         idempotency_key is one for each purchase or call that is intended, such as the number
-        of an order: a program that gives the same one after a restart gets the same
-        decision. Without it there is a new one, which is kept over retries.
+        of an order: a program that gives the same one and the same run_id after a restart
+        gets the same decision. Without it there is a new one, which is kept over retries.
         """
         decided = frozen_object(intent, "intent")
         keys = self._for_decisions()
@@ -190,7 +192,7 @@ class Countersign:
         if reply.status == 402:  # check: payment-required
             raise CountersignError("payment_required", "the call has to be paid, or needs an API key: " + says, status=402)
         if reply.status not in good:  # check: status
-            raise CountersignError("refused", "%s refused the request, and nothing was run: %s" % (host_of(self._url), says), status=reply.status)
+            raise CountersignError("refused", "%s refused the request: %s" % (host_of(self._url), says), status=reply.status)
         return reply.status, as_object(body, "the answer of the service")
 
 

@@ -50,8 +50,8 @@ export interface DecideOptions {
   purpose?: string;
   /**
    * Names one intended purchase or call, such as the number of an order. A program that
-   * gives the same key after a restart gets the same decision. Default: a new key, which
-   * stays the same over retries.
+   * gives the same key and the same `runId` after a restart gets the same decision. Default:
+   * a new key, which stays the same over retries.
    */
   idempotencyKey?: string;
 }
@@ -121,7 +121,7 @@ export class Countersign {
     if (ruleIds[0] !== undefined && !this.#options.engine) {
       try { // The words are a help. Without them it stops all the same.
         const rule = jsonOf(await this.http.once({ method: "GET", url: `${this.#options.url}/api/rules/${encodeURIComponent(ruleIds[0])}`, headers: {} }));
-        if (isObject(rule) && rule.title !== undefined) why += `. ${shown(rule.title)}: ${shown(rule.why)}. Instead: ${shown(rule.instead)}`;
+        if (isObject(rule) && rule.title !== undefined) why += `. ${shown(rule.title)}: ${shown(rule.why)}${rule.instead ? `. Instead: ${shown(rule.instead)}` : ""}`;
       } catch { /* as above */ }
     }
     return new CountersignError("stopped", `Countersign stopped this action and nothing was run: ${why}. Do not try to reach the same in another way; ask a person if it is needed.`);
@@ -210,7 +210,7 @@ export class Countersign {
       throw new CountersignError("payment_required", `the call has to be paid, or needs an API key: ${says}`, { status });
     }
     if (!good.includes(status)) { // check: status
-      throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request, and nothing was run: ${says}`, { status });
+      throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request: ${says}`, { status });
     }
     return { status, body: asObject(body, "the answer of the service") };
   }

@@ -148,7 +148,7 @@ func (w *window) shoot(name string) {
 	if folder == "" {
 		return
 	}
-	for _, width := range []int64{1280, 360} {
+	for _, width := range []int64{1440, 768, 360} {
 		for _, scheme := range []string{"light", "dark"} {
 			var picture []byte
 			w.do(chromedp.EmulateViewport(width, 900),
@@ -163,7 +163,7 @@ func (w *window) shoot(name string) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 }
 
-// fits fails if a page is wider than a phone's screen, or larger than 100 KB.
+// fits fails if a page is wider than a phone's screen.
 func (w *window) fits(path string) {
 	w.t.Helper()
 	w.do(chromedp.EmulateViewport(360, 800))

@@ -102,17 +102,17 @@ func (w *window) obeys(axe, place string) {
 	}
 }
 
-// isSmall fails if a page with all it loads has more than 100 KB.
+// isSmall fails if a page with all it loads has more than 60 KB.
 func (w *window) isSmall(place string) {
 	w.t.Helper()
-	var octets int
-	w.do(chromedp.Evaluate(`[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((sum, e) => sum + e.decodedBodySize, 0)`, &octets))
-	if octets == 0 || octets > 100<<10 {
-		w.t.Errorf("%s has %d octets", place, octets)
+	var size int
+	w.do(chromedp.Evaluate(`[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((sum, e) => sum + e.decodedBodySize, 0)`, &size))
+	if size == 0 || size > 60<<10 {
+		w.t.Errorf("%s has %d bytes", place, size)
 	}
 }
 
-// standsStill fails if drawn content moves: if the layout shift is above 0.1.
+// standsStill fails if drawn content moves: if the layout shift is above 0.05.
 func (w *window) standsStill(place string) {
 	w.t.Helper()
 	var shift float64
@@ -121,7 +121,7 @@ func (w *window) standsStill(place string) {
 		new PerformanceObserver(list => { for (const e of list.getEntries()) sum += e.value; }).observe({type: "layout-shift", buffered: true});
 		requestAnimationFrame(() => requestAnimationFrame(() => done(sum)));
 	})`, &shift, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	if shift > 0.1 {
+	if shift > 0.05 {
 		w.t.Errorf("%s moves while it is drawn: %.3f", place, shift)
 	}
 }
@@ -224,7 +224,6 @@ func TestWalkRotateAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.press("Change")
 	w.do(chromedp.DoubleClick(`//main//button[contains(., "Rotate")]`, chromedp.BySearch))
 	w.see("The new token, shown this once:")
 	if after, err := s.app.Tokens(t.Context(), c.now(t)); err != nil || len(after) != len(before)+1 {
@@ -274,49 +273,6 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 	got := who.get(place)
 	if got.status != 200 || got.header.Get("Content-Type") != "application/gzip" {
 		t.Errorf("%d %v", got.status, got.header)
-	}
-}
-
-// TestWalkThreeClicks holds that each question of a new member is answered within three clicks from
-// the overview.
-func TestWalkThreeClicks(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, api.Databases.New(t))
-	who, _ := pagesOf(t, s)
-	w := s.openWindow(t)
-	w.as(who)
-	today := s.app.Clock().UTC().Format(time.DateOnly)
-	for _, c := range []struct {
-		question string
-		clicks   []string // on what is read there; name=value fills a field on the way
-		answer   string
-	}{
-		{"why was this denied", []string{"Decisions", "Denied", "agent-8"}, "Because: the tool is not allowed."},
-		{"what did the agent spend since then", []string{"Decisions", "Filter by text", "agent=agent-7", "from=" + today, "Filter!"}, "US dollars), 0 denied"},
-		{"which policy was active on that day", []string{"Policies", "on=" + today, "Which one?"}, "was in force"},
-		{"export it", []string{"Decisions", "Denied"}, "JSON lines"},
-	} {
-		w.open("/overview")
-		clicks := 0
-		for _, step := range c.clicks {
-			if name, value, fills := strings.Cut(step, "="); fills {
-				w.fill(name, value)
-				continue
-			}
-			clicks++
-			path := fmt.Sprintf(`//*[self::a or self::button or self::summary][contains(normalize-space(.), %q)]`, step)
-			if exact, is := strings.CutSuffix(step, "!"); is { // the button, not what begins like it
-				path = fmt.Sprintf(`//button[normalize-space(.) = %q]`, exact)
-			}
-			w.do(chromedp.Evaluate(`window.before = true`, nil), chromedp.Click(path, chromedp.BySearch))
-			if !strings.HasPrefix(step, "Filter by") { // which opens a part of the page; all others lead to one
-				w.arrives()
-			}
-		}
-		w.see(c.answer)
-		if clicks > 3 {
-			t.Errorf("%s: %d clicks", c.question, clicks)
-		}
 	}
 }
 

@@ -56,7 +56,7 @@ func TestWalkVerifyADroppedFile(t *testing.T) {
 	for _, step := range []struct{ file, says string }{
 		{"good.json", `the decision that says "allow" was signed by this service, word for word`},
 		{"changed.json", "the record was changed after it was signed"},
-		{"twice.json", "a member stands in it twice"},
+		{"twice.json", "it has a member twice"},
 	} {
 		w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{filepath.Join(folder, step.file)}, chromedp.ByQuery))
 		w.see(step.says)

@@ -133,7 +133,7 @@ func TestWalkLongNames(t *testing.T) {
 		w.open("/" + path)
 		w.shoot("long-" + path)
 	}
-	w.do(chromedp.Click(`header .menu summary`, chromedp.ByQuery))
+	w.do(chromedp.Click(`header .organization summary`, chromedp.ByQuery))
 	w.shoot("long-menu")
 }
 

@@ -66,7 +66,7 @@ func (c chart) draw() (Figure, error) {
 	at := left
 	for i := range c.Values {
 		s.add(`<rect x="%s" y="16" width="18" height="12" fill="%s"/><text x="%s" y="27">%s</text>`, n(at), used[i], n(at+24), html.EscapeString(c.Names[i]))
-		at += 24 + 8*float64(utf8.RuneCountInString(c.Names[i])) + 28
+		at += max(24+8*float64(utf8.RuneCountInString(c.Names[i]))+28, (right-left)/float64(len(c.Values))) // a phone has larger letters
 	}
 	ticks := c.ticks()
 	lowest, highest := ticks[0], ticks[len(ticks)-1]
@@ -80,7 +80,7 @@ func (c chart) draw() (Figure, error) {
 		if c.labelled() > 1 {
 			label = i * (len(c.Labels) - 1) / (c.labelled() - 1)
 		}
-		s.add(`<text x="%s" y="%s" text-anchor="middle">%s</text>`, n(left+slot*(float64(label)+0.5)), n(bottom+22), html.EscapeString(c.Labels[label]))
+		s.add(`<text x="%s" y="%s" text-anchor="middle">%s</text>`, n(left+slot*(float64(label)+0.5)), n(bottom+27), html.EscapeString(c.Labels[label]))
 	}
 	if c.Shape == policy.Lines {
 		for i, series := range c.Values {

@@ -1,7 +1,7 @@
 // What makes a page more comfortable, and nothing it needs: ids that are copied
 // whole, times that stay true while the page is open, menus that close, forms that are
-// sent once.
-"use strict";
+// sent once. It is loaded as a module, so that its names do not collide with those of a
+// page's own script.
 
 for (const code of document.querySelectorAll("[data-copy]")) {
   const button = document.createElement("button");

@@ -69,7 +69,7 @@ function strict(text) {
       const string = JSON.parse(token.replace(/\s*:$/, ""));
       if (string.includes("\0")) throw new Error("a string in it has a NUL");
       if (!token.endsWith(":") || !open.length) continue;
-      if (open.at(-1).has(string)) throw new Error("a member stands in it twice");
+      if (open.at(-1).has(string)) throw new Error("it has a member twice");
       open.at(-1).add(string);
     }
   }

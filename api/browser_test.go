@@ -62,7 +62,7 @@ func (s *site) openWindow(t *testing.T) *window {
 	ctx, end = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(end)
 	w := &window{t, ctx, s}
-	w.do(chromedp.Navigate("about:blank"))
+	w.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("about:blank"))
 	return w
 }
 

@@ -179,7 +179,7 @@ type Recovery struct {
 }
 
 // ErrBeforeBase means that the requested moment is before the base copy.
-var ErrBeforeBase = errors.New("the requested time or position is earlier than the base copy: use an earlier base copy, or request a later time or position")
+var ErrBeforeBase = errors.New("use an earlier base copy, or request a later time or position: the one you requested is before the base copy")
 
 // Recover makes the cluster of an empty data folder from a base copy and the log, and stops its
 // server again. If it fails, it leaves no cluster.

@@ -248,7 +248,7 @@ func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error
 	if err != nil {
 		return misused("the evidence has no JSON form")
 	}
-	_, text, err := d.client.send(ctx, http.MethodPost, "/api/assurance/receipts", d.client.bearer(), body, http.StatusOK, http.StatusCreated)
+	_, text, err := d.client.send(ctx, http.MethodPost, receiptsPath, d.client.bearer(), body, http.StatusOK, http.StatusCreated)
 	if err != nil {
 		return err
 	}

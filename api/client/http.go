@@ -143,6 +143,9 @@ func (t transport) asked(header string) (time.Duration, bool) {
 	return max(0, at.Sub(t.now())), err == nil
 }
 
+// receiptsPath takes receipts.
+const receiptsPath = "/api/assurance/receipts"
+
 // send sends a request to the service. An answer whose status is not one of good, or which
 // has no JSON text, is an error.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, good ...int) (status int, text []byte, err error) {
@@ -165,7 +168,11 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return 0, nil, &Error{Code: PaymentRequired, Message: "the call has to be paid, or needs an API key: " + says, Status: got.status}
 	}
 	if !slices.Contains(good, got.status) { // check: status
-		return 0, nil, &Error{Code: Refused, Message: c.options.URL + " refused the request: " + says, Status: got.status}
+		nothing := ", and nothing was run"
+		if path == receiptsPath { // a receipt is sent after the function ran
+			nothing = ""
+		}
+		return 0, nil, &Error{Code: Refused, Message: c.options.URL + " refused the request" + nothing + ": " + says, Status: got.status}
 	}
 	return got.status, got.body, nil
 }

@@ -12,6 +12,8 @@ from .errors import CountersignError, misused, not_verified
 from .types import Action, Intent
 from .verdict import Verdict
 
+RECEIPTS = "/api/assurance/receipts"
+
 _BOUND = ["method", "resourceUrl", "scheme", "network", "asset", "payTo", "amountUnits", "paymentIdentifier",
           "serverId", "serverUrl", "toolName", "toolArgumentsHash"]
 
@@ -150,7 +152,7 @@ class Countersign:
         return None if status == 404 else self._for_decisions().verify(body, "application/vnd.svc.approval.v1+json")
 
     def _report(self, receipt):
-        _, body = self._send("POST", "/api/assurance/receipts", [200, 201], self._bearer(), receipt)
+        _, body = self._send("POST", RECEIPTS, [200, 201], self._bearer(), receipt)
         return self._for_decisions().verify(body, "application/vnd.svc.assurance-receipt.v1+json")
 
     def _use(self, decision_id):
@@ -192,7 +194,8 @@ class Countersign:
         if reply.status == 402:  # check: payment-required
             raise CountersignError("payment_required", "the call has to be paid, or needs an API key: " + says, status=402)
         if reply.status not in good:  # check: status
-            raise CountersignError("refused", "%s refused the request: %s" % (host_of(self._url), says), status=reply.status)
+            nothing = "" if path == RECEIPTS else ", and nothing was run"  # a receipt is sent after the function ran
+            raise CountersignError("refused", "%s refused the request%s: %s" % (host_of(self._url), nothing, says), status=reply.status)
         return reply.status, as_object(body, "the answer of the service")
 
 

@@ -56,6 +56,7 @@ export interface DecideOptions {
   idempotencyKey?: string;
 }
 
+const receipts = "/api/assurance/receipts";
 const quick = "/api/agent-services/action-safety/quick";
 const risks = ["low", "medium", "high", "critical"];
 
@@ -179,7 +180,7 @@ export class Countersign {
 
   /** Sends a receipt. @internal */
   async report(receipt: JsonObject): Promise<Verified> {
-    const { body } = await this.#send("POST", "/api/assurance/receipts", [200, 201], this.#bearer(), receipt);
+    const { body } = await this.#send("POST", receipts, [200, 201], this.#bearer(), receipt);
     return this.#forDecisions().keys.verify(body, "application/vnd.svc.assurance-receipt.v1+json");
   }
 
@@ -210,7 +211,8 @@ export class Countersign {
       throw new CountersignError("payment_required", `the call has to be paid, or needs an API key: ${says}`, { status });
     }
     if (!good.includes(status)) { // check: status
-      throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request: ${says}`, { status });
+      const nothing = path === receipts ? "" : ", and nothing was run"; // a receipt is sent after the function ran
+      throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request${nothing}: ${says}`, { status });
     }
     return { status, body: asObject(body, "the answer of the service") };
   }

@@ -240,6 +240,7 @@ func TestATrimmedPeriodIsFalse(t *testing.T) {
 		"an event within it without payload":         {files: cut(0, 5, "15:00:01", "15:00:03", 2), reason: "events.jsonl line 3: payload"},
 		"an event outside with its payload":          {files: withFilters(bundle.Filters{From: onTheDay("15:00:01")}), reason: "events.jsonl line 1: payload"},
 		"a first event that is not the first":        {files: changed(draw(), func(m *bundle.Manifest) { m.PrevBeforeFirst = m.LastHash }), reason: "manifest.json: prevBeforeFirst"},
+		"a schema that nobody knows":                 {files: changed(draw(), func(m *bundle.Manifest) { m.Schema = "svc-export-v2" }), reason: "manifest.json: record"},
 		"a period in another form":                   {files: withFilters(bundle.Filters{From: "2026-11-20T15:00:00+00:00"}), reason: "manifest.json: record"},
 		"a day that does not exist":                  {files: withFilters(bundle.Filters{To: "2026-02-30T15:00:00Z"}), reason: "manifest.json: record"},
 		"a leap second":                              {files: withFilters(bundle.Filters{To: "2026-06-30T23:59:60Z"}), reason: "manifest.json: record"},

@@ -250,7 +250,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 		return falsef("%s: form", name) // a reader could take an unsigned member for a signed one
 	}
 	record, err := canon.Members(members["record"])
-	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil {
+	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || !slices.Contains([]string{Schema, SelectionSchema, DisputeSchema}, v.m.Schema) {
 		return falsef("%s: record", name)
 	}
 	if v.from, v.to, ok = v.m.Filters.Period(); !ok {

@@ -38,10 +38,10 @@ func TestAnEvidencePack(t *testing.T) {
 		}
 		return string(text)
 	}
-	pack := func(framework, period string) (cover string) {
+	pack := func(framework, period string, flags ...string) (cover string) {
 		t.Helper()
 		out := in(framework + period + ".tar.gz")
-		a.run(0, "verified with the keys of the ledger", "evidence", "pack", "--framework", framework, "--period", period, "--out", out, "--requested-by", "Eve, auditor")
+		a.run(0, "verified with the keys of the ledger", append([]string{"evidence", "pack", "--framework", framework, "--period", period, "--out", out, "--requested-by", "Eve, auditor"}, flags...)...)
 		bare.run(0, "VALID\n", "verify", out, "--keys", in("jwks.json"))
 		if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", out, "-C", files).CombinedOutput(); err != nil {
 			t.Fatalf("%s%v", said, err)
@@ -67,6 +67,13 @@ func TestAnEvidencePack(t *testing.T) {
 		}
 	}
 	year := time.Now().UTC().Format("2006")
+	has(pack("iso42001", year, "--no-personal"), "names of agents are left out of this pack", "<tr><th>decisions: allow</th><td>2</td></tr>")
+	if _, err := os.Stat(in("export/pack/statements")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a pack without personal members has statements, which name agents: %v", err)
+	}
+	if err := os.RemoveAll(in("export")); err != nil {
+		t.Fatal(err)
+	}
 	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "agent: 2 allow", "0 faults", "Not proven")
 	has(read("export/pack/access.jsonl"), "organization.created", "policy.activated", "organization_token.issued", "export.verified")
 	has(read("export/pack/policies.json"), `"version": 1`, `"reason": "test"`)

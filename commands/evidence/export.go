@@ -406,15 +406,14 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 		}
 	} else {
 		for _, o := range opened.openings {
-			shown.Openings = append(shown.Openings, bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)})
+			opening := bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)}
+			if err := writeLine(x.openings, opening); err != nil {
+				return err
+			}
+			shown.Openings = append(shown.Openings, opening)
 		}
 	}
-	for _, o := range shown.Openings {
-		if err := writeLine(x.openings, o); err != nil {
-			return err
-		}
-	}
-	x.meet(e, opened)
+	x.count(shown)
 	if err := x.remember(ctx, e, opened); err != nil {
 		return err
 	}

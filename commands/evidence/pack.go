@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
@@ -32,17 +31,19 @@ func (x *exporting) pack(ctx context.Context) error {
 	return x.e.Pack(ctx, x.manifest, found, func(name string, text []byte) error { return x.folder.Put(packFolder+name, text) })
 }
 
-// meet counts an event of the period for a pack.
-func (x *exporting) meet(e ledger.Event, opened openedEvent) {
+// count counts an event of the period for a pack or a statement. It notes the names of agents
+// only from openings that the export contains, so that a pack without personal members names no
+// agent.
+func (x *exporting) count(e bundle.Shows) {
 	if x.tally != nil {
 		x.tally.Add(e.Type, e.Series, e.Payload)
 	}
 	if x.agents == nil || e.Type != events.TypeDecisionRecorded || len(x.agents) > MostAgents {
 		return
 	}
-	for _, o := range opened.openings {
+	for _, o := range e.Openings {
 		var agent string
-		if o.Pointer == "/record/subject/agentId" && json.Unmarshal(o.Value, &agent) == nil {
+		if o.Pointer == "/record/subject/agentId" && json.Unmarshal([]byte(o.Value), &agent) == nil {
 			x.agents[agent] = true
 		}
 	}

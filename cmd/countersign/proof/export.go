@@ -52,7 +52,7 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 	if c.Receipts && !filters.Selects() {
 		return errors.New("--receipts: an export of the whole history has all of them; it goes with --agent, --decision, --protocol or --run")
 	}
-	if filters.From, filters.To, err = c.span(); err != nil {
+	if filters.From, filters.To, err = span(c.Period, bound{"--from", c.From}, bound{"--to", c.To}); err != nil {
 		return err
 	}
 	manifest, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
@@ -153,31 +153,36 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 	return m, err
 }
 
-// span returns the beginning and the end of the time that the flags ask for, as RFC 3339.
-func (c *Export) span() (from, to string, err error) {
-	if c.Period != "" {
-		if c.From != "" || c.To != "" {
-			return "", "", errors.New("give --period, or --from and --to, not both")
+// bound is a time that the user gives, with the name of its flag or argument.
+type bound struct{ name, text string }
+
+// span returns the beginning and the end of the time that the user asks for, as RFC 3339: the
+// period that --period names, or else the time from first to next. Any of the three texts may be
+// empty.
+func span(named string, first, next bound) (from, to string, err error) {
+	if named != "" {
+		if first.text != "" || next.text != "" {
+			return "", "", fmt.Errorf("give --period, or %s and %s, not both", first.name, next.name)
 		}
-		return period(c.Period)
+		return period(named)
 	}
-	if from, err = moment("--from", c.From); err != nil {
+	if from, err = first.moment(); err != nil {
 		return "", "", err
 	}
-	to, err = moment("--to", c.To)
+	to, err = next.moment()
 	return from, to, err
 }
 
 // moment reads a time, or a date, which means the beginning of that day in UTC. It returns
-// RFC 3339, or an empty text if text is empty.
-func moment(flag, text string) (string, error) {
-	if day, err := time.Parse(time.DateOnly, text); err == nil {
+// RFC 3339, or an empty text if the user gave none.
+func (b bound) moment() (string, error) {
+	if day, err := time.Parse(time.DateOnly, b.text); err == nil {
 		return day.Format(time.RFC3339), nil
 	}
-	if _, err := time.Parse(time.RFC3339, text); text != "" && err != nil {
-		return "", fmt.Errorf("%s: want a time such as 2026-07-01T00:00:00Z, or a date such as 2026-07-01", flag)
+	if _, err := time.Parse(time.RFC3339, b.text); b.text != "" && err != nil {
+		return "", fmt.Errorf("%s: want a time such as 2026-07-01T00:00:00Z, or a date such as 2026-07-01", b.name)
 	}
-	return text, nil
+	return b.text, nil
 }
 
 var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)

@@ -27,7 +27,7 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if c.Between == "" && c.Period == "" {
 		return errors.New("name the period: --between 2026-07-01 2026-10-01, or --period 2026Q3")
 	}
-	from, to, err := (&Export{From: c.Between, To: c.Until, Period: c.Period}).span()
+	from, to, err := span(c.Period, bound{"--between", c.Between}, bound{"TO", c.Until})
 	if err != nil {
 		return err
 	}

@@ -227,19 +227,24 @@ func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error
 	if err != nil {
 		return nil, false, err
 	}
+	if c.Keys != "" || first {
+		err = files.Replace(kept, text)
+	}
+	return headKeysOf(set), first, err
+}
+
+// headKeys are keys that sign checkpoints.
+type headKeys []bundle.Key
+
+// headKeysOf returns the keys of a set that sign checkpoints.
+func headKeysOf(set []bundle.Key) (keys headKeys) {
 	for _, key := range set {
 		if key.Purpose == ledger.PurposeCheckpoint {
 			keys = append(keys, key)
 		}
 	}
-	if c.Keys != "" || first {
-		err = files.Replace(kept, text)
-	}
-	return keys, first, err
+	return keys
 }
-
-// headKeys are keys that sign checkpoints.
-type headKeys []bundle.Key
 
 // at returns the keys whose notes of a tree of that size count in a partition.
 func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {

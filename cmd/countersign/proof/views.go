@@ -13,7 +13,6 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/views"
 )
@@ -72,7 +71,7 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 			return answer(o, result, "NOT VALID   no view was made\nFALSE       "+result.Reason+"\n", false)
 		}
 		made.Verified = true
-		heads = headKeys(slices.DeleteFunc(keys, func(k bundle.Key) bool { return k.Purpose != ledger.PurposeCheckpoint })).at(m.Partition, result.Size)
+		heads = headKeysOf(keys).at(m.Partition, result.Size)
 	}
 	if err := c.write(ctx, export, heads, &made); err != nil {
 		return err

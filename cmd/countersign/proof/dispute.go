@@ -40,6 +40,6 @@ func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	for _, s := range m.Dispute.Streams {
 		fmt.Fprintf(&streams, "%s: %d events\n", s.Stream, s.Events)
 	}
-	return o.Result(m, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%sread it: unpack it and open export/views/dispute.html\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
-		c.Out, m.Count, m.Tenant, m.CheckpointSize, streams.String(), c.Out))
+	return o.Result(m, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%sread it: unpack it and open export/views/dispute.html\n%s",
+		c.Out, m.Count, m.Tenant, m.CheckpointSize, streams.String(), c.howToCheck()))
 }

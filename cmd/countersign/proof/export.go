@@ -32,6 +32,14 @@ type packed struct {
 	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
 }
 
+// howToCheck is the line of the output that says how to check the file.
+func (c *packed) howToCheck() string {
+	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n", c.Out)
+}
+
+// exporter makes a bundle in the folder of e.
+type exporter func(n *node.Node, e evidence.Export) (evidence.Exported, error)
+
 // Export writes the signed history of an organization for an auditor who trusts
 // neither us nor our programs.
 type Export struct {
@@ -63,15 +71,15 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 		return err
 	}
 	if manifest.Selection != nil {
-		return o.Result(manifest, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%s\n%scheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
-			c.Out, manifest.Count, manifest.Tenant, manifest.CheckpointSize, showing(manifest), numbers(manifest), c.Out))
+		return o.Result(manifest, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%s\n%s%s",
+			c.Out, manifest.Count, manifest.Tenant, manifest.CheckpointSize, showing(manifest), numbers(manifest), c.howToCheck()))
 	}
 	end := ""
 	if filters.To != "" && manifest.Filters.To == "" {
 		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
 	}
-	return o.Result(manifest, o.Wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n%s",
-		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.Out, end))
+	return o.Result(manifest, o.Wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\n%s%s",
+		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.howToCheck(), end))
 }
 
 // numbers lists the series of a selection with their numbers in the period.
@@ -103,7 +111,7 @@ func showing(m evidence.Exported) string {
 
 // write makes a bundle and packs it into the file of --out. named says that the bundle is about
 // an organization, which --org or its default names.
-func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export func(*node.Node, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
+func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export exporter) (m evidence.Exported, err error) {
 	if c.Out == "-" {
 		return c.pack(ctx, o, named, o.Stdout, true, export)
 	}
@@ -118,7 +126,7 @@ func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export
 // pack makes the bundle and packs it. It packs before the export is recorded in the ledger,
 // since a disk may be full. If to leaves this machine at once (direct), it packs after that, so
 // that no data leave which the ledger does not know of.
-func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, make func(*node.Node, evidence.Export) (evidence.Exported, error)) (m evidence.Exported, err error) {
+func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, export exporter) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
 		return m, err
@@ -147,7 +155,7 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 	if !direct {
 		e.Ready = pack
 	}
-	if m, err = make(n, e); err == nil && direct {
+	if m, err = export(n, e); err == nil && direct {
 		err = pack()
 	}
 	return m, err
@@ -164,7 +172,11 @@ func span(named string, first, next bound) (from, to string, err error) {
 		if first.text != "" || next.text != "" {
 			return "", "", fmt.Errorf("give --period, or %s and %s, not both", first.name, next.name)
 		}
-		return period(named)
+		start, end, err := period(named)
+		if err != nil {
+			return "", "", err
+		}
+		return start.Format(time.RFC3339), end.Format(time.RFC3339), nil
 	}
 	if from, err = first.moment(); err != nil {
 		return "", "", err
@@ -189,10 +201,10 @@ var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
 
 // period returns the first moment of a year, quarter or month, and the first moment of the
 // next one, in UTC.
-func period(text string) (from, to string, err error) {
+func period(text string) (from, to time.Time, err error) {
 	parts := periodForm.FindStringSubmatch(text)
 	if parts == nil {
-		return "", "", errors.New("--period: want 2026Q3, 2026-09 or 2026")
+		return from, to, errors.New("--period: want 2026Q3, 2026-09 or 2026")
 	}
 	year, _ := strconv.Atoi(parts[1]) // the pattern has digits only
 	month, months := 1, 12
@@ -202,6 +214,6 @@ func period(text string) (from, to string, err error) {
 	if m, err := strconv.Atoi(parts[3]); err == nil {
 		month, months = m, 1
 	}
-	start := time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
-	return start.Format(time.RFC3339), start.AddDate(0, months, 0).Format(time.RFC3339), nil
+	from = time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+	return from, from.AddDate(0, months, 0), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
@@ -21,7 +20,7 @@ type Oversight struct {
 
 // Run prints the figures.
 func (c *Oversight) Run(ctx context.Context, o *screen.Output) error {
-	from, to, err := periodTimes(c.Period)
+	from, to, err := period(c.Period)
 	if err != nil {
 		return err
 	}
@@ -36,17 +35,6 @@ func (c *Oversight) Run(ctx context.Context, o *screen.Output) error {
 		}
 		return o.Result(found, o.Wrapped("%s", oversightText(found)))
 	})
-}
-
-// periodTimes is period as two times.
-func periodTimes(text string) (from, to time.Time, err error) {
-	first, next, err := period(text)
-	if err != nil {
-		return from, to, err
-	}
-	from, _ = time.Parse(time.RFC3339, first) // period wrote them
-	to, _ = time.Parse(time.RFC3339, next)
-	return from, to, nil
 }
 
 // oversightText lists the figures, one a line, and the reviewers.

@@ -37,21 +37,22 @@ type packing struct {
 	*Pack
 	n        *node.Node
 	from, to time.Time
+	filters  bundle.Filters // from and to
 	put      func(name string, text []byte) error
 	cover    cover
 }
 
 // Run writes the pack, and verifies it with the keys of the ledger.
 func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
-	from, to, err := periodTimes(c.Period)
+	from, to, err := period(c.Period)
 	if err != nil {
 		return err
 	}
-	p := packing{Pack: c, from: from, to: to}
+	p := packing{Pack: c, from: from, to: to, filters: bundle.Filters{From: from.Format(time.RFC3339), To: to.Format(time.RFC3339)}}
 	m, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
 		p.n = n
-		e.Filters = bundle.Filters{From: from.Format(time.RFC3339), To: to.Format(time.RFC3339), NoPersonal: c.NoPersonal}
-		e.Pack = p.write
+		e.Filters, e.Pack = p.filters, p.write
+		e.Filters.NoPersonal = c.NoPersonal
 		m, err := n.App.ExportHistory(ctx, e)
 		if err == nil {
 			err = p.verify(ctx, m, e.Folder)
@@ -61,8 +62,8 @@ func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil || c.Out == "-" {
 		return err
 	}
-	return o.Result(m, o.Wrapped("%s: %d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
-		c.Out, m.Count, m.Tenant, from.Format(time.RFC3339), to.Format(time.RFC3339), len(p.cover.Statements), c.Out))
+	return o.Result(m, o.Wrapped("%s: %d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\n%s",
+		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()))
 }
 
 // write adds the files of the pack.
@@ -178,28 +179,34 @@ func (p *packing) policies(ctx context.Context) error {
 // statements puts a statement with its selection for each agent of the period.
 func (p *packing) statements(ctx context.Context, agents []string) error {
 	for i, agent := range agents {
-		folder, err := os.MkdirTemp("", "countersign-statement-*")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder)
-		e := evidence.Export{Tenant: p.Org, Actor: "operator", Folder: folder, FullSpeed: p.FullSpeed, Statement: true,
-			Filters: bundle.Filters{From: p.from.Format(time.RFC3339), To: p.to.Format(time.RFC3339), Agent: agent, Receipts: true}}
-		m, err := p.n.App.ExportHistory(ctx, e)
-		if err != nil {
+		said := coverStatement{Agent: agent, File: fmt.Sprintf("statements/agent-%03d.tar.gz", i+1)}
+		var err error
+		if said.Says, err = p.statement(ctx, agent, said.File); err != nil {
 			return fmt.Errorf("state what agent %d of %d did: %w", i+1, len(agents), err)
 		}
-		var packed bytes.Buffer
-		if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
-			return err
-		}
-		name := fmt.Sprintf("statements/agent-%03d.tar.gz", i+1)
-		if err := p.put(name, packed.Bytes()); err != nil {
-			return err
-		}
-		p.cover.Statements = append(p.cover.Statements, coverStatement{agent, name, m.Statement.Says()})
+		p.cover.Statements = append(p.cover.Statements, said)
 	}
 	return nil
+}
+
+// statement puts the statement about one agent into a file, and returns its text.
+func (p *packing) statement(ctx context.Context, agent, file string) (says string, err error) {
+	folder, err := os.MkdirTemp("", "countersign-statement-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(folder)
+	e := evidence.Export{Tenant: p.Org, Actor: "operator", Folder: folder, FullSpeed: p.FullSpeed, Statement: true, Filters: p.filters}
+	e.Filters.Agent, e.Filters.Receipts = agent, true
+	m, err := p.n.App.ExportHistory(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	var packed bytes.Buffer
+	if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
+		return "", err
+	}
+	return m.Statement.Says(), p.put(file, packed.Bytes())
 }
 
 // report puts what a verification of the whole ledger found.

@@ -38,6 +38,6 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil || c.Out == "-" {
 		return err
 	}
-	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\nread it: unpack it and open export/views/statement.html\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
-		c.Out, c.Agent, m.Tenant, from, to, m.Statement.Says(), c.Out))
+	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
+		c.Out, c.Agent, m.Tenant, from, to, m.Statement.Says(), c.howToCheck()))
 }

@@ -181,11 +181,3 @@ export const Countersign = async ({ directory }) => ({
 		`A plugin cannot ask: high risk is denied. OpenCode reads plugins when it starts.`,
 	},
 }
-
-// ShellWord quotes a text for a shell if necessary.
-func ShellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
-		return s
-	}
-	return QuotePath(s)
-}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/guard/pattern"
-	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -619,16 +618,6 @@ func (a *Request) search(in input, folder string) error {
 	return nil
 }
 
-// GlobWord returns a file pattern as one word that the shell expands. A pattern with other
-// characters is quoted.
-func GlobWord(p string) string {
-	rest := strings.TrimPrefix(p, "~/")
-	if p != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./*?[]{},@+") == "" {
-		return p
-	}
-	return QuotePath(p)
-}
-
 // within changes to the folder that an argument of the shell tool names.
 func (a *Request) within(in input) {
 	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory, in.Cwd} {
@@ -756,25 +745,4 @@ func toolKind(name string) string {
 		return "own"
 	}
 	return ""
-}
-
-// QuotePath returns a path as one shell word. A leading ~ remains the home folder.
-func QuotePath(p string) string {
-	home := ""
-	if p == "~" || strings.HasPrefix(p, "~/") {
-		home, p = p[:min(2, len(p))], p[min(2, len(p)):]
-	}
-	return home + "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
-}
-
-// maxShown is the maximum length of a path in an answer, in code points.
-const maxShown = 120
-
-// ShownPath masks the secrets in a path and shortens it for an answer.
-func ShownPath(p string) string {
-	runes := []rune(actionrisk.Mask(p))
-	if len(runes) > maxShown {
-		return string(runes[:maxShown]) + "…"
-	}
-	return string(runes)
 }

@@ -163,7 +163,7 @@ type replacement struct {
 	NewText   string `json:"newText"`
 }
 
-// Request is what an agent wants to do, as an event of any agent says it.
+// Request holds the actions that an agent asks for in one event. It is the same for every agent.
 type Request struct {
 	By         Agent
 	CanAsk     bool   // the format can express a question at this event

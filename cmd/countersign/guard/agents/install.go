@@ -193,11 +193,11 @@ func changePlugin(path string, before []byte, program string) (Change, error) {
 // systemFile returns the path of the managed settings. Tests replace it.
 var systemFile = managedSettings
 
-// placeOf returns the file with the hooks of an agent.
+// fileOf returns the file with the hooks of an agent.
 func (a Agent) fileOf(where Where, program string) (string, error) {
-	files := a.SettingsFiles()
+	all := a.SettingsFiles()
 	switch {
-	case len(files) == 0:
+	case len(all) == 0:
 		return "", fmt.Errorf("there is no installer for %s, because none was tested", a)
 	case where == OfSystem && a != Claude:
 		return "", errors.New("--system works for claude only: the managed settings of other agents were not tested")
@@ -209,9 +209,9 @@ func (a Agent) fileOf(where Where, program string) (string, error) {
 		}
 		return systemFile(), nil
 	case where == OfProject:
-		return filepath.Abs(files[0])
+		return filepath.Abs(all[0])
 	}
-	path := files[len(files)-1]
+	path := all[len(all)-1]
 	if !filepath.IsAbs(path) {
 		return "", errors.New("the home folder is not known; --project writes into this folder")
 	}

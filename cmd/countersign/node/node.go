@@ -50,7 +50,7 @@ func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, ba
 		}
 		n.Server, url, migrate = server, server.URL(migrations.AppRole), true
 	}
-	if migrate && migrations.CheckCurrent(ctx, n.ownerURL(url)) != nil {
+	if migrate && migrations.CheckCurrent(ctx, n.OwnerURL(d)) != nil {
 		say("migrating the schema of the database …")
 	}
 	if err := n.open(ctx, d, url, migrate, development, baseURL); err != nil {
@@ -104,17 +104,18 @@ func (n *Node) ReadOnly() string {
 	return "READ ONLY: " + c.Sentence + "; " + c.Detail
 }
 
-// ownerURL returns the address with the role that migrates the schema.
-func (n *Node) ownerURL(url string) string {
+// OwnerURL returns the address of the database with the role that owns its tables. Without a
+// private PostgreSQL it is DATABASE_URL, whatever role that names.
+func (n *Node) OwnerURL(d *setting.Ledger) string {
 	if n.Server != nil {
 		return n.Server.URL(migrations.OwnerRole)
 	}
-	return url
+	return d.DatabaseURL
 }
 
 func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate, development bool, baseURL string) error {
 	if migrate {
-		if err := migrations.UpPartitioned(ctx, n.ownerURL(url), d.Origin, d.Partitions); err != nil {
+		if err := migrations.UpPartitioned(ctx, n.OwnerURL(d), d.Origin, d.Partitions); err != nil {
 			return err
 		}
 	} else if err := migrations.CheckCurrent(ctx, url); err != nil {

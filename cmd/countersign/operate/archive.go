@@ -15,7 +15,6 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/archive"
-	"github.com/countersign/countersign/migrations"
 )
 
 // Archive moves payloads of old events out of the database and back.
@@ -58,10 +57,7 @@ func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said strin
 		return err
 	}
 	defer n.Close()
-	a := archive.Options{OwnerURL: d.DatabaseURL, Files: files}
-	if n.Server != nil {
-		a.OwnerURL = n.Server.URL(migrations.OwnerRole)
-	}
+	a := archive.Options{OwnerURL: n.OwnerURL(d), Files: files}
 	a.Progress = func(object string, events int64) { o.Progress.Say("%s %d events, %s", said, events, object) }
 	var result archiveResult
 	if result.Events, err = move(n, a); err != nil {

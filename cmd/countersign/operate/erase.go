@@ -15,7 +15,6 @@ import (
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/vault"
-	"github.com/countersign/countersign/migrations"
 )
 
 // Erase destroys the data key of a person or an agent. This cannot be undone.
@@ -60,17 +59,14 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s was destroyed; other nodes drop it within a minute. The wrapped key is still in a page of the table subject_keys until that is vacuumed (--vacuum), in the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID)
+	done, left := "", "in a page of the table subject_keys until that is vacuumed (--vacuum), "
 	if c.Vacuum {
-		url := c.DatabaseURL
-		if n.Server != nil {
-			url = n.Server.URL(migrations.OwnerRole)
-		}
-		if err := vault.Vacuum(ctx, url); err != nil {
+		if err := vault.Vacuum(ctx, n.OwnerURL(&c.Ledger)); err != nil {
 			return fmt.Errorf("%s was destroyed, and its table not rewritten: %w", keyID, err)
 		}
-		text = fmt.Sprintf("%s was destroyed, and its table rewritten; other nodes drop it within a minute. The wrapped key is still in the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID)
+		done, left = ", and its table rewritten", ""
 	}
+	text := fmt.Sprintf("%s was destroyed%s; other nodes drop it within a minute. The wrapped key is still %sin the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID, done, left)
 	if letters := filepath.Join(c.Dir(), setting.LettersFile); c.Private() {
 		if _, err := os.Stat(letters); err == nil {
 			text += fmt.Sprintf("NOT erased: e-mail stored in %s may name the subject; remove the file while serve does not run\n", letters)

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -77,5 +79,27 @@ func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 	}})
 	if after, failed := a.Ledger.LastSequence(t.Context(), tenant); !errors.Is(err, full) || failed != nil || after != before {
 		t.Errorf("%v: sequence %d, then %d, %v", err, before, after, failed)
+	}
+}
+
+// An evidence pack is not built again, and nothing of its history is written before that is
+// refused.
+func TestAnEvidencePackIsNotBuiltAgain(t *testing.T) {
+	t.Parallel()
+	a := openApp(t, ledgertest.New(t), newClock())
+	key, _ := newKey(t, a, "ada@example.com")
+	tenant := a.Ledger.Service(key[5:17])
+	pack := func(_ context.Context, _ bundle.Manifest, _ evidence.Found, put func(string, []byte) error) error {
+		return put("cover.html", []byte("a page"))
+	}
+	made, err := a.ExportHistory(t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: t.TempDir(), Pack: pack})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := t.TempDir()
+	_, err = a.ExportAgain(t.Context(), tenant, made.ExportID, again)
+	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack has figures of the time when it was made, so it is not built again; make a new one")
+	if written, err := os.ReadDir(again); err != nil || len(written) != 0 {
+		t.Errorf("%v, %v", written, err)
 	}
 }

@@ -59,7 +59,7 @@ type Export struct {
 	Ready    func() error            // called when the folder is complete, before the export is recorded; may be nil
 
 	FullSpeed bool // do not slow down while others append
-	Statement bool // add up what the events of a selection say; its filters are an agent and receipts
+	Statement bool // also count the events of the selection into a statement; needs the filters Agent and Receipts
 	Pack      Pack // adds files to the export of a history; may be nil
 }
 
@@ -182,6 +182,11 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 		return x.manifest, err
 	}
 	signed := x.manifest
+	for name := range signed.Files {
+		if strings.HasPrefix(name, packFolder) {
+			return signed, errPack
+		}
+	}
 	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
 	write := x.writeEvents
 	switch {
@@ -193,11 +198,6 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	for _, step := range []func(context.Context) error{x.sameHead, write, x.writeRest} {
 		if err := step(ctx); err != nil {
 			return signed, ground.Refusal(err)
-		}
-	}
-	for name := range signed.Files {
-		if strings.HasPrefix(name, packFolder) {
-			return signed, errPack
 		}
 	}
 	if !maps.Equal(x.folder.Files, signed.Files) {
@@ -246,11 +246,11 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if start >= end && (x.e.Pack == nil || last == 0) {
 		return policy.Refuse(ground.CodeNotFound, "/from", "the organization has no events in this period")
 	}
-	x.within = max(end-start, 0)
+	end = max(end, start) // a pack may be of an empty period
+	x.within = end - start
 	if x.e.Most > 0 && x.within > x.e.Most {
 		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", x.e.Most))
 	}
-	end = max(end, start) // a pack may be of an empty period
 	if start > 0 {
 		start--
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// packFolder has the files that a Pack adds.
+// packFolder is the folder of the files that a Pack adds.
 const packFolder = "pack/"
 
 // errPack refuses to build an evidence pack again: it has figures of the time when it was made.
@@ -62,7 +62,7 @@ func (x *exporting) beginCounting() {
 	}
 }
 
-// state puts what the events of a selection add up to into the manifest.
+// state puts the counts of a statement into the manifest.
 func (x *exporting) state() {
 	if x.manifest.Statement != nil {
 		*x.manifest.Statement = x.tally.Statement()

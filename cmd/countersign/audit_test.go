@@ -35,6 +35,37 @@ func (a *auditor) run(code int, words string, args ...string) string {
 	return out.String()
 }
 
+// handedOver is a service with an organization and decisions, and what its auditor works with.
+type handedOver struct {
+	a, bare *auditor // with the data folder of the service, and with files only
+	files   string   // a temporary folder; its jwks.json has the keys of the service
+	answers []string // the decisions, in the order of their keys
+}
+
+// in returns the path of a file in the folder.
+func (h handedOver) in(name string) string { return filepath.Join(h.files, name) }
+
+// handOver starts a service and asks for the decision purchase(key) under each of the keys.
+func handOver(t *testing.T, keys ...string) handedOver {
+	t.Helper()
+	dir := dataDir(t)
+	s := serveIn(t, dir)
+	h := handedOver{a: &auditor{t, []string{"--data", dir}}, bare: &auditor{t, nil}, files: t.TempDir()}
+	token := organizationToken(t, dir)
+	for _, key := range keys {
+		status, answer, err := post(s.base+decisionsPath, token, purchase(key))
+		if err != nil || status != 201 {
+			t.Fatal(status, answer, err)
+		}
+		h.answers = append(h.answers, answer)
+	}
+	set, err := fetched(s.base + "/.well-known/jwks.json")
+	if err := errors.Join(err, os.WriteFile(h.in("jwks.json"), set, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // An organization's history is pinned, exported, verified, replayed and erased from, and the
 // keys are rotated, all on the command line next to a running service. A changed or older
 // export, or one under an untrusted key, is refused with the reason.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,20 +14,8 @@ import (
 // signature, and an empty quarter has one, too. A changed figure is refused.
 func TestAnEvidencePack(t *testing.T) {
 	t.Parallel()
-	dir, files := dataDir(t), t.TempDir()
-	s := serveIn(t, dir)
-	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
-	token := organizationToken(t, dir)
-	for _, key := range []string{"k1", "k2"} {
-		if status, answer, err := post(s.base+decisionsPath, token, purchase(key)); err != nil || status != 201 {
-			t.Fatal(status, answer, err)
-		}
-	}
-	in := func(name string) string { return filepath.Join(files, name) }
-	keys, err := fetched(s.base + "/.well-known/jwks.json")
-	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	h := handOver(t, "k1", "k2")
+	a, bare, in := h.a, h.bare, h.in
 	a.run(2, "framework", "evidence", "pack", "--framework", "other", "--period", "2026Q4", "--out", in("none.tar.gz"))
 	read := func(name string) string {
 		t.Helper()
@@ -43,7 +30,7 @@ func TestAnEvidencePack(t *testing.T) {
 		out := in(framework + period + ".tar.gz")
 		a.run(0, "verified with the keys of the ledger", append([]string{"evidence", "pack", "--framework", framework, "--period", period, "--out", out, "--requested-by", "Eve, auditor"}, flags...)...)
 		bare.run(0, "VALID\n", "verify", out, "--keys", in("jwks.json"))
-		if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", out, "-C", files).CombinedOutput(); err != nil {
+		if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", out, "-C", h.files).CombinedOutput(); err != nil {
 			t.Fatalf("%s%v", said, err)
 		}
 		return read("export/pack/cover.html")

@@ -206,20 +206,12 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 // and refused if a character of its page was changed.
 func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	t.Parallel()
-	dir, files := dataDir(t), t.TempDir()
-	s := serveIn(t, dir)
-	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
-	token := organizationToken(t, dir)
-	status, answer, err := post(s.base+decisionsPath, token, purchase("k1"))
-	if err != nil || status != 201 {
-		t.Fatal(status, answer, err)
-	}
-	in := func(name string) string { return filepath.Join(files, name) }
-	keys, err := fetched(s.base + "/.well-known/jwks.json")
-	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600), os.Mkdir(in("kept"), 0o700), os.WriteFile(in("kept/k1.json"), []byte(answer), 0o600)); err != nil {
+	h := handOver(t, "k1")
+	a, bare, in := h.a, h.bare, h.in
+	if err := errors.Join(os.Mkdir(in("kept"), 0o700), os.WriteFile(in("kept/k1.json"), []byte(h.answers[0]), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	_, id, _ := strings.Cut(answer, `"decisionId":"`)
+	_, id, _ := strings.Cut(h.answers[0], `"decisionId":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	a.run(2, "name one purchase", "dispute", "--out", in("none.tar.gz"))
 	a.run(2, "--decision must be the id of a decision", "dispute", "--decision", "pay_1", "--out", in("none.tar.gz"))
@@ -228,7 +220,7 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	bare.run(0, "PROVEN      whole: decision/"+id+": events 1 to 1\n", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"))
 	bare.run(0, "the 1 kept records that the filters cover", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"), "--with", in("kept"))
 	bare.run(2, "nothing can be joined", "verify", in("dispute.tar.gz"), in("dispute.tar.gz"), "--keys", in("jwks.json"))
-	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", in("dispute.tar.gz"), "-C", files).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", in("dispute.tar.gz"), "-C", h.files).CombinedOutput(); err != nil {
 		t.Fatalf("%s%v", out, err)
 	}
 	page := in("export/views/dispute.html")
@@ -243,20 +235,8 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 // refused, and an agent that has done nothing in a period has a statement of zeros.
 func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
 	t.Parallel()
-	dir, files := dataDir(t), t.TempDir()
-	s := serveIn(t, dir)
-	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
-	token := organizationToken(t, dir)
-	for _, key := range []string{"k1", "k2"} {
-		if status, answer, err := post(s.base+decisionsPath, token, purchase(key)); err != nil || status != 201 {
-			t.Fatal(status, answer, err)
-		}
-	}
-	in := func(name string) string { return filepath.Join(files, name) }
-	keys, err := fetched(s.base + "/.well-known/jwks.json")
-	if err := errors.Join(err, os.WriteFile(in("jwks.json"), keys, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	h := handOver(t, "k1", "k2")
+	a, bare, in := h.a, h.bare, h.in
 	a.run(2, "--between needs two times", "prove", "--agent", "agent", "--out", in("none.tar.gz"), "--between", "2020-01-01")
 	a.run(2, "name the period", "prove", "--agent", "agent", "--out", in("none.tar.gz"))
 	for want, period := range map[string][]string{"--between: want a time": {"--between", "yesterday", "2999-01-01"}, "TO: want a time": {"--between", "2020-01-01", "tomorrow"},

@@ -14,21 +14,8 @@ import (
 // the export is verified first.
 func TestViewsAreMadeByTheReceiver(t *testing.T) {
 	t.Parallel()
-	dir, files := dataDir(t), t.TempDir()
-	s := serveIn(t, dir)
-	a, bare := &auditor{t, []string{"--data", dir}}, &auditor{t, nil}
-	token := organizationToken(t, dir)
-	if status, record, err := post(s.base+decisionsPath, token, purchase("k1")); err != nil || status != 201 {
-		t.Fatal(status, record, err)
-	}
-	text, err := fetched(s.base + "/.well-known/jwks.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := func(name string) string { return filepath.Join(files, name) }
-	if err := os.WriteFile(in("jwks.json"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h := handOver(t, "k1")
+	a, bare, in := h.a, h.bare, h.in
 	a.run(0, "", "export", "--out", in("export.tar.gz"))
 
 	bare.run(0, "VIEWS not checked", "verify", in("export.tar.gz"), "--keys", in("jwks.json"))

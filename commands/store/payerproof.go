@@ -132,9 +132,7 @@ func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.
 		case !u.Refundable:
 			return payments.Refund{}, errDownloaded
 		}
-		claim := u.payment.Claim
-		requested := events.RefundRequested{PaymentID: claim.PaymentID, Cause: events.CauseNotDownloaded, RecordedOutputHash: claim.OutputHash,
-			EngineVersion: claim.EngineVersion, Amount: claim.Amount, Asset: claim.Asset, Network: claim.Network, To: u.payment.Settled.Payer}
+		requested := refundOf(u.payment, events.CauseNotDownloaded)
 		pending, err := a.PaymentEvent(ctx, u.payment, "system", events.TypeRefundRequested, requested)
 		if err != nil {
 			return payments.Refund{}, err

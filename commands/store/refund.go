@@ -63,7 +63,9 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 			r.Reproduced = err == nil && answer.OutputHash == s.Claim.OutputHash
 		}
 		if !r.Reproduced && s.Requested == nil {
-			if s, err = a.requestRefund(ctx, s, r, "system", ""); err != nil {
+			requested := refundOf(s, "")
+			requested.RecomputedOutputHash = r.RecomputedOutputHash
+			if s, err = a.requestRefund(ctx, s, "system", requested); err != nil {
 				return Reproduction{}, err
 			}
 		}
@@ -112,8 +114,8 @@ func (a *Store) Recheck(ctx context.Context, paymentID string, services func(ope
 }
 
 // RequestRefundAsOperator requests the refund of any settled payment, such as that of a purchase
-// whose file was downloaded. If a refund was requested already, nothing changes. From then on
-// the file of a purchase is not sent any more.
+// whose file was downloaded. If a refund was requested already, nothing changes. After the
+// request of a refund the file of a purchase is not sent any more.
 func (a *Store) RequestRefundAsOperator(ctx context.Context, paymentID string) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		s, err := a.ReadPayment(ctx, paymentID)
@@ -125,8 +127,7 @@ func (a *Store) RequestRefundAsOperator(ctx context.Context, paymentID string) (
 		case s.State != payments.PaymentIsSettled:
 			return payments.Refund{}, policy.Refuse(ground.CodeNotSettled, "", "the payment is "+s.State+", so there is nothing to refund")
 		case s.Requested == nil:
-			r := Reproduction{PaymentID: paymentID, RecordedOutputHash: s.Claim.OutputHash, EngineVersion: s.Claim.EngineVersion}
-			if s, err = a.requestRefund(ctx, s, r, "operator", events.CauseOperator); err != nil {
+			if s, err = a.requestRefund(ctx, s, "operator", refundOf(s, events.CauseOperator)); err != nil {
 				return payments.Refund{}, err
 			}
 		}
@@ -134,9 +135,15 @@ func (a *Store) RequestRefundAsOperator(ctx context.Context, paymentID string) (
 	})
 }
 
-func (a *Store) requestRefund(ctx context.Context, s payments.Progress, r Reproduction, actor, cause string) (payments.Progress, error) {
-	requested := events.RefundRequested{PaymentID: r.PaymentID, Cause: cause, RecordedOutputHash: r.RecordedOutputHash, RecomputedOutputHash: r.RecomputedOutputHash,
-		EngineVersion: r.EngineVersion, Amount: s.Claim.Amount, Asset: s.Claim.Asset, Network: s.Claim.Network, To: s.Settled.Payer}
+// refundOf returns the request of a refund of a settled payment.
+func refundOf(s payments.Progress, cause string) events.RefundRequested {
+	claim := s.Claim
+	return events.RefundRequested{PaymentID: claim.PaymentID, Cause: cause, RecordedOutputHash: claim.OutputHash,
+		EngineVersion: claim.EngineVersion, Amount: claim.Amount, Asset: claim.Asset, Network: claim.Network, To: s.Settled.Payer}
+}
+
+// requestRefund appends the request of a refund, and returns the payment with it.
+func (a *Store) requestRefund(ctx context.Context, s payments.Progress, actor string, requested events.RefundRequested) (payments.Progress, error) {
 	if _, err := a.AppendPayment(ctx, s, s.State, actor, events.TypeRefundRequested, requested); err != nil {
 		return s, err
 	}

@@ -128,8 +128,8 @@ func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Princip
 	return records, nil
 }
 
-// AgentKey returns the data key of an agent's name, by which events and read models know the
-// agent, and an empty text for an agent without one.
+// AgentKey returns the id of the data key of an agent, which identifies the agent in events and
+// read models. It is empty if no data key belongs to that name.
 func (a *Decisions) AgentKey(ctx context.Context, p organizations.Principal, agentID string) (string, error) {
 	if err := p.May(organizations.RightRead); err != nil || a.Vault == nil {
 		return "", err

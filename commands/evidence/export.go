@@ -43,8 +43,9 @@ type Evidence struct {
 	*services.Services
 	*decisions.Decisions
 
-	// KeepErased keeps the id of a data key outside of the database before it is destroyed, so
-	// that a ledger restored from before the erasure does not open it. nil: not kept.
+	// KeepErased stores the id of a data key outside of the database before the key is destroyed,
+	// so that a database restored from an older backup does not open the key. nil: the id is not
+	// stored.
 	KeepErased func(tenant, keyID string) error
 }
 
@@ -63,8 +64,8 @@ type Export struct {
 	Pack      Pack // adds files to the export of a history; may be nil
 }
 
-// Pack adds the files of an evidence pack to an export, before its manifest is signed. What it
-// puts is in the manifest with its hash, under pack/.
+// Pack adds the files of an evidence pack to an export, before the manifest is signed. put stores
+// a file under pack/, and the manifest names it with its hash.
 type Pack func(ctx context.Context, m bundle.Manifest, found Found, put func(name string, text []byte) error) error
 
 // Found summarizes the events that the export of a history has read in its period.

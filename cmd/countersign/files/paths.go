@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 )
 
-// Exists reports whether a path names something, be it a link that leads nowhere.
+// Exists reports whether there is a file, a folder or a link at a path. A link counts even if its
+// target does not exist.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// Real resolves the links in the longest part of a path that exists.
+// Real returns a path with its links resolved, as far as the path exists.
 func Real(path string) string {
 	path = filepath.Clean(path)
 	rest := ""

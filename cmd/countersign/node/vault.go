@@ -36,7 +36,7 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 }
 
 // heedErasures makes the vault refuse the data keys that were destroyed according to the folder
-// of the checkpoints, and says which erasures a restored database has lost.
+// of the checkpoints, and logs the erasures that a restored database has lost.
 func (n *Node) heedErasures(ctx context.Context) error {
 	folder := n.Checkpoints.Folder
 	n.App.KeepErased = func(tenant, keyID string) error {

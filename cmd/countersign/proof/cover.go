@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// framework names what a framework asks for that a pack has evidence of.
+// framework lists the requirements of a framework for which a pack has evidence.
 type framework struct {
 	Name         string
 	Requirements []requirement
@@ -48,7 +48,7 @@ var frameworks = map[string]framework{
 		{"(f)(2)(iv)", "records can be provided in usable form", "events.jsonl, views/", "your agreements with a third party"}}},
 }
 
-// cover is the page that says what is in a pack.
+// cover holds the data of the cover page, which describes the content of a pack.
 type cover struct {
 	Manifest    bundle.Manifest
 	RequestedBy string

@@ -219,8 +219,8 @@ func (p *packing) report(ctx context.Context) error {
 	return p.asJSON("verification.json", found)
 }
 
-// verify verifies the export with the keys of the ledger, and records the result. A reader
-// takes the keys from the service at a time of their own.
+// verify verifies the export with the keys of the ledger, and records the result. The readers of
+// the pack do not rely on it: they get the keys from the service and verify the pack themselves.
 func (p *packing) verify(ctx context.Context, m evidence.Exported, folder string) error {
 	ring, _, err := p.n.Ledger.Home(m.Tenant).Keyring(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ const (
 	memoryWorth = 32 << 20 // bytes that are worth a collection
 )
 
-// returnMemory returns memory to the system after a load, until ctx ends. The runtime itself
-// keeps as much as the next collection needs, and without calls there is none for two minutes.
+// returnMemory returns memory to the system after a load, until ctx ends. The runtime keeps as
+// much as its next collection needs, and without calls that collection begins after two minutes.
 func returnMemory(ctx context.Context) {
 	seen := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	read := func() (cycles, held uint64) {

@@ -1,6 +1,6 @@
-// Package agents knows each coding agent: the events that it sends before a tool and how it reads
-// the answers, its settings files, the entry that starts the guard in them, and how to try an
-// installed entry.
+// Package agents has what differs between coding agents: the events that they send before a tool,
+// the answers that they read, and their settings files with the entry that starts the guard. It
+// writes, removes and tries that entry.
 package agents
 
 import (

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Lazy returns a function that returns the compiled expression.
+// Lazy returns a function that compiles the expression at its first call, and returns it.
 func Lazy(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

@@ -175,10 +175,7 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	ctx := t.Context()
 	orgID, operator := newOrganization(t, a, "team")
 	withPolicy(t, a, operator)
-	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decider(t, a, orgID)
 	const name, purpose = "agent-of-this-erasure-4711", "books-for-the-lady-of-4712"
 	r, err := assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"k","subject":{"runId":"r","agentId":"` + name + `","purpose":"` + purpose + `"},"intent":{"serverId":"files","toolName":"read"}}`))
 	if err != nil {
@@ -278,10 +275,7 @@ func TestARestoredLedgerDoesNotOpenErasedKeys(t *testing.T) {
 	ctx := t.Context()
 	orgID, operator := newOrganization(t, a, "team")
 	withPolicy(t, a, operator)
-	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := decider(t, a, orgID)
 	d := decided(t, a, p, "k1", "allow")
 	history, err := a.Ledger.Read(ctx, orgID, "decision/"+d.record.DecisionID)
 	if err != nil {

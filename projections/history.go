@@ -353,19 +353,11 @@ func (p *Projections) OpenReviews(ctx context.Context, tenant string, f ReviewFi
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select sequence, decision_id from readmodels.history h where `+openReview+`
+	return collect(ctx, p, func(row pgx.CollectableRow) (d DecisionRow, err error) {
+		return d, row.Scan(&d.Sequence, &d.DecisionID)
+	}, `select sequence, decision_id from readmodels.history h where `+openReview+`
 		and ($2::text[] is null or actor = any($2)) and ($3::text[] is null or actor <> all($3)) and sequence > $4 order by sequence limit $5`,
 		tenant, f.Actors, f.Except, f.After, limit)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d DecisionRow, err error) {
-		return d, row.Scan(&d.Sequence, &d.DecisionID)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return list, nil
 }
 
 // openReview is the condition, on table history h, of the decisions of tenant $1 that wait for
@@ -384,18 +376,14 @@ func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit
 // items lists rows of a tenant's history: receipts from their columns, decisions with members
 // read from their events.
 func (p *Projections) items(ctx context.Context, tenant, where string, args ...any) ([]HistoryItem, error) {
-	rows, err := p.ledger.Pool().Query(ctx, `select sequence, item, alerts from readmodels.history h where `+where, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
 	type row struct {
 		Sequence int64
 		Item     *string
 		Alerts   []string
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	list, err := collect(ctx, p, pgx.RowToStructByPos[row], `select sequence, item, alerts from readmodels.history h where `+where, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+		return nil, err
 	}
 	var sequences []int64
 	for _, r := range list {

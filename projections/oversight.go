@@ -125,13 +125,7 @@ func (p *Projections) Oversight(ctx context.Context, tenant string, from, to, no
 	if err != nil {
 		return o, fmt.Errorf("%w: %w", ErrBehind, err)
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select reviewer, count(*), count(*) filter (where verdict = 'rejected'), `+instant+`, `+median+period+`
+	o.Reviewers, err = collect(ctx, p, pgx.RowToStructByPos[Reviewer], `select reviewer, count(*), count(*) filter (where verdict = 'rejected'), `+instant+`, `+median+period+`
 		and verdict is not null group by reviewer order by reviewer`, args...)
-	if err == nil {
-		o.Reviewers, err = pgx.AppendRows(o.Reviewers, rows, pgx.RowToStructByPos[Reviewer])
-	}
-	if err != nil {
-		return o, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return o, nil
+	return o, err
 }

@@ -199,7 +199,7 @@ func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, b
 	if by == SpendDay {
 		order = `1`
 	}
-	return collect[Spent](ctx, p, `select `+by+`, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint, sum(violations)::bigint,
+	return collect(ctx, p, pgx.RowToStructByPos[Spent], `select `+by+`, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint, sum(violations)::bigint,
 			trim_scale(sum(allowed_usd))::text, trim_scale(sum(spent_usd))::text, max(newest)
 		from readmodels.spend where `+inSpend+` and ($6 = '' or protocol = $6) group by 1, 2, 3, 4 order by `+order+` limit $7`,
 		tenant, f.From, f.Until, f.Actors, f.Agent, f.Protocol, limit)
@@ -223,19 +223,6 @@ func (p *Projections) Noise(ctx context.Context, tenant string, f SpendFilter, l
 	if err := p.wait(ctx, spend.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	return collect[Fired](ctx, p, `select rule, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint from readmodels.noise where `+inSpend+`
+	return collect(ctx, p, pgx.RowToStructByPos[Fired], `select rule, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint from readmodels.noise where `+inSpend+`
 		group by 1 order by sum(allowed + denied + reviewed) desc, 1 limit $6`, tenant, f.From, f.Until, f.Actors, f.Agent, limit)
-}
-
-// collect runs a query whose columns are the members of a struct, in order.
-func collect[T any](ctx context.Context, p *Projections, query string, args ...any) ([]T, error) {
-	rows, err := p.ledger.Pool().Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return list, nil
 }

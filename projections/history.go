@@ -146,12 +146,17 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 
 // memberOf returns a string member of the record in an event.
 func memberOf(e ledger.Event, name string) (text string, err error) {
-	record := events.RecordIn(e.Payload)
-	start, end, _ := canon.Find(record, name)
-	if err = json.Unmarshal(record[start:end], &text); err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
+	err = readMember(events.RecordIn(e.Payload), name, &text)
 	return text, err
+}
+
+// readMember decodes a member of a record. A record without the member is an error.
+func readMember(record []byte, name string, into any) error {
+	start, end, _ := canon.Find(record, name)
+	if err := json.Unmarshal(record[start:end], into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // decisionItem returns the list entry of a decision.

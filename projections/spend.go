@@ -3,16 +3,13 @@ package projections
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/assurance"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // spend counts the decisions of each organization and adds up their amounts, by day, agent,
@@ -67,7 +64,8 @@ type addend struct {
 
 // add adds a row that counts nothing yet.
 func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
-	summary, err := assurance.ReadSummary(events.RecordIn(decision.Payload))
+	record := events.RecordIn(decision.Payload)
+	summary, err := assurance.ReadSummary(record)
 	if err != nil {
 		return a, err
 	}
@@ -75,11 +73,9 @@ func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
 	if err != nil {
 		return a, err
 	}
-	record := events.RecordIn(decision.Payload)
-	start, end, _ := canon.Find(record, "normalized")
 	var n assurance.Intent
-	if err := json.Unmarshal(record[start:end], &n); err != nil {
-		return a, fmt.Errorf("normalized: %w", err)
+	if err := readMember(record, "normalized", &n); err != nil {
+		return a, err
 	}
 	agent, _ := events.AgentOf(decision.Type, decision.Payload)
 	s.tenants, s.days = append(s.tenants, decision.Tenant), append(s.days, issued.UTC().Truncate(24*time.Hour))

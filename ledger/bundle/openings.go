@@ -3,9 +3,12 @@ package bundle
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -88,6 +91,16 @@ func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	}
 	mark, _ = o.Commitment() // isHex
 	return o, mark, true
+}
+
+// Commitment returns the text that a payload has in the place of the opening's value.
+func (o Opening) Commitment() (string, error) {
+	salt, err := hex.DecodeString(o.Salt)
+	if err != nil {
+		return "", errors.New("the salt of an opening must be hex digits")
+	}
+	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
+	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
 }
 
 func (v *verifier) redactions(ctx context.Context) error {

@@ -2,29 +2,16 @@ package bundle
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/tree"
 )
-
-// Commitment returns the text that a payload has in the place of the opening's value.
-func (o Opening) Commitment() (string, error) {
-	salt, err := hex.DecodeString(o.Salt)
-	if err != nil {
-		return "", errors.New("the salt of an opening must be hex digits")
-	}
-	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
-	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
-}
 
 // Shows is an event of a bundle that shows its payload, with what else the bundle has about it.
 type Shows struct {

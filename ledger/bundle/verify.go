@@ -89,6 +89,14 @@ func pinUnproven(pin, head int64) error {
 // falsef makes a reason.
 func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format, args...)) }
 
+// Unprovable lists the statements that no bundle proves.
+var Unprovable = []string{
+	"that every action the agents took was submitted to the service",
+	"that evidence supplied by a caller is true",
+	"that this tenant has no event after the last one here, except by the service's signature on the manifest",
+	"the time of any event beyond the order of positions (times are the server's clock)",
+}
+
 // verifier is one verification. It makes the checks of verify.py, in the same order.
 type verifier struct {
 	bundle   *Bundle

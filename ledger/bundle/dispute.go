@@ -1,15 +1,11 @@
 package bundle
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // DisputeSchema is the schema of a manifest with a Dispute: a bundle that has the events about
@@ -41,11 +37,7 @@ func (d *Dispute) has(stream string) bool {
 // written, and no filter but that of personal members goes with it.
 func (v *verifier) disputeForm(text jsontext.Value) bool {
 	d := &Dispute{}
-	if json.Unmarshal(text, d) != nil {
-		return false
-	}
-	again, err := canon.Marshal(d)
-	if err != nil || !bytes.Equal(again, text) || d.Through < 1 || v.m.CheckpointSize < d.Through || len(d.Streams) == 0 {
+	if !decodes(text, d) || d.Through < 1 || v.m.CheckpointSize < d.Through || len(d.Streams) == 0 {
 		return false
 	}
 	names := map[string]bool{}

@@ -574,13 +574,19 @@ func (v *verifier) sayHidden(hidden int64) {
 	}
 }
 
+// decodes decodes a text into a value, and says whether it is exactly the text that the value
+// is written as.
+func decodes(text []byte, into any) bool {
+	if json.Unmarshal(text, into) != nil {
+		return false
+	}
+	again, err := canon.Marshal(into)
+	return err == nil && bytes.Equal(again, text)
+}
+
 // parseLine reads a line that is exactly what NewLine writes.
 func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
-	if !isCanonical(text) || json.Unmarshal(text, &l) != nil {
-		return l, e, false
-	}
-	again, err := canon.Marshal(l)
-	if err != nil || !bytes.Equal(again, text) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
+	if !isCanonical(text) || !decodes(text, &l) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
 		return l, e, false
 	}
 	e, ok = l.Event()

@@ -30,6 +30,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -63,18 +64,23 @@ var makers = map[string]func(*Set) (view, error){
 	"statement": func(s *Set) (view, error) { return stating{s.file("statement.html")}, nil },
 	"dispute":   func(s *Set) (view, error) { return &disputing{s.file("dispute.html"), disputeStages()}, nil },
 	"tlog-proof": func(s *Set) (view, error) {
-		if len(s.Keys) == 0 || s.Note == nil {
+		if !s.canProve() {
 			return nil, errNoProofs
 		}
 		return proofs{s, "tlog-proof", func(e forms.Event) ([]byte, error) { return forms.TLogProof(e.Position, e.Proof, s.Note), nil }},
 			s.put("tlog-policy.txt", forms.TLogPolicy(s.Origin, s.Keys))
 	},
 	"cose": func(s *Set) (view, error) {
-		if len(s.Keys) == 0 || s.Note == nil {
+		if !s.canProve() {
 			return nil, errNoProofs
 		}
+		receipts := sync.OnceValues(func() (checkpoint.Receipts, error) { return checkpoint.NewReceipts(s.Note, s.Keys...) })
 		return proofs{s, "cose", func(e forms.Event) ([]byte, error) {
-			return checkpoint.Receipt(s.Note, e.Position, e.Proof, s.Keys...)
+			r, err := receipts()
+			if err != nil {
+				return nil, err
+			}
+			return r.Of(e.Position, e.Proof), nil
 		}}, nil
 	},
 }
@@ -152,6 +158,8 @@ type Source struct {
 	Note   []byte              // the checkpoint that the proofs end at; nil: there is none
 	Keys   []ed25519.PublicKey // of checkpoints, which the receiver trusts
 }
+
+func (s Source) canProve() bool { return len(s.Keys) > 0 && s.Note != nil }
 
 // Set is a set of views that are being made.
 type Set struct {

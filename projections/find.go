@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FindDecisions lists up to limit decisions, newest first, whose id begins with one text and ends
-// with another, or those of the receipts whose id does, if the first text begins as the id of a
-// receipt. With actors it lists only decisions that they caused. It waits until everything
-// appended before the call is visible, or returns ErrBehind.
+// FindDecisions lists the ids of up to limit decisions, newest first, whose id begins with first
+// and ends with last. If first begins with "asr_", it compares the ids of receipts instead, and
+// lists the decisions of these receipts. With actors it lists only decisions that they caused. It
+// waits until everything appended before the call is visible, or returns ErrBehind.
 func (p *Projections) FindDecisions(ctx context.Context, tenant string, actors []string, first, last string, limit int) ([]string, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err

@@ -102,8 +102,8 @@ func decisionKey(e ledger.Event) [2]string {
 	return [2]string{e.Tenant, strings.TrimPrefix(e.Stream, "decision/")}
 }
 
-// decisionsOf returns the decisions of the receipts in a list, and those in the list. A decision
-// is the first event of the stream of its receipt.
+// decisionsOf returns the decisions in a list, and those of the receipts in it. A decision is the
+// first event of the stream of its receipt.
 func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
 	decisions := map[[2]string]ledger.Event{}
 	var tenants, ids []string

@@ -52,8 +52,8 @@ type spendRows struct {
 	allowed, spent                              []string // US dollars
 	sequences                                   []int64
 
-	rules []string // rules of the decision at the same index of of
-	of    []int32  // 1 for the first decision or receipt
+	rules    []string // rules that found something, decision by decision
+	ruleRows []int32  // for each of them, the row of its decision: 1 is the first row
 }
 
 // addend holds the data of a decision that the sums need.
@@ -62,7 +62,7 @@ type addend struct {
 	rules         []string
 }
 
-// add adds a row that counts nothing yet.
+// add adds a row with the day, agent and target of a decision. The row counts nothing yet.
 func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
 	record := events.RecordIn(decision.Payload)
 	summary, err := assurance.ReadSummary(record)
@@ -97,7 +97,7 @@ func (s *spendRows) addDecision(e ledger.Event) error {
 		s.allowed[last] = a.usd
 	}
 	for _, rule := range a.rules {
-		s.rules, s.of = append(s.rules, rule), append(s.of, int32(last+1)) //nolint:gosec // a batch has at most some thousand events
+		s.rules, s.ruleRows = append(s.rules, rule), append(s.ruleRows, int32(last+1)) //nolint:gosec // a batch has at most some thousand events
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *spendRows) insert(ctx context.Context, tx pgx.Tx) error {
 		group by 1, 2, 3, 4, 5
 		on conflict (tenant, day, actor, agent, rule) do update set allowed = t.allowed + excluded.allowed, denied = t.denied + excluded.denied,
 			reviewed = t.reviewed + excluded.reviewed`,
-		s.of, s.rules, s.tenants, s.days, s.actors, s.agents, s.decisions)
+		s.ruleRows, s.rules, s.tenants, s.days, s.actors, s.agents, s.decisions)
 	return err
 }
 
@@ -176,7 +176,7 @@ type Spent struct {
 // Decisions is the number of decisions in a row.
 func (s Spent) Decisions() int64 { return s.Allowed + s.Denied + s.Reviewed }
 
-// Spend* list the groupings of Spend.
+// Groupings of Spend: the day, agent, protocol and target of its rows.
 const (
 	SpendTotal  = `'epoch'::date, '', '', ''`
 	SpendDay    = `day, '', '', ''`
@@ -201,7 +201,7 @@ func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, b
 		tenant, f.From, f.Until, f.Actors, f.Agent, f.Protocol, limit)
 }
 
-// inSpend is the condition of a SpendFilter on both tables, without its target.
+// inSpend is the condition of a SpendFilter, except for its protocol, on both tables.
 const inSpend = `tenant = $1 and day >= $2 and day < $3 and ($4::text[] is null or actor = any($4)) and ($5 = '' or agent = $5)`
 
 // Fired says how many decisions a rule found something in, by their result.

@@ -103,7 +103,7 @@ func TestSpend(t *testing.T) {
 			{Protocol: "x402", Target: "a.example", Allowed: 1, AllowedUSD: "0.25", SpentUSD: "0.25"},
 			{Protocol: "x402", Target: "b.example", Allowed: 1, AllowedUSD: "0.5", SpentUSD: "0"}}},
 		"tools":            {list(projections.SpendFilter{From: day(1), Until: day(3), Protocol: "mcp"}, projections.SpendTotal), []projections.Spent{{Reviewed: 1, AllowedUSD: "0", SpentUSD: "0"}}},
-		"of somebody else": {list(projections.SpendFilter{From: day(1), Until: day(3), Actors: []string{two.ActorID}}, projections.SpendTotal), []projections.Spent{}},
+		"of another actor": {list(projections.SpendFilter{From: day(1), Until: day(3), Actors: []string{two.ActorID}}, projections.SpendTotal), []projections.Spent{}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -551,8 +551,8 @@ func (v *verifier) events(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps what the later checks need of an event: of those at the positions that proofs
-// name also the hash.
+// remember keeps the data of an event that later checks need. proven has the positions that
+// proofs name; of the events there it keeps the hash, too.
 func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bool) {
 	v.first, v.last = cmp.Or(v.first, l.Position), l.Position
 	if l.Sequence == v.seen.Sequence {

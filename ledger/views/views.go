@@ -263,9 +263,9 @@ func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names
 	return s.Close(m)
 }
 
-// Different returns the names of the files in the folder views of a bundle that are not those
-// that this program makes from its events: other text, missing, or unknown. A program of
-// another version may have made other views, which the manifest's generator tells.
+// Different returns the names of the files in the folder views of a bundle that differ from the
+// files that this program makes from the events: with another text, missing, or unknown. A program
+// of another version may have made other views: the member generator of the manifest names it.
 func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 	m, err := b.Manifest()
 	if err != nil {

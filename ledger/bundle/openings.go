@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -20,7 +19,10 @@ const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
 // openings puts the openings of the commitments back into the payloads and checks the records
 // again. The openings are in the order of the events, so that each file is read once.
 func (v *verifier) openings(ctx context.Context) error {
-	nextEvent, stop := iter.Pull2(v.eventLines(ctx))
+	nextEvent, stop := iter.Pull2(read(ctx, v.bundle, eventsFile, func(text []byte) (ledger.Line, bool) {
+		l, _, ok := parseLine(text)
+		return l, ok
+	}))
 	defer stop()
 	var l ledger.Line
 	var whole string // its payload with its openings so far
@@ -59,22 +61,6 @@ func (v *verifier) openings(ctx context.Context) error {
 		return err
 	}
 	return v.redactions(ctx)
-}
-
-// eventLines reads the events a second time. Their form was checked the first time.
-func (v *verifier) eventLines(ctx context.Context) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
-		_, err := v.bundle.lines(ctx, eventsFile, func(_ int, text []byte) error {
-			l, _, _ := parseLine(text)
-			if !yield(l, nil) {
-				return io.EOF
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, io.EOF) {
-			yield(ledger.Line{}, err)
-		}
-	}
 }
 
 // parseOpening reads a line of openings.jsonl. mark is the commitment that the payload has in

@@ -79,22 +79,36 @@ func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledg
 	for n < len(list) && list[n].Type != events.TypeApprovalRecorded {
 		n++
 	}
-	decisions, err := decisionsOf(ctx, l, tx, list[:n])
+	return n, insertRecorded(ctx, l, tx, list[:n], &historyRows{})
+}
+
+// recordedRows are rows that decisions and receipts add to a read model.
+type recordedRows interface {
+	addDecision(e ledger.Event) error
+	addReceipt(e, decision ledger.Event) error
+	insert(ctx context.Context, tx pgx.Tx) error
+}
+
+// insertRecorded inserts the rows of a list of decisions and receipts. It reads the decisions of
+// the receipts that are not in the list.
+func insertRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event, rows recordedRows) error {
+	decisions, err := decisionsOf(ctx, l, tx, list)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var rows historyRows
-	for _, e := range list[:n] {
+	for _, e := range list {
 		if e.Type == events.TypeDecisionRecorded {
 			err = rows.addDecision(e)
+		} else if decision := decisions[decisionKey(e)]; decision.Type == "" {
+			err = errors.New("the decision of a receipt is missing")
 		} else {
-			err = rows.addReceipt(e, decisions[decisionKey(e)])
+			err = rows.addReceipt(e, decision)
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return n, rows.insert(ctx, tx)
+	return rows.insert(ctx, tx)
 }
 
 // decisionKey returns the name of the decision whose stream contains an event.
@@ -205,9 +219,6 @@ func (h *historyRows) addDecision(e ledger.Event) error {
 }
 
 func (h *historyRows) addReceipt(e, decision ledger.Event) error {
-	if decision.Type == "" {
-		return errors.New("the decision of a receipt is missing")
-	}
 	r, item, err := receiptItem(e, decision)
 	if err != nil {
 		return err

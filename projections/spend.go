@@ -2,7 +2,6 @@ package projections
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,22 +24,7 @@ var spend = projection{
 // applySpend adds a list of decisions and receipts to the sums. A receipt counts on the day of
 // its decision, so that a sum and the list of its decisions agree.
 func applySpend(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (int, error) {
-	decisions, err := decisionsOf(ctx, l, tx, list)
-	if err != nil {
-		return 0, err
-	}
-	var rows spendRows
-	for _, e := range list {
-		if e.Type == events.TypeDecisionRecorded {
-			err = rows.addDecision(e)
-		} else {
-			err = rows.addReceipt(e, decisions[decisionKey(e)])
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(list), rows.insert(ctx, tx)
+	return len(list), insertRecorded(ctx, l, tx, list, &spendRows{})
 }
 
 // spendRows holds the rows that events add to the tables, with one array per column.
@@ -103,9 +87,6 @@ func (s *spendRows) addDecision(e ledger.Event) error {
 }
 
 func (s *spendRows) addReceipt(e, decision ledger.Event) error {
-	if decision.Type == "" {
-		return errors.New("the decision of a receipt is missing")
-	}
 	outcome, err := memberOf(e, "outcome")
 	if err != nil {
 		return err

@@ -176,7 +176,7 @@ func New(from Source, names []string, create func(name string) (io.WriteCloser, 
 	for _, name := range names {
 		construct := makers[name]
 		if construct == nil {
-			return nil, fmt.Errorf("there is no view %s", name)
+			return nil, errors.Join(fmt.Errorf("there is no view %s", name), s.closeFiles())
 		}
 		v, err := construct(s)
 		if err = errors.Join(err, s.failed); err != nil {

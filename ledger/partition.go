@@ -205,7 +205,7 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 func (l *Ledger) Pace() *pace.Pace { return pace.New(l.Total) }
 
 // Directory returns the values of the entries under a name (events.EntriesOf), in the order of
-// their events. They say where to read; what is true is in the events.
+// their events. An entry only says which events to read, and is itself no evidence.
 func (p *Partition) Directory(ctx context.Context, name string) (values []string, err error) {
 	err = p.ledger.Reading(ctx, func() error {
 		rows, err := p.ledger.pool.Query(ctx, `select value from directory where p = $1 and name = $2 order by pos`, p.p, name)

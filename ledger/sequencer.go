@@ -19,9 +19,10 @@ import (
 // sequencer commits the appends of this node to one partition in batches, one commit each.
 // Nothing else writes events. A caller that finds it idle commits in its own goroutine, since
 // the way to another one and back costs as much as a small commit; the goroutine of the
-// sequencer commits what has queued up meanwhile. turn lets one of them at a time use the
-// connection, the cached heads and the recent keys. Each node on a table has its own: the compare-and-swap of the head row
-// (fast path) or the lock on it (lock path) keeps them apart.
+// sequencer commits the requests that have queued up meanwhile. turn lets one of them at a time
+// use the connection, the cached heads and the recent keys. Each node on a table has its own
+// sequencer: the compare-and-swap of the head row (fast path) or the lock on it (lock path) keeps
+// them apart.
 type sequencer struct {
 	partition *Partition
 	config    *pgx.ConnConfig

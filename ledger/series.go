@@ -111,9 +111,9 @@ func (h *heads) follow(e *Event) {
 	}
 }
 
-// HalfNumber names the column of a number in a series that lacks its name or the hash of the
-// number before it, or that has one too many. It is empty for an event that has all of its
-// numbers or none.
+// HalfNumber returns the column of the first number that is incomplete: that lacks the name of
+// its series or agent or the hash of the number before it, or has a hash although there is no
+// number before it. It is empty if the event has each number completely or not at all.
 func (e *Event) HalfNumber() string {
 	whole := func(name string, n int64, prev []byte) bool {
 		if name == "" {

@@ -2,7 +2,7 @@ package projections
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,28 +46,18 @@ func (p *Projections) Access(ctx context.Context, tenant string, f AccessFilter,
 	if err := p.wait(ctx, access.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	const us = `(extract(epoch from $%d::timestamptz) * 1000000)::bigint`
-	var from, to *time.Time
+	from, to := int64(0), int64(math.MaxInt64)
 	if !f.From.IsZero() {
-		from = &f.From
+		from = f.From.UnixMicro()
 	}
 	if !f.To.IsZero() {
-		to = &f.To
+		to = f.To.UnixMicro()
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select sequence, type, actor, occurred_us from readmodels.access where tenant = $1
-		and ($2::timestamptz is null or occurred_us >= `+fmt.Sprintf(us, 2)+`) and ($3::timestamptz is null or occurred_us < `+fmt.Sprintf(us, 3)+`)
-		and ($4::text[] is null or type = any($4)) and ($5 = 0 or sequence < $5) order by sequence desc limit $6`, tenant, from, to, f.Types, f.Before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r AccessRow, err error) {
+	return collect(ctx, p, func(row pgx.CollectableRow) (r AccessRow, err error) {
 		var at int64
 		err = row.Scan(&r.Sequence, &r.Type, &r.Actor, &at)
 		r.At = time.UnixMicro(at).UTC()
 		return r, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return list, nil
+	}, `select sequence, type, actor, occurred_us from readmodels.access where tenant = $1
+		and occurred_us >= $2 and occurred_us < $3 and ($4::text[] is null or type = any($4)) and ($5 = 0 or sequence < $5) order by sequence desc limit $6`, tenant, from, to, f.Types, f.Before, limit)
 }

@@ -2,7 +2,6 @@ package projections
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
@@ -37,16 +36,7 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select h.sequence, h.decision_id, h.verdict, r.receipt_id, r.item, h.alerts
-		from readmodels.history h left join readmodels.history r on r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt'
-		where h.tenant = $1 and h.kind = 'decision' and h.sequence < $2 and ($3::text[] is null or h.actor = any($3))
-			and ($4 = '' or h.decision = $4)
-			and ($5 = '' or case $5 when 'none' then r.receipt_id is null else r.item::jsonb ->> 'conformance' = $5 end)
-		order by h.sequence desc limit $6`, tenant, f.Below, f.Actors, f.Decision, f.Conformance, limit)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (DecisionRow, error) {
+	return collect(ctx, p, func(row pgx.CollectableRow) (DecisionRow, error) {
 		var d DecisionRow
 		var item *string
 		if err := row.Scan(&d.Sequence, &d.DecisionID, &d.Verdict, &d.ReceiptID, &item, &d.Alerts); err != nil || item == nil {
@@ -56,11 +46,12 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 		err := json.Unmarshal([]byte(*item), &receipt)
 		d.Outcome, d.Conformance = receipt.Outcome, receipt.Conformance
 		return d, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return list, nil
+	}, `select h.sequence, h.decision_id, h.verdict, r.receipt_id, r.item, h.alerts
+		from readmodels.history h left join readmodels.history r on r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt'
+		where h.tenant = $1 and h.kind = 'decision' and h.sequence < $2 and ($3::text[] is null or h.actor = any($3))
+			and ($4 = '' or h.decision = $4)
+			and ($5 = '' or case $5 when 'none' then r.receipt_id is null else r.item::jsonb ->> 'conformance' = $5 end)
+		order by h.sequence desc limit $6`, tenant, f.Below, f.Actors, f.Decision, f.Conformance, limit)
 }
 
 // Cursor returns the cursor with which a list continues below a sequence.

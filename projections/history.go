@@ -79,22 +79,36 @@ func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledg
 	for n < len(list) && list[n].Type != events.TypeApprovalRecorded {
 		n++
 	}
-	decisions, err := decisionsOf(ctx, l, tx, list[:n])
+	return n, insertRecorded(ctx, l, tx, list[:n], &historyRows{})
+}
+
+// recordedRows are rows that decisions and receipts add to a read model.
+type recordedRows interface {
+	addDecision(e ledger.Event) error
+	addReceipt(e, decision ledger.Event) error
+	insert(ctx context.Context, tx pgx.Tx) error
+}
+
+// insertRecorded inserts the rows of a list of decisions and receipts. It reads the decisions of
+// the receipts that are not in the list.
+func insertRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event, rows recordedRows) error {
+	decisions, err := decisionsOf(ctx, l, tx, list)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var rows historyRows
-	for _, e := range list[:n] {
+	for _, e := range list {
 		if e.Type == events.TypeDecisionRecorded {
 			err = rows.addDecision(e)
+		} else if decision := decisions[decisionKey(e)]; decision.Type == "" {
+			err = errors.New("the decision of a receipt is missing")
 		} else {
-			err = rows.addReceipt(e, decisions[decisionKey(e)])
+			err = rows.addReceipt(e, decision)
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return n, rows.insert(ctx, tx)
+	return rows.insert(ctx, tx)
 }
 
 // decisionKey returns the name of the decision whose stream contains an event.
@@ -102,8 +116,8 @@ func decisionKey(e ledger.Event) [2]string {
 	return [2]string{e.Tenant, strings.TrimPrefix(e.Stream, "decision/")}
 }
 
-// decisionsOf returns the decisions of the receipts in a list, and those in the list. A decision
-// is the first event of the stream of its receipt.
+// decisionsOf returns the decisions in a list, and those of the receipts in it. A decision is the
+// first event of the stream of its receipt.
 func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
 	decisions := map[[2]string]ledger.Event{}
 	var tenants, ids []string
@@ -146,12 +160,17 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 
 // memberOf returns a string member of the record in an event.
 func memberOf(e ledger.Event, name string) (text string, err error) {
-	record := events.RecordIn(e.Payload)
-	start, end, _ := canon.Find(record, name)
-	if err = json.Unmarshal(record[start:end], &text); err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
+	err = readMember(events.RecordIn(e.Payload), name, &text)
 	return text, err
+}
+
+// readMember decodes a member of a record. A record without the member is an error.
+func readMember(record []byte, name string, into any) error {
+	start, end, _ := canon.Find(record, name)
+	if err := json.Unmarshal(record[start:end], into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // decisionItem returns the list entry of a decision.
@@ -200,9 +219,6 @@ func (h *historyRows) addDecision(e ledger.Event) error {
 }
 
 func (h *historyRows) addReceipt(e, decision ledger.Event) error {
-	if decision.Type == "" {
-		return errors.New("the decision of a receipt is missing")
-	}
 	r, item, err := receiptItem(e, decision)
 	if err != nil {
 		return err
@@ -353,19 +369,11 @@ func (p *Projections) OpenReviews(ctx context.Context, tenant string, f ReviewFi
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select sequence, decision_id from readmodels.history h where `+openReview+`
+	return collect(ctx, p, func(row pgx.CollectableRow) (d DecisionRow, err error) {
+		return d, row.Scan(&d.Sequence, &d.DecisionID)
+	}, `select sequence, decision_id from readmodels.history h where `+openReview+`
 		and ($2::text[] is null or actor = any($2)) and ($3::text[] is null or actor <> all($3)) and sequence > $4 order by sequence limit $5`,
 		tenant, f.Actors, f.Except, f.After, limit)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d DecisionRow, err error) {
-		return d, row.Scan(&d.Sequence, &d.DecisionID)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return list, nil
 }
 
 // openReview is the condition, on table history h, of the decisions of tenant $1 that wait for
@@ -384,18 +392,14 @@ func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit
 // items lists rows of a tenant's history: receipts from their columns, decisions with members
 // read from their events.
 func (p *Projections) items(ctx context.Context, tenant, where string, args ...any) ([]HistoryItem, error) {
-	rows, err := p.ledger.Pool().Query(ctx, `select sequence, item, alerts from readmodels.history h where `+where, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
 	type row struct {
 		Sequence int64
 		Item     *string
 		Alerts   []string
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	list, err := collect(ctx, p, pgx.RowToStructByPos[row], `select sequence, item, alerts from readmodels.history h where `+where, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+		return nil, err
 	}
 	var sequences []int64
 	for _, r := range list {

@@ -2,7 +2,6 @@ package projections
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,15 +49,7 @@ func (p *Projections) Memberships(ctx context.Context, member string) ([]Members
 	if err := p.waitAll(ctx, organizations.name, "organization"); err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select o.org_id, o.name, o.plan, m.role
+	return collect(ctx, p, pgx.RowToStructByPos[Membership], `select o.org_id, o.name, o.plan, m.role
 		from readmodels.organization_members m join readmodels.organizations o using (org_id)
 		where m.member_id = $1 order by o.org_id`, member)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Membership])
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return append([]Membership{}, list...), nil
 }

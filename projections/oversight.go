@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// oversight is the read model of the reviews by people: from which figures about them are
-// computed.
+// oversight is the read model of the reviews by people. The figures about reviews are computed
+// from its rows.
 var oversight = projection{
 	name:    "oversight",
 	tables:  []string{"oversight"},
@@ -23,6 +23,7 @@ var oversight = projection{
 	apply:   applyOversight,
 }
 
+// reviewSeries is the series of the decisions that need a review.
 const reviewSeries = "decision/needs_review"
 
 func applyOversight(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
@@ -61,11 +62,11 @@ func applyOversight(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 // Oversight are figures about the reviews that people gave in an organization, of the decisions
 // of a period that needed one. Times are from the recording of the decision to that of the
-// verdict. Of several verdicts, the 95th percentile is that of the nearest rank.
+// verdict. The percentiles are times of verdicts (nearest rank), never between two of them.
 type Oversight struct {
 	Asked      int64 `json:"asked"`      // decisions that needed a review
 	Answered   int64 `json:"answered"`   // those with a verdict
-	Approved   int64 `json:"approved"`   //
+	Approved   int64 `json:"approved"`   // those whose verdict is approved
 	Overruled  int64 `json:"overruled"`  // those whose verdict is rejected: the reviewer refused what the agent asked for
 	Unanswered int64 `json:"unanswered"` // those without a verdict
 	Unawaited  int64 `json:"unawaited"`  // of these, those for which the agent reported an end without waiting
@@ -87,7 +88,7 @@ type Reviewer struct {
 	MedianSeconds float64 `json:"medianSeconds"`
 }
 
-// Share returns part of whole in percent, and 0 of nothing.
+// Share returns part as a percentage of whole, or 0 if whole is 0.
 func Share(part, whole int64) float64 {
 	if whole == 0 {
 		return 0
@@ -125,13 +126,7 @@ func (p *Projections) Oversight(ctx context.Context, tenant string, from, to, no
 	if err != nil {
 		return o, fmt.Errorf("%w: %w", ErrBehind, err)
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select reviewer, count(*), count(*) filter (where verdict = 'rejected'), `+instant+`, `+median+period+`
+	o.Reviewers, err = collect(ctx, p, pgx.RowToStructByPos[Reviewer], `select reviewer, count(*), count(*) filter (where verdict = 'rejected'), `+instant+`, `+median+period+`
 		and verdict is not null group by reviewer order by reviewer`, args...)
-	if err == nil {
-		o.Reviewers, err = pgx.AppendRows(o.Reviewers, rows, pgx.RowToStructByPos[Reviewer])
-	}
-	if err != nil {
-		return o, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return o, nil
+	return o, err
 }

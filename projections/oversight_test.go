@@ -59,32 +59,17 @@ func TestOversight(t *testing.T) {
 		{strict, "rejected", time.Minute, ""}, {strict, "approved", 4 * time.Second, ""}, {strict, "", 0, ""}, {strict, "", 0, "rejected"},
 	} {
 		now = now.Add(time.Minute)
-		r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"k%d","subject":{"runId":"r","agentId":"a"},"intent":{"resourceUrl":"https://api.example/","method":"BREW","amountUsd":0.5}}`, i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		recorded, err := a.Decide(t.Context(), token, r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := assurance.ReadDecision(recorded.Envelope.Record)
-		if err != nil || d.Decision != "needs_review" {
-			t.Fatal(d.Decision, err)
+		d, hash := decided(t, a, token, fmt.Sprintf(`{"protocol":"x402","idempotencyKey":"k%d","subject":{"runId":"r","agentId":"a"},"intent":{"resourceUrl":"https://api.example/","method":"BREW","amountUsd":0.5}}`, i))
+		if d.Decision != "needs_review" {
+			t.Fatal(d.Decision)
 		}
 		if now = now.Add(c.after); c.verdict != "" {
 			if _, err := a.Approve(t.Context(), c.reviewer, d.DecisionID, assurance.ApprovalInput{Verdict: c.verdict, Reason: "reason"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if c.outcome == "" {
-			continue
-		}
-		receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":%q}`, d.DecisionID, recorded.Envelope.Integrity.RecordHash, d.BindingHash, c.outcome))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.BindReceipt(t.Context(), token, receipt); err != nil {
-			t.Fatal(err)
+		if c.outcome != "" {
+			reported(t, a, token, d, hash, c.outcome)
 		}
 	}
 	now = now.Add(14 * time.Minute) // the last approval, of two minutes before, ends in a minute

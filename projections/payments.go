@@ -73,15 +73,7 @@ const selectPayments = `select payment_id, state, mode, operation, payer, networ
 	from readmodels.payments where `
 
 func (p *Projections) payments(ctx context.Context, where string, args ...any) ([]Payment, error) {
-	rows, err := p.ledger.Pool().Query(ctx, selectPayments+where, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Payment])
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return append([]Payment{}, list...), nil
+	return collect(ctx, p, pgx.RowToStructByPos[Payment], selectPayments+where, args...)
 }
 
 // OpenPayments lists up to limit payments whose result is not known, oldest first. It does not

@@ -149,6 +149,20 @@ func (p *Projections) Close() {
 	p.done.Wait()
 }
 
+// collect returns the rows of a query of read models, each as scan reads it. The list is never
+// nil, so that it is an array in JSON.
+func collect[T any](ctx context.Context, p *Projections, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := p.ledger.Pool().Query(ctx, query, args...)
+	list := []T{}
+	if err == nil {
+		list, err = pgx.AppendRows(list, rows, scan)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return list, nil
+}
+
 // Lag is the number of events that a projection has not read yet, the number it has parked, and
 // whether this node shows nothing of it because it is being rebuilt.
 type Lag struct {

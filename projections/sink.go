@@ -19,8 +19,8 @@ import (
 )
 
 // Sink is another system that receives every event, from the first one, through Watermill: the
-// message id is p:position:hash, the payload a forms.CloudEvent, and its attributes are also metadata
-// ce-NAME. It is never a source of truth. It receives events at least once, in order, from one
+// message id is that of the event, the payload is a forms.CloudEvent, and its attributes are also
+// metadata ce-NAME. It is never a source of truth. It receives events at least once, in order, from one
 // node at a time. An event that its broker refuses as too large (ErrTooLarge) is published
 // without its data, with their hash and a reference to them.
 type Sink struct {
@@ -128,8 +128,8 @@ func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int
 }
 
 // event converts an event to the form that a sink publishes. Brokers drop messages with a known
-// id. Each append makes new ids of events, so an id differs from those of another
-// ledger, and of an event that was lost with its disk.
+// id. Each append makes new ids of events, so an id differs from those of another ledger, and
+// from those of events that were lost with a disk.
 func (f feed) event(e ledger.Event) forms.CloudEvent {
 	return forms.NewCloudEvent(f.ledger.Partition(e.Partition).Origin(), e, forms.DataOf(e))
 }

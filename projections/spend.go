@@ -2,17 +2,13 @@ package projections
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/assurance"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // spend counts the decisions of each organization and adds up their amounts, by day, agent,
@@ -28,22 +24,7 @@ var spend = projection{
 // applySpend adds a list of decisions and receipts to the sums. A receipt counts on the day of
 // its decision, so that a sum and the list of its decisions agree.
 func applySpend(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (int, error) {
-	decisions, err := decisionsOf(ctx, l, tx, list)
-	if err != nil {
-		return 0, err
-	}
-	var rows spendRows
-	for _, e := range list {
-		if e.Type == events.TypeDecisionRecorded {
-			err = rows.addDecision(e)
-		} else {
-			err = rows.addReceipt(e, decisions[decisionKey(e)])
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(list), rows.insert(ctx, tx)
+	return len(list), insertRecorded(ctx, l, tx, list, &spendRows{})
 }
 
 // spendRows holds the rows that events add to the tables, with one array per column.
@@ -55,8 +36,8 @@ type spendRows struct {
 	allowed, spent                              []string // US dollars
 	sequences                                   []int64
 
-	rules []string // rules of the decision at the same index of of
-	of    []int32  // 1 for the first decision or receipt
+	rules    []string // rules that found something, decision by decision
+	ruleRows []int32  // for each of them, the row of its decision: 1 is the first row
 }
 
 // addend holds the data of a decision that the sums need.
@@ -65,9 +46,10 @@ type addend struct {
 	rules         []string
 }
 
-// add adds a row that counts nothing yet.
+// add adds a row with the day, agent and target of a decision. The row counts nothing yet.
 func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
-	summary, err := assurance.ReadSummary(events.RecordIn(decision.Payload))
+	record := events.RecordIn(decision.Payload)
+	summary, err := assurance.ReadSummary(record)
 	if err != nil {
 		return a, err
 	}
@@ -75,11 +57,9 @@ func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
 	if err != nil {
 		return a, err
 	}
-	record := events.RecordIn(decision.Payload)
-	start, end, _ := canon.Find(record, "normalized")
 	var n assurance.Intent
-	if err := json.Unmarshal(record[start:end], &n); err != nil {
-		return a, fmt.Errorf("normalized: %w", err)
+	if err := readMember(record, "normalized", &n); err != nil {
+		return a, err
 	}
 	agent, _ := events.AgentOf(decision.Type, decision.Payload)
 	s.tenants, s.days = append(s.tenants, decision.Tenant), append(s.days, issued.UTC().Truncate(24*time.Hour))
@@ -101,15 +81,12 @@ func (s *spendRows) addDecision(e ledger.Event) error {
 		s.allowed[last] = a.usd
 	}
 	for _, rule := range a.rules {
-		s.rules, s.of = append(s.rules, rule), append(s.of, int32(last+1)) //nolint:gosec // a batch has at most some thousand events
+		s.rules, s.ruleRows = append(s.rules, rule), append(s.ruleRows, int32(last+1)) //nolint:gosec // a batch has at most some thousand events
 	}
 	return nil
 }
 
 func (s *spendRows) addReceipt(e, decision ledger.Event) error {
-	if decision.Type == "" {
-		return errors.New("the decision of a receipt is missing")
-	}
 	outcome, err := memberOf(e, "outcome")
 	if err != nil {
 		return err
@@ -154,7 +131,7 @@ func (s *spendRows) insert(ctx context.Context, tx pgx.Tx) error {
 		group by 1, 2, 3, 4, 5
 		on conflict (tenant, day, actor, agent, rule) do update set allowed = t.allowed + excluded.allowed, denied = t.denied + excluded.denied,
 			reviewed = t.reviewed + excluded.reviewed`,
-		s.of, s.rules, s.tenants, s.days, s.actors, s.agents, s.decisions)
+		s.ruleRows, s.rules, s.tenants, s.days, s.actors, s.agents, s.decisions)
 	return err
 }
 
@@ -180,7 +157,7 @@ type Spent struct {
 // Decisions is the number of decisions in a row.
 func (s Spent) Decisions() int64 { return s.Allowed + s.Denied + s.Reviewed }
 
-// Spend* list the groupings of Spend.
+// Groupings of Spend: the day, agent, protocol and target of its rows.
 const (
 	SpendTotal  = `'epoch'::date, '', '', ''`
 	SpendDay    = `day, '', '', ''`
@@ -199,13 +176,13 @@ func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, b
 	if by == SpendDay {
 		order = `1`
 	}
-	return collect[Spent](ctx, p, `select `+by+`, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint, sum(violations)::bigint,
+	return collect(ctx, p, pgx.RowToStructByPos[Spent], `select `+by+`, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint, sum(violations)::bigint,
 			trim_scale(sum(allowed_usd))::text, trim_scale(sum(spent_usd))::text, max(newest)
 		from readmodels.spend where `+inSpend+` and ($6 = '' or protocol = $6) group by 1, 2, 3, 4 order by `+order+` limit $7`,
 		tenant, f.From, f.Until, f.Actors, f.Agent, f.Protocol, limit)
 }
 
-// inSpend is the condition of a SpendFilter on both tables, without its target.
+// inSpend is the condition of a SpendFilter, except for its protocol, on both tables.
 const inSpend = `tenant = $1 and day >= $2 and day < $3 and ($4::text[] is null or actor = any($4)) and ($5 = '' or agent = $5)`
 
 // Fired says how many decisions a rule found something in, by their result.
@@ -223,19 +200,6 @@ func (p *Projections) Noise(ctx context.Context, tenant string, f SpendFilter, l
 	if err := p.wait(ctx, spend.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	return collect[Fired](ctx, p, `select rule, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint from readmodels.noise where `+inSpend+`
+	return collect(ctx, p, pgx.RowToStructByPos[Fired], `select rule, sum(allowed)::bigint, sum(denied)::bigint, sum(reviewed)::bigint from readmodels.noise where `+inSpend+`
 		group by 1 order by sum(allowed + denied + reviewed) desc, 1 limit $6`, tenant, f.From, f.Until, f.Actors, f.Agent, limit)
-}
-
-// collect runs a query whose columns are the members of a struct, in order.
-func collect[T any](ctx context.Context, p *Projections, query string, args ...any) ([]T, error) {
-	rows, err := p.ledger.Pool().Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return list, nil
 }

@@ -21,23 +21,34 @@ func asked(t *testing.T, a *commands.App, who organizations.Principal, key, agen
 	if intent[2] == 's' {
 		protocol = "mcp"
 	}
-	r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":%q,"idempotencyKey":%q,"subject":{"runId":"r"%s},"intent":%s}`, protocol, key, agent, intent))
+	d, hash := decided(t, a, who, fmt.Sprintf(`{"protocol":%q,"idempotencyKey":%q,"subject":{"runId":"r"%s},"intent":%s}`, protocol, key, agent, intent))
+	if outcome != "" {
+		reported(t, a, who, d, hash, outcome)
+	}
+}
+
+// decided records a decision, and returns it with the hash of its record.
+func decided(t *testing.T, a *commands.App, who organizations.Principal, request string) (d assurance.DecisionRecord, hash string) {
+	t.Helper()
+	r, err := assurance.ParseDecision([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
 	recorded, err := a.Decide(t.Context(), who, r)
-	if err != nil || outcome == "" {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	d, err := assurance.ReadDecision(recorded.Envelope.Record)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if d, err = assurance.ReadDecision(recorded.Envelope.Record); err != nil {
+		t.Fatal(err)
+	}
+	return d, recorded.Envelope.Integrity.RecordHash
+}
+
+// reported records a receipt of a decision.
+func reported(t *testing.T, a *commands.App, who organizations.Principal, d assurance.DecisionRecord, hash, outcome string) {
+	t.Helper()
 	receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":%q,"outcome":%q}`,
-		d.DecisionID, recorded.Envelope.Integrity.RecordHash, d.BindingHash, protocol, outcome))
+		d.DecisionID, hash, d.BindingHash, d.Protocol, outcome))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +114,7 @@ func TestSpend(t *testing.T) {
 			{Protocol: "x402", Target: "a.example", Allowed: 1, AllowedUSD: "0.25", SpentUSD: "0.25"},
 			{Protocol: "x402", Target: "b.example", Allowed: 1, AllowedUSD: "0.5", SpentUSD: "0"}}},
 		"tools":            {list(projections.SpendFilter{From: day(1), Until: day(3), Protocol: "mcp"}, projections.SpendTotal), []projections.Spent{{Reviewed: 1, AllowedUSD: "0", SpentUSD: "0"}}},
-		"of somebody else": {list(projections.SpendFilter{From: day(1), Until: day(3), Actors: []string{two.ActorID}}, projections.SpendTotal), []projections.Spent{}},
+		"of another actor": {list(projections.SpendFilter{From: day(1), Until: day(3), Actors: []string{two.ActorID}}, projections.SpendTotal), []projections.Spent{}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)

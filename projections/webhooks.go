@@ -242,16 +242,8 @@ func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state s
 	if err := p.wait(ctx, webhooks.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select `+deliveryColumns+` from webhook_deliveries
+	return collect(ctx, p, scanDelivery, `select `+deliveryColumns+` from webhook_deliveries
 		where p = $5 and webhook_id = $1 and tenant = $2 and ($3 = '' or state = $3) order by pos desc, topic limit $4`, webhookID, tenant, state, limit, p.ledger.Home(tenant).Number())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	list, err := pgx.CollectRows(rows, scanDelivery)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	return append([]Delivery{}, list...), nil
 }
 
 // SendAgain makes the dead messages of a webhook due, beginning with their first attempt, or

@@ -54,14 +54,14 @@ func rawEvent(raw [][]byte, e *ledger.Event, names map[string]string) error {
 	return nil
 }
 
-// hashColumns are the columns of a raw row that are hashes, and where.
+// hashColumns lists the columns of a raw row that are hashes, each with its index in the row.
 var hashColumns = []struct {
 	at   int
 	name string
 }{{13, "idem_key"}, {14, "content_hash"}, {16, "payload_hash"}, {17, "prev"}, {18, "hash"}, {21, "series_prev"}, {24, "agent_prev"}}
 
-// wrongForm returns a fault if a column has a value that no append writes, whatever the hash
-// of the row says. The table has no checks of its own (migrations say why).
+// wrongForm returns a fault if a column has a value that no append writes, even if the hash of
+// the row is right. The table has no checks of its own: the first migration says why.
 func wrongForm(raw [][]byte, e *ledger.Event) *Fault {
 	wrong := func(column, format string, args ...any) *Fault {
 		f := eventFault(e.Position, column, format, args...)

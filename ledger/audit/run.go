@@ -185,8 +185,8 @@ func (r *run) readKeys(ctx context.Context) error {
 	return nil
 }
 
-// stream reads a stream of the service. The walk reports what is false in its rows. Of the byte
-// columns only the payloads stay valid.
+// stream reads a stream of the service. It checks nothing: the walk reports the faults of all
+// rows. Of the byte columns only the payloads stay valid.
 func (r *run) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
 		r.p, ledger.ServiceIn(r.p), name, r.head.pos)
@@ -200,7 +200,7 @@ func (r *run) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 	})
 }
 
-// directory adds the rows of the directory, which are compared with the events that write them.
+// directory adds the rows of the table directory to the set, which compares them with the events.
 // No event with an entry has an archived payload, so the walk has read them all.
 func (r *run) directory(ctx context.Context) error {
 	rows, err := r.pool.Query(ctx, `select d.name, d.value, d.pos, d.pos > h.pos from directory d left join ledger_head h on h.p = d.p where d.p = $1`, r.p)
@@ -209,9 +209,9 @@ func (r *run) directory(ctx context.Context) error {
 	}
 	var name, value string
 	var position int64
-	var behind *bool
-	if _, err = pgx.ForEachRow(rows, []any{&name, &value, &position, &behind}, func() error {
-		if behind != nil && *behind || position <= r.head.pos { // otherwise its event came after this audit began
+	var afterHead *bool // nil: the partition has no head
+	if _, err = pgx.ForEachRow(rows, []any{&name, &value, &position, &afterHead}, func() error {
+		if afterHead != nil && *afterHead || position <= r.head.pos { // otherwise its event came after this audit began
 			r.set.add(kindEntry, position, position, name, value)
 		}
 		return nil

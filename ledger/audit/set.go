@@ -151,6 +151,11 @@ type entry struct {
 	a, position int64
 }
 
+// entryOf reads an entry as add writes it, after its name.
+func entryOf(b []byte) entry {
+	return entry{b[16], int64(binary.BigEndian.Uint64(b[17:])), int64(binary.BigEndian.Uint64(b[25:]))}
+}
+
 // restEvery is how many bytes of entries are sorted between two rests: some milliseconds of
 // work. A rest is a query, and most buckets of a small ledger are empty.
 const restEvery = 1 << 20
@@ -198,7 +203,7 @@ func (s *set) check(ctx context.Context, pace *pace.Pace, fault func(Fault)) err
 func checkEntries(sorted [][]byte, fault func(Fault)) {
 	var before entry
 	for i, octets := range sorted {
-		e := entry{octets[16], int64(binary.BigEndian.Uint64(octets[17:])), int64(binary.BigEndian.Uint64(octets[25:]))}
+		e := entryOf(octets)
 		switch {
 		case e.kind == kindVersion && e.a != int64(i)+1:
 			fault(eventFault(e.position, "version", "want %d in its stream", i+1))
@@ -220,7 +225,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 			return
 		case e.kind == kindKeyUse:
 			return // the row exists, so every use is right
-		case e.kind == kindEntry && (len(sorted) == 1 || e.a != int64(binary.BigEndian.Uint64(sorted[1][17:]))):
+		case e.kind == kindEntry && (len(sorted) == 1 || e.a != entryOf(sorted[1]).a):
 			fault(Fault{"directory", fmt.Sprintf("pos %d", e.position), e.position, "pos", "it is not the first event with this name and value"})
 			return
 		case e.kind == kindEntered && i == 0:

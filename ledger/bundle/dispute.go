@@ -1,15 +1,11 @@
 package bundle
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // DisputeSchema is the schema of a manifest with a Dispute: a bundle that has the events about
@@ -37,15 +33,11 @@ func (d *Dispute) has(stream string) bool {
 	return slices.ContainsFunc(d.Streams, func(s Stream) bool { return s.Stream == stream })
 }
 
-// disputeForm reads the member dispute of a manifest. It has exactly the form in which it is
-// written, and no filter but that of personal members goes with it.
+// disputeForm reads the member dispute of a manifest. It must have exactly the form in which the
+// service writes it, and the manifest no filter but noPersonal.
 func (v *verifier) disputeForm(text jsontext.Value) bool {
 	d := &Dispute{}
-	if json.Unmarshal(text, d) != nil {
-		return false
-	}
-	again, err := canon.Marshal(d)
-	if err != nil || !bytes.Equal(again, text) || d.Through < 1 || v.m.CheckpointSize < d.Through || len(d.Streams) == 0 {
+	if !decodes(text, d) || d.Through < 1 || v.m.CheckpointSize < d.Through || len(d.Streams) == 0 {
 		return false
 	}
 	names := map[string]bool{}
@@ -97,7 +89,7 @@ func (v *verifier) disputed(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// Each stream must be whole, and the bundle be what the manifest says.
+	// Each stream must have all of its events, and the manifest must be right about them.
 	for _, s := range v.dispute.Streams {
 		if s.n < s.Events {
 			return falsef("%s: event %d is missing", Shown(s.Stream), s.n+1)

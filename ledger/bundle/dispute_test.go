@@ -115,14 +115,14 @@ func TestLiesInADispute(t *testing.T) {
 			_, payload, _ := payloadOf(4, drawnEvent{"receipt", "conforming", "k", 0, ""}, []string{strings.Repeat("ab", 32)})
 			l[4].Payload = payload
 		}}.draw(), reason: "events.jsonl line 3: decision"},
-		"no checkpoint":             {files: disputed{say: func(m *bundle.Manifest) { m.CheckpointSize = 0 }}.draw(), reason: "manifest.json: dispute"},
-		"no stream":                 {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Streams = []bundle.Stream{} }}.draw(), reason: "manifest.json: dispute"},
-		"a stream twice":            {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Streams = append(m.Dispute.Streams, m.Dispute.Streams[0]) }}.draw(), reason: "manifest.json: dispute"},
-		"a stream without events":   {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Streams[0].Events = 0 }}.draw(), reason: "manifest.json: dispute"},
-		"a period":                  {files: disputed{say: func(m *bundle.Manifest) { m.Filters.From = onTheDay("15:00:00") }}.draw(), reason: "manifest.json: dispute"},
-		"the schema of a history":   {files: disputed{say: func(m *bundle.Manifest) { m.Schema = bundle.Schema }}.draw(), reason: "manifest.json: dispute"},
-		"without its list":          {files: disputed{say: func(m *bundle.Manifest) { m.Dispute = nil }}.draw(), reason: "manifest.json: dispute"},
-		"without a proof of a line": {files: disputed{files: nil, lines: nil, say: func(m *bundle.Manifest) { m.Count = 4 }}.draw(), reason: "events.jsonl: count"},
+		"no checkpoint":           {files: disputed{say: func(m *bundle.Manifest) { m.CheckpointSize = 0 }}.draw(), reason: "manifest.json: dispute"},
+		"no stream":               {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Streams = []bundle.Stream{} }}.draw(), reason: "manifest.json: dispute"},
+		"a stream twice":          {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Streams = append(m.Dispute.Streams, m.Dispute.Streams[0]) }}.draw(), reason: "manifest.json: dispute"},
+		"a stream without events": {files: disputed{say: func(m *bundle.Manifest) { m.Dispute.Streams[0].Events = 0 }}.draw(), reason: "manifest.json: dispute"},
+		"a period":                {files: disputed{say: func(m *bundle.Manifest) { m.Filters.From = onTheDay("15:00:00") }}.draw(), reason: "manifest.json: dispute"},
+		"the schema of a history": {files: disputed{say: func(m *bundle.Manifest) { m.Schema = bundle.Schema }}.draw(), reason: "manifest.json: dispute"},
+		"without its list":        {files: disputed{say: func(m *bundle.Manifest) { m.Dispute = nil }}.draw(), reason: "manifest.json: dispute"},
+		"more events counted":     {files: disputed{say: func(m *bundle.Manifest) { m.Count = 4 }}.draw(), reason: "events.jsonl: count"},
 	})
 	r := verified(t, disputed{}.draw(), nil)
 	if want := []string{"whole: decision/asd_1: events 1 to 3"}; !slices.Equal(r.Proven, want) {

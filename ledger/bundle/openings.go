@@ -3,12 +3,12 @@ package bundle
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"io"
 	"iter"
+	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
@@ -19,7 +19,10 @@ const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
 // openings puts the openings of the commitments back into the payloads and checks the records
 // again. The openings are in the order of the events, so that each file is read once.
 func (v *verifier) openings(ctx context.Context) error {
-	nextEvent, stop := iter.Pull2(v.eventLines(ctx))
+	nextEvent, stop := iter.Pull2(read(ctx, v.bundle, eventsFile, func(text []byte) (ledger.Line, bool) {
+		l, _, ok := parseLine(text)
+		return l, ok
+	}))
 	defer stop()
 	var l ledger.Line
 	var whole string // its payload with its openings so far
@@ -60,34 +63,25 @@ func (v *verifier) openings(ctx context.Context) error {
 	return v.redactions(ctx)
 }
 
-// eventLines reads the events a second time. Their form was checked the first time.
-func (v *verifier) eventLines(ctx context.Context) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
-		_, err := v.bundle.lines(ctx, eventsFile, func(_ int, text []byte) error {
-			l, _, _ := parseLine(text)
-			if !yield(l, nil) {
-				return io.EOF
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, io.EOF) {
-			yield(ledger.Line{}, err)
-		}
-	}
-}
-
 // parseOpening reads a line of openings.jsonl. mark is the commitment that the payload has in
 // the place of the value.
 func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	members, err := canon.Members(text)
-	if !isCanonical(text) || err != nil || len(members) != 4 || json.Unmarshal(text, &o) != nil || !isHex(o.Salt) {
-		return o, "", false
-	}
-	if again, err := canon.Marshal(o); err != nil || !bytes.Equal(again, text) {
+	if !isCanonical(text) || err != nil || len(members) != 4 || !decodes(text, &o) || !isHex(o.Salt) {
 		return o, "", false
 	}
 	mark, _ = o.Commitment() // isHex
 	return o, mark, true
+}
+
+// Commitment returns the text that a payload has in the place of the opening's value.
+func (o Opening) Commitment() (string, error) {
+	salt, err := hex.DecodeString(o.Salt)
+	if err != nil {
+		return "", errors.New("the salt of an opening must be hex digits")
+	}
+	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
+	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
 }
 
 func (v *verifier) redactions(ctx context.Context) error {

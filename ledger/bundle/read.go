@@ -2,13 +2,10 @@ package bundle
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -16,17 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Commitment returns the text that a payload has in the place of the opening's value.
-func (o Opening) Commitment() (string, error) {
-	salt, err := hex.DecodeString(o.Salt)
-	if err != nil {
-		return "", errors.New("the salt of an opening must be hex digits")
-	}
-	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
-	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
-}
-
-// Shows is an event of a bundle that shows its payload, with what else the bundle has about it.
+// Shows is an event whose payload the bundle shows, with its openings and its inclusion proof.
 type Shows struct {
 	ledger.Event
 	Openings []Opening
@@ -94,7 +81,7 @@ type proven struct {
 	hashes   []tree.Hash
 }
 
-// read yields the lines of a file.
+// read yields the parsed lines of a file, or an error at the first line that has another form.
 func read[T any](ctx context.Context, b *Bundle, name string, parse func([]byte) (T, bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ended, err := b.lines(ctx, name, func(n int, text []byte) error {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger"
@@ -116,12 +115,8 @@ func (r *shown) due() int64 {
 // is written.
 func (v *verifier) selectionForm(text jsontext.Value) bool {
 	s := &Selection{}
-	if json.Unmarshal(text, s) != nil {
-		return false
-	}
-	again, err := canon.Marshal(s)
 	switch {
-	case err != nil || !bytes.Equal(again, text):
+	case !decodes(text, s):
 		return false
 	case s.Through < 1 || s.Claim <= s.Through || v.m.CheckpointSize < s.Claim:
 		return false

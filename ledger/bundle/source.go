@@ -78,11 +78,3 @@ func UnpackInMemory(ctx context.Context, packed io.Reader, progress Progress) (*
 	}
 	return &Bundle{files: files, names: names}, nil
 }
-
-// Unprovable lists the statements that no bundle proves.
-var Unprovable = []string{
-	"that every action the agents took was submitted to the service",
-	"that evidence supplied by a caller is true",
-	"that this tenant has no event after the last one here, except by the service's signature on the manifest",
-	"the time of any event beyond the order of positions (times are the server's clock)",
-}

@@ -27,8 +27,8 @@ type Statement struct {
 type Counts map[string]int64
 
 // Amounts are the number of purchases, and of those whose amount is known in US dollars the
-// largest and the sum, as exact decimals. Decisions with units of an unknown asset, decisions
-// without an amount, and decisions from before the period are unknown.
+// largest and the sum, as exact decimals. An amount is unknown if the decision has units of an
+// unknown asset, if it has no amount, or if it is from before the period.
 type Amounts struct {
 	Count      int64  `json:"count"`
 	UnknownUSD int64  `json:"unknownUsd"`

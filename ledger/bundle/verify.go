@@ -89,6 +89,14 @@ func pinUnproven(pin, head int64) error {
 // falsef makes a reason.
 func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format, args...)) }
 
+// Unprovable lists the statements that no bundle proves.
+var Unprovable = []string{
+	"that every action the agents took was submitted to the service",
+	"that evidence supplied by a caller is true",
+	"that this tenant has no event after the last one here, except by the service's signature on the manifest",
+	"the time of any event beyond the order of positions (times are the server's clock)",
+}
+
 // verifier is one verification. It makes the checks of verify.py, in the same order.
 type verifier struct {
 	bundle   *Bundle
@@ -543,8 +551,8 @@ func (v *verifier) events(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps what the later checks need of an event: of those at the positions that proofs
-// name also the hash.
+// remember keeps the data of an event that later checks need. proven has the positions that
+// proofs name; of the events there it keeps the hash, too.
 func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bool) {
 	v.first, v.last = cmp.Or(v.first, l.Position), l.Position
 	if l.Sequence == v.seen.Sequence {
@@ -566,13 +574,19 @@ func (v *verifier) sayHidden(hidden int64) {
 	}
 }
 
+// decodes decodes a text into a value, and says whether it is exactly the text that the value
+// is written as.
+func decodes(text []byte, into any) bool {
+	if json.Unmarshal(text, into) != nil {
+		return false
+	}
+	again, err := canon.Marshal(into)
+	return err == nil && bytes.Equal(again, text)
+}
+
 // parseLine reads a line that is exactly what NewLine writes.
 func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
-	if !isCanonical(text) || json.Unmarshal(text, &l) != nil {
-		return l, e, false
-	}
-	again, err := canon.Marshal(l)
-	if err != nil || !bytes.Equal(again, text) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
+	if !isCanonical(text) || !decodes(text, &l) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
 		return l, e, false
 	}
 	e, ok = l.Event()

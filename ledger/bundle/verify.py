@@ -826,10 +826,7 @@ class Bundle:
         check(withheld == m["withheld"], "manifest.json: withheld")
         gone = retired_by(self.keys, self.signer, self.last) or void(self.keys[self.signer], self.last)
         check(not gone, "manifest.json: key")  # no checkpoint may cover the last one
-        if self.void[0]:
-            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
-        if withheld:
-            self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
+        self.say_hidden(withheld)
 
     def selected(self):
         """Checks the events of a selection."""
@@ -869,10 +866,7 @@ class Bundle:
         check(count == m["count"], name + ": count")
         check(last == m["lastHash"], name + ": lastHash")
         check(withheld == m["withheld"], "manifest.json: withheld")
-        if self.void[0]:
-            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
-        if hidden:
-            self.gaps.append("the payloads of %d events, which the filters withheld" % hidden)
+        self.say_hidden(hidden)
         self.say_ranges()
         if self.tally:
             again = self.tally.statement()
@@ -903,6 +897,14 @@ class Bundle:
         if e["pos"] in wanted:
             self.at[e["pos"]] = e["hash"]
 
+    def say_hidden(self, hidden):
+        """Says how many records prove nothing: those that a compromised key signed, and those
+        whose payloads are hidden."""
+        if self.void[0]:
+            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
+        if hidden:
+            self.gaps.append("the payloads of %d events, which the filters withheld" % hidden)
+
     def disputed(self):
         """Checks the events of a dispute pack."""
         m, d, name = self.m, self.dispute, "events.jsonl"
@@ -925,8 +927,7 @@ class Bundle:
         check(count == m["count"], name + ": count")
         check(last == m["lastHash"], name + ": lastHash")
         check(m["withheld"] == 0, "manifest.json: withheld")
-        if self.void[0]:
-            self.gaps.append("the records of %d events from position %d on, which a compromised key signed" % self.void)
+        self.say_hidden(0)
         for stream in streams:
             self.proven_.append("whole: %s: events 1 to %d" % (shown(stream), streams[stream]))
             self.stated.append("up to position %d: %s has no event after %d" % (d["through"], shown(stream), streams[stream]))

@@ -312,10 +312,12 @@ func TestAReceiptIsMadeFromTheNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := private.Public().(ed25519.PublicKey)
-	got, err := checkpoint.Receipt(note, 1, leaves[1:], ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey), public)
+	other := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
+	receipts, err := checkpoint.NewReceipts(note, other, public)
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := receipts.Of(1, leaves[1:])
 	id, root := sha256.Sum256(public), b.Root()
 	protected := fmt.Sprintf("a301270448%x19018b01", id[:8])
 	// COSE_Sign1: protected, {396: {-1: [<<[2, 0, [leaf]]>>]}}, null, signature.
@@ -326,10 +328,10 @@ func TestAReceiptIsMadeFromTheNote(t *testing.T) {
 	if !ed25519.Verify(public, signed, got[len(got)-64:]) {
 		t.Errorf("the signature of %x is not over %x", got, signed)
 	}
-	if _, err := checkpoint.Receipt(note, 1, leaves[1:], ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)); err == nil {
+	if _, err := checkpoint.NewReceipts(note, other); err == nil {
 		t.Error("another key's receipt")
 	}
-	if _, err := checkpoint.Receipt([]byte(strings.ReplaceAll(string(note), "\n2\n", "\n3\n")), 1, leaves[1:], public); err == nil {
+	if _, err := checkpoint.NewReceipts([]byte(strings.ReplaceAll(string(note), "\n2\n", "\n3\n")), public); err == nil {
 		t.Error("the receipt of a note that was changed")
 	}
 }

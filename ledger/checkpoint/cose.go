@@ -91,33 +91,42 @@ func (s coseSigner) Sign([]byte) ([]byte, error) {
 	return s.key.Sign(nil, coseSigned(s.key.Public().(ed25519.PublicKey), s.root), crypto.Hash(0))
 }
 
-// Receipt returns the COSE receipt of the event at a position: a COSE_Sign1 without payload,
-// whose entry is the 32-byte hash of the event. One of the keys must have signed the note, and for
-// receipts. Receipt does not check the proof.
-func Receipt(text []byte, position int64, proof []tree.Hash, keys ...ed25519.PublicKey) ([]byte, error) {
+// Receipts makes the COSE receipts of the events that a note covers.
+type Receipts struct {
+	size                 int64
+	protected, signature []byte
+}
+
+// NewReceipts reads a note that one of the keys must have signed, also for receipts.
+func NewReceipts(text []byte, keys ...ed25519.PublicKey) (Receipts, error) {
 	c, err := Parse(text)
 	if err == nil {
 		c, err = Open(text, c.Origin, keys...)
 	}
 	if err != nil {
-		return nil, err
+		return Receipts{}, err
 	}
 	for _, key := range keys {
 		signature := lineOf(text, c.Origin, coseKeyHash(c.Origin, key))
-		if signature == nil || !ed25519.Verify(key, coseSigned(key, c.Root), signature) {
-			continue
+		if signature != nil && ed25519.Verify(key, coseSigned(key, c.Root), signature) {
+			return Receipts{c.Size, coseProtected(key), signature}, nil
 		}
-		path := cborHead(cborArray, uint64(len(proof)))
-		for _, h := range proof {
-			path = append(path, cborBytes(h[:])...)
-		}
-		inclusion := slices.Concat(cborHead(cborArray, 3), cborHead(cborUint, uint64(c.Size)), cborHead(cborUint, uint64(position-1)), path)
-		return slices.Concat(cborHead(cborTag, coseTagSign1), cborHead(cborArray, 4), cborBytes(coseProtected(key)),
-			cborHead(cborMap, 1), cborHead(cborUint, coseProofs),
-			cborHead(cborMap, 1), cborHead(cborNegative, coseInclusion-1), cborHead(cborArray, 1), cborBytes(inclusion),
-			[]byte{cborNull}, cborBytes(signature)), nil
 	}
-	return nil, fmt.Errorf("%w: no trusted key signed it for COSE receipts", ErrNote)
+	return Receipts{}, fmt.Errorf("%w: no trusted key signed it for COSE receipts", ErrNote)
+}
+
+// Of returns the receipt of the event at a position: a COSE_Sign1 without payload, whose entry is
+// the 32-byte hash of the event. It does not check the proof.
+func (r Receipts) Of(position int64, proof []tree.Hash) []byte {
+	path := cborHead(cborArray, uint64(len(proof)))
+	for _, h := range proof {
+		path = append(path, cborBytes(h[:])...)
+	}
+	inclusion := slices.Concat(cborHead(cborArray, 3), cborHead(cborUint, uint64(r.size)), cborHead(cborUint, uint64(position-1)), path)
+	return slices.Concat(cborHead(cborTag, coseTagSign1), cborHead(cborArray, 4), cborBytes(r.protected),
+		cborHead(cborMap, 1), cborHead(cborUint, coseProofs),
+		cborHead(cborMap, 1), cborHead(cborNegative, coseInclusion-1), cborHead(cborArray, 1), cborBytes(inclusion),
+		[]byte{cborNull}, cborBytes(r.signature))
 }
 
 // lineOf returns the signature of a line of a note, or nil if the note has no such line.

@@ -13,8 +13,9 @@ const (
 	SettledModes  = "settled"       // the modes in which payments were settled
 )
 
-// TokensOf is the name of the entries with the streams of an organization's tokens. The entry
-// under the name of such a stream has its organization: a bearer token does not name it.
+// TokensOf is the name of the entries with the streams of an organization's tokens. A bearer token
+// does not name its organization, so each of these streams is also the name of an entry, whose
+// value is the organization.
 func TokensOf(orgID string) string { return orgID + "/tokens" }
 
 // AgentsOf is the name of the entries with the streams of the agents that a customer has

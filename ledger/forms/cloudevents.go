@@ -44,9 +44,9 @@ func NewCloudEvent(origin string, e ledger.Event, data any) CloudEvent {
 		Position: strconv.FormatInt(e.Position, 10), Data: data}
 }
 
-// EventData is an event as an export and a sink have it: every column that its hash covers, so that a
-// reader can follow the chain. Hashes are hex. Personal members of the payload are commitments,
-// as in the ledger.
+// EventData is an event as an export and a sink have it: every column that its hash covers, so
+// that a reader can follow the chain. Hashes are hex. Personal members of the payload are
+// commitments, as in the ledger.
 type EventData struct {
 	Position      int64          `json:"position"`
 	Tenant        string         `json:"tenant"`

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Record has the members that forms and views show of the signed record of an event. A member
-// that the record does not have is empty.
+// Record has the members of an event's signed record that forms and views show and that exports
+// read. A member that the record does not have is empty.
 type Record struct {
 	DecisionID         string `json:"decisionId"`
 	ReceiptID          string `json:"receiptId"`

@@ -23,7 +23,7 @@ func TLogProof(position int64, proof []tree.Hash, note []byte) []byte {
 }
 
 // TLogPolicy returns a C2SP tlog-policy file that accepts the checkpoints of a ledger that one of
-// the keys has signed. It asks for no witness; who trusts witnesses adds their lines and a quorum.
+// the keys has signed. It requires no witness. To require some, add their lines and a quorum.
 func TLogPolicy(origin string, keys []ed25519.PublicKey) []byte {
 	var b strings.Builder
 	for _, key := range keys {

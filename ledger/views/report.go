@@ -3,7 +3,6 @@ package views
 import (
 	"html/template"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/ledger/bundle"
@@ -39,10 +38,11 @@ func period(m bundle.Manifest) string {
 	if m.Filters.From == "" && m.Filters.To == "" {
 		return "from the first event on"
 	}
-	return strings.TrimSpace("from " + orElse(m.Filters.From, "the first event") + " to " + orElse(m.Filters.To, "the last event"))
+	return "from " + timeOr(m.Filters.From, "the first event") + " to " + timeOr(m.Filters.To, "the last event")
 }
 
-func orElse(text, otherwise string) string {
+// timeOr returns a time of a filter in words, or otherwise if the filter is not set.
+func timeOr(text, otherwise string) string {
 	if text == "" {
 		return otherwise
 	}
@@ -52,12 +52,15 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
+// pageStyle is the style of the report and of the page about a statement.
+const pageStyle = `<style>body{font:11pt/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>`
+
 // report is a page that an auditor reads and prints. It is derived: its numbers can be counted
 // again from events.jsonl.
 var report = template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Export {{.M.ExportID}}</title>
-<style>body{font:11pt/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
+` + pageStyle + `
 <h1>Signed history of {{.M.Tenant}}</h1>
 <p>{{.Day}}. Export <code>{{.M.ExportID}}</code> of ledger <code>{{.M.Origin}}</code>, {{if .M.Selection}}{{.M.Count}} selected events, the first with sequence {{.M.FirstSequence}}{{else}}sequences {{.M.FirstSequence}} to {{.Last}}{{end}}.</p>
 <h2>Population</h2>

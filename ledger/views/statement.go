@@ -44,8 +44,7 @@ type purchases struct {
 
 var statementTemplate = template.Must(template.New("statement").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Statement {{.ExportID}}</title>
-<style>body{font:11pt/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
+` + pageStyle + `
 <h1>What agent {{.Agent}} did</h1>
 <p>{{.Period}}, in organization <code>{{.Tenant}}</code>. Statement <code>{{.ExportID}}</code> of ledger <code>{{.Origin}}</code>, up to position {{.Selection.Through}}.</p>
 <h2>Counts by outcome</h2>

@@ -23,9 +23,10 @@ type tables struct {
 	days                map[day]*span
 }
 
-// day counts what happened on a day.
+// day holds the cells by which population.csv counts: each day and result has a row.
 type day struct{ day, protocol, decision, outcome, conformance string }
 
+// span is the number of the events of a row, and the sequences of the first and the last.
 type span struct{ count, first, last int64 }
 
 func newTables(create func(name string) io.Writer) *tables {

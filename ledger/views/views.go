@@ -30,6 +30,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/checkpoint"
@@ -63,18 +64,23 @@ var makers = map[string]func(*Set) (view, error){
 	"statement": func(s *Set) (view, error) { return stating{s.file("statement.html")}, nil },
 	"dispute":   func(s *Set) (view, error) { return &disputing{s.file("dispute.html"), disputeStages()}, nil },
 	"tlog-proof": func(s *Set) (view, error) {
-		if len(s.Keys) == 0 || s.Note == nil {
+		if !s.canProve() {
 			return nil, errNoProofs
 		}
 		return proofs{s, "tlog-proof", func(e forms.Event) ([]byte, error) { return forms.TLogProof(e.Position, e.Proof, s.Note), nil }},
 			s.put("tlog-policy.txt", forms.TLogPolicy(s.Origin, s.Keys))
 	},
 	"cose": func(s *Set) (view, error) {
-		if len(s.Keys) == 0 || s.Note == nil {
+		if !s.canProve() {
 			return nil, errNoProofs
 		}
+		receipts := sync.OnceValues(func() (checkpoint.Receipts, error) { return checkpoint.NewReceipts(s.Note, s.Keys...) })
 		return proofs{s, "cose", func(e forms.Event) ([]byte, error) {
-			return checkpoint.Receipt(s.Note, e.Position, e.Proof, s.Keys...)
+			r, err := receipts()
+			if err != nil {
+				return nil, err
+			}
+			return r.Of(e.Position, e.Proof), nil
 		}}, nil
 	},
 }
@@ -153,6 +159,8 @@ type Source struct {
 	Keys   []ed25519.PublicKey // of checkpoints, which the receiver trusts
 }
 
+func (s Source) canProve() bool { return len(s.Keys) > 0 && s.Note != nil }
+
 // Set is a set of views that are being made.
 type Set struct {
 	Source
@@ -168,7 +176,7 @@ func New(from Source, names []string, create func(name string) (io.WriteCloser, 
 	for _, name := range names {
 		construct := makers[name]
 		if construct == nil {
-			return nil, fmt.Errorf("there is no view %s", name)
+			return nil, errors.Join(fmt.Errorf("there is no view %s", name), s.closeFiles())
 		}
 		v, err := construct(s)
 		if err = errors.Join(err, s.failed); err != nil {
@@ -255,9 +263,9 @@ func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names
 	return s.Close(m)
 }
 
-// Different returns the names of the files in the folder views of a bundle that are not those
-// that this program makes from its events: other text, missing, or unknown. A program of
-// another version may have made other views, which the manifest's generator tells.
+// Different returns the names of the files in the folder views of a bundle that differ from the
+// files that this program makes from the events: with another text, missing, or unknown. A program
+// of another version may have made other views: the member generator of the manifest names it.
 func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 	m, err := b.Manifest()
 	if err != nil {

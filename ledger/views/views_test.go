@@ -270,3 +270,24 @@ func TestAViewThatDiffersIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// closing counts files that are not closed.
+type closing struct {
+	io.Writer
+	open *int
+}
+
+func (c closing) Close() error { *c.open--; return nil }
+
+// Views that cannot be begun leave no file open: of an unknown name, and of proofs without keys.
+func TestViewsThatCannotBeginCloseTheirFiles(t *testing.T) {
+	for _, name := range []string{"unknown", "cose"} {
+		open, made := 0, 0
+		if _, err := views.New(views.Source{}, []string{"csv", name}, func(string) (io.WriteCloser, error) {
+			open, made = open+1, made+1
+			return closing{io.Discard, &open}, nil
+		}); err == nil || made == 0 || open != 0 {
+			t.Errorf("%s: %v; %d of %d files are open", name, err, open, made)
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 const maxTarget = 120
 
 // Target returns what similar actions have in common: the host that is paid, or the server and
-// the tool that is called. A longer name is cut, and a hash of the whole is added, so that two
-// names have the same target only if they are equal.
+// the tool that is called. A longer name is cut, and a hash of the full name is added, so that
+// two names have the same target only if they are equal.
 func Target(protocol string, n Intent) string {
 	target := n.ServerID + "/" + n.ToolName
 	if protocol == X402 {

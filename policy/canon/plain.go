@@ -285,8 +285,8 @@ func Find(canonical []byte, path ...string) (start, end int, found bool) {
 	return start, skip(canonical, start), true
 }
 
-// findMember returns the position of a member's value in the object that begins at a position.
-// It reads nothing behind that position.
+// findMember returns the position at which the value of a member begins, in the object that
+// begins at another position. It reads neither that value nor the rest of the object.
 func findMember(text []byte, object int, name string) (value int, found bool) {
 	if object == len(text) || text[object] != '{' {
 		return 0, false

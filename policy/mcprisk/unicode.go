@@ -138,8 +138,8 @@ func looksLatin(r rune) bool {
 	return r >= 0x80 && len(folded) == 1 && unicode.IsLetter(rune(folded[0]))
 }
 
-// LookAlikes returns the letters of a word that a reader takes for Latin ones. There are none if
-// the word can be read as nothing else, such as a Russian word.
+// LookAlikes returns the letters of a word that a reader takes for Latin ones. It returns none for
+// a word that does not pass for a Latin one, such as most Russian words.
 func LookAlikes(word string) (letters []rune) {
 	if isPlain(word) || !confusable(word) {
 		return nil

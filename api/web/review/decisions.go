@@ -64,7 +64,7 @@ type chosen struct{ Name, Value, Href string }
 // the page can show them separately.
 func chosenBy(f query.Filter, page string) (list []chosen) {
 	for _, member := range []struct{ name, label string }{
-		{"text", "Text"}, {"agent", "Agent"}, {"run", "Run"}, {"rule", "Rule"}, {"protocol", "Protocol"}, {"from", "From"}, {"to", "To"},
+		{"text", "Text"}, {"agent", "Agent"}, {"run", "Run"}, {"rule", "Rule"}, {"target", "Payee or tool"}, {"protocol", "Protocol"}, {"from", "From"}, {"to", "To"},
 	} {
 		q := f.Query()
 		if value := q.Get(member.name); value != "" {

@@ -62,7 +62,7 @@ func (c change) Word() string {
 // Told reports whether the number of the period before adds something to Word.
 func (c change) Told() bool { return strings.Trim(c.Before, "0.") != "" && c.Now != c.Before }
 
-// dayRow is a day in the table under the charts.
+// dayRow is a day in the table under the charts. Href is the list of its decisions, or empty.
 type dayRow struct {
 	projections.Spent
 	Href string
@@ -139,6 +139,12 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	data.Decisions, data.SpentUSD, data.Stopped, data.Violations = changes(data.Spending)
 	filter := query.Filter{Agent: name}
 	data.Rows = dayRows(data.Spending.Days, filter)
+	erased := agent != "" && name == "" // no filter selects the decisions of the agent
+	if erased {
+		for i := range data.Rows {
+			data.Rows[i].Href = ""
+		}
+	}
 	if data.Total.Decisions() > 0 {
 		if data.SpendChart, data.Chart, err = charts(data.Rows); err != nil {
 			return data, err
@@ -149,6 +155,13 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	}
 	data.Bars = append(data.Bars, targetBars(data.Spending, filter, data.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
 		targetBars(data.Spending, filter, data.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter))
+	if erased {
+		for _, table := range data.Bars {
+			for i := range table.Rows {
+				table.Rows[i].Href, table.Rows[i].List = "", ""
+			}
+		}
+	}
 	return data, nil
 }
 

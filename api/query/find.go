@@ -50,11 +50,9 @@ var (
 // or approval or by any hash in its records, an agent, a payee or a tool, a rule, a run, a
 // version of the policy by its hash. An id or a hash may be shortened as pages shorten it.
 func (s Decisions) Find(ctx context.Context, p organizations.Principal, text string) (list []Found, err error) {
-	var actors []string
-	if p.OwnOnly() {
-		if actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return nil, err
-		}
+	actors, err := s.actors(ctx, p)
+	if err != nil {
+		return nil, err
 	}
 	first, last, isID := text, "", whole.MatchString(text)
 	if parts := shortened.FindStringSubmatch(text); parts != nil {

@@ -36,10 +36,8 @@ func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days
 	sp.Until = s.Commands.Clock().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	sp.From = sp.Until.AddDate(0, 0, -days)
 	f := projections.SpendFilter{From: sp.From, Until: sp.Until, Agent: agent}
-	if p.OwnOnly() {
-		if f.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return sp, err
-		}
+	if f.Actors, err = s.actors(ctx, p); err != nil {
+		return sp, err
 	}
 	before := f
 	before.From, before.Until = sp.From.AddDate(0, 0, -days), sp.From
@@ -116,13 +114,11 @@ func (s Decisions) named(ctx context.Context, p organizations.Principal, agents 
 // Agent returns an agent by the data key of its name, with its sums of all time. It refuses an
 // agent about which the principal sees no decision.
 func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent string) (AgentSpent, error) {
-	f := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Agent: agent}
-	var err error
-	if p.OwnOnly() {
-		if f.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return AgentSpent{}, err
-		}
+	actors, err := s.actors(ctx, p)
+	if err != nil {
+		return AgentSpent{}, err
 	}
+	f := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Agent: agent, Actors: actors}
 	sums, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendAgent, 1)
 	if err == nil && len(sums) == 0 {
 		err = projections.ErrNotFound

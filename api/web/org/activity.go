@@ -110,8 +110,5 @@ func activityAddress(kind, cursor string) string {
 			q.Set(name, value)
 		}
 	}
-	if len(q) == 0 {
-		return "/activity"
-	}
-	return "/activity?" + q.Encode()
+	return web.Address("/activity", q)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"math/big"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -69,18 +68,10 @@ func chosenBy(f query.Filter, page string) (list []chosen) {
 		q := f.Query()
 		if value := q.Get(member.name); value != "" {
 			q.Del(member.name)
-			list = append(list, chosen{member.label, value, address(page, q)})
+			list = append(list, chosen{member.label, value, web.Address(page, q)})
 		}
 	}
 	return list
-}
-
-// address returns the address of a page with parameters.
-func address(page string, q url.Values) string {
-	if len(q) == 0 {
-		return page
-	}
-	return page + "?" + q.Encode()
 }
 
 // decisionSum counts the decisions that a filter chooses and adds up their amounts.
@@ -106,7 +97,7 @@ func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
 		list.Next = "/decisions?" + q.Encode()
 	}
 	if asked.Get("cursor") != "" {
-		list.First = address("/decisions", f.Query())
+		list.First = web.Address("/decisions", f.Query())
 	}
 	if f.Agent != "" || f.Run != "" || f.From != "" {
 		if list.Sum, err = r.sumDecisions(ctx, p, f); err != nil {
@@ -138,7 +129,7 @@ func chips(f query.Filter) []chip {
 		if current {
 			q.Del(c.member)
 		}
-		list = append(list, chip{c.name, address("/decisions", q), current})
+		list = append(list, chip{c.name, web.Address("/decisions", q), current})
 	}
 	return list
 }

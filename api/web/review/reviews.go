@@ -59,11 +59,11 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	}
 	page := f.Query()
 	if after > 0 {
-		list.First = address("/reviews", page)
+		list.First = web.Address("/reviews", page)
 	}
 	if next > 0 {
 		page.Set("after", strconv.FormatInt(next, 10))
-		list.Next = address("/reviews", page)
+		list.Next = web.Address("/reviews", page)
 	}
 	return web.View{Template: "reviews.html", Data: list}, nil
 }

@@ -18,6 +18,12 @@ type Spending struct {
 	Total, Before projections.Spent
 	Days          []projections.Spent // every day of the period, the oldest first
 	Agents        []AgentSpent
+
+	filter projections.SpendFilter // selects the decisions of the period
+}
+
+// Breakdown is what was asked for and spent, by payee and by tool, and how often each rule decided.
+type Breakdown struct {
 	Payees, Tools []projections.Spent
 	Rules         []projections.Fired
 }
@@ -41,21 +47,13 @@ func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days
 	}
 	before := f
 	before.From, before.Until = sp.From.AddDate(0, 0, -days), sp.From
-	payees, tools := f, f
-	payees.Protocol, tools.Protocol = assurance.X402, assurance.MCP
-	var byDay, agents []projections.Spent
-	for _, sum := range []struct {
-		into  *[]projections.Spent
-		f     projections.SpendFilter
-		by    string
-		limit int
-	}{
-		{&byDay, f, projections.SpendDay, days}, {&agents, f, projections.SpendAgent, MostBars},
-		{&sp.Payees, payees, projections.SpendTarget, MostBars}, {&sp.Tools, tools, projections.SpendTarget, MostBars},
-	} {
-		if *sum.into, err = s.Projections.Spend(ctx, p.OrgID, sum.f, sum.by, sum.limit); err != nil {
-			return sp, Error(err)
-		}
+	byDay, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendDay, days)
+	if err != nil {
+		return sp, Error(err)
+	}
+	agents, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendAgent, MostBars)
+	if err != nil {
+		return sp, Error(err)
 	}
 	if sp.Total, err = s.total(ctx, p, f); err != nil {
 		return sp, err
@@ -63,12 +61,23 @@ func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days
 	if sp.Before, err = s.total(ctx, p, before); err != nil {
 		return sp, err
 	}
-	sp.Days = everyDay(byDay, sp.From, days)
-	if sp.Agents, err = s.named(ctx, p, agents); err != nil {
-		return sp, err
+	sp.Days, sp.filter = everyDay(byDay, sp.From, days), f
+	sp.Agents, err = s.named(ctx, p, agents)
+	return sp, err
+}
+
+// Breakdown adds up the same decisions as a Spending, by payee, tool and rule.
+func (s Decisions) Breakdown(ctx context.Context, p organizations.Principal, sp Spending) (b Breakdown, err error) {
+	payees, tools := sp.filter, sp.filter
+	payees.Protocol, tools.Protocol = assurance.X402, assurance.MCP
+	if b.Payees, err = s.Projections.Spend(ctx, p.OrgID, payees, projections.SpendTarget, MostBars); err != nil {
+		return b, Error(err)
 	}
-	sp.Rules, err = s.Projections.Noise(ctx, p.OrgID, f, MostBars)
-	return sp, Error(err)
+	if b.Tools, err = s.Projections.Spend(ctx, p.OrgID, tools, projections.SpendTarget, MostBars); err != nil {
+		return b, Error(err)
+	}
+	b.Rules, err = s.Projections.Noise(ctx, p.OrgID, sp.filter, MostBars)
+	return b, Error(err)
 }
 
 // total adds up what a filter selects.

@@ -145,16 +145,21 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 			data.Rows[i].Href = ""
 		}
 	}
-	if data.Total.Decisions() > 0 {
-		if data.SpendChart, data.Chart, err = charts(data.Rows); err != nil {
-			return data, err
-		}
+	if data.Total.Decisions() == 0 {
+		return data, nil // there is nothing to draw or to list
+	}
+	if data.SpendChart, data.Chart, err = charts(data.Rows); err != nil {
+		return data, err
+	}
+	parts, err := r.queries().Breakdown(v.Request.Context(), v.Principal, data.Spending)
+	if err != nil {
+		return data, err
 	}
 	if agent == "" {
 		data.Bars = append(data.Bars, agentBars(data.Spending))
 	}
-	data.Bars = append(data.Bars, targetBars(data.Spending, filter, data.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
-		targetBars(data.Spending, filter, data.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter))
+	data.Bars = append(data.Bars, targetBars(data.Spending, filter, parts.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
+		targetBars(data.Spending, filter, parts.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter, parts.Rules))
 	if erased {
 		for _, table := range data.Bars {
 			for i := range table.Rows {
@@ -256,9 +261,9 @@ func targetBars(s query.Spending, f query.Filter, targets []projections.Spent, b
 	return b.shared()
 }
 
-func ruleBars(s query.Spending, f query.Filter) bars {
+func ruleBars(s query.Spending, f query.Filter, rules []projections.Fired) bars {
 	b := bars{Title: "By rule", Head: "Rule", None: "No rule found anything."}
-	for _, rule := range s.Rules {
+	for _, rule := range rules {
 		f.Rule = rule.Rule
 		list := inPeriod(f, s.From, s.Until)
 		b.Rows = append(b.Rows, bar{Name: rule.Rule, Href: list, List: list, Decisions: rule.Decisions(), Denied: rule.Denied, Reviewed: rule.Reviewed, SpentUSD: "0.00"})

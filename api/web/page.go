@@ -261,6 +261,12 @@ func withoutEmpty(u *url.URL) string {
 	return Address(u.EscapedPath(), q)
 }
 
+// Chip is a link that limits a list. Current says that the list is limited by it.
+type Chip struct {
+	Name, Href string
+	Current    bool
+}
+
 // Address returns the address of a page of this service with parameters.
 func Address(page string, q url.Values) string {
 	if len(q) == 0 {

@@ -26,7 +26,7 @@ type decisionList struct {
 	Filter    query.Filter
 	Filtered  bool
 	MayExport bool
-	Chips     []chip
+	Chips     []web.Chip
 	Chosen    []chosen
 	Query     string // the filter as the query of an address
 	OrgID     string
@@ -47,12 +47,6 @@ func (l decisionList) Bundles() bool {
 // It is complete, because a template escapes the parts of an address.
 func (l decisionList) Export(form string) string {
 	return web.InOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
-}
-
-// chip is a button that filters by one member.
-type chip struct {
-	Name, Href string
-	Current    bool
 }
 
 // chosen is a condition of a list's filter: its name for people, its value, and the address of the
@@ -117,8 +111,8 @@ func assuranceRules() (ids []string) {
 	return ids
 }
 
-func chips(f query.Filter) []chip {
-	list := []chip{{"All", "/decisions", len(f.Query()) == 0}}
+func chips(f query.Filter) []web.Chip {
+	list := []web.Chip{{Name: "All", Href: "/decisions", Current: len(f.Query()) == 0}}
 	for _, c := range []struct{ name, member, value string }{
 		{"Violations", "conformance", "violation"}, {"Denied", "decision", "deny"}, {"Needs review", "decision", "needs_review"},
 		{"Allowed", "decision", "allow"}, {"Without receipt", "conformance", "none"},
@@ -129,7 +123,7 @@ func chips(f query.Filter) []chip {
 		if current {
 			q.Del(c.member)
 		}
-		list = append(list, chip{c.name, web.Address("/decisions", q), current})
+		list = append(list, web.Chip{Name: c.name, Href: web.Address("/decisions", q), Current: current})
 	}
 	return list
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// MostBars bounds the agents, payees, tools and rules that are listed, the largest first.
+// MostBars bounds how many agents, payees, tools and rules are listed. The largest are first.
 const MostBars = 20
 
 // Spending is what the agents of an organization asked for and spent in a period, in sums.

@@ -139,6 +139,10 @@ func TestDecisionsAreFiltered(t *testing.T) {
 			t.Errorf("%s: %d lines", query, lines)
 		}
 	}
+	for _, list := range []string{"/decisions", "/reviews"} { // the list says by which target it is chosen, and leads to the list without it
+		admin.want(plain(admin.get(list+"?run=run-k2&target=files%2Fdrop")), 200, "Payee or tool “files/drop”")
+		admin.want(admin.get(list+"?run=run-k2&target=files%2Fdrop"), 200, `<a class="chip chosen" href="`+list+`?run=run-k2">`)
+	}
 	admin.want(admin.get("/decisions?agent=agent-7"), 200, "3 decisions: 2 allowed (0.25 US dollars)")
 	admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
 	admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")

@@ -159,7 +159,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	s.server.ReviewMessages("")
 	message := s.outbox.Messages()[0]
 	for _, l := range s.outbox.Messages() {
-		if strings.Contains(l.Subject, "Waits for your review") {
+		if strings.Contains(l.Subject, "waits for your review") {
 			message = l
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/evidence"
 )
 
 // TestWhatAnAgentSpentLastWeek holds that the pages about spending answer what an agent spent per
@@ -51,5 +52,17 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 	developer.want(developer.get(agent), 404, "")
 	for _, part := range []string{"Pending reviews", "0.2515", "/spend", "Up from 0 in the 30 days before", "agent-7"} {
 		owner.want(owner.get("/overview"), 200, part)
+	}
+	// Nothing lists the decisions of an agent whose name was erased, so no number links to a list.
+	erasure := evidence.Erasure{Tenant: c.orgID, KeyID: strings.TrimPrefix(agent, "/agents/"), Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}
+	if _, err := s.app.EraseSubject(t.Context(), erasure); err != nil {
+		t.Fatal(err)
+	}
+	page = owner.get(agent)
+	for _, part := range []string{"Its name was erased.", `<td class="amount" data-label="Spent">0.2515</td>`} {
+		owner.want(page, 200, part)
+	}
+	if strings.Contains(page.body, `href="/decisions?`) {
+		t.Error("a number of an erased agent links to decisions of others")
 	}
 }

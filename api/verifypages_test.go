@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -70,24 +69,14 @@ func TestOnlyTheVerifyPageMayCompileWebAssembly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, places := pagesOf(t, s)
-	policyOf := func(send func() (*http.Response, error)) string {
-		response, err := send()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		return response.Header.Get("Content-Security-Policy")
-	}
 	for _, place := range places {
-		said := policyOf(func() (*http.Response, error) { return who.http.Get(s.URL + place) })
+		said := who.get(place).header.Get("Content-Security-Policy")
 		if compiles := strings.Contains(said, "'wasm-unsafe-eval'"); compiles != (place == "/verify") {
 			t.Errorf("%s: %s", place, said)
 		}
 	}
 	for _, record := range []string{"{}", "[]"} {
-		if said := policyOf(func() (*http.Response, error) {
-			return who.http.PostForm(s.URL+"/verify", url.Values{"record": {record}})
-		}); !strings.Contains(said, "'wasm-unsafe-eval'") {
+		if said := who.form("/verify", url.Values{"record": {record}}).header.Get("Content-Security-Policy"); !strings.Contains(said, "'wasm-unsafe-eval'") {
 			t.Errorf("a form of /verify: %s", said)
 		}
 	}
@@ -117,34 +106,19 @@ func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 // exportOf returns an export of the whole history of a crew's organization.
 func exportOf(t *testing.T, s *site, c *crew) string {
 	t.Helper()
-	send := func(method, path string) []byte {
-		request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+c.tokens["export:read"])
-		request.Header.Set("Content-Type", "application/json")
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode >= 300 {
-			t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, body, err)
-		}
-		return body
-	}
+	b, token := s.browser(t), "Bearer "+c.tokens["export:read"]
+	made := b.post(apievidence.ExportsPath, "{}", "Authorization", token)
 	var created struct{ ExportID string }
-	if err := json.Unmarshal(send("POST", apievidence.ExportsPath), &created); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(made.body), &created); err != nil || made.status != http.StatusCreated {
+		t.Fatalf("%d %s %v", made.status, made.body, err)
 	}
-	return string(send("GET", apievidence.ExportsPath+"/"+created.ExportID))
+	archive := b.get(apievidence.ExportsPath+"/"+created.ExportID, "Authorization", token)
+	b.want(archive, http.StatusOK, "")
+	return archive.body
 }
 
 // TestWalkVerifyRecomputes holds that the browser recomputes verdicts and verifies an export without
-// the service, and that
-// the engine gives the same bytes there as in Go on all corpora.
+// the service, and that the engine gives the same bytes there as in Go on all corpora.
 func TestWalkVerifyRecomputes(t *testing.T) {
 	needVerifier(t)
 	t.Parallel()

@@ -66,7 +66,7 @@ func (c chart) draw() (Figure, error) {
 	at := left
 	for i := range c.Values {
 		s.add(`<rect x="%s" y="16" width="18" height="12" fill="%s"/><text x="%s" y="27">%s</text>`, n(at), used[i], n(at+24), html.EscapeString(c.Names[i]))
-		at += max(24+8*float64(utf8.RuneCountInString(c.Names[i]))+28, (right-left)/float64(len(c.Values))) // a phone has larger letters
+		at += max(24+8*float64(utf8.RuneCountInString(c.Names[i]))+28, (right-left)/float64(len(c.Values))) // text is larger on a phone
 	}
 	ticks := c.ticks()
 	lowest, highest := ticks[0], ticks[len(ticks)-1]
@@ -123,9 +123,9 @@ func (c chart) columns(s *svg, used []string, slot float64, y func(float64) floa
 	}
 }
 
-// open begins the columns of a label, which a browser explains when the pointer is over them,
-// and returns how they end. A link is left out of the order of the keys, because the table
-// with the numbers has the same one.
+// open writes the start tag of the columns of a label, with a text that browsers show under the
+// pointer, and returns the end tag. The Tab key skips the link, because the table with the numbers
+// has the same one.
 func (c chart) open(s *svg, label int) (closing string) {
 	if c.links == nil {
 		return ""

@@ -205,10 +205,8 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 	}
 	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Below: below}
 	var err error
-	if p.OwnOnly() {
-		if in.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return page, err
-		}
+	if in.Actors, err = s.actors(ctx, p); err != nil {
+		return page, err
 	}
 	if !f.to.IsZero() {
 		end, err := s.Commands.SequenceAt(ctx, p, f.to)
@@ -231,6 +229,14 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 	next := projections.Cursor(in.Below)
 	page.NextCursor = &next
 	return page, nil
+}
+
+// actors returns whose decisions the principal sees. It returns nil for a principal who sees all.
+func (s Decisions) actors(ctx context.Context, p organizations.Principal) ([]string, error) {
+	if !p.OwnOnly() {
+		return nil, nil
+	}
+	return s.Commands.OwnActors(ctx, p)
 }
 
 // sequencesOf returns the sequences of rows, by which the commands find their records.

@@ -18,12 +18,12 @@ import (
 
 // Bounds of a search for one thing.
 const (
-	mostFound   = 10     // of a kind
-	MostScanned = 10_000 // events of the organization, the newest, in which a hash is searched for
-	scanBatch   = 1000
+	mostFound   = 10     // things of a kind
+	mostScanned = 10_000 // newest events of the organization in which a hash is searched for
+	scanBatch   = 1000   // events that are read at once for it
 )
 
-// Kinds of what Find finds.
+// Kinds of things that Find finds.
 const (
 	FoundDecision = "decision"
 	FoundAgent    = "agent"
@@ -50,11 +50,9 @@ var (
 // or approval or by any hash in its records, an agent, a payee or a tool, a rule, a run, a
 // version of the policy by its hash. An id or a hash may be shortened as pages shorten it.
 func (s Decisions) Find(ctx context.Context, p organizations.Principal, text string) (list []Found, err error) {
-	var actors []string
-	if p.OwnOnly() {
-		if actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return nil, err
-		}
+	actors, err := s.actors(ctx, p)
+	if err != nil {
+		return nil, err
 	}
 	first, last, isID := text, "", whole.MatchString(text)
 	if parts := shortened.FindStringSubmatch(text); parts != nil {
@@ -141,7 +139,7 @@ func foundRules(text string) (list []Found) {
 // scan looks for a hash or an id in the newest events of the organization. Hashes have no index:
 // each decision has six, and they are searched for rarely.
 func (s Decisions) scan(ctx context.Context, p organizations.Principal, actors []string, first, last string) (list []Found, err error) {
-	wanted, err := regexp.Compile(`\b` + regexp.QuoteMeta(first) + `[0-9A-Za-z]*` + regexp.QuoteMeta(last) + `\b`)
+	named, err := regexp.Compile(`\b` + regexp.QuoteMeta(first) + `[0-9A-Za-z]*` + regexp.QuoteMeta(last) + `\b`)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +147,13 @@ func (s Decisions) scan(ctx context.Context, p organizations.Principal, actors [
 	if err != nil {
 		return nil, ground.Refusal(err)
 	}
-	for from := end; from > max(0, end-MostScanned) && len(list) == 0; from -= scanBatch {
+	for from := end; from > max(0, end-mostScanned) && len(list) == 0; from -= scanBatch {
 		batch, err := s.Commands.Ledger.Tenant(ctx, p.OrgID, max(from-scanBatch+1, 1), int(min(scanBatch, from)))
 		if err != nil {
 			return nil, ground.Refusal(err)
 		}
 		for _, e := range batch {
-			if len(list) >= mostFound || !wanted.Match(e.Payload) && !wanted.MatchString(e.Hash.String()) {
+			if len(list) >= mostFound || !named.Match(e.Payload) && !named.MatchString(e.Hash.String()) {
 				continue
 			}
 			found, err := s.foundIn(ctx, p, actors, e)
@@ -172,7 +170,8 @@ func (s Decisions) scan(ctx context.Context, p organizations.Principal, actors [
 	return list, nil
 }
 
-// foundIn returns what people see of an event, as far as the principal may see it.
+// foundIn returns the decision or the version of the policy that an event belongs to, if the
+// principal may see it.
 func (s Decisions) foundIn(ctx context.Context, p organizations.Principal, actors []string, e ledger.Event) ([]Found, error) {
 	if id, is := strings.CutPrefix(e.Stream, "decision/"); is {
 		return s.foundDecisions(ctx, p, actors, id, "")

@@ -26,7 +26,8 @@ func (s Audit) Oversight(ctx context.Context, p organizations.Principal, from, t
 
 // Access lists the access history of the principal's organization, newest first: exports,
 // verifications, members, tokens, policies, webhooks, erasures and openings of personal data.
-// It needs the right to export. A page that is full continues below the sequence of its last row (AccessFilter.Before).
+// It needs the right to export. The next page begins below the sequence of the last row
+// (AccessFilter.Before).
 func (s Audit) Access(ctx context.Context, p organizations.Principal, f projections.AccessFilter, limit int) ([]projections.AccessRow, error) {
 	if err := p.May(organizations.RightExport); err != nil {
 		return nil, err

@@ -15,10 +15,8 @@ func (s Decisions) Reviews(ctx context.Context, p organizations.Principal, f Fil
 	if len(f.Query()) == 0 {
 		batch = most + 1
 	}
-	if p.OwnOnly() {
-		if in.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return nil, 0, err
-		}
+	if in.Actors, err = s.actors(ctx, p); err != nil {
+		return nil, 0, err
 	}
 	for looked := 0; looked < MostSearched; looked += batch {
 		rows, err := s.Projections.OpenReviews(ctx, p.OrgID, in, batch)

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// MostBars bounds the agents, payees, tools and rules that are listed, the largest first.
+// MostBars bounds how many agents, payees, tools and rules are listed. The largest are first.
 const MostBars = 20
 
 // Spending is what the agents of an organization asked for and spent in a period, in sums.
@@ -18,6 +18,12 @@ type Spending struct {
 	Total, Before projections.Spent
 	Days          []projections.Spent // every day of the period, the oldest first
 	Agents        []AgentSpent
+
+	filter projections.SpendFilter // selects the decisions of the period
+}
+
+// Breakdown is what was asked for and spent, by payee and by tool, and how often each rule decided.
+type Breakdown struct {
 	Payees, Tools []projections.Spent
 	Rules         []projections.Fired
 }
@@ -36,28 +42,18 @@ func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days
 	sp.Until = s.Commands.Clock().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	sp.From = sp.Until.AddDate(0, 0, -days)
 	f := projections.SpendFilter{From: sp.From, Until: sp.Until, Agent: agent}
-	if p.OwnOnly() {
-		if f.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return sp, err
-		}
+	if f.Actors, err = s.actors(ctx, p); err != nil {
+		return sp, err
 	}
 	before := f
 	before.From, before.Until = sp.From.AddDate(0, 0, -days), sp.From
-	payees, tools := f, f
-	payees.Protocol, tools.Protocol = assurance.X402, assurance.MCP
-	var byDay, agents []projections.Spent
-	for _, sum := range []struct {
-		into  *[]projections.Spent
-		f     projections.SpendFilter
-		by    string
-		limit int
-	}{
-		{&byDay, f, projections.SpendDay, days}, {&agents, f, projections.SpendAgent, MostBars},
-		{&sp.Payees, payees, projections.SpendTarget, MostBars}, {&sp.Tools, tools, projections.SpendTarget, MostBars},
-	} {
-		if *sum.into, err = s.Projections.Spend(ctx, p.OrgID, sum.f, sum.by, sum.limit); err != nil {
-			return sp, Error(err)
-		}
+	byDay, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendDay, days)
+	if err != nil {
+		return sp, Error(err)
+	}
+	agents, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendAgent, MostBars)
+	if err != nil {
+		return sp, Error(err)
 	}
 	if sp.Total, err = s.total(ctx, p, f); err != nil {
 		return sp, err
@@ -65,12 +61,23 @@ func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days
 	if sp.Before, err = s.total(ctx, p, before); err != nil {
 		return sp, err
 	}
-	sp.Days = everyDay(byDay, sp.From, days)
-	if sp.Agents, err = s.named(ctx, p, agents); err != nil {
-		return sp, err
+	sp.Days, sp.filter = everyDay(byDay, sp.From, days), f
+	sp.Agents, err = s.named(ctx, p, agents)
+	return sp, err
+}
+
+// Breakdown adds up the same decisions as a Spending, by payee, tool and rule.
+func (s Decisions) Breakdown(ctx context.Context, p organizations.Principal, sp Spending) (b Breakdown, err error) {
+	payees, tools := sp.filter, sp.filter
+	payees.Protocol, tools.Protocol = assurance.X402, assurance.MCP
+	if b.Payees, err = s.Projections.Spend(ctx, p.OrgID, payees, projections.SpendTarget, MostBars); err != nil {
+		return b, Error(err)
 	}
-	sp.Rules, err = s.Projections.Noise(ctx, p.OrgID, f, MostBars)
-	return sp, Error(err)
+	if b.Tools, err = s.Projections.Spend(ctx, p.OrgID, tools, projections.SpendTarget, MostBars); err != nil {
+		return b, Error(err)
+	}
+	b.Rules, err = s.Projections.Noise(ctx, p.OrgID, sp.filter, MostBars)
+	return b, Error(err)
 }
 
 // total adds up what a filter selects.
@@ -116,13 +123,11 @@ func (s Decisions) named(ctx context.Context, p organizations.Principal, agents 
 // Agent returns an agent by the data key of its name, with its sums of all time. It refuses an
 // agent about which the principal sees no decision.
 func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent string) (AgentSpent, error) {
-	f := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Agent: agent}
-	var err error
-	if p.OwnOnly() {
-		if f.Actors, err = s.Commands.OwnActors(ctx, p); err != nil {
-			return AgentSpent{}, err
-		}
+	actors, err := s.actors(ctx, p)
+	if err != nil {
+		return AgentSpent{}, err
 	}
+	f := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Agent: agent, Actors: actors}
 	sums, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendAgent, 1)
 	if err == nil && len(sums) == 0 {
 		err = projections.ErrNotFound

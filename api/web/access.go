@@ -89,8 +89,8 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	return nil, p.May(access.Right)
 }
 
-// Member returns who acts for the organization that the person has chosen, on a page that is open
-// to everybody. ok is false if nobody does, or if it cannot be read now.
+// Member returns the visitor as a member of the organization that they have chosen, on a page that is
+// open to everybody. ok is false if they act for none, or if the membership cannot be read now.
 func (v *Visit) Member() (p organizations.Principal, ok bool) {
 	if v.Session == nil || v.Session.Org == "" {
 		return p, false

@@ -14,13 +14,13 @@ type Frame struct {
 	Place       string  // the link of the header that the page belongs to, such as "/reviews"
 	Person      *Person // nil: nobody is signed in
 	Here        string  // the address of the page, or of the page whose form was sent
-	Path        string  // of the address, for paper: without parameters, which may be texts of agents
+	Path        string  // of the address, as it is printed: without parameters, which may be texts of agents
 	BaseURL     string  // of this service, without a slash at the end
 	Description string  // one sentence for indexers; empty: the page is not for them
 	Canonical   string  // absolute address; only of a page with a description
 	Markdown    string  // path of the page's Markdown twin, if it has one
 	Links       []Link  // at the foot
-	Done        string  // what the form changed that led here; empty if none did
+	Done        string  // what the form that led here changed; empty if no form did
 
 	rights map[string]organizations.Right // that pages declare, by their paths
 }

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A form is answered with a redirect, so that a reload never sends it a second time. What the next page
-// shows once, a new secret or a note of what was changed, travels with the redirect in a cookie, which
-// the page removes. The service does not store it. The cookie is sealed under a key made of the
-// session's token, so only this session can read it, no other session can put a text into it, and every
-// node can open it.
+// A form is answered with a redirect, so that a reload never sends it a second time. The next page
+// shows a new secret, or a note that says what was changed, and shows it once. That text travels with
+// the redirect in a cookie, which the page removes. The service does not store it. The cookie is
+// sealed under a key made of the session's token, so only this session can read it, no other session
+// can put a text into it, and every node can open it.
 
 // Names of the cookies.
 const (

@@ -258,8 +258,19 @@ func withoutEmpty(u *url.URL) string {
 	if !empty {
 		return ""
 	}
+	return Address(u.EscapedPath(), q)
+}
+
+// Chip is a link that limits a list. Current says that the list is limited by it.
+type Chip struct {
+	Name, Href string
+	Current    bool
+}
+
+// Address returns the address of a page of this service with parameters.
+func Address(page string, q url.Values) string {
 	if len(q) == 0 {
-		return u.EscapedPath()
+		return page
 	}
-	return u.EscapedPath() + "?" + q.Encode()
+	return page + "?" + q.Encode()
 }

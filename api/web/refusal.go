@@ -38,9 +38,11 @@ func (s *Handler) pageError(v *Visit, err error) View {
 }
 
 // Explain makes a view the answer to a request that was refused: with the status and the headers
-// of the refusal, such as when to come back. The message is the refusal's sentence for the page.
+// of the refusal, such as when to come back, next to the view's own. The message is the refusal's sentence for the page.
 func (v *Visit) Explain(shows View, err error) (answer View, message string) {
-	shows.Header = http.Header{}
+	if shows.Header == nil {
+		shows.Header = http.Header{}
+	}
 	shows.Status, message = v.handler.Problem(shows.Header, v.Request, err)
 	return shows, message
 }

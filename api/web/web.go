@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,10 +53,13 @@ func NewTemplates(clock func() time.Time) (*Templates, error) {
 	return &Templates{clock: clock, own: map[string]*template.Template{}}, err
 }
 
+// frameFiles are the templates that every page uses.
+var frameFiles = []string{"templates/layout.html", "templates/parts.html", "templates/figures.html"}
+
 // templates returns the templates of all pages by file name. They are read once in a process,
 // copied, and never executed, because a template that was executed cannot be copied.
 var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
-	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/figures.html")
+	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, frameFiles...)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +69,7 @@ var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 	}
 	pages := map[string]*template.Template{}
 	for _, file := range files {
-		name := path.Base(file)
-		if name == "layout.html" || name == "parts.html" || name == "figures.html" {
+		if slices.Contains(frameFiles, file) {
 			continue
 		}
 		page, err := frame.Clone()
@@ -76,7 +79,7 @@ var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 		if err != nil {
 			return nil, err
 		}
-		pages[name] = page
+		pages[path.Base(file)] = page
 	}
 	return pages, nil
 })

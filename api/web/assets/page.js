@@ -81,8 +81,8 @@ function ago(time) {
 }
 setInterval(() => document.querySelectorAll("time").forEach(ago), 30000);
 
-// Keys, for who reviews many decisions: the list of a page, and the form of a verdict. A letter does
-// nothing while something is written, and no key gives a verdict without a reason.
+// Keys for members who review many decisions: they move in a list and lead through the form of a
+// verdict. A key does nothing while the person types, and no key gives a verdict without a reason.
 const rows = [...document.querySelectorAll("table.rows tbody tr")];
 let row = -1;
 function go(to) {

@@ -18,16 +18,10 @@ const activityRows = 25
 
 // activityPage is the data of the page that says who did what.
 type activityPage struct {
-	Kinds []kindChip
+	Kinds []web.Chip // that limit the page to one kind
 	Rows  []activityRow
 	Next  string // address of the next page
 	First string // address of the first page; empty on the first
-}
-
-// kindChip limits the page to one kind.
-type kindChip struct {
-	Name, Href string
-	Current    bool
 }
 
 // activityRow is an entry of the page.
@@ -58,9 +52,9 @@ func (r *Room) showActivity(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	page := activityPage{Kinds: []kindChip{{"All", "/activity", kind == ""}}}
+	page := activityPage{Kinds: []web.Chip{{Name: "All", Href: "/activity", Current: kind == ""}}}
 	for _, k := range words.ActivityKinds {
-		page.Kinds = append(page.Kinds, kindChip{k.Name, activityAddress(k.Name, ""), kind == k.Name})
+		page.Kinds = append(page.Kinds, web.Chip{Name: k.Name, Href: activityAddress(k.Name, ""), Current: kind == k.Name})
 	}
 	if asked.Get("cursor") != "" {
 		page.First = activityAddress(kind, "")
@@ -110,8 +104,5 @@ func activityAddress(kind, cursor string) string {
 			q.Set(name, value)
 		}
 	}
-	if len(q) == 0 {
-		return "/activity"
-	}
-	return "/activity?" + q.Encode()
+	return web.Address("/activity", q)
 }

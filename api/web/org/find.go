@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/policy/assurance"
 )
 
 // mostFoundPlaces bounds the tokens and members that a search lists.
@@ -43,7 +44,7 @@ func placeOf(f query.Found) web.Found {
 		place.What, place.Href = "Agent", "/agents/"+f.ID
 	case query.FoundTarget:
 		place.What, place.Quoted = "Payee", true
-		if f.Protocol == "mcp" {
+		if f.Protocol == assurance.MCP {
 			place.What = "Tool"
 		}
 		place.Href = "/decisions?" + query.Filter{Target: f.ID, Protocol: f.Protocol}.Query().Encode()

@@ -23,10 +23,7 @@ type overview struct {
 	MoreThere  bool
 	Violations []query.ListedDecision
 	Spending   query.Spending
-	Decisions  change
-	SpentUSD   change
-	Stopped    change
-	Broken     change        // violations
+	Sums       sums
 	Days       []dayRow      // the oldest first
 	Chart      template.HTML // of the days; empty if nothing was decided in them
 	Agents     bars
@@ -123,7 +120,7 @@ func (r *Room) addSpending(ctx context.Context, p organizations.Principal, o *ov
 	if o.Spending, err = r.queries().Spending(ctx, p, overviewDays, ""); err != nil {
 		return err
 	}
-	o.Decisions, o.SpentUSD, o.Stopped, o.Broken = changes(o.Spending)
+	o.Sums = sumsOf(o.Spending)
 	o.Days = dayRows(o.Spending.Days, query.Filter{})
 	o.Agents = agentBars(o.Spending)
 	o.Agents.Rows = o.Agents.Rows[:min(5, len(o.Agents.Rows))]

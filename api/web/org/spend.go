@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math/big"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +17,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// periods are the lengths in days that the pages about spending offer. The first is the default.
-var periods = []int{30, 7, 90}
+// periods are the lengths in days that the pages about spending offer. That of the overview is the
+// default.
+var periods = []int{7, overviewDays, 90}
 
 // spending is the data of the pages about spending: of an organization, or of one agent.
 type spending struct {
@@ -25,17 +27,17 @@ type spending struct {
 	Agent      *query.AgentSpent // nil: of the organization
 	Path       string
 	Days       int
-	Periods    []int
-	Decisions  change
-	SpentUSD   change
-	Stopped    change
-	Violations change
+	Periods    []web.Chip
+	Sums       sums
 	Rows       []dayRow
 	SpendChart template.HTML
 	Chart      template.HTML
 	Newest     []query.ListedDecision // of the agent
 	Bars       []bars
 }
+
+// sums are the four numbers of a period. Stopped counts what was denied or sent to review.
+type sums struct{ Decisions, SpentUSD, Stopped, Violations change }
 
 // change is a number with how it differs from the number of the period before.
 type change struct{ Now, Before string }
@@ -62,7 +64,7 @@ func (c change) Word() string {
 // Told reports whether the number of the period before adds something to Word.
 func (c change) Told() bool { return strings.Trim(c.Before, "0.") != "" && c.Now != c.Before }
 
-// dayRow is a day in the table under the charts.
+// dayRow is a day in the table under the charts. Href is the list of its decisions, or empty.
 type dayRow struct {
 	projections.Spent
 	Href string
@@ -117,18 +119,18 @@ func (r *Room) showAgent(v *web.Visit) (web.View, error) {
 }
 
 func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err error) {
-	days := periods[0]
+	days := overviewDays
 	if text := v.Request.URL.Query().Get("days"); text != "" {
-		for _, d := range periods {
-			if text == strconv.Itoa(d) {
-				days = d
-			}
-		}
-		if text != strconv.Itoa(days) {
+		i := slices.IndexFunc(periods, func(d int) bool { return text == strconv.Itoa(d) })
+		if i < 0 {
 			return data, policy.Refuse("invalid_enum", "/days", "days must be 7, 30 or 90")
 		}
+		days = periods[i]
 	}
-	data = spending{Path: path, Days: days, Periods: []int{7, 30, 90}}
+	data = spending{Path: path, Days: days}
+	for _, d := range periods {
+		data.Periods = append(data.Periods, web.Chip{Name: fmt.Sprintf("%d days", d), Href: data.Period(d), Current: d == days})
+	}
 	if data.Spending, err = r.queries().Spending(v.Request.Context(), v.Principal, days, agent); err != nil {
 		return data, err
 	}
@@ -136,27 +138,47 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	if agent != "" && len(data.Agents) > 0 {
 		data.Agent, name = &data.Agents[0], data.Agents[0].Name
 	}
-	data.Decisions, data.SpentUSD, data.Stopped, data.Violations = changes(data.Spending)
+	data.Sums = sumsOf(data.Spending)
 	filter := query.Filter{Agent: name}
 	data.Rows = dayRows(data.Spending.Days, filter)
-	if data.Total.Decisions() > 0 {
-		if data.SpendChart, data.Chart, err = charts(data.Rows); err != nil {
-			return data, err
+	erased := agent != "" && name == "" // no filter selects the decisions of the agent
+	if erased {
+		for i := range data.Rows {
+			data.Rows[i].Href = ""
 		}
+	}
+	if data.Total.Decisions() == 0 {
+		return data, nil // there is nothing to draw or to list
+	}
+	if data.SpendChart, data.Chart, err = charts(data.Rows); err != nil {
+		return data, err
+	}
+	parts, err := r.queries().Breakdown(v.Request.Context(), v.Principal, data.Spending)
+	if err != nil {
+		return data, err
 	}
 	if agent == "" {
 		data.Bars = append(data.Bars, agentBars(data.Spending))
 	}
-	data.Bars = append(data.Bars, targetBars(data.Spending, filter, data.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
-		targetBars(data.Spending, filter, data.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter))
+	data.Bars = append(data.Bars, targetBars(data.Spending, filter, parts.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
+		targetBars(data.Spending, filter, parts.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter, parts.Rules))
+	if erased {
+		for _, table := range data.Bars {
+			for i := range table.Rows {
+				table.Rows[i].Href, table.Rows[i].List = "", ""
+			}
+		}
+	}
 	return data, nil
 }
 
-// changes compares the four numbers of a period with those of the period before.
-func changes(s query.Spending) (decisions, spent, stopped, violations change) {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return change{number(s.Total.Decisions()), number(s.Before.Decisions())}, change{dollars(s.Total.SpentUSD), dollars(s.Before.SpentUSD)},
-		change{number(s.Total.Denied + s.Total.Reviewed), number(s.Before.Denied + s.Before.Reviewed)}, change{number(s.Total.Violations), number(s.Before.Violations)}
+// sumsOf compares the four numbers of a period with those of the period before.
+func sumsOf(s query.Spending) sums {
+	numbers := func(now, before int64) change {
+		return change{strconv.FormatInt(now, 10), strconv.FormatInt(before, 10)}
+	}
+	return sums{Decisions: numbers(s.Total.Decisions(), s.Before.Decisions()), SpentUSD: change{dollars(s.Total.SpentUSD), dollars(s.Before.SpentUSD)},
+		Stopped: numbers(s.Total.Denied+s.Total.Reviewed, s.Before.Denied+s.Before.Reviewed), Violations: numbers(s.Total.Violations, s.Before.Violations)}
 }
 
 // dollars rounds an exact decimal to cents, or to millionths if it is less than a dollar and no
@@ -243,9 +265,9 @@ func targetBars(s query.Spending, f query.Filter, targets []projections.Spent, b
 	return b.shared()
 }
 
-func ruleBars(s query.Spending, f query.Filter) bars {
+func ruleBars(s query.Spending, f query.Filter, rules []projections.Fired) bars {
 	b := bars{Title: "By rule", Head: "Rule", None: "No rule found anything."}
-	for _, rule := range s.Rules {
+	for _, rule := range rules {
 		f.Rule = rule.Rule
 		list := inPeriod(f, s.From, s.Until)
 		b.Rows = append(b.Rows, bar{Name: rule.Rule, Href: list, List: list, Decisions: rule.Decisions(), Denied: rule.Denied, Reviewed: rule.Reviewed, SpentUSD: "0.00"})
@@ -283,5 +305,5 @@ func (s spending) Allowed() string { return dollars(s.Total.AllowedUSD) }
 
 // Period returns the address of the page for another period.
 func (s spending) Period(days int) string {
-	return s.Path + "?" + url.Values{"days": {strconv.Itoa(days)}}.Encode()
+	return web.Address(s.Path, url.Values{"days": {strconv.Itoa(days)}})
 }

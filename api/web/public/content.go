@@ -125,7 +125,8 @@ func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	return web.View{Template: "search.html", Data: page}, nil
 }
 
-// exactly returns the address of the only thing that a question names, or an empty text.
+// exactly returns the address of the thing that a question names. It returns an empty text if the
+// question names none, or more than one.
 func exactly(found []web.Found) (href string) {
 	for _, f := range found {
 		if f.Exact && href != "" {

@@ -21,7 +21,7 @@ type verifyPage struct {
 	Verifier string // path of the WebAssembly module; empty: this program was built without it
 }
 
-// verifyView returns the view of a page. The page alone may compile WebAssembly.
+// verifyView returns the view of the page. It is the only page that may compile WebAssembly.
 func verifyView(page verifyPage) web.View {
 	if web.HasVerifier() {
 		page.Verifier = web.VerifierPath
@@ -45,7 +45,6 @@ func (r *Room) postVerify(v *web.Visit) (web.View, error) {
 	}
 	page.Problem = refused.Message
 	shows, _ := v.Explain(verifyView(page), err)
-	shows.Header.Set("Content-Security-Policy", web.VerifierPolicy)
 	return shows, nil
 }
 

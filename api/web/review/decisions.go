@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"math/big"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -27,7 +26,7 @@ type decisionList struct {
 	Filter    query.Filter
 	Filtered  bool
 	MayExport bool
-	Chips     []chip
+	Chips     []web.Chip
 	Chosen    []chosen
 	Query     string // the filter as the query of an address
 	OrgID     string
@@ -50,12 +49,6 @@ func (l decisionList) Export(form string) string {
 	return web.InOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
 }
 
-// chip is a button that filters by one member.
-type chip struct {
-	Name, Href string
-	Current    bool
-}
-
 // chosen is a condition of a list's filter: its name for people, its value, and the address of the
 // list without this condition.
 type chosen struct{ Name, Value, Href string }
@@ -64,23 +57,15 @@ type chosen struct{ Name, Value, Href string }
 // the page can show them separately.
 func chosenBy(f query.Filter, page string) (list []chosen) {
 	for _, member := range []struct{ name, label string }{
-		{"text", "Text"}, {"agent", "Agent"}, {"run", "Run"}, {"rule", "Rule"}, {"protocol", "Protocol"}, {"from", "From"}, {"to", "To"},
+		{"text", "Text"}, {"agent", "Agent"}, {"run", "Run"}, {"rule", "Rule"}, {"target", "Payee or tool"}, {"protocol", "Protocol"}, {"from", "From"}, {"to", "To"},
 	} {
 		q := f.Query()
 		if value := q.Get(member.name); value != "" {
 			q.Del(member.name)
-			list = append(list, chosen{member.label, value, address(page, q)})
+			list = append(list, chosen{member.label, value, web.Address(page, q)})
 		}
 	}
 	return list
-}
-
-// address returns the address of a page with parameters.
-func address(page string, q url.Values) string {
-	if len(q) == 0 {
-		return page
-	}
-	return page + "?" + q.Encode()
 }
 
 // decisionSum counts the decisions that a filter chooses and adds up their amounts.
@@ -106,7 +91,7 @@ func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
 		list.Next = "/decisions?" + q.Encode()
 	}
 	if asked.Get("cursor") != "" {
-		list.First = address("/decisions", f.Query())
+		list.First = web.Address("/decisions", f.Query())
 	}
 	if f.Agent != "" || f.Run != "" || f.From != "" {
 		if list.Sum, err = r.sumDecisions(ctx, p, f); err != nil {
@@ -126,8 +111,8 @@ func assuranceRules() (ids []string) {
 	return ids
 }
 
-func chips(f query.Filter) []chip {
-	list := []chip{{"All", "/decisions", len(f.Query()) == 0}}
+func chips(f query.Filter) []web.Chip {
+	list := []web.Chip{{Name: "All", Href: "/decisions", Current: len(f.Query()) == 0}}
 	for _, c := range []struct{ name, member, value string }{
 		{"Violations", "conformance", "violation"}, {"Denied", "decision", "deny"}, {"Needs review", "decision", "needs_review"},
 		{"Allowed", "decision", "allow"}, {"Without receipt", "conformance", "none"},
@@ -138,7 +123,7 @@ func chips(f query.Filter) []chip {
 		if current {
 			q.Del(c.member)
 		}
-		list = append(list, chip{c.name, address("/decisions", q), current})
+		list = append(list, web.Chip{Name: c.name, Href: web.Address("/decisions", q), Current: current})
 	}
 	return list
 }

@@ -44,7 +44,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text} // the members that a decision has before its verdict
+	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text, Target: f.Target} // the members that a decision has before its verdict
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
@@ -59,11 +59,11 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	}
 	page := f.Query()
 	if after > 0 {
-		list.First = address("/reviews", page)
+		list.First = web.Address("/reviews", page)
 	}
 	if next > 0 {
 		page.Set("after", strconv.FormatInt(next, 10))
-		list.Next = address("/reviews", page)
+		list.Next = web.Address("/reviews", page)
 	}
 	return web.View{Template: "reviews.html", Data: list}, nil
 }

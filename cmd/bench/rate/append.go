@@ -67,5 +67,5 @@ func (c *Append) Run(ctx context.Context) error {
 
 func line(name string, a, b rig.Sample) {
 	fmt.Printf("%-10s %12.0f %12.0f %8.2f %20s %20s\n", name, a.PerSecond, b.PerSecond, b.PerSecond/a.PerSecond,
-		rig.MS(a.Quantile(.5))+" / "+rig.MS(a.Quantile(.99)), rig.MS(b.Quantile(.5))+" / "+rig.MS(b.Quantile(.99)))
+		a.P50P99(), b.P50P99())
 }

@@ -76,7 +76,7 @@ func (c *Feed) printDelays(ctx context.Context) error {
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		fmt.Printf("%-14d %14.0f %28s\n", callers, beside.PerSecond, rig.MS(delays.Quantile(.5))+" / "+rig.MS(delays.Quantile(.99)))
+		fmt.Printf("%-14d %14.0f %28s\n", callers, beside.PerSecond, delays.P50P99())
 	}
 	return rig.Check(ctx, service.Scratch)
 }

@@ -192,7 +192,7 @@ func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, not
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
 	appended := func(caller, n int) (int64, error) {
 		stream := fmt.Sprintf("%s/%d/%d", name, caller, n)
-		r, err := l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{benchEvent(stream)}})
+		r, err := l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{rig.Event(stream, rig.Payload)}})
 		if err != nil {
 			return 0, err
 		}
@@ -334,11 +334,6 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	}
 	app := commands.New(&ground.Ground{Ledger: l, Clock: time.Now})
 	return keeper.Start(ctx, l, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
-}
-
-func benchEvent(stream string) ledger.Pending {
-	return ledger.Pending{Stream: stream, Expect: ledger.New(), ID: "evt_" + stream, Type: "bench.happened", SchemaVersion: 1,
-		Actor: "key_01JD3Z8W5T0000000000000000", Payload: rig.Payload}
 }
 
 // fill adds small events up to a number and returns the last position. It hashes and chains the

@@ -55,7 +55,7 @@ func (c *Doors) Run(ctx context.Context) error {
 		if err != nil || failed != nil {
 			return fmt.Errorf("%s: %v, %v", part.name, err, failed)
 		}
-		fmt.Printf("%-24s %20s %12s  %s\n", part.name, rig.MS(calls.Quantile(.5))+" / "+rig.MS(calls.Quantile(.99)), fmt.Sprintf("%d not 200", health.Load()), said)
+		fmt.Printf("%-24s %20s %12s  %s\n", part.name, calls.P50P99(), fmt.Sprintf("%d not 200", health.Load()), said)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +87,7 @@ const (
 
 // delays requests decisions repeatedly, and polls the table of the history for each.
 func delays(ctx context.Context, b *rig.Service, token string, during time.Duration) (rig.Sample, error) {
-	c, err := rig.NewClient(strings.TrimPrefix(b.Base, "http://"))
+	c, err := b.Client()
 	if err != nil {
 		return rig.Sample{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/commands/accounts"
@@ -32,47 +31,48 @@ func (b *Service) QuickKeys(ctx context.Context, callers int, during time.Durati
 	return keys, nil
 }
 
-// Quick calls the quick gate, one caller per list of keys.
-func (b *Service) Quick(keys [][]string, during time.Duration) (Sample, error) {
-	clients := make([]*Client, len(keys))
+// connected calls an operation from a number of concurrent callers, each with a connection of
+// its own.
+func (b *Service) connected(callers int, during time.Duration, operation func(c *Client, caller, n int) error) (Sample, error) {
+	clients := make([]*Client, callers)
 	for i := range clients {
-		c, err := NewClient(strings.TrimPrefix(b.Base, "http://"))
+		c, err := b.Client()
 		if err != nil {
 			return Sample{}, err
 		}
 		defer c.Close()
 		clients[i] = c
 	}
-	return Load(len(keys), during, func(caller, n int) error {
-		key := keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)]
-		status, answer, err := clients[caller].Post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
-		}
-		return nil
+	return Load(callers, during, func(caller, n int) error { return operation(clients[caller], caller, n) })
+}
+
+// Quick calls the quick gate, one caller per list of keys.
+func (b *Service) Quick(keys [][]string, during time.Duration) (Sample, error) {
+	return b.connected(len(keys), during, func(c *Client, caller, n int) error {
+		return c.Quick(keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)])
 	})
 }
 
 // Decide requests a new decision with every call.
 func (b *Service) Decide(token string, callers, agents int, during time.Duration) (Sample, error) {
-	clients := make([]*Client, callers)
-	for i := range clients {
-		c, err := NewClient(strings.TrimPrefix(b.Base, "http://"))
-		if err != nil {
-			return Sample{}, err
-		}
-		defer c.Close()
-		clients[i] = c
-	}
 	run := time.Now().UnixNano()
-	return Load(callers, during, func(caller, n int) error {
+	return b.connected(callers, during, func(c *Client, caller, n int) error {
 		agent := ""
 		if agents > 0 {
 			agent = fmt.Sprintf("agent-%d", (caller*7919+n)%agents)
 		}
-		_, err := clients[caller].Decision(token, fmt.Sprintf("bench-%d-%d-%d", run, caller, n), agent)
+		_, err := c.Decision(token, fmt.Sprintf("bench-%d-%d-%d", run, caller, n), agent)
 		return err
 	})
+}
+
+// Quick calls the quick gate with a key.
+func (c *Client) Quick(key string) error {
+	status, answer, err := c.Post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
+	}
+	return nil
 }
 
 // Decision requests a new decision under an idempotency key, for an agent unless it is empty.

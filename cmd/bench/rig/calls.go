@@ -1,10 +1,8 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -78,64 +76,70 @@ func (c *Client) Quick(key string) error {
 // Decision requests a new decision under an idempotency key, for an agent unless it is empty.
 // The answer is valid until the next call.
 func (c *Client) Decision(token, key, agent string) ([]byte, error) {
-	if agent != "" {
-		agent = fmt.Sprintf(`,"agentId":%q`, agent)
-	}
-	body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"%s},"intent":{`+
-		`"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",`+
-		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
-		key, agent)
-	status, answer, err := c.Post("/api/assurance/decisions", "Authorization: Bearer "+token+"\r\n", body)
+	status, answer, err := c.Post(decisions, bearer(token), decisionBody(key, agent, "?city=Oslo"))
 	if err != nil || status != http.StatusCreated {
 		return nil, fmt.Errorf("decision: %d %s %w", status, answer, err)
 	}
 	return answer, nil
 }
 
-// Calls makes a number of calls of a service with free keys, or requests decisions if there is
-// no path.
+// Calls makes a number of calls of a service with free keys.
 func (b *Service) Calls(ctx context.Context, path string, calls int) error {
-	var token string
-	for n := range calls {
+	var key string
+	return b.each(calls, func(c *Client, n int) (int, []byte, error) {
 		if n%accounts.FreeCallsPerMonth == 0 {
-			if path == "" && token == "" {
-				var err error
-				if token, err = b.Organization(ctx); err != nil {
-					return err
-				}
-			} else if path != "" {
-				issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
-				if err != nil {
-					return err
-				}
-				token = issued.APIKey
+			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
+			if err != nil {
+				return 0, nil, err
 			}
+			key = issued.APIKey
 		}
-		at, body := path, fmt.Sprintf(`{"command":"git push --force origin feature-%d","environment":"production"}`, n)
-		if path == "" {
-			at, body = "/api/assurance/decisions", fmt.Sprintf(`{"protocol":"x402","idempotencyKey":"size-%d","subject":{"runId":"run"},"intent":{`+
-				`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",`+
-				`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`, n)
-		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Base+at, bytes.NewReader([]byte(body)))
+		return c.Post(path, bearer(key)+fmt.Sprintf("Idempotency-Key: size-%d\r\n", n),
+			fmt.Appendf(nil, `{"command":"git push --force origin feature-%d","environment":"production"}`, n))
+	})
+}
+
+// Decisions requests a number of decisions for a new organization.
+func (b *Service) Decisions(ctx context.Context, count int) error {
+	token, err := b.Organization(ctx)
+	if err != nil {
+		return err
+	}
+	return b.each(count, func(c *Client, n int) (int, []byte, error) {
+		return c.Post(decisions, bearer(token), decisionBody(fmt.Sprintf("size-%d", n), "", ""))
+	})
+}
+
+// each makes a number of calls, one after the other. An answer without success is an error.
+func (b *Service) each(calls int, call func(c *Client, n int) (status int, answer []byte, err error)) error {
+	c, err := b.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for n := range calls {
+		status, answer, err := call(c, n)
 		if err != nil {
 			return err
 		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Idempotency-Key", fmt.Sprintf("size-%d", n))
-		if path == "" {
-			r.Header.Del("Idempotency-Key")
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode/100 != 2 {
-			return fmt.Errorf("%s: %s %s %v", at, answer.Status, text, err)
+		if status/100 != 2 {
+			return fmt.Errorf("call %d: %d %s", n, status, answer)
 		}
 	}
 	return nil
+}
+
+const decisions = "/api/assurance/decisions"
+
+func bearer(credential string) string { return "Authorization: Bearer " + credential + "\r\n" }
+
+// decisionBody is the request body of a decision, for an agent unless it is empty.
+func decisionBody(key, agent, query string) []byte {
+	if agent != "" {
+		agent = fmt.Sprintf(`,"agentId":%q`, agent)
+	}
+	return fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"%s},"intent":{`+
+		`"resourceUrl":"https://api.weather.example/v1/forecast%s","method":"GET","scheme":"exact","network":"base",`+
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
+		key, agent, query)
 }

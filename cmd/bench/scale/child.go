@@ -40,6 +40,17 @@ func (r run) perEvent(used time.Duration) float64 {
 	return float64(used.Microseconds()) / float64(r.Events)
 }
 
+// cpuPerEvent formats the microseconds of processor time per event, of the program and of the
+// database.
+func (r run) cpuPerEvent() string {
+	return fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.Process), r.perEvent(r.cpu.Database))
+}
+
+// printCompared prints the line of a run and of a bare read of the same rows.
+func printCompared(read, r run) {
+	fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", r.Events, read.perSecond(), r.perSecond(), r.perSecond()/read.perSecond(), r.cpuPerEvent(), r.PeakMB)
+}
+
 func middle(runs []run) run {
 	slices.SortFunc(runs, func(a, b run) int { return int(a.perSecond() - b.perSecond()) })
 	return runs[len(runs)/2]

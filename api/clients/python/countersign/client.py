@@ -102,9 +102,9 @@ class Countersign:
         it is to be executed. The intent is copied: later changes of the argument change
         nothing.
 
-        idempotency_key is one for each purchase or call that is intended, such as the number
-        of an order: a program that gives the same one and the same run_id after a restart
-        gets the same decision. Without it there is a new one, which is kept over retries.
+        idempotency_key names one intended purchase or call, such as the number of an order.
+        A program that gives the same key and the same run_id after a restart gets the same
+        decision. Default: a new key, which stays the same over retries.
         """
         decided = frozen_object(intent, "intent")
         keys = self._for_decisions()

@@ -66,7 +66,7 @@ func (b *Service) Decide(token string, callers, agents int, during time.Duration
 
 // Quick calls the quick gate with a key.
 func (c *Client) Quick(key string) error {
-	status, answer, err := c.Post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
+	status, answer, err := c.Post(gate+"quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
 	}
@@ -83,18 +83,18 @@ func (c *Client) Decision(token, key, agent string) ([]byte, error) {
 	return answer, nil
 }
 
-// Calls makes a number of calls of a service with free keys.
-func (b *Service) Calls(ctx context.Context, path string, calls int) error {
+// GateCalls makes a number of calls of a service of the gate with free keys.
+func (b *Service) GateCalls(ctx context.Context, name string, calls int) error {
 	var key string
 	return b.each(calls, func(c *Client, n int) (int, []byte, error) {
 		if n%accounts.FreeCallsPerMonth == 0 {
-			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
+			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", name, n), "")
 			if err != nil {
 				return 0, nil, err
 			}
 			key = issued.APIKey
 		}
-		return c.Post(path, bearer(key)+fmt.Sprintf("Idempotency-Key: size-%d\r\n", n),
+		return c.Post(gate+name, bearer(key)+fmt.Sprintf("Idempotency-Key: size-%d\r\n", n),
 			fmt.Appendf(nil, `{"command":"git push --force origin feature-%d","environment":"production"}`, n))
 	})
 }
@@ -129,7 +129,10 @@ func (b *Service) each(calls int, call func(c *Client, n int) (status int, answe
 	return nil
 }
 
-const decisions = "/api/assurance/decisions"
+const (
+	gate      = "/api/agent-services/action-safety/"
+	decisions = "/api/assurance/decisions"
+)
 
 func bearer(credential string) string { return "Authorization: Bearer " + credential + "\r\n" }
 

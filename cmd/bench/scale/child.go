@@ -235,9 +235,9 @@ func (c *ExportChild) Run(ctx context.Context) error {
 	})
 }
 
-// besideAppends compares 64 appends in flight alone and while a child process runs.
-func besideAppends(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
-	var alone, beside []rig.Sample
+// appendsWhile compares 64 appends in flight alone and while a child process runs.
+func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
+	var alone, together []rig.Sample
 	for range runs {
 		a, err := rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload)
 		if err != nil {
@@ -254,9 +254,9 @@ func besideAppends(ctx context.Context, s *rig.Scratch, name string, runs int, d
 		if err := errors.Join(err, ignoreExit(command.Wait())); err != nil {
 			return err
 		}
-		alone, beside = append(alone, a), append(beside, b)
+		alone, together = append(alone, a), append(together, b)
 	}
-	a, b := rig.Median(alone), rig.Median(beside)
+	a, b := rig.Median(alone), rig.Median(together)
 	fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.PerSecond, b.PerSecond, name, b.PerSecond/a.PerSecond)
 	return nil
 }

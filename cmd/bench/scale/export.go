@@ -149,7 +149,7 @@ func (c *Export) Run(ctx context.Context) error {
 	if err := c.verified(ctx, service, org); err != nil {
 		return err
 	}
-	return besideAppends(ctx, service.Scratch, "export", c.Runs, c.During, "make-export", service.Scratch.App, "--org", org, "--repeat")
+	return appendsWhile(ctx, service.Scratch, "export", c.Runs, c.During, "make-export", service.Scratch.App, "--org", org, "--repeat")
 }
 
 // verified verifies an export of the complete history, offline.

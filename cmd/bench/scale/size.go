@@ -31,9 +31,7 @@ func (c *Size) Run(ctx context.Context) error {
 	}
 	defer owner.Close(ctx)
 	gate := func(name string) func(context.Context, int) error {
-		return func(ctx context.Context, calls int) error {
-			return service.Calls(ctx, "/api/agent-services/action-safety/"+name, calls)
-		}
+		return func(ctx context.Context, calls int) error { return service.GateCalls(ctx, name, calls) }
 	}
 	var large error
 	for _, kind := range []struct {

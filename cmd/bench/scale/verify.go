@@ -77,7 +77,7 @@ func (c *Verify) plain(ctx context.Context) error {
 		return err
 	}
 	if c.wants("appends") {
-		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.App, "--repeat"); err != nil {
+		if err := appendsWhile(ctx, s, "verify", c.Runs, c.During, "audit", s.App, "--repeat"); err != nil {
 			return err
 		}
 	}

@@ -42,13 +42,13 @@ func (c *Doors) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		beside, stop := context.WithTimeout(ctx, c.During+time.Second)
+		while, stop := context.WithTimeout(ctx, c.During+time.Second)
 		var said string
 		var failed error
 		var running sync.WaitGroup
-		running.Go(func() { said, failed = part.do(beside, service) })
+		running.Go(func() { said, failed = part.do(while, service) })
 		var health atomic.Int64
-		running.Go(func() { health.Store(watchHealth(beside, service)) })
+		running.Go(func() { health.Store(watchHealth(while, service)) })
 		calls, err := service.Quick(keys, c.During)
 		stop()
 		running.Wait()

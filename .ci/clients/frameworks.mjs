@@ -43,10 +43,10 @@ for (const [name, make] of Object.entries(frameworks)) {
   console.log(`clients: ${name}, a low command runs, a critical one does not`);
 }
 
-// The recipes, as they stand on the pages.
+// The recipes, exactly as the pages have them.
+const guide = async (name) => (await fetch(`${process.env.COUNTERSIGN_URL}/guides/${name}.md`)).text();
 const recipe = async (name) => {
-  const page = await (await fetch(`${process.env.COUNTERSIGN_URL}/guides/${name}.md`)).text();
-  const code = page.match(new RegExp("```js recipe=" + name + "\\n([\\s\\S]*?)```"))[1];
+  const code = (await guide(name)).match(new RegExp("```js recipe=" + name + "\\n([\\s\\S]*?)```"))[1];
   assert.ok(code.trim().split("\n").length <= 15, `${name} has ${code.trim().split("\n").length} lines`);
   writeFileSync(`recipe-${name}.mjs`, code);
   return import(`${process.cwd()}/recipe-${name}.mjs`);
@@ -74,14 +74,13 @@ assert.match(await withoutKey("echo low"), /nothing was run/);
 const throws = openai({ name: "shell", description: "Runs a command.", parameters, execute: async () => { throw new Error("the reason"); } });
 const sdkSays = "An error occurred while running the tool. Please try again.";
 assert.equal(await throws.invoke(new RunContext(), `{"command":"git status"}`), sdkSays);
-const page = await (await fetch(`${process.env.COUNTERSIGN_URL}/guides/openai-agents.md`)).text();
-assert.ok(page.includes(sdkSays), "the page says what the SDK says");
+assert.ok((await guide("openai-agents")).includes(sdkSays), "the page says what the SDK says");
 const wrapped = openaiTool(client, guard, throws);
 assert.match(await wrapped.invoke(new RunContext(), "not JSON"), /^nothing was run: the arguments are not JSON/);
 
 // A purchase by the recipe of the page, if the wallet has money.
-const { pay } = await (process.env.WALLET ? recipe("gate-a-payment") : {});
-if (pay) {
+if (process.env.WALLET) {
+  const { pay } = await recipe("gate-a-payment");
   const answer = await pay(`${process.env.COUNTERSIGN_URL}/api/agent-services/action-safety/quick`, {
     method: "POST", headers: { "Content-Type": "application/json" }, body: `{"command":"git status"}` });
   assert.equal(answer.status, 200);

@@ -1,5 +1,5 @@
-// Command evidence checks the forms of countersign's evidence with libraries that others wrote. No
-// line of the project is between: it reads files alone.
+// Command evidence checks the forms of countersign's evidence with libraries that others wrote. It
+// reads files and imports nothing of the project.
 //
 //	go run . VIEWS KEYS EVENTS     the folder of countersign views, the key set, events.jsonl
 package main
@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/fxamacker/cbor/v2"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"github.com/transparency-dev/formats/proof"
 	merkle "github.com/transparency-dev/merkle/proof"
@@ -37,7 +38,7 @@ func main() {
 		name string
 		run  func() (int, error)
 	}{
-		{"CloudEvents by the CloudEvents SDK", func() (int, error) { return checkCloudEvents(filepath.Join(views, "cloudevents.jsonl"), events) }},
+		{"CloudEvents by the CloudEvents SDK", func() (int, error) { return checkCloudEvents(filepath.Join(views, "cloudevents.jsonl")) }},
 		{"DSSE by go-securesystemslib", func() (int, error) { return checkDSSE(filepath.Join(views, "dsse.jsonl"), keys) }},
 		{"tlog-proof by transparency-dev", func() (int, error) { return checkTLogProofs(views, events) }},
 		{"COSE receipts by go-cose", func() (int, error) { return checkReceipts(views, keys, events) }},
@@ -83,9 +84,7 @@ func readKeys(name string) (keys []key) {
 }
 
 type event struct {
-	ID   string `json:"event_id"`
 	Pos  uint64 `json:"pos"`
-	Type string `json:"type"`
 	Hash string `json:"hash"`
 }
 
@@ -118,7 +117,7 @@ func lines(name string, each func([]byte) error) error {
 	return scanner.Err()
 }
 
-func checkCloudEvents(name string, events map[uint64]event) (n int, _ error) {
+func checkCloudEvents(name string) (n int, _ error) {
 	return n, lines(name, func(line []byte) error {
 		var e cloudevents.Event
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -263,8 +262,8 @@ func checkReceipt(name string, keys []key, events map[uint64]event) error {
 	if len(inclusion) != 1 {
 		return fmt.Errorf("the proofs are %v", message.Headers.Unprotected)
 	}
-	octets, _ := inclusion[0].([]byte)
-	size, index, path, err := readInclusion(octets)
+	encoded, _ := inclusion[0].([]byte)
+	size, index, path, err := readInclusion(encoded)
 	if err != nil {
 		return err
 	}
@@ -289,4 +288,16 @@ func checkReceipt(name string, keys []key, events map[uint64]event) error {
 		return message.Verify(nil, verifier)
 	}
 	return errors.New("the key set does not have the key")
+}
+
+// readInclusion reads an inclusion proof of RFC 9942: [size, index, path].
+func readInclusion(text []byte) (size, index uint64, path [][]byte, err error) {
+	var p struct {
+		_     struct{} `cbor:",toarray"`
+		Size  uint64
+		Index uint64
+		Path  [][]byte
+	}
+	err = cbor.Unmarshal(text, &p)
+	return p.Size, p.Index, p.Path, err
 }

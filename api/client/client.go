@@ -4,7 +4,7 @@
 // There is no boolean to look at, and none to forget. Gate judges a command; the way to
 // the command is Verdict.Run or Verdict.Require. Decide asks for a signed decision about
 // a payment (x402) or a tool call (MCP); the way to it is Decision.Execute, which calls a
-// function with the intent that was decided about, once, and reports what came of it.
+// function with the intent that was decided about, once, and reports the outcome.
 // Pay asks a seller and pays by x402.
 //
 // An error of the program's own function or signer is passed on; every other error is an

@@ -73,8 +73,8 @@ func serve(t *testing.T) (address string, file conformance.File) {
 	return server.URL, file
 }
 
-// begin starts a case. It gives the address that the case is played at, and end, which
-// reports the problems of what came of it.
+// begin starts a case. It returns the address at which the case is played, and end, which
+// reports the problems of its outcome.
 func begin(t *testing.T, address, name string) (base string, end func(conformance.Outcome)) {
 	t.Helper()
 	var started struct{ Session string }

@@ -129,7 +129,7 @@ func (d *Decision) Execute(ctx context.Context, fn func(context.Context, Intent,
 	return d.run(ctx, fn, intent)
 }
 
-// run calls the function and reports what came of it. The report outlives the context of
+// run calls the function and reports the outcome. The report outlives the context of
 // the caller, who may have given up on the function.
 func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) error {
 	evidence := Evidence{}

@@ -143,7 +143,7 @@ func (t transport) asked(header string) (time.Duration, bool) {
 	return max(0, at.Sub(t.now())), err == nil
 }
 
-// receiptsPath takes receipts.
+// receiptsPath is the path that receipts are sent to.
 const receiptsPath = "/api/assurance/receipts"
 
 // send sends a request to the service. An answer whose status is not one of good, or which

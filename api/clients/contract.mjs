@@ -16,7 +16,7 @@ const lean = (value, within) => {
   if (Array.isArray(value)) return value.map((v) => lean(v, within));
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value)
-    .filter(([name]) => within === "properties" || !["description", "summary", "example", "examples", "tags", "x-payment-info", "security", "headers"].includes(name))
+    .filter(([name]) => within === "properties" || !["description", "example", "examples", "headers"].includes(name))
     .map(([name, v]) => [name, lean(v, name)]));
 };
 const collect = (value) => {

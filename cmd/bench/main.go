@@ -12,9 +12,11 @@
 //	bench verify    an auditor's verify, compared with a bare read of the same rows, and how
 //	                much it and checkpoints slow appends down
 //	bench export    an organization's export, likewise
+//	bench selection the export of all denied decisions, as the ledger grows
 //	bench growth    single operations and complete reads as the ledger grows
 //	bench soak      the quick gate for a long time at half of saturation
 //	bench size      size of calls in the ledger
+//	bench packing   samples of a ledger's contents, for a compression dictionary
 //	bench faults    answers to clients, compared after each fault of a table
 //	bench gate      the engine, per command and per category of a corpus
 //	bench hook      the guard of a coding agent, from its start to its answer

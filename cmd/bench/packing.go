@@ -108,7 +108,7 @@ func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 			}
 		}
 	}
-	return service.Calls(ctx, "", 200)
+	return service.Decisions(ctx, 200)
 }
 
 // storedTexts returns the payloads of a ledger and the plain texts of its encrypted boxes, with

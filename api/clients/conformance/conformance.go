@@ -113,7 +113,7 @@ type Outcome struct {
 	Result     bool   `json:"result"`
 	UpgradeURL string `json:"upgradeUrl"`
 	Waits      []int  `json:"waits"`
-	Unchanged  bool   `json:"frozen"` // what the function was given is what was decided about
+	Unchanged  bool   `json:"unchanged"` // what the function was given is what was decided about
 }
 
 // Load reads the two files.

@@ -1,9 +1,9 @@
 //go:build wasip1
 
 // Command engine is the gate's engine as a WebAssembly module, for programs that judge
-// actions in their own process and for pages that judge them again. It is a reactor: the
-// host calls take(length), writes a request to the address that it returns, and calls
-// judge, which returns where the answer is.
+// actions in their own process. It is a reactor: the host calls take(length), writes a
+// request to the address that it returns, and calls judge, which returns where the answer
+// is.
 package main
 
 import (

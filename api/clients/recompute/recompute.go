@@ -46,17 +46,16 @@ var gate = []policy.Service{actionrisk.Quick, actionsafety.Run, actionrisk.Score
 func Verdicts(documents ...[]byte) ([]Result, error) {
 	s := search{found: map[string]jsontext.Value{}}
 	for i, document := range documents {
-		lines := texts(document)
-		for line, text := range lines {
-			canonical, err := canon.Canonical(text)
-			if err != nil {
-				return nil, err
-			}
+		lines, err := canonicalLines(document)
+		if err != nil {
+			return nil, err
+		}
+		s.document = i
+		for line, canonical := range lines {
 			path := ""
 			if len(lines) > 1 {
 				path = "/" + strconv.Itoa(line)
 			}
-			s.document = i
 			if err := s.walk(path, canonical); err != nil {
 				return nil, err
 			}
@@ -72,19 +71,21 @@ func Verdicts(documents ...[]byte) ([]Result, error) {
 	return results, nil
 }
 
-// texts splits JSON lines. A document whose lines are no JSON texts is one text.
-func texts(document []byte) [][]byte {
-	var lines [][]byte
+// canonicalLines splits JSON lines and returns the canonical form of each. A document with a
+// line that is not a JSON text is one text.
+func canonicalLines(document []byte) (lines [][]byte, err error) {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if canon.Check(line) != nil {
-			return [][]byte{document}
+		canonical, err := canon.Canonical(line)
+		if err != nil {
+			canonical, err = canon.Canonical(document)
+			return [][]byte{canonical}, err
 		}
-		lines = append(lines, line)
+		lines = append(lines, canonical)
 	}
-	return lines
+	return lines, nil
 }
 
 // search has what the documents contain.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestVerdictsOfReceiptsAreRecomputed(t *testing.T) {
 	signed, _ := receipt(t, actionsafety.Run, request, rules)
 	old, _ := receipt(t, actionsafety.Run, request, "another")
 	alone, answer := receipt(t, actionsafety.Run, `{"command":"git push --force origin main"}`, rules)
-	changed := string(bytes.Replace([]byte(signed), []byte(`"outputHash":"`), []byte(`"outputHash":"0`), 1))
+	changed := strings.Replace(signed, `"outputHash":"`, `"outputHash":"0`, 1)
 	for name, c := range map[string]struct {
 		documents []string
 		want      []Result
@@ -140,7 +141,7 @@ func TestDecisionsAreRecomputed(t *testing.T) {
 		return envelope(t, record)
 	}
 	allow, review := decide("low", false, false), decide("high", true, false)
-	altered := string(bytes.Replace([]byte(review), []byte(`"decision":"needs_review"`), []byte(`"decision":"allow"`), 1))
+	altered := strings.Replace(review, `"decision":"needs_review"`, `"decision":"allow"`, 1)
 	for name, c := range map[string]struct {
 		documents []string
 		result    string
@@ -152,8 +153,8 @@ func TestDecisionsAreRecomputed(t *testing.T) {
 		"without its policy":               {[]string{allow}, Unknown},
 		"with another policy":              {[]string{allow, assertion}, Unknown},
 		"with another verdict":             {[]string{altered, active}, Different},
-		"with another binding hash":        {[]string{string(bytes.Replace([]byte(allow), []byte(`"bindingHash":"`), []byte(`"bindingHash":"0`), 1)), active}, Different},
-		"of another engine":                {[]string{string(bytes.Replace([]byte(allow), []byte(`"engineVersion":"`), []byte(`"engineVersion":"9`), 1)), active}, Unknown},
+		"with another binding hash":        {[]string{strings.Replace(allow, `"bindingHash":"`, `"bindingHash":"0`, 1), active}, Different},
+		"of another engine":                {[]string{strings.Replace(allow, `"engineVersion":"`, `"engineVersion":"9`, 1), active}, Unknown},
 	} {
 		got := verdicts(t, c.documents...)
 		if len(got) != 1 || got[0].Result != c.result {

@@ -2,9 +2,8 @@
 
 // Command verifier is the WebAssembly module of the page /verify: the gate's engine and the
 // assurance policy, which compute recorded verdicts again, and the verifier of exports. It is
-// a reactor like
-// api/clients/engine: the host calls take(length), writes a JSON text to the address that it
-// returns, and calls one of the functions, which returns where the answer is.
+// a reactor like api/clients/engine: the host calls take(length), writes a JSON text to the
+// address that it returns, and calls one of the functions, which returns where the answer is.
 package main
 
 import (
@@ -95,7 +94,7 @@ func exported() uint64 {
 	return say(json.Marshal(verification{result, bundle.Unprovable}))
 }
 
-// verification is the result of a verification, and what none proves.
+// verification is the result, with the list of what no verification can prove.
 type verification struct {
 	bundle.Result
 	Unprovable []string `json:"unprovable"`

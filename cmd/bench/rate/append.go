@@ -33,39 +33,33 @@ func (c *Append) Run(ctx context.Context) error {
 	defer s.Close()
 	fmt.Printf("%-10s %12s %12s %8s %20s %20s\n", "in flight", "anchor/s", "appends/s", "ratio", "anchor p50/p99 ms", "append p50/p99 ms")
 	for _, callers := range []int{1, 8, 64} {
-		var anchors, appends []rig.Sample
-		for range c.Runs {
-			a, err := rig.Anchor(ctx, s, callers, c.During)
-			if err != nil {
-				return fmt.Errorf("anchor: %w", err)
-			}
-			b, err := rig.AppendLoad(ctx, s, 1, callers, c.During, rig.Payload)
-			if err != nil {
-				return fmt.Errorf("append: %w", err)
-			}
-			anchors, appends = append(anchors, a), append(appends, b)
+		if err := c.compare(ctx, s, fmt.Sprint(callers), 1, callers); err != nil {
+			return err
 		}
-		line(fmt.Sprint(callers), rig.Median(anchors), rig.Median(appends))
 	}
 	if c.Nodes {
-		var anchors, appends []rig.Sample
-		for range c.Runs {
-			a, err := rig.Anchor(ctx, s, 64, c.During)
-			if err != nil {
-				return err
-			}
-			b, err := rig.AppendLoad(ctx, s, 2, 64, c.During, rig.Payload)
-			if err != nil {
-				return err
-			}
-			anchors, appends = append(anchors, a), append(appends, b)
+		if err := c.compare(ctx, s, "2 x 32", 2, 64); err != nil {
+			return err
 		}
-		line("2 x 32", rig.Median(anchors), rig.Median(appends))
 	}
 	return rig.Check(ctx, s)
 }
 
-func line(name string, a, b rig.Sample) {
-	fmt.Printf("%-10s %12.0f %12.0f %8.2f %20s %20s\n", name, a.PerSecond, b.PerSecond, b.PerSecond/a.PerSecond,
-		rig.MS(a.Quantile(.5))+" / "+rig.MS(a.Quantile(.99)), rig.MS(b.Quantile(.5))+" / "+rig.MS(b.Quantile(.99)))
+// compare prints the line of a number of nodes and callers.
+func (c *Append) compare(ctx context.Context, s *rig.Scratch, name string, nodes, callers int) error {
+	var anchors, appends []rig.Sample
+	for range c.Runs {
+		a, err := rig.Anchor(ctx, s, callers, c.During)
+		if err != nil {
+			return fmt.Errorf("anchor: %w", err)
+		}
+		b, err := rig.AppendLoad(ctx, s, nodes, callers, c.During, rig.Payload)
+		if err != nil {
+			return fmt.Errorf("append: %w", err)
+		}
+		anchors, appends = append(anchors, a), append(appends, b)
+	}
+	a, b := rig.Median(anchors), rig.Median(appends)
+	fmt.Printf("%-10s %12.0f %12.0f %8.2f %20s %20s\n", name, a.PerSecond, b.PerSecond, b.PerSecond/a.PerSecond, a.P50P99(), b.P50P99())
+	return nil
 }

@@ -64,7 +64,7 @@ func (c *Decisions) Run(ctx context.Context) error {
 		a, b, d := rig.Median(appends), rig.Median(large), rig.Median(decisions)
 		fmt.Printf("%-10d %10.0f %10.0f %12.0f %8.2f %9.2f %20s %20s   %s; %s; %s\n", callers, a.PerSecond, b.PerSecond, d.PerSecond,
 			d.PerSecond/b.PerSecond, d.PerSecond/a.PerSecond,
-			rig.MS(b.Quantile(.5))+" / "+rig.MS(b.Quantile(.99)), rig.MS(d.Quantile(.5))+" / "+rig.MS(d.Quantile(.99)),
+			b.P50P99(), d.P50P99(),
 			a.Used.Per(len(a.Latencies)), b.Used.Per(len(b.Latencies)), d.Used.Per(len(d.Latencies)))
 	}
 	return rig.Check(ctx, service.Scratch)

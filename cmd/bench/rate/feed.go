@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,18 +64,18 @@ func (c *Feed) printDelays(ctx context.Context) error {
 	defer service.Close()
 	fmt.Printf("%-14s %14s %28s\n", "other callers", "decisions/s", "in the history p50/p99 ms")
 	for _, callers := range c.Callers {
-		var beside rig.Sample
+		var others rig.Sample
 		var failed error
 		var group sync.WaitGroup
 		if callers > 0 {
-			group.Go(func() { beside, failed = service.Decide(token, callers, 100, c.During+time.Second) })
+			group.Go(func() { others, failed = service.Decide(token, callers, 100, c.During+time.Second) })
 		}
 		delays, err := delays(ctx, service, token, c.During)
 		group.Wait()
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		fmt.Printf("%-14d %14.0f %28s\n", callers, beside.PerSecond, rig.MS(delays.Quantile(.5))+" / "+rig.MS(delays.Quantile(.99)))
+		fmt.Printf("%-14d %14.0f %28s\n", callers, others.PerSecond, delays.P50P99())
 	}
 	return rig.Check(ctx, service.Scratch)
 }
@@ -88,7 +87,7 @@ const (
 
 // delays requests decisions repeatedly, and polls the table of the history for each.
 func delays(ctx context.Context, b *rig.Service, token string, during time.Duration) (rig.Sample, error) {
-	c, err := rig.NewClient(strings.TrimPrefix(b.Base, "http://"))
+	c, err := b.Client()
 	if err != nil {
 		return rig.Sample{}, err
 	}

@@ -59,7 +59,7 @@ func (c *Append) partitions(ctx context.Context) error {
 	for _, p := range all {
 		m := rig.Median(p.samples)
 		batch, took := p.batches().each()
-		fmt.Printf("%-12d %12.0f %8.2f %20s %14.1f %10.2f\n", p.n, m.PerSecond, m.PerSecond/first, rig.MS(m.Quantile(.5))+" / "+rig.MS(m.Quantile(.99)), batch, took)
+		fmt.Printf("%-12d %12.0f %8.2f %20s %14.1f %10.2f\n", p.n, m.PerSecond, m.PerSecond/first, m.P50P99(), batch, took)
 	}
 	for _, p := range all {
 		if err := rig.Check(ctx, p.scratch); err != nil {
@@ -79,9 +79,7 @@ func (p *partitioned) load(ctx context.Context, callers int, during time.Duratio
 	var turn atomic.Int64
 	return rig.Load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
-		_, err := p.ledger.Append(ctx, ledger.Append{Tenant: fmt.Sprint("org_bench_", turn.Add(1)%partitionTenants), Events: []ledger.Pending{{
-			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
-			Actor: "key_01JD3Z8W5T0000000000000000", Payload: rig.Payload}}})
+		_, err := p.ledger.Append(ctx, ledger.Append{Tenant: fmt.Sprint("org_bench_", turn.Add(1)%partitionTenants), Events: []ledger.Pending{rig.Event(name, rig.Payload)}})
 		return err
 	})
 }

@@ -50,8 +50,8 @@ func (c *Quick) Run(ctx context.Context) error {
 		}
 		a, b := rig.Median(appends), rig.Median(calls)
 		fmt.Printf("%-10d %10.0f %10.0f %7.2f %7.2f %20s %20s   %s; %s\n", callers, a.PerSecond, b.PerSecond, b.PerSecond/a.PerSecond,
-			float64(b.Quantile(.5))/float64(a.Quantile(.5)), rig.MS(a.Quantile(.5))+" / "+rig.MS(a.Quantile(.99)),
-			rig.MS(b.Quantile(.5))+" / "+rig.MS(b.Quantile(.99)), a.Used.Per(len(a.Latencies)), b.Used.Per(len(b.Latencies)))
+			float64(b.Quantile(.5))/float64(a.Quantile(.5)), a.P50P99(),
+			b.P50P99(), a.Used.Per(len(a.Latencies)), b.Used.Per(len(b.Latencies)))
 	}
 	for _, callers := range c.Callers {
 		if err := stages(ctx, service, callers, c.During); err != nil {

@@ -1,12 +1,9 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/commands/accounts"
@@ -32,110 +29,120 @@ func (b *Service) QuickKeys(ctx context.Context, callers int, during time.Durati
 	return keys, nil
 }
 
-// Quick calls the quick gate, one caller per list of keys.
-func (b *Service) Quick(keys [][]string, during time.Duration) (Sample, error) {
-	clients := make([]*Client, len(keys))
+// connected calls an operation from a number of concurrent callers, each with a connection of
+// its own.
+func (b *Service) connected(callers int, during time.Duration, operation func(c *Client, caller, n int) error) (Sample, error) {
+	clients := make([]*Client, callers)
 	for i := range clients {
-		c, err := NewClient(strings.TrimPrefix(b.Base, "http://"))
+		c, err := b.Client()
 		if err != nil {
 			return Sample{}, err
 		}
 		defer c.Close()
 		clients[i] = c
 	}
-	return Load(len(keys), during, func(caller, n int) error {
-		key := keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)]
-		status, answer, err := clients[caller].Post("/api/agent-services/action-safety/quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
-		}
-		return nil
+	return Load(callers, during, func(caller, n int) error { return operation(clients[caller], caller, n) })
+}
+
+// Quick calls the quick gate, one caller per list of keys.
+func (b *Service) Quick(keys [][]string, during time.Duration) (Sample, error) {
+	return b.connected(len(keys), during, func(c *Client, caller, n int) error {
+		return c.Quick(keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)])
 	})
 }
 
 // Decide requests a new decision with every call.
 func (b *Service) Decide(token string, callers, agents int, during time.Duration) (Sample, error) {
-	clients := make([]*Client, callers)
-	for i := range clients {
-		c, err := NewClient(strings.TrimPrefix(b.Base, "http://"))
-		if err != nil {
-			return Sample{}, err
-		}
-		defer c.Close()
-		clients[i] = c
-	}
 	run := time.Now().UnixNano()
-	return Load(callers, during, func(caller, n int) error {
+	return b.connected(callers, during, func(c *Client, caller, n int) error {
 		agent := ""
 		if agents > 0 {
 			agent = fmt.Sprintf("agent-%d", (caller*7919+n)%agents)
 		}
-		_, err := clients[caller].Decision(token, fmt.Sprintf("bench-%d-%d-%d", run, caller, n), agent)
+		_, err := c.Decision(token, fmt.Sprintf("bench-%d-%d-%d", run, caller, n), agent)
 		return err
 	})
+}
+
+// Quick calls the quick gate with a key.
+func (c *Client) Quick(key string) error {
+	status, answer, err := c.Post(gate+"quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
+	}
+	return nil
 }
 
 // Decision requests a new decision under an idempotency key, for an agent unless it is empty.
 // The answer is valid until the next call.
 func (c *Client) Decision(token, key, agent string) ([]byte, error) {
-	if agent != "" {
-		agent = fmt.Sprintf(`,"agentId":%q`, agent)
-	}
-	body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"%s},"intent":{`+
-		`"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",`+
-		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
-		key, agent)
-	status, answer, err := c.Post("/api/assurance/decisions", "Authorization: Bearer "+token+"\r\n", body)
+	status, answer, err := c.Post(decisions, bearer(token), decisionBody(key, agent, "?city=Oslo"))
 	if err != nil || status != http.StatusCreated {
 		return nil, fmt.Errorf("decision: %d %s %w", status, answer, err)
 	}
 	return answer, nil
 }
 
-// Calls makes a number of calls of a service with free keys, or requests decisions if there is
-// no path.
-func (b *Service) Calls(ctx context.Context, path string, calls int) error {
-	var token string
-	for n := range calls {
+// GateCalls makes a number of calls of a service of the gate with free keys.
+func (b *Service) GateCalls(ctx context.Context, name string, calls int) error {
+	var key string
+	return b.each(calls, func(c *Client, n int) (int, []byte, error) {
 		if n%accounts.FreeCallsPerMonth == 0 {
-			if path == "" && token == "" {
-				var err error
-				if token, err = b.Organization(ctx); err != nil {
-					return err
-				}
-			} else if path != "" {
-				issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", path[len(path)-3:], n), "")
-				if err != nil {
-					return err
-				}
-				token = issued.APIKey
+			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("size-%s-%d@example.com", name, n), "")
+			if err != nil {
+				return 0, nil, err
 			}
+			key = issued.APIKey
 		}
-		at, body := path, fmt.Sprintf(`{"command":"git push --force origin feature-%d","environment":"production"}`, n)
-		if path == "" {
-			at, body = "/api/assurance/decisions", fmt.Sprintf(`{"protocol":"x402","idempotencyKey":"size-%d","subject":{"runId":"run"},"intent":{`+
-				`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",`+
-				`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`, n)
-		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Base+at, bytes.NewReader([]byte(body)))
+		return c.Post(gate+name, bearer(key)+fmt.Sprintf("Idempotency-Key: size-%d\r\n", n),
+			fmt.Appendf(nil, `{"command":"git push --force origin feature-%d","environment":"production"}`, n))
+	})
+}
+
+// Decisions requests a number of decisions for a new organization.
+func (b *Service) Decisions(ctx context.Context, count int) error {
+	token, err := b.Organization(ctx)
+	if err != nil {
+		return err
+	}
+	return b.each(count, func(c *Client, n int) (int, []byte, error) {
+		return c.Post(decisions, bearer(token), decisionBody(fmt.Sprintf("size-%d", n), "", ""))
+	})
+}
+
+// each makes a number of calls, one after the other. An answer without success is an error.
+func (b *Service) each(calls int, call func(c *Client, n int) (status int, answer []byte, err error)) error {
+	c, err := b.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for n := range calls {
+		status, answer, err := call(c, n)
 		if err != nil {
 			return err
 		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Idempotency-Key", fmt.Sprintf("size-%d", n))
-		if path == "" {
-			r.Header.Del("Idempotency-Key")
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode/100 != 2 {
-			return fmt.Errorf("%s: %s %s %v", at, answer.Status, text, err)
+		if status/100 != 2 {
+			return fmt.Errorf("call %d: %d %s", n, status, answer)
 		}
 	}
 	return nil
+}
+
+const (
+	gate      = "/api/agent-services/action-safety/"
+	decisions = "/api/assurance/decisions"
+)
+
+func bearer(credential string) string { return "Authorization: Bearer " + credential + "\r\n" }
+
+// decisionBody is the request body of a decision, for an agent unless it is empty.
+func decisionBody(key, agent, query string) []byte {
+	if agent != "" {
+		agent = fmt.Sprintf(`,"agentId":%q`, agent)
+	}
+	return fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run"%s},"intent":{`+
+		`"resourceUrl":"https://api.weather.example/v1/forecast%s","method":"GET","scheme":"exact","network":"base",`+
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
+		key, agent, query)
 }

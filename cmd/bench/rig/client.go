@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 )
 
 // Client is one keep-alive HTTP/1.1 connection that does only what a load generator must. The
@@ -26,6 +27,11 @@ func NewClient(address string) (*Client, error) {
 		return nil, err
 	}
 	return &Client{conn: conn, answer: bufio.NewReaderSize(conn, 16<<10)}, nil
+}
+
+// Client connects to the service.
+func (b *Service) Client() (*Client, error) {
+	return NewClient(strings.TrimPrefix(b.Base, "http://"))
 }
 
 // Close closes the connection.

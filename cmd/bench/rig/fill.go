@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// LedgerSeed signs the ledger that MakeLedger makes; ledgerKEK wraps the keys of its personal
+// LedgerSeed signs the ledger that MakeLedger makes; LedgerKEK wraps the keys of its personal
 // members.
 var LedgerSeed, LedgerKEK = bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{0xcd}, 32)
 
@@ -32,7 +31,7 @@ func MakeLedger(ctx context.Context, s *Scratch, size int64) error {
 	if err := migrations.Up(ctx, s.Owner, ""); err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	l, err := OpenLedger(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -70,6 +69,9 @@ func Median(runs []Sample) Sample {
 	return runs[len(runs)/2]
 }
 
+// P50P99 formats the median and the latency of the slowest hundredth, in milliseconds.
+func (s Sample) P50P99() string { return MS(s.Quantile(.5)) + " / " + MS(s.Quantile(.99)) }
+
 // MS formats a time in milliseconds.
 func MS(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
 
@@ -86,7 +88,7 @@ func Padded(size int) []byte {
 func AppendLoad(ctx context.Context, s *Scratch, nodes, callers int, during time.Duration, payload []byte) (Sample, error) {
 	ledgers := make([]*ledger.Ledger, nodes)
 	for i := range ledgers {
-		l, err := ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+		l, err := OpenLedger(ctx, s)
 		if err != nil {
 			return Sample{}, err
 		}
@@ -96,11 +98,15 @@ func AppendLoad(ctx context.Context, s *Scratch, nodes, callers int, during time
 	run := time.Now().UnixNano()
 	return Load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
-		_, err := ledgers[caller%nodes].Append(ctx, ledger.Append{Tenant: "service", Events: []ledger.Pending{{
-			Stream: name, Expect: ledger.New(), ID: "evt_" + name, Type: "bench.happened", SchemaVersion: 1,
-			Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}}})
+		_, err := ledgers[caller%nodes].Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{Event(name, payload)}})
 		return err
 	})
+}
+
+// Event returns the only event of a new stream.
+func Event(stream string, payload []byte) ledger.Pending {
+	return ledger.Pending{Stream: stream, Expect: ledger.New(), ID: "evt_" + stream, Type: "bench.happened", SchemaVersion: 1,
+		Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}
 }
 
 // Progress prints the progress to standard error.

@@ -56,7 +56,7 @@ func NewPartitioned(ctx context.Context, partitions int) (*Scratch, error) {
 
 // Check verifies what the benchmark wrote: speed that breaks the chain does not count.
 func Check(ctx context.Context, s *Scratch) error {
-	l, err := ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	l, err := OpenLedger(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,17 @@ func (r run) perEvent(used time.Duration) float64 {
 	return float64(used.Microseconds()) / float64(r.Events)
 }
 
+// cpuPerEvent formats the microseconds of processor time per event, of the program and of the
+// database.
+func (r run) cpuPerEvent() string {
+	return fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.Process), r.perEvent(r.cpu.Database))
+}
+
+// printCompared prints the line of a run and of a bare read of the same rows.
+func printCompared(read, r run) {
+	fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", r.Events, read.perSecond(), r.perSecond(), r.perSecond()/read.perSecond(), r.cpuPerEvent(), r.PeakMB)
+}
+
 func middle(runs []run) run {
 	slices.SortFunc(runs, func(a, b run) int { return int(a.perSecond() - b.perSecond()) })
 	return runs[len(runs)/2]
@@ -224,9 +235,9 @@ func (c *ExportChild) Run(ctx context.Context) error {
 	})
 }
 
-// besideAppends compares 64 appends in flight alone and while a child process runs.
-func besideAppends(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
-	var alone, beside []rig.Sample
+// appendsWhile compares 64 appends in flight alone and while a child process runs.
+func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
+	var alone, together []rig.Sample
 	for range runs {
 		a, err := rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload)
 		if err != nil {
@@ -243,9 +254,9 @@ func besideAppends(ctx context.Context, s *rig.Scratch, name string, runs int, d
 		if err := errors.Join(err, ignoreExit(command.Wait())); err != nil {
 			return err
 		}
-		alone, beside = append(alone, a), append(beside, b)
+		alone, together = append(alone, a), append(together, b)
 	}
-	a, b := rig.Median(alone), rig.Median(beside)
+	a, b := rig.Median(alone), rig.Median(together)
 	fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.PerSecond, b.PerSecond, name, b.PerSecond/a.PerSecond)
 	return nil
 }

@@ -60,6 +60,9 @@ func (d *decidedService) until(decisions int) error {
 	return nil
 }
 
+// errFull ends the load of everyday.
+var errFull = errors.New("the ledger has enough events")
+
 // everyday adds to a ledger of decisions what a ledger in use has: a receipt for each decision,
 // and as many workflows.
 func (d *decidedService) everyday(ctx context.Context) error {
@@ -141,14 +144,12 @@ func (c *Export) Run(ctx context.Context) error {
 			}
 			reads, exports = append(reads, r), append(exports, e)
 		}
-		read, export := middle(reads), middle(exports)
-		fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", export.Events, read.perSecond(), export.perSecond(), export.perSecond()/read.perSecond(),
-			fmt.Sprintf("%.1f + %.1f", export.perEvent(export.cpu.Process), export.perEvent(export.cpu.Database)), export.PeakMB)
+		printCompared(middle(reads), middle(exports))
 	}
 	if err := c.verified(ctx, service, org); err != nil {
 		return err
 	}
-	return besideAppends(ctx, service.Scratch, "export", c.Runs, c.During, "make-export", service.Scratch.App, "--org", org, "--repeat")
+	return appendsWhile(ctx, service.Scratch, "export", c.Runs, c.During, "make-export", service.Scratch.App, "--org", org, "--repeat")
 }
 
 // verified verifies an export of the complete history, offline.

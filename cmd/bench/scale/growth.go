@@ -53,11 +53,11 @@ func (c *Growth) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer l.Close()
 	f, err := rig.NewFiller(ctx, l, make([]byte, 32), make([]byte, 32))
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	fmt.Printf("%10s  %s  | %s | %s\n", "events", strings.Join(eachNames, ", ")+" (ms, p50)", strings.Join(wholeNames, ", ")+" (us an event)", "memory of verify, export (MB)")
 	var all []grown
 	for _, events := range c.Events {

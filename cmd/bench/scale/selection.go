@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/ledger/bundle"
-	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -64,9 +62,8 @@ func (c *Selection) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		head, err := l.Home(f.Org).Head(ctx)
-		if err != nil || keeper.Covered(ctx, l.Home(f.Org), head) == nil {
-			return errors.Join(errors.New("no checkpoint covers the events"), err)
+		if err := covered(ctx, l.Home(f.Org)); err != nil {
+			return err
 		}
 		if err := c.measure(ctx, s, f.Org, events); err != nil {
 			return fmt.Errorf("at %d events: %w", events, err)

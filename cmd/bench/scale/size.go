@@ -30,17 +30,20 @@ func (c *Size) Run(ctx context.Context) error {
 		return err
 	}
 	defer owner.Close(ctx)
+	gate := func(name string) func(context.Context, int) error {
+		return func(ctx context.Context, calls int) error { return service.GateCalls(ctx, name, calls) }
+	}
 	var large error
 	for _, kind := range []struct {
-		name, path string
-		most       int
-	}{{"quick gate", "/api/agent-services/action-safety/quick", c.MostQuick}, {"run", "/api/agent-services/action-safety/run", c.MostRun},
-		{"decision", "", 0}} {
+		name  string
+		most  int
+		calls func(context.Context, int) error
+	}{{"quick gate", c.MostQuick, gate("quick")}, {"run", c.MostRun, gate("run")}, {"decision", 0, service.Decisions}} {
 		before, err := sizes(ctx, owner)
 		if err != nil {
 			return err
 		}
-		if err := service.Calls(ctx, kind.path, c.Calls); err != nil {
+		if err := kind.calls(ctx, c.Calls); err != nil {
 			return err
 		}
 		after, err := sizes(ctx, owner)

@@ -73,11 +73,11 @@ func (c *Verify) plain(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := fill(ctx, s, c.Events[0]); err != nil { // in case the part tree was not measured
+	if err := fill(ctx, s, c.Events[0]); err != nil { // in case the part tree was not measured
 		return err
 	}
 	if c.wants("appends") {
-		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.App, "--repeat"); err != nil {
+		if err := appendsWhile(ctx, s, "verify", c.Runs, c.During, "audit", s.App, "--repeat"); err != nil {
 			return err
 		}
 	}
@@ -99,18 +99,11 @@ func (c *Verify) sizes(ctx context.Context, s *rig.Scratch) error {
 }
 
 func (c *Verify) size(ctx context.Context, s *rig.Scratch, size int64) error {
-	head, err := fill(ctx, s, size)
-	if err != nil {
+	if err := fill(ctx, s, size); err != nil {
 		return err
 	}
-	l, end, err := withCheckpoints(ctx, s)
-	if err != nil {
+	if err := cover(ctx, s); err != nil {
 		return err
-	}
-	covered := keeper.Covered(ctx, l.Home(ledger.ServiceTenant), head)
-	end()
-	if covered == nil {
-		return errors.New("no checkpoint covers the events")
 	}
 	var reads, audits []run
 	for range c.Runs {
@@ -122,9 +115,7 @@ func (c *Verify) size(ctx context.Context, s *rig.Scratch, size int64) error {
 			*into = append(*into, r)
 		}
 	}
-	read, audit := middle(reads), middle(audits)
-	fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", audit.Events, read.perSecond(), audit.perSecond(), audit.perSecond()/read.perSecond(),
-		fmt.Sprintf("%.1f + %.1f", audit.perEvent(audit.cpu.Process), audit.perEvent(audit.cpu.Database)), audit.PeakMB)
+	printCompared(middle(reads), middle(audits))
 	return nil
 }
 
@@ -186,13 +177,14 @@ func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, not
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return rig.Sample{}, nil, err
 	}
-	if head, err := l.Partitions()[0].Head(ctx); err != nil || keeper.Covered(ctx, l.Partitions()[0], head) == nil { // events appended without checkpoints are covered first, so that they cost nothing here
-		return rig.Sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
+	// Events appended without checkpoints are covered first, so that they cost nothing here.
+	if err := covered(ctx, l.Home(ledger.ServiceTenant)); err != nil {
+		return rig.Sample{}, nil, err
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
 	appended := func(caller, n int) (int64, error) {
 		stream := fmt.Sprintf("%s/%d/%d", name, caller, n)
-		r, err := l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{benchEvent(stream)}})
+		r, err := l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{rig.Event(stream, rig.Payload)}})
 		if err != nil {
 			return 0, err
 		}
@@ -285,7 +277,7 @@ func (c *Verify) signatures(ctx context.Context, service *decidedService, read r
 			return err
 		}
 		fmt.Printf("%-12d %8s %6d %14.0f %16.0f %14.0f %24s %10d\n", r.Events, signed, cores, read.perSecond(), alone.perSecond(), r.perSecond(),
-			fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.Process), r.perEvent(r.cpu.Database)), r.PeakMB)
+			r.cpuPerEvent(), r.PeakMB)
 	}
 	return nil
 }
@@ -303,25 +295,31 @@ func medianRun(runs int, once func() (run, error)) (run, error) {
 	return middle(all), nil
 }
 
-// withCheckpoints opens a scratch's ledger and writes checkpoints until end is called.
-func withCheckpoints(ctx context.Context, s *rig.Scratch) (l *ledger.Ledger, end func(), err error) {
+// cover writes checkpoints until one covers every event of a scratch's ledger.
+func cover(ctx context.Context, s *rig.Scratch) error {
 	notes, err := os.MkdirTemp("", "countersign-notes-")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if l, err = rig.OpenLedger(ctx, s); err == nil {
-		if err = keepCheckpoints(ctx, l, notes); err != nil {
-			l.Close()
-		}
-	}
+	defer os.RemoveAll(notes)
+	l, err := rig.OpenLedger(ctx, s)
 	if err != nil {
-		_ = os.RemoveAll(notes)
-		return nil, nil, err
+		return err
 	}
-	return l, func() {
-		l.Close()
-		_ = os.RemoveAll(notes)
-	}, nil
+	defer l.Close()
+	if err := keepCheckpoints(ctx, l, notes); err != nil {
+		return err
+	}
+	return covered(ctx, l.Home(ledger.ServiceTenant))
+}
+
+// covered waits until a checkpoint covers every event of a partition.
+func covered(ctx context.Context, p *ledger.Partition) error {
+	head, err := p.Head(ctx)
+	if err == nil && keeper.Covered(ctx, p, head) == nil {
+		err = errors.New("no checkpoint covers the events")
+	}
+	return err
 }
 
 // checkpointSeed is the key of checkpoints.
@@ -336,28 +334,23 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	return keeper.Start(ctx, l, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
 }
 
-func benchEvent(stream string) ledger.Pending {
-	return ledger.Pending{Stream: stream, Expect: ledger.New(), ID: "evt_" + stream, Type: "bench.happened", SchemaVersion: 1,
-		Actor: "key_01JD3Z8W5T0000000000000000", Payload: rig.Payload}
-}
-
-// fill adds small events up to a number and returns the last position. It hashes and chains the
+// fill adds small events up to a number. It hashes and chains the
 // events itself and copies them into the table, because appending five million would take
 // longer than all measurements. The verification that follows proves that they are equal to
 // appended ones.
-func fill(ctx context.Context, s *rig.Scratch, size int64) (int64, error) {
+func fill(ctx context.Context, s *rig.Scratch, size int64) error {
 	conn, err := pgx.Connect(ctx, s.Owner)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close(ctx)
 	var head int64
 	for {
 		if err := conn.QueryRow(ctx, `select pos from ledger_head where p = 0`).Scan(&head); err != nil || head >= size {
-			return head, err
+			return err
 		}
 		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return fillOnce(ctx, tx, min(size-head, 50_000)) }); err != nil {
-			return head, err
+			return err
 		}
 		rig.Progress("made", head, size)
 	}
@@ -403,5 +396,3 @@ func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 	_, err = tx.Exec(ctx, `update ledger_head set pos = $1, last_hash = $2 where p = 0`, head+made, e.Hash[:])
 	return err
 }
-
-var errFull = errors.New("the ledger has enough events")

@@ -42,20 +42,20 @@ func (c *Doors) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		beside, stop := context.WithTimeout(ctx, c.During+time.Second)
+		while, stop := context.WithTimeout(ctx, c.During+time.Second)
 		var said string
 		var failed error
 		var running sync.WaitGroup
-		running.Go(func() { said, failed = part.do(beside, service) })
+		running.Go(func() { said, failed = part.do(while, service) })
 		var health atomic.Int64
-		running.Go(func() { health.Store(watchHealth(beside, service)) })
+		running.Go(func() { health.Store(watchHealth(while, service)) })
 		calls, err := service.Quick(keys, c.During)
 		stop()
 		running.Wait()
 		if err != nil || failed != nil {
 			return fmt.Errorf("%s: %v, %v", part.name, err, failed)
 		}
-		fmt.Printf("%-24s %20s %12s  %s\n", part.name, rig.MS(calls.Quantile(.5))+" / "+rig.MS(calls.Quantile(.99)), fmt.Sprintf("%d not 200", health.Load()), said)
+		fmt.Printf("%-24s %20s %12s  %s\n", part.name, calls.P50P99(), fmt.Sprintf("%d not 200", health.Load()), said)
 	}
 	return nil
 }

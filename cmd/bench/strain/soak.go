@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"runtime/metrics"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,24 +123,23 @@ func soak(ctx context.Context, b *rig.Service, due <-chan time.Time, measured ch
 }
 
 func soakCaller(ctx context.Context, b *rig.Service, caller int, due <-chan time.Time, measured chan<- time.Duration) error {
-	c, err := rig.NewClient(strings.TrimPrefix(b.Base, "http://"))
+	c, err := b.Client()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	headers, n := "", 0
+	key, n := "", 0
 	for at := range due {
 		if n%accounts.FreeCallsPerMonth == 0 {
 			issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("soak-%d-%d@example.com", caller, n), "")
 			if err != nil {
 				return err
 			}
-			headers = "X-API-Key: " + issued.APIKey + "\r\n"
+			key = issued.APIKey
 		}
 		n++
-		status, answer, err := c.Post("/api/agent-services/action-safety/quick", headers, []byte(`{"command":"git push --force origin main","environment":"production"}`))
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("quick gate: %d %s %w", status, answer, err)
+		if err := c.Quick(key); err != nil {
+			return err
 		}
 		measured <- time.Since(at)
 	}

@@ -87,7 +87,7 @@ class Countersign:
         """The error of a verdict that stops, in words for a model: why, and the safer way."""
         why = "its risk is %s" % risk + (" (%s)" % ", ".join(rule_ids) if rule_ids else "")
         if rule_ids:
-            try:  # The words are a help. Without them it stops all the same.
+            try:  # If the text of the rule cannot be read, the message is shorter.
                 rule = parse_or_none(self._http.once(Request("GET", self._url + "/api/rules/" + urllib.parse.quote(rule_ids[0], safe=""))).data)
                 if isinstance(rule, dict) and "title" in rule:
                     why += ". %s: %s" % (shown(rule["title"]), shown(rule.get("why")))
@@ -102,9 +102,9 @@ class Countersign:
         it is to be executed. The intent is copied: later changes of the argument change
         nothing.
 
-        idempotency_key is one for each purchase or call that is intended, such as the number
-        of an order: a program that gives the same one and the same run_id after a restart
-        gets the same decision. Without it there is a new one, which is kept over retries.
+        idempotency_key names one intended purchase or call, such as the number of an order.
+        A program that gives the same key and the same run_id after a restart gets the same
+        decision. Default: a new key, which stays the same over retries.
         """
         decided = frozen_object(intent, "intent")
         keys = self._for_decisions()
@@ -176,8 +176,8 @@ class Countersign:
         return {"Authorization": "Bearer %s" % self._token}
 
     def _send(self, method, path, good, headers, value=None):
-        """Sends a request to the service, and takes no answer but those with a good status
-        and a JSON object."""
+        """Sends a request to the service. An answer whose status is not one of good, or which
+        is no JSON object, is an error."""
         data = None
         if value is not None:
             headers, data = {**headers, "Content-Type": "application/json"}, canonical(value).encode("utf-8")

@@ -10,7 +10,7 @@ _POLL = 3.0
 class Decision:
     """A signed decision about one intent. The only way to act on it is execute, which calls
     a function with the intent that was decided about, once, if the decision holds, and
-    reports what came of it.
+    reports the outcome.
 
     record    a copy of the signed record
     evidence  what the receipt says in addition to the outcome; the function of execute may fill it:

@@ -54,7 +54,7 @@ def spoil(value):
 
 class Run:
     def __init__(self, file, case, play, session):
-        self.case, self.seen = case, {"ran": 0, "error": "", "message": "", "result": False, "upgradeUrl": "", "frozen": True}
+        self.case, self.seen = case, {"ran": 0, "error": "", "message": "", "result": False, "upgradeUrl": "", "unchanged": True}
         self.clock = Clock(case.get("now", file["now"]))
         self.original = file["actions"][case.get("action", "command")] if case["do"] in ("gate", "require") else file["intents"][case.get("intent", "tool")]
         self.make = lambda: Countersign(
@@ -65,7 +65,7 @@ class Run:
 
     def fn(self, what):
         self.seen["ran"] += 1
-        self.seen["frozen"] = self.seen["frozen"] and what == self.original
+        self.seen["unchanged"] = self.seen["unchanged"] and what == self.original
         spoil(what)  # what the function does with its argument changes nothing either
         if self.case.get("fn") == "throws":
             raise Own("the function's own")

@@ -120,7 +120,7 @@ export class Countersign {
   async #stopped(risk: string, ruleIds: readonly string[]): Promise<CountersignError> {
     let why = `its risk is ${risk}${ruleIds.length > 0 ? ` (${ruleIds.join(", ")})` : ""}`;
     if (ruleIds[0] !== undefined && !this.#options.engine) {
-      try { // The words are a help. Without them it stops all the same.
+      try { // If the text of the rule cannot be read, the message is shorter.
         const rule = jsonOf(await this.http.once({ method: "GET", url: `${this.#options.url}/api/rules/${encodeURIComponent(ruleIds[0])}`, headers: {} }));
         if (isObject(rule) && rule.title !== undefined) why += `. ${shown(rule.title)}: ${shown(rule.why)}${rule.instead ? `. Instead: ${shown(rule.instead)}` : ""}`;
       } catch { /* as above */ }

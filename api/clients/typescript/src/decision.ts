@@ -9,7 +9,7 @@ const poll = 3_000;
 /**
  * A signed decision about one intent. The only way to act on it is `execute`, which
  * calls a function with the intent that was decided about, once, if the decision holds,
- * and reports what came of it.
+ * and reports the outcome.
  */
 export class Decision {
   readonly #client: Countersign;

@@ -45,7 +45,7 @@ function spoil(value) {
 }
 
 async function run(c, session) {
-  const seen = { ran: 0, error: "", message: "", result: false, upgradeUrl: "", waits: [], frozen: true };
+  const seen = { ran: 0, error: "", message: "", result: false, upgradeUrl: "", waits: [], unchanged: true };
   let time = Date.parse(c.now ?? file.now);
   const options = {
     url: c.url ?? "https://countersign.example", apiKey: "svck_test", token: "svco_test", orgId: c.orgId ?? file.orgId, keys: file.keys,
@@ -60,7 +60,7 @@ async function run(c, session) {
   const own = new Error("the function's own");
   const fn = (what) => {
     seen.ran++;
-    seen.frozen &&= isDeepStrictEqual(structuredClone(what), original);
+    seen.unchanged &&= isDeepStrictEqual(structuredClone(what), original);
     if (c.fn === "throws") throw own;
     return "the result";
   };

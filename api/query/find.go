@@ -69,23 +69,20 @@ func (s Decisions) Find(ctx context.Context, p organizations.Principal, text str
 			return list, err
 		}
 	}
-	for _, find := range []func() ([]Found, error){
-		func() ([]Found, error) {
-			key, err := s.Commands.AgentKey(ctx, p, text)
-			if err != nil || key == "" {
-				return nil, err
-			}
-			return s.foundAgent(ctx, p, key)
-		},
-		func() ([]Found, error) { return s.foundTargets(ctx, p, actors, text) },
-		func() ([]Found, error) { return foundRules(text), nil },
-	} {
-		more, err := find()
-		if err != nil {
+	key, err := s.Commands.AgentKey(ctx, p, text)
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		if list, err = s.foundAgent(ctx, p, key); err != nil {
 			return nil, err
 		}
-		list = append(list, more...)
 	}
+	targets, err := s.foundTargets(ctx, p, actors, text)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Concat(list, targets, foundRules(text))
 	if len(list) > 0 {
 		return list, nil
 	}

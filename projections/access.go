@@ -59,5 +59,5 @@ func (p *Projections) Access(ctx context.Context, tenant string, f AccessFilter,
 		r.At = time.UnixMicro(at).UTC()
 		return r, err
 	}, `select sequence, type, actor, occurred_us from readmodels.access where tenant = $1
-		and occurred_us >= $2 and occurred_us < $3 and ($4::text[] is null or type = any($4)) and ($5 = 0 or sequence < $5) order by sequence desc limit $6`, tenant, from, to, f.Types, f.Before, limit)
+		and occurred_us >= $2 and occurred_us < $3 and ($4::text[] is null or type = any($4)) and ($5::bigint = 0 or sequence < $5) order by sequence desc limit $6`, tenant, from, to, f.Types, f.Before, limit)
 }

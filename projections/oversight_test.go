@@ -147,6 +147,9 @@ func TestAccess(t *testing.T) {
 	if got := list(projections.AccessFilter{To: now, Types: []string{"personal.opened"}}, 100); !slices.Equal(got, want[:2]) {
 		t.Errorf("openings of the first day: %q", got)
 	}
+	if rows, err := p.Access(t.Context(), token.OrgID, projections.AccessFilter{Before: 1 << 62}, 100); err != nil || len(rows) == 0 {
+		t.Errorf("before the largest cursor: %v, %v", rows, err)
+	}
 	rows, err := p.Access(t.Context(), token.OrgID, projections.AccessFilter{}, 4)
 	if err != nil || len(rows) != 4 {
 		t.Fatal(rows, err)

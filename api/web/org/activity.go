@@ -44,9 +44,6 @@ func (r *Room) showActivity(v *web.Visit) (web.View, error) {
 	if !ok {
 		return web.View{}, policy.Refuse("invalid_format", "/cursor", projections.WrongCursor)
 	}
-	if asked.Get("cursor") == "" {
-		before = 0 // from the newest on
-	}
 	audit := query.Audit{Projections: r.Projections, Clock: r.Commands.Clock}
 	rows, err := audit.Access(ctx, p, projections.AccessFilter{Types: types, Before: before}, activityRows+1)
 	if err != nil {

@@ -53,7 +53,7 @@ func mailServer(t *testing.T) (address string, told <-chan []string) {
 	return l.Addr().String(), lines
 }
 
-func TestLetterBySMTP(t *testing.T) {
+func TestEmailBySMTP(t *testing.T) {
 	t.Parallel()
 	address, told := mailServer(t)
 	m, err := mail.NewSMTP("smtp://" + address + "?from=sender@example.com")

@@ -161,8 +161,8 @@ func (w *window) withinBudget(who *browser, places []string) {
 	w.t.Logf("console: %d pages, the slowest takes %s on the server", len(places), slowest.Round(100*time.Microsecond))
 }
 
-// TestWalkSignInByLetter enters an address, opens the link in the e-mail, and is signed in.
-func TestWalkSignInByLetter(t *testing.T) {
+// TestWalkSignInByEmail enters an address, opens the link in the e-mail, and is signed in.
+func TestWalkSignInByEmail(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	w := s.openWindow(t)

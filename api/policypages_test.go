@@ -82,9 +82,9 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	clean(t, s)
 }
 
-// TestADraftThatWasPutInForce holds that the address of an activated draft leads to its version,
+// TestAnActivatedDraft holds that the address of an activated draft leads to its version,
 // and that a member who comes second reads who was first and does not lose what they wrote.
-func TestADraftThatWasPutInForce(t *testing.T) {
+func TestAnActivatedDraft(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")

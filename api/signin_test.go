@@ -658,7 +658,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 }
 
 // E-mails are written where only their owner reads them.
-func TestLettersAreWritten(t *testing.T) {
+func TestEmailsAreWritten(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
 	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler), &written)

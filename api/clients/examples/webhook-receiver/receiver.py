@@ -52,7 +52,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         if event["type"] != "countersign.decision.recorded":
             return
         try:
-            record = KEYS.verify(decision(event["subject"]), "application/vnd.svc.decision.v1+json").record
+            record = KEYS.verify(decision(event["data"]["decisionId"]), "application/vnd.svc.decision.v1+json").record
             print("decision", record["decisionId"], record["decision"], flush=True)
         except (CountersignError, OSError) as error:
             print("not checked:", error, flush=True)

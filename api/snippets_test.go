@@ -62,7 +62,7 @@ func TestEverySnippetRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	orgID, token := n.organizationWith(`{"policyId":"default","allowedMcpServers":["files"],"allowedMcpTools":["write"]}`)
+	orgID, token := n.organizationWith(`{"policyId":"default","allowedMcpServers":["files"],"allowedMcpTools":["write"],"allowedHosts":["api.weather.example"],"allowedNetworks":["base"]}`)
 	python, err := filepath.Abs("clients/python")
 	if err != nil {
 		t.Fatal(err)

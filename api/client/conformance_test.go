@@ -109,7 +109,7 @@ func TestConformance(t *testing.T) {
 			switch {
 			case err == nil:
 			case errors.As(err, &ours):
-				r.outcome.Error, r.outcome.UpgradeURL = string(ours.Code), ours.UpgradeURL
+				r.outcome.Error, r.outcome.UpgradeURL, r.outcome.Status = string(ours.Code), ours.UpgradeURL, ours.Status
 				r.outcome.Result = ours.Code == ReceiptMissing && !errors.Is(err, errOwn)
 			case errors.Is(err, errOwn), errors.Is(err, errLocked):
 				r.outcome.Error = "fn"

@@ -63,10 +63,10 @@ func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
 	text, err := d.said(ctx)
 	for err == nil && text == nil {
 		if t.now().Add(poll).After(end) { // check: approval-timeout
-			return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve it, and none has answered in time"}
+			return d.needsApproval(", and none has answered in time", nil)
 		}
 		if err := t.sleep(ctx, poll); err != nil {
-			return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve it, and the program did not wait", Err: err}
+			return d.needsApproval(", and the program did not wait", err)
 		}
 		text, err = d.said(ctx)
 	}
@@ -167,14 +167,25 @@ func (d *Decision) notDenied() error {
 	if d.record.Decision != assurance.Deny {
 		return nil
 	}
+	return &Error{Code: Stopped, Message: "Countersign stopped this and nothing was run: the organization's policy denies it: " + d.because(assurance.Deny) +
+		". Do not try to reach the same in another way; ask a person if it is needed."}
+}
+
+// needsApproval returns the error of a decision that no person has approved. It names the
+// decision, so that a person can find it, and the rules that require the approval.
+func (d *Decision) needsApproval(why string, cause error) *Error {
+	return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve decision " + d.record.DecisionID + why + ": " + d.because(assurance.NeedsReview), Err: cause}
+}
+
+// because lists the findings that had this effect on the decision.
+func (d *Decision) because(effect string) string {
 	var why []string
 	for _, f := range d.record.Findings {
-		if f.Effect == assurance.Deny {
+		if f.Effect == effect {
 			why = append(why, shown(f.RuleID)+" ("+shown(f.Message)+")")
 		}
 	}
-	return &Error{Code: Stopped, Message: "Countersign stopped this and nothing was run: the organization's policy denies it: " + strings.Join(why, ", ") +
-		". Do not try to reach the same in another way; ask a person if it is needed."}
+	return strings.Join(why, ", ")
 }
 
 // permitted is nil if the decision, or its approval, permits the execution now.
@@ -185,7 +196,7 @@ func (d *Decision) permitted() error {
 	until := d.record.ValidUntil
 	if d.record.Decision != assurance.Allow {
 		if d.approval == nil { // check: permission
-			return &Error{Code: NeedsApproval, Message: "nothing was run: a person has to approve it first"}
+			return d.needsApproval(" first", nil)
 		}
 		until = &d.approval.ValidUntil
 	}

@@ -11,7 +11,7 @@ const (
 	Rejected           Code = "rejected"            // a person has rejected it
 	Expired            Code = "expired"             // the decision or its approval is no longer valid
 	Used               Code = "used"                // the decision was executed before
-	Ended              Code = "ended"               // a policy that was activated since has ended the decision
+	Ended              Code = "ended"               // the service says that the decision no longer holds: a policy has ended it, or it was executed in another process
 	Unavailable        Code = "unavailable"         // no usable answer came in time
 	Refused            Code = "refused"             // the other side refuses the request (a status of 4xx, a redirect)
 	PaymentRequired    Code = "payment_required"    // the call has to be paid

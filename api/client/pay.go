@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -83,6 +84,10 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 		ask.header.Set("PAYMENT-SIGNATURE", base64.StdEncoding.EncodeToString(payload))
 		got, err := c.http.patiently(ctx, ask, func(a answered) bool { return a.status >= 500 || a.status == http.StatusTooManyRequests })
 		if err != nil {
+			var said *Error
+			if errors.As(err, &said) {
+				return unconfirmed(err.Error(), said.Status, err)
+			}
 			return unconfirmed(err.Error(), 0, err)
 		}
 		if got.status == http.StatusPaymentRequired { // check: second-offer

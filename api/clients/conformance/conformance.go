@@ -102,6 +102,7 @@ type Must struct {
 	// Result: the error carries the result of the function.
 	Result     bool   `json:"result,omitempty"`
 	UpgradeURL string `json:"upgradeUrl,omitempty"`
+	Status     int    `json:"status,omitempty"` // HTTP status that the error carries; 0: not compared
 	Waits      []int  `json:"waits,omitempty"` // milliseconds, in order
 }
 
@@ -112,6 +113,7 @@ type Outcome struct {
 	Message    string `json:"message"`
 	Result     bool   `json:"result"`
 	UpgradeURL string `json:"upgradeUrl"`
+	Status     int    `json:"status"`
 	Waits      []int  `json:"waits"`
 	Unchanged  bool   `json:"unchanged"` // what the function was given is what was decided about
 }
@@ -400,6 +402,9 @@ func (p *session) judge(got Outcome) {
 	}
 	if !strings.Contains(got.Message, must.Says) {
 		p.problem("the message is %q, and must say %q", got.Message, must.Says)
+	}
+	if must.Status != 0 && got.Status != must.Status {
+		p.problem("the status of the error is %d, and must be %d", got.Status, must.Status)
 	}
 	if got.UpgradeURL != must.UpgradeURL {
 		p.problem("upgradeUrl is %q, and must be %q", got.UpgradeURL, must.UpgradeURL)

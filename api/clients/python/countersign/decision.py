@@ -37,7 +37,7 @@ class Decision:
         said = self._client._approval(self.id)
         while said is None:
             if clock.now() + _POLL > end:  # check: approval-timeout
-                raise CountersignError("needs_approval", "nothing was run: a person has to approve it, and none has answered in time")
+                raise self._needs_approval(", and none has answered in time")
             clock.sleep(_POLL)
             said = self._client._approval(self.id)
         if said.record.get("decisionRecordHash") != self._verified.hash:  # check: approval-decision
@@ -77,18 +77,25 @@ class Decision:
             raise CountersignError("receipt_missing", "it was run, and its receipt was not recorded: %s" % error, result=result) from (failure or error)
 
     def _not_denied(self):
-        record = self._verified.record
-        if record.get("decision") != "deny":
+        if self._verified.record.get("decision") != "deny":
             return
-        why = ", ".join("%s (%s)" % (shown(f.get("ruleId")), shown(f.get("message"))) for f in record.get("findings", []) if f.get("effect") == "deny")
-        raise CountersignError("stopped", "Countersign stopped this and nothing was run: the organization's policy denies it: %s. Do not try to reach the same in another way; ask a person if it is needed." % why)
+        raise CountersignError("stopped", "Countersign stopped this and nothing was run: the organization's policy denies it: %s. Do not try to reach the same in another way; ask a person if it is needed." % self._because("deny"))
+
+    def _needs_approval(self, why):
+        """The error of a decision that no person has approved. It names the decision, so that
+        a person can find it, and the rules that require the approval."""
+        return CountersignError("needs_approval", "nothing was run: a person has to approve decision %s%s: %s" % (self.id, why, self._because("needs_review")))
+
+    def _because(self, effect):
+        """The findings that had this effect on the decision."""
+        return ", ".join("%s (%s)" % (shown(f.get("ruleId")), shown(f.get("message"))) for f in self._verified.record.get("findings", []) if f.get("effect") == effect)
 
     def _permitted(self):
         """Raises unless the decision, or its approval, permits the execution now."""
         self._not_denied()
         permission = self._verified if self._verified.record.get("decision") == "allow" else self._approval
         if permission is None:  # check: permission
-            raise CountersignError("needs_approval", "nothing was run: a person has to approve it first")
+            raise self._needs_approval(" first")
         if not self._client._http.clock.now() <= _seconds(permission.record.get("validUntil")):  # check: expiry
             raise CountersignError("expired", "nothing was run: the decision is no longer valid")
 

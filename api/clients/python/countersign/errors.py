@@ -13,7 +13,8 @@ class CountersignError(Exception):
     rejected            a person has rejected it
     expired             the decision or its approval is no longer valid
     used                the decision was executed before
-    ended               a policy that was activated since has ended the decision
+    ended               the service says that the decision no longer holds: a policy has ended
+                        it, or it was executed in another process
     unavailable         no usable answer came in time
     refused             the other side refuses the request (a status of 4xx, a redirect)
     payment_required    the call has to be paid

@@ -54,7 +54,7 @@ def spoil(value):
 
 class Run:
     def __init__(self, file, case, play, session):
-        self.case, self.seen = case, {"ran": 0, "error": "", "message": "", "result": False, "upgradeUrl": "", "unchanged": True}
+        self.case, self.seen = case, {"ran": 0, "error": "", "message": "", "result": False, "upgradeUrl": "", "status": 0, "unchanged": True}
         self.clock = Clock(case.get("now", file["now"]))
         self.original = file["actions"][case.get("action", "command")] if case["do"] in ("gate", "require") else file["intents"][case.get("intent", "tool")]
         self.make = lambda: Countersign(
@@ -124,7 +124,7 @@ class Run:
         try:
             self.do()
         except CountersignError as error:
-            self.seen.update(error=error.code, message=str(error), result=error.result is not None, upgradeUrl=error.upgrade_url or "")
+            self.seen.update(error=error.code, message=str(error), result=error.result is not None, upgradeUrl=error.upgrade_url or "", status=error.status or 0)
         except Own as error:
             self.seen.update(error="fn", message=str(error))
         except Exception as error:

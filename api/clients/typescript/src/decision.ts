@@ -49,7 +49,7 @@ export class Decision {
     let said = await this.#client.approval(this.id);
     while (said === undefined) {
       if (clock.now() + poll > end) { // check: approval-timeout
-        throw new CountersignError("needs_approval", "nothing was run: a person has to approve it, and none has answered in time");
+        throw this.#needsApproval(", and none has answered in time");
       }
       await clock.sleep(poll);
       said = await this.#client.approval(this.id);
@@ -104,9 +104,18 @@ export class Decision {
 
   #notDenied(): void {
     if (this.record.decision !== "deny") return;
+    throw new CountersignError("stopped", `Countersign stopped this and nothing was run: the organization's policy denies it: ${this.#because("deny")}. Do not try to reach the same in another way; ask a person if it is needed.`);
+  }
+
+  /** The error of a decision that no person has approved. It names the decision, so that a person can find it, and the rules that require the approval. */
+  #needsApproval(why: string): CountersignError {
+    return new CountersignError("needs_approval", `nothing was run: a person has to approve decision ${this.id}${why}: ${this.#because("needs_review")}`);
+  }
+
+  /** The findings that had this effect on the decision. */
+  #because(effect: string): string {
     const findings = Array.isArray(this.record.findings) ? this.record.findings : [];
-    const why = findings.filter(isObject).filter((f) => f.effect === "deny").map((f) => `${shown(f.ruleId)} (${shown(f.message)})`).join(", ");
-    throw new CountersignError("stopped", `Countersign stopped this and nothing was run: the organization's policy denies it: ${why}. Do not try to reach the same in another way; ask a person if it is needed.`);
+    return findings.filter(isObject).filter((f) => f.effect === effect).map((f) => `${shown(f.ruleId)} (${shown(f.message)})`).join(", ");
   }
 
   /** Throws unless the decision, or its approval, permits the execution now. */
@@ -114,7 +123,7 @@ export class Decision {
     this.#notDenied();
     const permission = this.record.decision === "allow" ? this.record : this.#approval?.record;
     if (permission === undefined) { // check: permission
-      throw new CountersignError("needs_approval", "nothing was run: a person has to approve it first");
+      throw this.#needsApproval(" first");
     }
     const end = typeof permission.validUntil === "string" ? Date.parse(permission.validUntil) : NaN;
     if (!(this.#client.http.clock.now() <= end)) { // check: expiry

@@ -12,7 +12,7 @@ export type Code =
   | "expired"
   /** The decision was executed before. */
   | "used"
-  /** A policy that was activated since has ended the decision. */
+  /** The service says that the decision no longer holds: a policy has ended it, or it was executed in another process. */
   | "ended"
   /** No usable answer came in time. */
   | "unavailable"

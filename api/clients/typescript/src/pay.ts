@@ -45,7 +45,7 @@ export async function pay(client: Countersign, url: string, signer: Signer, opti
     const signature = Buffer.from(canonical(payload)).toString("base64");
     const paid = await http.patiently({ ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } }, ({ status }) => status >= 500 || status === 429)
       .catch((cause: unknown) => {
-        throw unconfirmed(cause instanceof Error ? cause.message : String(cause), { cause });
+        throw unconfirmed(cause instanceof Error ? cause.message : String(cause), { cause, ...(cause instanceof CountersignError && cause.status !== undefined && { status: cause.status }) });
       });
     if (paid.status === 402) { // check: second-offer
       throw unconfirmed("it answered with 402 again; nothing else was signed", { status: 402 });

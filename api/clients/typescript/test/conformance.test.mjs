@@ -45,7 +45,7 @@ function spoil(value) {
 }
 
 async function run(c, session) {
-  const seen = { ran: 0, error: "", message: "", result: false, upgradeUrl: "", waits: [], unchanged: true };
+  const seen = { ran: 0, error: "", message: "", result: false, upgradeUrl: "", status: 0, waits: [], unchanged: true };
   let time = Date.parse(c.now ?? file.now);
   const options = {
     url: c.url ?? "https://countersign.example", apiKey: "svck_test", token: "svco_test", orgId: c.orgId ?? file.orgId, keys: file.keys,
@@ -110,6 +110,7 @@ async function run(c, session) {
     seen.message = error.message;
     seen.result = ours && error.result !== undefined;
     seen.upgradeUrl = (ours && error.upgradeUrl) || "";
+    seen.status = (ours && error.status) || 0;
   }
   return seen;
 }

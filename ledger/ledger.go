@@ -157,9 +157,9 @@ func (e Event) Number(agent string) (n int64, prev []byte) {
 	return e.AgentN, e.AgentPrev
 }
 
-// Place returns the position of the event in the form of its record's envelope.
-func (e Event) Place() seal.Place {
-	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+// LedgerPosition returns the position of the event in the form that envelopes of records have.
+func (e Event) LedgerPosition() seal.LedgerPosition {
+	return seal.LedgerPosition{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 }
 
 // Read decodes the payload into the present struct of its type, to which stored points. It

@@ -29,9 +29,9 @@ func Locate(ctx context.Context, l *ledger.Ledger, envelope seal.Envelope) seal.
 		return fail("no event stands at this position")
 	}
 	e := found[0]
-	place := e.Place()
+	position := e.LedgerPosition()
 	stored, signed, err := e.Signed()
-	if place != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
+	if position != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
 		return fail("the event at this position is another one")
 	}
 	return seal.Check{Name: "ledger", Result: seal.Pass, Detail: "the event with this hash holds the record"}

@@ -156,9 +156,9 @@ func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord
 	}
 	r = &keptRecord{event: kind.event, name: kind.name, id: textOf(members[kind.id]), decisionID: textOf(members["decisionId"]),
 		hash: i.RecordHash, record: record, members: members}
-	var place seal.Place
-	if json.Unmarshal(envelope["ledger"], &place) == nil && place.Tenant == v.m.Tenant && int64(place.Partition) == v.m.Partition && isHex(place.EventHash) {
-		r.position, r.eventHash = place.Position, place.EventHash
+	var position seal.LedgerPosition
+	if json.Unmarshal(envelope["ledger"], &position) == nil && position.Tenant == v.m.Tenant && int64(position.Partition) == v.m.Partition && isHex(position.EventHash) {
+		r.position, r.eventHash = position.Position, position.EventHash
 	}
 	key := v.recordKey(i.KeyID, r.position)
 	at, err := time.Parse(time.RFC3339Nano, textOf(members[kind.time]))

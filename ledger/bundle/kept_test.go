@@ -25,7 +25,7 @@ func answers(history []drawnEvent) fstest.MapFS {
 		_, _, answer := payloadOf(i, history[i], hashes)
 		hashes = append(hashes, answer.Integrity.RecordHash)
 		if answer.Record != nil {
-			answer.Ledger = &seal.Place{Position: e.Position, Tenant: "org_1", Sequence: e.Sequence, EventHash: e.Hash.String()}
+			answer.Ledger = &seal.LedgerPosition{Position: e.Position, Tenant: "org_1", Sequence: e.Sequence, EventHash: e.Hash.String()}
 			files[fmt.Sprint(i, ".json")] = &fstest.MapFile{Data: must(answer.Canonical())}
 		}
 	})

@@ -69,8 +69,8 @@ type Integrity struct {
 	Signature          string `json:"signature" jsonschema_description:"Base64 of the signature over the DSSE pre-authentication encoding."`
 }
 
-// Place is the position in the ledger of the event with the record.
-type Place struct {
+// LedgerPosition identifies the ledger event that contains the record, by its position and by its hash.
+type LedgerPosition struct {
 	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent in the first
 	Position  int64  `json:"position" jsonschema_description:"Position in the ledger."`
 	Tenant    string `json:"tenant" jsonschema_description:"Organization, or service."`
@@ -86,10 +86,10 @@ type VerifyAt struct {
 
 // Envelope is a signed record, its signature, and its position in the ledger.
 type Envelope struct {
-	Record    jsontext.Value `json:"record" jsonschema_description:"What is signed."`
-	Integrity Integrity      `json:"integrity" jsonschema_description:"Hash and signature of record."`
-	Ledger    *Place         `json:"ledger,omitempty" jsonschema_description:"Where in the ledger the record stands."`
-	Verify    *VerifyAt      `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
+	Record    jsontext.Value  `json:"record" jsonschema_description:"What is signed."`
+	Integrity Integrity       `json:"integrity" jsonschema_description:"Hash and signature of record."`
+	Ledger    *LedgerPosition `json:"ledger,omitempty" jsonschema_description:"Where in the ledger the record stands."`
+	Verify    *VerifyAt       `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
 }
 
 // Canonical returns the envelope as the service answers it. The record is canonical already
@@ -241,7 +241,7 @@ func (e Envelope) Examine(keys Keys) []Check {
 	} else {
 		add("recordHash", Pass, "the record has the hash that integrity names")
 	}
-	var at Place
+	var at LedgerPosition
 	if e.Ledger != nil {
 		at = *e.Ledger
 	}

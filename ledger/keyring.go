@@ -28,8 +28,8 @@ const (
 	PurposeCheckpoint = "checkpoint" // signs tree heads
 )
 
-// SigningKey is a key that was activated in a partition. It is valid for events at positions from after
-// From and before To. Time does not matter.
+// SigningKey is a key that was activated in a partition. It is valid for events at positions from
+// From up to, but not including, To. Time does not matter.
 type SigningKey struct {
 	ID      string
 	Purpose string // PurposeRecord or PurposeCheckpoint

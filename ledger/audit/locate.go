@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Locate checks that the ledger has the event that an envelope names, with this hash and
-// with the envelope's record inside.
+// Locate checks that the ledger has the event that an envelope names, with the same hash, and that
+// the event contains the envelope's record.
 func Locate(ctx context.Context, l *ledger.Ledger, envelope seal.Envelope) seal.Check {
 	fail := func(detail string) seal.Check { return seal.Check{Name: "ledger", Result: seal.Fail, Detail: detail} }
 	if envelope.Ledger == nil {

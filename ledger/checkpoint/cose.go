@@ -23,8 +23,9 @@ import (
 //	["Signature1", protected, h'', root]    protected: {1: -8, 4: key id, 395: 1}
 //
 // -8 is EdDSA; 395: 1 is the data structure RFC9162_SHA256; the key id is the one in the key set,
-// as 8 bytes. The line's key hash is SHA-256( name ‖ "\n" ‖ 0xff ‖ "rfc9942" ‖ public key
-// )[:4].
+// as 8 bytes. The line's key hash is
+//
+//	SHA-256( name ‖ "\n" ‖ 0xff ‖ "rfc9942" ‖ public key )[:4]
 const algCOSE = "\xffrfc9942"
 
 // Labels and values of RFC 9052 and RFC 9942.

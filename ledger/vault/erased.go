@@ -37,7 +37,7 @@ func (v *Vault) Refuse(ctx context.Context, keys []DataKeyOf) (still []DataKeyOf
 const rewrite = `alter table subject_keys alter column wrapped_key type bytea using wrapped_key || ''::bytea`
 
 // Vacuum rewrites the table of data keys, so that no page of the table or its indexes contains a
-// destroyed key, and then runs CHECKPOINT. The role in url must own the table. Vacuum does not
+// destroyed key, and then runs CHECKPOINT if the role may. The role in url must own the table. Vacuum does not
 // remove destroyed keys from write-ahead log segments, replicas and backups.
 func Vacuum(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)

@@ -119,7 +119,7 @@ func (a answer) want(t testing.TB, status int, message string) {
 type decided struct {
 	Record    assurance.DecisionRecord
 	Integrity seal.Integrity
-	Ledger    seal.Place
+	Ledger    seal.LedgerPosition
 }
 
 func (a answer) decision(t testing.TB) decided {

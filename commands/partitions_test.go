@@ -124,12 +124,12 @@ func (w *world) decide(org, key, want string) {
 // answered notes an envelope with its sequence, which is the tenant's, and without its other
 // positions.
 func (w *world) answered(recorded decisions.Recorded, err error) {
-	place := seal.Place{}
+	position := seal.LedgerPosition{}
 	if recorded.Envelope.Ledger != nil {
-		place = seal.Place{Tenant: recorded.Envelope.Ledger.Tenant, Sequence: recorded.Envelope.Ledger.Sequence}
-		recorded.Envelope.Ledger = &place
+		position = seal.LedgerPosition{Tenant: recorded.Envelope.Ledger.Tenant, Sequence: recorded.Envelope.Ledger.Sequence}
+		recorded.Envelope.Ledger = &position
 	}
-	w.say(fmt.Sprintf("%v %s %v %+v", recorded.Replayed, recorded.Envelope.Record, recorded.Envelope.Integrity, place), err)
+	w.say(fmt.Sprintf("%v %s %v %+v", recorded.Replayed, recorded.Envelope.Record, recorded.Envelope.Integrity, position), err)
 }
 
 func (w *world) say(answer any, err error) {

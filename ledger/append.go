@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger/stored"
 )
 
-// Expect is the version that an append requires of a stream.
+// Expect is the condition that an append sets for the version of a stream.
 type Expect struct {
 	kind  expectKind
 	value int64
@@ -28,31 +28,31 @@ const (
 // New requires that the stream has no event yet.
 func New() Expect { return Expect{expectAt, 0} }
 
-// Any accepts every version of the stream below limit; at the limit the append is ErrLimit. So
-// the version of a stream is an exact counter on any number of nodes.
+// Any accepts every version of the stream below limit. If the stream has reached the limit, Append
+// returns ErrLimit. So the version counts exactly, on any number of nodes.
 func Any(limit int64) Expect { return Expect{expectAny, limit} }
 
-// History is a stream as it was read. Only a history can require a version, so that no append
-// can leave a gap.
+// History is a stream as a caller has read it. Only a History can set an exact version as a
+// condition, so a caller cannot skip versions.
 type History struct {
 	Tenant, Stream string
 	Events         []Event
 
-	before int64 // events that Last has not read
+	before int64 // number of earlier events, which Last does not read
 }
 
-// Version of the last event, 0 for none.
+// Version returns the version of the last event, or 0 if the stream is empty.
 func (h History) Version() int64 { return h.before + int64(len(h.Events)) }
 
-// At requires that the stream still ends where the history does.
+// At requires that the stream has not grown since the history was read.
 func (h History) At() Expect { return Expect{expectAt, h.Version()} }
 
-// Precondition requires the same of a stream that the append does not write to.
+// Precondition requires that the stream has not grown since the history was read. It is for a
+// stream that the append reads but does not write.
 func (h History) Precondition() Precondition { return Precondition{h.Tenant, h.Stream, h.Version()} }
 
-// Precondition is a stream that must still be at this version when the append is committed. It
-// must be in the append's own partition, since versions of another partition cannot be
-// compared at the position of the append.
+// Precondition requires that a stream is still at this version when the append is committed. The
+// stream must be in the partition of the append, because one commit covers only one partition.
 type Precondition struct {
 	Tenant, Stream string
 	Version        int64
@@ -62,56 +62,57 @@ type Precondition struct {
 type Pending struct {
 	Stream        string
 	Expect        Expect
-	ID            string // evt_…, made by the command since sealed members are bound to it
+	ID            string // evt_…; the command chooses it, because encrypted members are bound to it
 	Type          string
 	SchemaVersion int
 	Actor         string
 	KeyID         string
 	Payload       []byte // canonical JSON
 
-	// Agent is the data key of the agent that a numbered event is about, or empty. Append sets
-	// it where it follows from type and payload (events.AgentOf), as the series does.
+	// Agent is the id of the data key of the agent that a numbered event concerns, or empty.
+	// Append sets it if type and payload determine it (events.AgentOf).
 	Agent string
-	// NewAgent says that this command has just made the data key, so the agent has no number
-	// yet and the sequencer need not look for one.
+	// NewAgent means that this command has just created the agent's data key. Then the agent has
+	// no number in any series yet, and the sequencer does not search for one.
 	NewAgent bool
 }
 
-// Append is one atomic step of one tenant: 1 to 64 events, all or nothing.
+// Append is one atomic write for one tenant: 1 to MaxEvents events, stored all together or not at
+// all.
 type Append struct {
 	Tenant        string
-	IdemKey       Hash // of IdemKey; the zero value makes the append unique by its first event id
-	ContentHash   Hash // of the request without its idempotency key
+	IdemKey       Hash // result of IdemKey; the zero value makes the append unique by the id of its first event
+	ContentHash   Hash // hash of the request without its idempotency key
 	Events        []Pending
 	Preconditions []Precondition
-	// Issued is the time in the payload, to the millisecond. If this node's clock is behind
-	// the tenant's last event, which another node has appended, Issued must not be before
-	// that event: otherwise the append is ErrMoved. The zero value means no time.
+	// Issued is the time in the payload, to the millisecond. If this node's clock is behind the
+	// tenant's last event (which another node has appended) and Issued is before that event,
+	// Append returns ErrMoved. The zero value means that the payload has no time.
 	Issued time.Time
-	// NotBefore is the time in a signed payload if Issued is not set. The time of the events
-	// is never before Issued or NotBefore, even if the clock was put back after the
-	// signature. The zero value means no time.
+	// NotBefore is the time in a signed payload, for appends without Issued. The events never get
+	// a time before Issued or NotBefore, even if the clock was set back after the signature. The
+	// zero value means that there is no such time.
 	NotBefore time.Time
 
-	ready []readyPayload // of the events; the caller's goroutine makes them, so that the sequencer's has less work
+	ready []readyPayload // one for each event; the caller's goroutine computes them to relieve the sequencer
 }
 
-// readyPayload is the payload of an event as its row stores it, its hash, and the series in
-// which the event is numbered.
+// readyPayload is the payload of an event as its row stores it, with its hash and the series that
+// number the event.
 type readyPayload struct {
 	stored []byte
 	hash   Hash
 
-	series  string    // empty: the event is not numbered
-	inKind  seriesKey // the series of the tenant
-	inAgent seriesKey // the series of the agent, if it is about one
-	born    seriesKey // newAgentKey of the agent
+	series  string    // empty if the event is not numbered
+	inKind  seriesKey // key of the tenant's series
+	inAgent seriesKey // key of the agent's series, if the event concerns an agent
+	born    seriesKey // newAgentKey of that agent
 
-	entries []events.Entry // in the directory
+	entries []events.Entry // entries that the directory needs for this event
 }
 
-// makeReady prepares the events. An event whose series is not known, or that names another agent
-// than its payload, is an error.
+// makeReady computes a.ready. It fails if the series of an event is not known, or if an event
+// names another agent than its payload.
 func (a *Append) makeReady() error {
 	a.ready = make([]readyPayload, len(a.Events))
 	for i := range a.Events {
@@ -139,14 +140,15 @@ func (a *Append) makeReady() error {
 	return nil
 }
 
-// Result is the result of an append.
+// Result holds the stored events of an append.
 type Result struct {
-	Events   []Event // in order; those stored first if Replayed
-	Replayed bool    // an append with the same key and content was committed before
+	Events   []Event // in order; if Replayed, those that the first append stored
+	Replayed bool    // an earlier append with the same key and content was committed
 }
 
 // Append commits the events and returns them as they are stored. If ctx ends while the request
-// waits in the queue, it is dropped; once a batch has taken it, it is carried through.
+// waits in the queue, the request is dropped. Once a batch has taken the request, it is committed
+// even if ctx ends.
 func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	home := l.Home(a.Tenant)
 	if err := a.check(); err != nil {
@@ -180,8 +182,8 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("read the stored events of a replayed append: %w", err)
 	}
-	// After an unknown commit this append finds its own events under its key. That is the
-	// first append and not a replay.
+	// If an attempt of this append was committed without an answer, the retry finds its own events
+	// under the key. That is no replay.
 	return Result{Events: found, Replayed: found[0].ID != a.Events[0].ID}, nil
 }
 
@@ -206,5 +208,5 @@ func (a *Append) check() error {
 	return nil
 }
 
-// microseconds of a clock, as occurred_us holds them.
+// microseconds returns the clock's time in the unit of the column occurred_us.
 func microseconds(clock func() time.Time) int64 { return clock().UnixMicro() }

@@ -58,15 +58,15 @@ func TestAppendAndRead(t *testing.T) {
 	fixture.Clean(t, l, 2)
 }
 
-// A panic while a batch is committed leaves the ledger in an unknown state. The node stops
-// appends and goes on to answer.
+// A panic during a commit leaves the ledger in an unknown state. The node stops appends but still
+// answers reads.
 func TestAPanicStopsAppends(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	broken := false
 	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Clock: func() time.Time {
 		if broken {
-			cancel() // the caller does not wait for an answer
+			cancel() // the caller does not wait for the result
 			panic("the clock is broken")
 		}
 		return time.Now()
@@ -89,7 +89,7 @@ func TestAPanicStopsAppends(t *testing.T) {
 	fixture.Clean(t, l, 1)
 }
 
-// A -> B on one stream: a caller that has read before B cannot append after it.
+// Stream A -> B: a caller that has read the stream before B cannot append after B.
 func TestExpectationsAndGuards(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
@@ -123,7 +123,7 @@ func TestExpectationsAndGuards(t *testing.T) {
 	fixture.Clean(t, l, 2)
 }
 
-// The end of a stream says as much about its version as the whole of it.
+// Last knows the version of a stream as well as Read does.
 func TestLastStandsForTheWholeStream(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
@@ -175,7 +175,7 @@ func TestWhatCannotBeAppended(t *testing.T) {
 	fixture.Clean(t, l, 0)
 }
 
-// Any(limit) counts exactly, however many ask at once and on however many nodes.
+// Any(limit) counts exactly, with many concurrent callers on several nodes.
 func TestAnyCountsExactly(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -206,7 +206,7 @@ func TestAnyCountsExactly(t *testing.T) {
 	fixture.Clean(t, nodes[0], limit)
 }
 
-// The same key in 32 parallel requests: one event, and everybody gets it.
+// The same key in 32 parallel requests gives one event, and every caller gets that event.
 func TestStormOfOneKey(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -242,8 +242,8 @@ func TestStormOfOneKey(t *testing.T) {
 	fixture.Clean(t, nodes[0], 1)
 }
 
-// Two nodes on the same tenants: dense positions, intact chains, nothing lost or
-// doubled, and a collision in a batch refuses only the offender.
+// Two nodes append to the same tenants. Positions stay dense and chains intact, no event is lost
+// or stored twice, and a collision in a batch refuses only the append that caused it.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -256,7 +256,7 @@ func TestTwoNodes(t *testing.T) {
 		for worker := range 8 {
 			wg.Go(func() {
 				for i := range each / 8 {
-					// Every fourth stream is wanted by both nodes: one of them loses.
+					// Both nodes append to every fourth stream, and one of them loses.
 					stream := fmt.Sprintf("s/%d/%d/%d", n, worker, i)
 					if i%4 == 0 {
 						stream = fmt.Sprintf("s/both/%d/%d", worker, i)
@@ -276,7 +276,7 @@ func TestTwoNodes(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	contested := 8 * 7 // per worker the indices 0, 4 … 24
+	contested := 8 * 7 // for each worker the indices 0, 4 … 24
 	if lost != contested {
 		t.Errorf("%d appends lost their stream, want %d", lost, contested)
 	}
@@ -299,8 +299,9 @@ func TestClosedAndCancelled(t *testing.T) {
 	}
 }
 
-// A node that remembers a stream must believe a reader who has seen more of it,
-// written by the other node, in expectations as in preconditions.
+// A node has cached the version of a stream, and another node has appended to it since. If a
+// caller has read the later version, the node must accept that version, both as Expect and as
+// Precondition.
 func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -332,8 +333,8 @@ func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 	fixture.Clean(t, a, 7)
 }
 
-// Who repeats an old request does it again: only its first repetition takes the
-// batch it is in off the fast path.
+// A repeated old request is often repeated again. Only the first repetition sends its batch to the
+// lock path.
 func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -355,8 +356,8 @@ func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 	fixture.Clean(t, l, 1)
 }
 
-// A payload of several KB is stored in its row, also if it cannot be packed, and not in a
-// table of its own, which would cost an append as much as all the rest.
+// A payload of several KB is stored in its row, even if it cannot be packed. PostgreSQL does not
+// move it to a TOAST table, which would double the cost of the append.
 func TestAPayloadStaysInItsRow(t *testing.T) {
 	t.Parallel()
 	ledgertest.Plain(t)
@@ -376,8 +377,8 @@ func TestAPayloadStaysInItsRow(t *testing.T) {
 	}
 }
 
-// Batches of every length around the one from which rows travel as arrays are stored
-// alike, with a precondition and without.
+// Batches slightly below and above fewRows, the limit from which rows are passed as arrays, are
+// stored alike, with and without a precondition.
 func TestBatchesOfEveryLength(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))

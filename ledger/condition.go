@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Condition is what a node knows about its ledger: a word and, if something is wrong, a
-// sentence. verify, doctor, /readyz, the pages and the refusals of appends all use it.
+// Condition is the state of a ledger as this node knows it: one word and, if something is wrong, a
+// sentence. verify, doctor, /readyz, the pages and the errors of refused appends show it.
 type Condition struct {
-	Word     string // intact, unverified, altered or read-only
-	Sentence string // empty if nothing is known to be wrong
-	Detail   string // the first finding, for the operator and the pages
+	Word     string // one of Intact, Unverified, Altered and ReadOnly
+	Sentence string // empty if no fault is known
+	Detail   string // first finding, for the operator and the pages
 }
 
-// Words of a condition.
+// Values of Condition.Word.
 const (
 	Intact     = "intact"
 	Unverified = "unverified"
@@ -22,29 +22,29 @@ const (
 	ReadOnly   = "read-only"
 )
 
-// Sentences of a condition.
+// Values of Condition.Sentence.
 const (
 	SaysAltered    = "the ledger is altered: what is stored is not what was appended"
 	SaysReadOnly   = "the ledger is read only: this node appends nothing"
 	SaysUnverified = "the ledger could not be verified"
 )
 
-// SelfCheck holds the findings of a verification of a node's own ledger (package audit).
+// SelfCheck holds the result of a node's verification of its own ledger (package audit).
 type SelfCheck struct {
-	At     time.Time // when it began; zero: there was none yet
+	At     time.Time // start of the check; zero if no check has ended yet
 	Took   time.Duration
 	Events int64
 	Read   bool   // every event was read
-	Faults int    // 0: the ledger verifies
-	First  string // of the faults; or why the ledger could not be read
-	False  string // the first fault of history itself; empty if there is none
+	Faults int    // number of faults; 0 if the ledger verifies
+	First  string // first fault, or the reason why the ledger could not be read
+	False  string // first fault in the events themselves; empty if there is none
 }
 
 // Failed reports whether the check found a fault or could not read the ledger.
 func (c SelfCheck) Failed() bool { return c.First != "" }
 
-// Verified records what a verification of this ledger has found. One that found no fault
-// takes back what reads have found before it.
+// Verified records the result of a verification of this ledger. A complete verification without
+// faults also clears what earlier reads have found.
 func (l *Ledger) Verified(check SelfCheck) {
 	if check.Read && check.Faults == 0 {
 		l.found.Store(nil)
@@ -52,7 +52,7 @@ func (l *Ledger) Verified(check SelfCheck) {
 	l.checked.Store(&check)
 }
 
-// LastCheck returns the check that Verified has recorded last.
+// LastCheck returns the result that Verified recorded last, or the zero value.
 func (l *Ledger) LastCheck() SelfCheck {
 	if check := l.checked.Load(); check != nil {
 		return *check
@@ -60,15 +60,15 @@ func (l *Ledger) LastCheck() SelfCheck {
 	return SelfCheck{}
 }
 
-// Suspected receives when a read has found the ledger altered and a verification should
-// begin at once.
+// Suspected returns a channel that receives a value when a read finds the ledger altered. The
+// receiver should start a verification at once.
 func (l *Ledger) Suspected() <-chan struct{} { return l.suspicion }
 
-// Condition combines the last verification, what reads have found since, and why appends are
-// stopped. The worst of these wins.
+// Condition combines the last verification, the findings of later reads, and the reason why
+// appends are stopped. It returns the worst of these.
 func (l *Ledger) Condition() Condition {
 	check, stopped := l.LastCheck(), l.Stopped()
-	if errors.Is(stopped, ErrRollback) { // also if a verification has found the same since
+	if errors.Is(stopped, ErrRollback) { // even if a verification has found the rollback too
 		return Condition{ReadOnly, SaysReadOnly, stopped.Error()}
 	}
 	if found := l.found.Load(); found != nil {
@@ -89,9 +89,9 @@ func (l *Ledger) Condition() Condition {
 	return Condition{Word: Intact}
 }
 
-// tampered makes an ErrTampered of a read and notes it. The note stays until a verification
-// finds no fault, and asks for one at once: the pages must not show an intact ledger while
-// reads are refused.
+// tampered returns an ErrTampered and records it. The record stays until a verification finds no
+// fault, so that pages do not show an intact ledger while reads fail. It also requests a
+// verification.
 func (l *Ledger) tampered(format string, args ...any) error {
 	err := fmt.Errorf("%w: "+format, append([]any{ErrTampered}, args...)...)
 	l.note(err)
@@ -104,7 +104,7 @@ func (l *Ledger) note(err error) {
 		l.log.Error("a read has found the ledger altered: run countersign verify", "found", err)
 		select {
 		case l.suspicion <- struct{}{}:
-		default: // a verification is requested already
+		default: // a verification was requested before
 		}
 	}
 }

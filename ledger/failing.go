@@ -11,14 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// failure is why the last batch of this node was not committed.
+// failure is the error of this node's last batch, which was not committed.
 type failure struct {
 	err error
 	at  time.Time
 }
 
-// failed remembers how a batch ended. An error that the request itself has caused (classes 22
-// and 23 of SQLSTATE) says nothing about the node.
+// failed stores how a batch ended. It ignores errors that the request itself has caused (classes
+// 22 and 23 of SQLSTATE), because they do not concern the node.
 func (s *sequencer) failed(err error) {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && (refused.Code[:2] == "22" || refused.Code[:2] == "23") {
@@ -31,9 +31,9 @@ func (s *sequencer) failed(err error) {
 	s.failure.Store(&failure{err, time.Now()})
 }
 
-// Failing says why this node cannot append now, or nil. After a failure it tries to write: a
-// load balancer sends no requests to a failing node, so nothing else would show that it can
-// append again.
+// Failing returns the reason why this node cannot append now, or nil. After a failure it writes a
+// trial row: a load balancer sends no requests to a failing node, so no append would show that the
+// node has recovered.
 func (l *Ledger) Failing(ctx context.Context) error {
 	if err := l.Stopped(); err != nil {
 		return err
@@ -51,14 +51,15 @@ func (p *Partition) failing(ctx context.Context) error {
 	}
 	var refused *pgconn.PgError
 	if errors.As(last.err, &refused) && !passing(refused) && time.Since(last.at) < distrust {
-		return last.err // the trial says nothing about this error
+		return last.err // the trial cannot reproduce this error
 	}
 	p.seq.failure.CompareAndSwap(last, nil)
 	return nil
 }
 
-// passing says whether tryToWrite would meet the same error. These are the errors of connections,
-// transactions, resources (a full disk), locks, an operator and the system.
+// passing reports whether tryToWrite would meet the same error if it persisted. These are errors
+// of connections, transactions, resources (a full disk), locks, operator intervention and the
+// system.
 func passing(refused *pgconn.PgError) bool {
 	switch refused.Code[:2] {
 	case "08", "40", "53", "55", "57", "58":
@@ -67,11 +68,11 @@ func passing(refused *pgconn.PgError) bool {
 	return false
 }
 
-// tryToWrite does what an append needs and rolls it back: it locks the head row and writes
-// into new pages of a derived table, with bytes that do not compress.
+// tryToWrite makes the kinds of write that an append makes and rolls them back: it locks the head
+// row, and inserts incompressible bytes into a derived table, so that new pages are needed.
 func (p *Partition) tryToWrite(ctx context.Context) error {
 	filler := make([]byte, trialOctets)
-	_, _ = rand.Read(filler) // it never fails
+	_, _ = rand.Read(filler) // Read never fails
 	tx, err := p.ledger.pool.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("try to append: %w", err)

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// cutter is a connection to Postgres that breaks at a chosen message: before the
-// n-th write reaches the server, or after it did and before its answer is read.
+// cutter is a connection to PostgreSQL that breaks at a chosen message: either before the n-th
+// write reaches the server, or after that but before the answer is read.
 type cutter struct {
 	net.Conn
 	plan *cutPlan
@@ -39,8 +39,8 @@ func (c *cutter) Write(b []byte) (int, error) {
 		n := 0
 		if c.plan.after {
 			n, _ = c.Conn.Write(b)
-			// The server has it all before the connection goes: what it did with
-			// it is exactly what the ledger cannot know.
+			// The server has received everything before the connection breaks. The ledger cannot
+			// know whether the server has committed it.
 			_ = c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 			buffer := make([]byte, 1)
 			_, _ = c.Conn.Read(buffer)
@@ -63,7 +63,7 @@ func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
 		}
 		return &cutter{conn, plan}, nil
 	}
-	l.partitions[0].seq.config = config // before the first append: nobody has connected yet
+	l.partitions[0].seq.config = config // set before the first append, which opens the connection
 	return l
 }
 
@@ -71,9 +71,8 @@ func simple(stream, id string, expect Expect) Append {
 	return Append{Tenant: "service", Events: []Pending{{Stream: stream, Expect: expect, ID: id, Type: "test.happened", SchemaVersion: 1, Payload: []byte(`{}`)}}}
 }
 
-// The connection breaks at every message boundary around a commit, on both
-// paths. Each key has one result: what was acknowledged is there once, and a
-// retry with the same key tells the truth.
+// The connection breaks at every message boundary around a commit, on both paths. Each key has one
+// result: an acknowledged append is stored exactly once, and a retry with the same key returns it.
 func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -83,7 +82,7 @@ func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
 				plan := &cutPlan{at: at, after: after}
 				l := cutLedger(t, ledgertest.New(t), plan)
 				ctx := t.Context()
-				if at%2 == 0 { // warm: the cut hits the fast path
+				if at%2 == 0 { // fill the cache, so that the cut hits the fast path
 					if _, err := l.Append(ctx, simple("warm", "w", New())); err != nil {
 						t.Fatal(err)
 					}
@@ -115,8 +114,8 @@ func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
 	}
 }
 
-// Backends are terminated under load: every acknowledged append is there exactly
-// once, every refused one at most once, and the chain verifies.
+// Backends are terminated under load. Every acknowledged append is stored exactly once, every
+// refused append at most once, and the chain verifies.
 func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -172,9 +171,9 @@ func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
 	}
 }
 
-// Every backend ends between two appends, as where the database was away. Nothing of
-// the second one was sent, so it is acknowledged, whichever path it takes: here to a
-// stream that is remembered, and to one that is not.
+// Every backend ends between two appends, as after a restart of the database. Nothing of the
+// second append was sent, so it succeeds on either path: here to a stream that is cached, and to
+// one that is not.
 func TestFaultBackendsEndBetweenAppends(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -204,9 +203,9 @@ func TestFaultBackendsEndBetweenAppends(t *testing.T) {
 	VerifyAll(t, l)
 }
 
-// Another session locks the head row for longer than a request may wait:
-// the answer is an error within the budget, nothing is written, and the ledger
-// goes on when the lock is gone.
+// Another session locks the head row for longer than an append may wait. The append returns an
+// error within its time budget and writes nothing. After the lock is released, appends succeed
+// again.
 func TestFaultHeadRowLocked(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -232,8 +231,7 @@ func TestFaultHeadRowLocked(t *testing.T) {
 	VerifyAll(t, l)
 }
 
-// What must never be: a head lower than one this node has seen. It stops
-// appending; reading goes on.
+// If the head is lower than one that this node has seen, the node stops appends. Reads continue.
 func TestFaultHeadLowerThanSeenStopsTheNode(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -259,7 +257,7 @@ func TestFaultHeadLowerThanSeenStopsTheNode(t *testing.T) {
 	}
 }
 
-// A clock that goes back, or a day ahead, changes no order and no chain.
+// A clock that goes back, or is a day ahead, changes neither the order nor the chain.
 func TestFaultClock(t *testing.T) {
 	t.Parallel()
 	var hour atomic.Int64
@@ -286,7 +284,7 @@ func TestFaultClock(t *testing.T) {
 	VerifyAll(t, l)
 }
 
-// quietLedger is a ledger of the test, which says nothing.
+// quietLedger opens a ledger that logs nothing.
 func quietLedger(t *testing.T, databaseURL string) *Ledger {
 	t.Helper()
 	l, err := Open(t.Context(), databaseURL, Options{Log: slog.New(slog.DiscardHandler)})
@@ -297,7 +295,7 @@ func quietLedger(t *testing.T, databaseURL string) *Ledger {
 	return l
 }
 
-// dial is a connection in addition to the ledger's, which ends before it does.
+// dial opens a connection besides the ledger's, and closes it before the ledger is closed.
 func dial(t *testing.T, databaseURL string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)

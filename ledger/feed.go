@@ -12,10 +12,10 @@ import (
 	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// Subscriber makes a partition a Watermill message.Subscriber. The table itself is the outbox:
-// there is no second copy of the events. One message is a batch of up to 1,000 events in
-// order, which Batch returns. After a Nack the subscriber waits 50 to 500 ms, reads the
-// checkpoint again and sends the events after it. The topic is ignored.
+// Subscriber makes a partition a Watermill message.Subscriber. The table of events is itself the
+// outbox: the events have no second copy. One message is a batch of up to 1,000 events in order,
+// which Batch returns. After a Nack the subscriber waits 50 to 500 ms, reads the checkpoint again
+// and sends the events after it. It ignores the topic.
 type Subscriber struct {
 	partition  *Partition
 	checkpoint func(context.Context) (int64, error)
@@ -26,7 +26,7 @@ type Subscriber struct {
 	running sync.WaitGroup
 }
 
-// Subscriber makes a subscriber that starts after the position that checkpoint returns.
+// Subscriber returns a subscriber that starts after the position that checkpoint returns.
 func (p *Partition) Subscriber(checkpoint func(context.Context) (int64, error)) *Subscriber {
 	return &Subscriber{partition: p, checkpoint: checkpoint}
 }
@@ -39,7 +39,7 @@ func Batch(m *message.Message) []Event {
 	return events
 }
 
-// Subscribe starts sending; the channel is closed when ctx ends or at Close.
+// Subscribe starts sending. The channel is closed when ctx ends or Close is called.
 func (s *Subscriber) Subscribe(ctx context.Context, _ string) (<-chan *message.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, _ string) (<-chan *message.M
 	return out, nil
 }
 
-// Close ends every subscription and waits for it. It may be called twice.
+// Close ends all subscriptions and waits for their goroutines. It may be called twice.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -68,19 +68,19 @@ func (s *Subscriber) Close() error {
 	return nil
 }
 
-// reading is how far a subscription has read.
+// reading is the state of one subscription.
 type reading struct {
 	position int64
-	known    bool   // position is the reader's checkpoint
-	looked   bool   // the database had no more events, and there was no news since
-	told     uint64 // foreign of the partition when the database was asked
+	known    bool   // position was read from the checkpoint and is still valid
+	looked   bool   // the last query returned all events that the database had
+	told     uint64 // value of partition.foreign at that query
 }
 
 func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 	at, pause := reading{}, feedFirstPause
 	var told time.Time
 	for ctx.Err() == nil {
-		changed := s.partition.Changed() // before reading, so that later events wake this goroutine
+		changed := s.partition.Changed() // taken before the read, so that events after the read wake this goroutine
 		events, err := s.next(ctx, &at)
 		switch {
 		case err != nil:
@@ -91,14 +91,14 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			wait.For(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
 		case len(events) == 0:
-			// An idle subscription reads its checkpoint again: another node or a crash may
-			// have put it back.
+			// An idle subscription reads its checkpoint again, because another node or a crash may
+			// have moved it back.
 			idle := time.Now()
 			wait.For(ctx, changed, pollInterval)
 			if time.Since(idle) >= pollInterval {
 				at.known, at.looked = false, false
 			}
-			// A short pause joins many small batches into one.
+			// A short pause lets small batches arrive together.
 			s.partition.patience(ctx, gather)
 		case s.deliver(ctx, out, events):
 			at.position, pause = events[len(events)-1].Position, feedFirstPause
@@ -113,7 +113,8 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 	}
 }
 
-// patience waits for more events, unless a caller of Await waits for those that are there.
+// patience waits up to d for more events. It returns at once if a caller of Await needs the events
+// that exist already.
 func (p *Partition) patience(ctx context.Context, d time.Duration) {
 	asked := p.asked.Wait()
 	if p.awaited.Load() == 0 {
@@ -128,8 +129,8 @@ func (p *Partition) Await() (done func()) {
 	return func() { p.awaited.Add(-1) }
 }
 
-// next returns the next events. It queries the database only for events that this node does
-// not have in memory, and only if other nodes may have added some.
+// next returns the next events. It queries the database only if this node does not have the events
+// in memory and other nodes may have added some.
 func (s *Subscriber) next(ctx context.Context, at *reading) ([]Event, error) {
 	p := s.partition
 	if !at.known {
@@ -151,27 +152,27 @@ func (s *Subscriber) next(ctx context.Context, at *reading) ([]Event, error) {
 	return events, err
 }
 
-// shared queries the database once for all readers at the same position, since news wakes
-// them together. A reader that has heard of later news makes a query of its own.
+// shared queries the database once for all readers at the same position, because a notification
+// wakes all of them. told is part of the key: a reader with a later notification makes its own
+// query.
 func (p *Partition) shared(ctx context.Context, position int64, told uint64) ([]Event, error) {
 	events, err, _ := p.reads.Do(fmt.Sprint(position, " ", told), func() (any, error) { return p.After(ctx, position, feedBatch) })
 	return events.([]Event), err
 }
 
-// tail has the last events that this node has committed to a partition, without a gap, so that
-// readers at the end of the ledger need no query for them. The events are shared and never
-// changed. They are in blocks, so that a reader which keeps its last batch keeps only one
-// block in memory.
+// tail keeps the last events that this node has committed to a partition, without a gap, so that
+// readers near the end need no query. The events are shared and never changed. They are in blocks:
+// a reader that keeps its last batch keeps only one block in memory.
 type tail struct {
 	mu     sync.Mutex // guards blocks
-	blocks [][]Event  // the oldest first, none empty
+	blocks [][]Event  // oldest first; no block is empty
 }
 
 func (t *tail) add(events []Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if last := t.lastPosition(); last > 0 && last+1 != events[0].Position {
-		t.blocks = nil // another node has appended in between
+		t.blocks = nil // another node has appended events after the last one here
 	}
 	for len(events) > 0 {
 		if n := len(t.blocks); n == 0 || len(t.blocks[n-1]) == tailBlock {
@@ -186,7 +187,7 @@ func (t *tail) add(events []Event) {
 	}
 }
 
-// last returns the position of the last event that this node has committed, 0 for none.
+// last returns the position of the last event that this node has committed, or 0.
 func (t *tail) last() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,27 +202,27 @@ func (t *tail) lastPosition() int64 {
 	return block[len(block)-1].Position
 }
 
-// Recent returns events above a position that this node has committed itself and still
-// has in memory, or none if it does not have the next one. The caller must not change
-// them.
+// Recent returns events after a position, as far as this node has committed them itself and still
+// keeps them in memory. It returns none if the next event is not in memory. The caller must not
+// change them.
 func (p *Partition) Recent(position int64) []Event { return p.tail.after(position) }
 
-// after returns the events above a position up to the end of their block, none if the tail
-// does not have the next one.
+// after returns the events after a position, up to the end of their block. It returns none if the
+// next event is not in the tail.
 func (t *tail) after(position int64) []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.blocks) == 0 {
 		return nil
 	}
-	skip := position + 1 - t.blocks[0][0].Position // every block but the last is full
+	skip := position + 1 - t.blocks[0][0].Position // works because every block except the last is full
 	if skip < 0 || position >= t.lastPosition() {
 		return nil
 	}
 	return slices.Clip(t.blocks[skip/tailBlock][skip%tailBlock:])
 }
 
-// deliver sends one batch and says whether it was acknowledged.
+// deliver sends one batch and reports whether it was acknowledged.
 func (s *Subscriber) deliver(ctx context.Context, out chan<- *message.Message, events []Event) bool {
 	m := message.NewMessage(fmt.Sprintf("%d:%d-%d", s.partition.p, events[0].Position, events[len(events)-1].Position), nil)
 	m.SetContext(context.WithValue(ctx, batchKey{}, events))

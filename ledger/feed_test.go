@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A batch that is not acknowledged comes again, from the checkpoint as it is
-// then; nothing is skipped and the order is that of positions.
+// A batch that is not acknowledged is sent again, from the checkpoint at that time. No event is
+// skipped, and the order is that of positions.
 func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
@@ -68,8 +68,8 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	}
 }
 
-// The other node hears of an append without waiting for its poll, and hears of
-// it all the same when its listener is dead.
+// The other node learns of an append before its next poll. If its listener is dead, it learns of
+// the append by polling.
 func TestAnotherNodeIsWoken(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -92,8 +92,8 @@ func TestAnotherNodeIsWoken(t *testing.T) {
 	_ = subscriber.Close()
 }
 
-// A reader gets the same events from what the process remembers and from the
-// table, also when another node has written in between.
+// A reader gets the same events from memory as from the table, even if another node has written in
+// between.
 func TestReadersSeeWhatTheTableHolds(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -102,7 +102,7 @@ func TestReadersSeeWhatTheTableHolds(t *testing.T) {
 	for i := range each {
 		for n, l := range nodes {
 			if i%7 == 3 && n == 1 {
-				continue // runs of one node are of different lengths
+				continue // vary how many events one node appends in a row
 			}
 			if _, err := l.Append(t.Context(), fixture.One("s", ledger.Any(2*each), fmt.Sprint(n, "/", i))); err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestReadersSeeWhatTheTableHolds(t *testing.T) {
 	}
 }
 
-// statements counts those that read events.
+// statements counts the statements that read events.
 type statements struct{ reads atomic.Int64 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
@@ -148,8 +148,8 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tra
 
 func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A reader at the end of what its own node writes does not ask the database for it,
-// nor whether there is more, until it has heard nothing for a while.
+// A reader at the end of its own node's events does not query the database, neither for these
+// events nor for later ones, until there was no news for a while.
 func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
 	t.Parallel()
 	asked := &statements{}
@@ -171,22 +171,23 @@ func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
 		}
 		(<-messages).Ack()
 	}
-	// One when it begins, one when the listener has connected, one for each second of silence.
+	// One query at the start, one when the listener has connected, and one for each second without
+	// news.
 	if most := 3 + int64(time.Since(began).Seconds()); asked.reads.Load() > most {
 		t.Errorf("%d events were looked for %d times in the database, at most %d are due", events, asked.reads.Load(), most)
 	}
 	_ = subscriber.Close()
 }
 
-// News wakes all readers of a node at once. Those that stand at one place ask the
-// database together, so that they need no connection each.
+// News wakes all readers of a node at once. Readers at the same position share one query, so they
+// do not need one connection each.
 func TestReadersThatWakeTogetherShareAnAnswer(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
 	if _, err := fixture.Open(t, db).Append(t.Context(), fixture.One("s", ledger.New(), "1")); err != nil {
 		t.Fatal(err)
 	}
-	l := fixture.Open(t, db) // it holds nothing of what the other has appended
+	l := fixture.Open(t, db) // this node has none of the other node's events in memory
 	var together sync.WaitGroup
 	together.Add(8)
 	var read []<-chan *message.Message

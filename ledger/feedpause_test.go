@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A reader that was refused for long, by a lock on its read model or by a database
-// that was away, goes on as soon as it can: a query waits for it no longer than 2 s.
+// A reader that has failed for a long time, because of a lock on its read model or an unreachable
+// database, soon continues after the cause is gone. A query waits for it at most 2 s.
 func TestAReaderGoesOnSoonAfterALongRefusal(t *testing.T) {
 	for _, refusedFor := range []time.Duration{time.Millisecond, time.Second, 12 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,8 +38,7 @@ func TestAReaderGoesOnSoonAfterALongRefusal(t *testing.T) {
 	}
 }
 
-// Readers gather events while nobody waits for what they make of them, and not for a
-// moment longer.
+// Readers pause to collect events only while no caller waits for their read model.
 func TestWhoWaitsIsNotKeptWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Partition

@@ -11,8 +11,8 @@ import (
 // Hash is a SHA-256 digest.
 type Hash [32]byte
 
-// ScanBytes reads the digest from a bytea column (pgx.BytesScanner). Any other number of
-// bytes than 32 is tampering.
+// ScanBytes reads the digest from a bytea column (pgx.BytesScanner). It returns ErrTampered if the
+// column does not have 32 bytes.
 func (h *Hash) ScanBytes(column []byte) error {
 	if len(column) != len(h) {
 		return ErrTampered
@@ -21,7 +21,7 @@ func (h *Hash) ScanBytes(column []byte) error {
 	return nil
 }
 
-// String is the digest in lower-case hex.
+// String returns the digest in lower-case hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 const (
@@ -29,18 +29,17 @@ const (
 	idemDomain  = "svc-idem-v1\n"
 )
 
-// Genesis is the prev of a tenant's first event. The migration that makes the
-// head row needs it too, and has the code.
+// Genesis returns the value of prev in a tenant's first event. The code is in package migrations,
+// because the migration that creates the head row needs the value too.
 func Genesis(origin, tenant string) Hash { return migrations.Genesis(origin, tenant) }
 
-// IdemKey returns the hash in which an operation's idempotency key is stored. The caller's text
-// itself is never stored.
+// IdemKey returns the hash under which an operation's idempotency key is stored. The ledger never
+// stores the caller's text.
 func IdemKey(operation, key string) Hash {
 	return sha256.Sum256(preimage.S(preimage.S([]byte(idemDomain), operation), key))
 }
 
-// Preimage appends the bytes of which the event's hash is the SHA-256. PayloadHash must
-// be set.
+// Preimage appends the bytes whose SHA-256 is the event's hash. PayloadHash must be set.
 func (e *Event) Preimage(b []byte) []byte {
 	b = append(b, eventDomain...)
 	b = preimage.S(b, e.Prev[:])
@@ -71,8 +70,8 @@ func (e *Event) Preimage(b []byte) []byte {
 // Sum computes the event's hash from its columns. PayloadHash must be set.
 func (e *Event) Sum() Hash { return sha256.Sum256(e.Preimage(make([]byte, 0, 512))) }
 
-// Intact says whether payload hash and hash are those of the columns. It cannot check
-// Prev, which depends on the tenant's event before this one.
+// Intact reports whether PayloadHash and Hash match the other columns. It cannot check Prev, which
+// is the hash of the tenant's previous event.
 func (e *Event) Intact() bool {
 	return e.PayloadHash == sha256.Sum256(e.Payload) && e.Hash == e.Sum()
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The worked example of the package comment.
+// goldenEvents returns the worked example of the package comment.
 func goldenEvents() (first, second Event) {
 	const origin, tenant, actor = "ledger.example.com/countersign/0", "org_01JD3Z8W5T0000000000000000", "cus_01JD3Z8W5T0000000000000002"
 	key := IdemKey("organization", "acme-1")
@@ -68,7 +68,7 @@ func TestGoldenVector(t *testing.T) {
 	}
 }
 
-// The worked example goes on with two decisions that are numbered.
+// The worked example continues with two numbered decisions.
 func TestGoldenVectorOfNumberedEvents(t *testing.T) {
 	t.Parallel()
 	third, fourth := goldenNumbered()
@@ -90,14 +90,13 @@ func TestGoldenVectorOfNumberedEvents(t *testing.T) {
 	}
 }
 
-// Every column that carries meaning is in the preimage, or in the chain's
-// structure: a verifier finds each change.
+// Every column is in the preimage or is determined by the chain, so a verifier finds each change.
 func TestVerifierFindsEveryChange(t *testing.T) {
 	t.Parallel()
 	const origin = "ledger.example.com/countersign/0"
 	first, second := goldenEvents()
-	// The example's second event has no key, which only an append's first event
-	// may lack: make the two one append, hashed again.
+	// The second event of the example has no idempotency key, and only the first event of an
+	// append must have one. So make both events one append and hash them again.
 	first.More = 1
 	first.Hash = first.Sum()
 	second.Prev = first.Hash

@@ -16,42 +16,43 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// SigningKeyStream has the activations and retirements of signing keys, in the service's tenant
-// of each partition, since a key is valid from one position to another. The stream of its
-// partition is a precondition of every append with a signature, so that nothing which a
-// retired key has signed is appended after its retirement.
+// SigningKeyStream contains the activations and retirements of signing keys. Each partition has
+// such a stream in its service tenant, because the validity of a key is a range of positions. The
+// stream is a precondition of every append with a signature, so no event that a retired key has
+// signed is appended after the retirement.
 const SigningKeyStream = "signing_key"
 
 // Purposes of signing keys. A key has one purpose.
 const (
-	PurposeRecord     = "record"     // decisions, receipts and every other record
-	PurposeCheckpoint = "checkpoint" // heads of the tree
+	PurposeRecord     = "record"     // signs decisions, receipts and all other records
+	PurposeCheckpoint = "checkpoint" // signs tree heads
 )
 
-// SigningKey is a key that a partition has activated. It is valid for events at positions
-// between From and To; times do not count.
+// SigningKey is a key that was activated in a partition. It is valid for events at positions from
+// From up to, but not including, To. Time does not matter.
 type SigningKey struct {
 	ID      string
 	Purpose string // PurposeRecord or PurposeCheckpoint
 	Public  ed25519.PublicKey
 	From    int64 // position of its activation
-	To      int64 // position of its retirement, 0 while active
-	Void    int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
+	To      int64 // position of its retirement; 0 if the key is active
+	Void    int64 // if the key is compromised, the position from which its signatures do not count; otherwise 0
 }
 
-// Compromised says whether a signature at a position does not count because the key is
-// compromised. Position 0 means unknown, and counts as compromised if any position does.
+// Compromised reports whether the key's signature at a position does not count because the key is
+// compromised. Position 0 means unknown: then the result is true if the key was ever declared
+// compromised.
 func (k SigningKey) Compromised(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }
 
-// Keyring has every signing key that a partition ever had, by id.
+// Keyring maps key ids to all signing keys that a partition ever had.
 type Keyring map[string]SigningKey
 
-// Keyrings has the keyrings of all partitions, by number.
+// Keyrings contains the keyring of each partition, indexed by its number.
 type Keyrings []Keyring
 
-// Find implements seal.Keys with the keys of the partition.
+// Find implements seal.Keys. It searches the keyring of the partition.
 func (k Keyrings) Find(id string, partition int16, position int64) (ed25519.PublicKey, string) {
 	if partition < 0 || int(partition) >= len(k) {
 		return nil, "this ledger has no such partition"
@@ -68,7 +69,8 @@ func (l *Ledger) Keyrings(ctx context.Context) (Keyrings, error) {
 	})
 }
 
-// Find implements seal.Keys. It returns a record key that is valid at the position.
+// Find implements seal.Keys. It returns a record key that is valid and not compromised at the
+// position, or says why there is none.
 func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, string) {
 	key, whyNot := k.InUse(id, position)
 	if whyNot == "" && key.Compromised(position) {
@@ -77,7 +79,8 @@ func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, st
 	return key.Public, whyNot
 }
 
-// InUse finds a record key that was in use at a position, compromised or not.
+// InUse returns a record key that was in use at a position, compromised or not. If there is none,
+// whyNot says why.
 func (k Keyring) InUse(id string, position int64) (_ SigningKey, whyNot string) {
 	key, known := k[id]
 	switch {
@@ -93,8 +96,8 @@ func (k Keyring) InUse(id string, position int64) (_ SigningKey, whyNot string) 
 	return key, ""
 }
 
-// Public lists the public keys of a purpose. It includes retired and compromised keys, whose
-// signatures may have to be recognized; Find and OpenNote say whether they count.
+// Public lists the public keys of a purpose, with retired and compromised keys, whose signatures
+// must still be recognized. Find and OpenNote decide whether such a signature counts.
 func (k Keyring) Public(purpose string) []ed25519.PublicKey {
 	return k.public(func(key SigningKey) bool { return key.Purpose == purpose })
 }
@@ -109,10 +112,10 @@ func (k Keyring) public(wanted func(SigningKey) bool) []ed25519.PublicKey {
 	return keys
 }
 
-// OpenNote reads a note that a checkpoint key of the ring has signed. It is void if only
+// OpenNote reads a note that a checkpoint key of the ring has signed. void is true if only
 // compromised keys have signed it.
 func (k Keyring) OpenNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
-	claimed, _ := checkpoint.Parse(text) // Open reports what is wrong with it
+	claimed, _ := checkpoint.Parse(text) // Open reports an unreadable note
 	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.Compromised(claimed.Size) })
 	if c, err = checkpoint.Open(text, origin, sound...); err == nil {
 		return c, false, nil
@@ -121,8 +124,8 @@ func (k Keyring) OpenNote(text []byte, origin string) (c checkpoint.Checkpoint, 
 	return c, err == nil, err
 }
 
-// Apply folds one event of the stream into the ring. An activation must be signed by the key
-// before it (the first key by itself) and confirmed by the new key.
+// Apply folds one event of the stream into the ring. An activation must be signed by the previous
+// key (the first key signs its own activation) and confirmed by the new key.
 func (k Keyring) Apply(e Event) error {
 	switch e.Type {
 	case events.TypeSigningKeyActivated:
@@ -183,8 +186,8 @@ func (k Keyring) activate(e Event) error {
 	return nil
 }
 
-// activator returns the key that must sign an activation: the active key of the same purpose
-// that it follows, or itself if it is the first one of its purpose.
+// activator returns the key that must sign an activation: the active key that the new one
+// replaces, or the new key itself if it is the first of its purpose.
 func (k Keyring) activator(e Event, record events.SigningKey, public ed25519.PublicKey) (onlyKey, error) {
 	if record.PreviousKeyID == nil {
 		for _, key := range k {
@@ -201,7 +204,7 @@ func (k Keyring) activator(e Event, record events.SigningKey, public ed25519.Pub
 	return onlyKey{previous.ID, previous.Public}, nil
 }
 
-// onlyKey is a seal.Keys with one key, valid at every position.
+// onlyKey is a seal.Keys that contains one key, valid at every position.
 type onlyKey struct {
 	id     string
 	public ed25519.PublicKey
@@ -215,7 +218,7 @@ func (o onlyKey) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
 	return o.public, ""
 }
 
-// Active returns the id of a purpose's newest key that is not retired, or an empty id.
+// Active returns the id of the newest key of a purpose that is not retired, or an empty string.
 func (k Keyring) Active(purpose string) string {
 	id, from := "", int64(0)
 	for _, key := range k {
@@ -226,8 +229,8 @@ func (k Keyring) Active(purpose string) string {
 	return id
 }
 
-// Keyring reads the partition's signing keys and their stream, which is a precondition of every
-// append with a signature.
+// Keyring reads the partition's signing keys. It also returns their stream, which every append
+// with a signature needs as a precondition.
 func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
 	history, err := p.ledger.Read(ctx, p.Service(), SigningKeyStream)
 	if err != nil {
@@ -242,19 +245,19 @@ func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
 	return ring, history, nil
 }
 
-// ErrForeignKey says that this ledger never activated the signing key or has retired it.
+// ErrForeignKey means that the signing key was never activated in this ledger, or was retired.
 var ErrForeignKey = errors.New("the signing key is not an active key of this ledger")
 
-// Activate makes the signer's key the record key of this ledger if it has none yet. Otherwise
-// it returns ErrForeignKey unless the key is the active one. Each partition gets an event of
-// its own.
+// Activate makes the signer's key the record key of this ledger if the ledger has none yet. If it
+// has one, Activate returns ErrForeignKey unless that key is the signer's. Each partition gets its
+// own event.
 func (l *Ledger) Activate(ctx context.Context, signer *seal.Signer, eventID string) error {
 	return l.each(func(p *Partition) error {
 		return p.ActivateFirst(ctx, PurposeRecord, signer, p.eventID(eventID), nil)
 	})
 }
 
-// eventID is the id of an event that each partition has a copy of.
+// eventID makes the id of an event unique if each partition stores a copy of the event.
 func (p *Partition) eventID(id string) string {
 	if p.p == 0 {
 		return id
@@ -262,7 +265,7 @@ func (p *Partition) eventID(id string) string {
 	return id + "/" + strconv.Itoa(int(p.p))
 }
 
-// ActivateFirst activates the first key of a purpose, and appends the events in also with it.
+// ActivateFirst activates the first key of a purpose. The events in also are in the same append.
 func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Pending) error {
 	ring, history, err := p.Keyring(ctx)
 	if err != nil {
@@ -277,14 +280,14 @@ func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *s
 	}
 	pending.Expect, pending.ID = history.At(), eventID
 	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Events: append([]Pending{pending}, also...)})
-	if errors.Is(err, ErrMoved) { // another node was first; if it has the same key, all is well
+	if errors.Is(err, ErrMoved) { // another node has activated a key first: if it is the same key, the retry returns nil
 		return p.ActivateFirst(ctx, purpose, signer, eventID, also)
 	}
 	return err
 }
 
-// MayActivate says whether a key is already the active one of a purpose. It returns
-// ErrForeignKey if the key can neither be that nor become the first.
+// MayActivate reports whether the signer's key is already the active key of a purpose. It returns
+// ErrForeignKey if the key is not active and cannot become the first key.
 func (k Keyring) MayActivate(purpose string, signer *seal.Signer) (active bool, err error) {
 	if key, known := k[signer.KeyID()]; known && key.To == 0 && key.Purpose == purpose {
 		return true, nil
@@ -297,8 +300,8 @@ func (k Keyring) MayActivate(purpose string, signer *seal.Signer) (active bool, 
 	return false, nil
 }
 
-// activation makes the event signing_key.activated: a record that one key has signed and the
-// new key confirms.
+// activation returns the event signing_key.activated. The key by signs its record, and the new key
+// confirms it.
 func activation(by, signer *seal.Signer, record events.SigningKey) (Pending, error) {
 	record.KeyID, record.PublicKey = signer.KeyID(), base64.StdEncoding.EncodeToString(signer.Public())
 	envelope, err := by.Sign(seal.TypeSigningKey, record)
@@ -315,19 +318,19 @@ func activation(by, signer *seal.Signer, record events.SigningKey) (Pending, err
 		SchemaVersion: 1, Actor: "system", KeyID: by.KeyID(), Payload: payload}, err
 }
 
-// Rotation is the change from one signing key to the next.
+// Rotation replaces one signing key by the next.
 type Rotation struct {
 	Purpose         string
 	From, To        *seal.Signer
-	CompromisedFrom []int64 // by partition: the positions from which the old key's signatures do not count; empty: it is only replaced
-	Actor           string  // who rotates
+	CompromisedFrom []int64 // for each partition the position from which signatures of the old key do not count; empty if the key is not compromised
+	Actor           string  // actor of the events
 	EventIDs        [2]string
 }
 
-// Rotate activates a key, signed by the key before it and by itself, and retires that key, in
-// one append per partition: at every position exactly one of them is valid. Nodes that have
-// both keys use the new one at once. A rotation that was interrupted between two partitions
-// can be repeated and then finishes.
+// Rotate activates the key r.To, signed by r.From and by itself, and retires r.From. Each
+// partition does both in one append, so at every position exactly one of the keys is valid. Nodes
+// that have both keys use the new one at once. If a rotation stopped between two partitions, a
+// repeated call completes it.
 func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	if len(r.CompromisedFrom) > 0 {
 		if err := l.mayBeCompromised(ctx, r.CompromisedFrom); err != nil {
@@ -351,8 +354,8 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	return nil
 }
 
-// mayBeCompromised checks a position for each partition: it must be of an event, or of the next
-// one.
+// mayBeCompromised checks that from has one position for each partition, and that each position is
+// at most one after the last event.
 func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
 	if len(from) != len(l.partitions) {
 		return fmt.Errorf("compromised from: want a position of each of the %d partitions", len(l.partitions))

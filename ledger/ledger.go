@@ -109,47 +109,46 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// ServiceTenant is the tenant of everything that belongs to no organization.
+// ServiceTenant is the tenant of events that belong to no organization.
 const ServiceTenant = "service"
 
-// Event is one stored row, as it was committed.
+// Event is one committed row of the table events.
 type Event struct {
 	Partition     int16
-	Position      int64 // dense per partition, from 1
+	Position      int64 // dense in the partition, from 1
 	Tenant        string
-	Sequence      int64 // dense per tenant, from 1 (column tseq)
+	Sequence      int64 // dense in the tenant's chain, from 1 (column tseq)
 	Stream        string
-	Version       int64 // dense per stream, from 1
+	Version       int64 // dense in the stream, from 1
 	ID            string
 	Type          string
 	SchemaVersion int
-	More          int   // how many events of the same append follow
-	OccurredUS    int64 // microseconds since 1970 UTC, never falling within a tenant
+	More          int   // number of events that follow in the same append
+	OccurredUS    int64 // microseconds since 1970 UTC; never decreases within a tenant
 	Actor         string
-	KeyID         string // signing key of the record in the payload, or empty
-	IdemKey       []byte // 32 bytes on the first event of an append, else nil
-	ContentHash   []byte // likewise
-	Payload       []byte // canonical JSON, the very bytes that were hashed
+	KeyID         string // id of the key that signed the record in the payload, or empty
+	IdemKey       []byte // 32 bytes on the first event of an append, otherwise nil
+	ContentHash   []byte // 32 bytes on the first event of an append, otherwise nil
+	Payload       []byte // canonical JSON: exactly the bytes that were hashed
 	PayloadHash   Hash
 	Prev          Hash
 	Hash          Hash
 
-	// The event's numbers in the series of its kind, that of its tenant and that of its
-	// agent. All are zero for an event without a series, and the last three for one
-	// without an agent.
-	Series     string // events.SeriesOf
-	SeriesN    int64  // dense in the series of the tenant, from 1
-	SeriesPrev []byte // hash of the event with the number before; nil at number 1
-	Agent      string // data key of the agent
-	AgentN     int64  // dense in the series of the agent, from 1
-	AgentPrev  []byte // likewise
+	// The event's numbers in two series: the tenant's and the agent's. All six fields are zero for
+	// an event without a series, and the last three for an event without an agent.
+	Series     string // name, from events.SeriesOf
+	SeriesN    int64  // dense in the tenant's series, from 1
+	SeriesPrev []byte // hash of the event with the previous number; nil at number 1
+	Agent      string // id of the agent's data key
+	AgentN     int64  // dense in the agent's series, from 1
+	AgentPrev  []byte // hash of the event with the previous number; nil at number 1
 }
 
 // Occurred returns when the event was appended, by the clock of the node that appended it.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
 
-// Number returns the number of the event in the series of an agent, or in that of its tenant if
-// agent is empty, and the hash of the event with the number before.
+// Number returns the event's number in the series of its agent, or in the series of its tenant if
+// agent is empty. prev is the hash of the event with the previous number.
 func (e Event) Number(agent string) (n int64, prev []byte) {
 	if agent == "" {
 		return e.SeriesN, e.SeriesPrev
@@ -157,24 +156,24 @@ func (e Event) Number(agent string) (n int64, prev []byte) {
 	return e.AgentN, e.AgentPrev
 }
 
-// Place returns the position of the event in the form of its record's envelope.
-func (e Event) Place() seal.Place {
-	return seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+// LedgerPosition returns the position of the event in the form that envelopes of records use.
+func (e Event) LedgerPosition() seal.LedgerPosition {
+	return seal.LedgerPosition{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 }
 
-// Read decodes the payload into the present struct of its type, to which stored points. It
+// Read decodes the payload into stored, a pointer to the current struct of the event's type. It
 // accepts every schema version (package ledger/events).
 func (e Event) Read(stored any) error { return events.Read(e.Type, e.SchemaVersion, e.Payload, stored) }
 
-// Stored is Read into a new struct of the event's type, as a value.
+// Stored decodes the payload, as Read does, and returns the struct as a value.
 func (e Event) Stored() (any, error) { return events.Stored(e.Type, e.SchemaVersion, e.Payload) }
 
-// Signed reads the signed record inside an event of any type. signed is false if it has none.
+// Signed returns the signed record in an event of any type. signed is false if the event has none.
 func (e Event) Signed() (s events.Signed, signed bool, err error) {
 	return events.ReadSigned(e.Type, e.SchemaVersion, e.Payload)
 }
 
-// Errors for branching. Except after ErrUnknown, a failed append has left no trace.
+// Errors that callers branch on. After every error except ErrUnknown, nothing was appended.
 var (
 	ErrMoved       = errors.New("ledger: a stream or a guard has moved")
 	ErrElsewhere   = errors.New("ledger: a guard is in another partition than the append")
@@ -190,48 +189,49 @@ var (
 	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // of keeper.Rollback
 )
 
-// Options are the settings of a ledger. The zero value is good for production.
+// Options are the settings of a ledger. The zero value suits production.
 type Options struct {
 	Clock func() time.Time // nil: the clock of the machine
 	Log   *slog.Logger     // nil: the default logger
-	// Partitions is the number of partitions that the ledger must have; 0: any.
+	// Partitions is the number of partitions that the ledger must have; 0 accepts any number.
 	Partitions int
-	// Tracer is called before and after each statement of this node; may be nil.
+	// Tracer is called before and after each statement of this node. It may be nil.
 	Tracer pgx.QueryTracer
-	// Archive reads payloads that have left the database; nil: none can be read.
+	// Archive reads payloads that were moved out of the database. If it is nil, reading such an
+	// event fails.
 	Archive Archive
 }
 
-// Archive reads payloads that have left the database. Package archive has its only
-// implementation, which needs this package.
+// Archive reads payloads that were moved out of the database. It is an interface because its only
+// implementation, in package archive, imports this package.
 type Archive interface {
 	// Payload returns the payload of an event whose row has none. db is the ledger's pool.
 	Payload(ctx context.Context, db *pgxpool.Pool, e *Event) ([]byte, error)
 }
 
-// Ledger is one node's access to the table. It is safe for concurrent use.
+// Ledger gives one node access to the table of events. It is safe for concurrent use.
 type Ledger struct {
 	pool       *pgxpool.Pool
-	resets     atomic.Int64 // of the pool
+	resets     atomic.Int64 // number of times that the pool was reset
 	clock      func() time.Time
 	log        *slog.Logger
-	partitions []*Partition   // by number
-	wake       wait.Broadcast // after every commit of this node, and on every NOTIFY
-	own        wait.Broadcast // after every commit of this node
+	partitions []*Partition   // indexed by number
+	wake       wait.Broadcast // signalled after every commit of this node and every NOTIFY
+	own        wait.Broadcast // signalled after every commit of this node
 	stop       context.CancelFunc
-	done       sync.WaitGroup // listener, notifier, and what Go has started
-	turn       chan struct{}  // of InTurn
-	archive    Archive        // nil: payloads that have left the database cannot be read
+	done       sync.WaitGroup // waits for the listener, the notifier and the functions that Go has started
+	turn       chan struct{}  // semaphore of InTurn
+	archive    Archive        // nil: payloads outside the database cannot be read
 	stats      Stats
-	broken     atomic.Pointer[error] // why this node appends no more, in any partition
+	broken     atomic.Pointer[error] // reason why this node has stopped appends in all partitions
 
 	background context.Context // ends with Close
 	checked    atomic.Pointer[SelfCheck]
-	found      atomic.Pointer[string] // by a read since the last verification that found nothing
-	suspicion  chan struct{}          // asks for a verification now
+	found      atomic.Pointer[string] // finding of a read since the last verification without faults
+	suspicion  chan struct{}          // requests a verification
 }
 
-// Open connects to a migrated database as the application role and starts the
+// Open connects to a migrated database with the rights of the application role, and starts the
 // sequencers, the listener and the notifier. Close ends them.
 func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if o.Clock == nil {
@@ -262,8 +262,8 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Connect opens one connection, as the role that the URL names, for the commands of an
-// operator that the ledger's own role may not carry out.
+// Connect opens one connection with the role in the URL. Commands of the operator use it for work
+// that the ledger's own role may not do.
 func Connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	config, err := migrations.ParseURL(databaseURL)
 	if err != nil {
@@ -281,7 +281,7 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	if err != nil {
 		return nil, err
 	}
-	var direct atomic.Bool // the first connection has shown that there is no pooler
+	var direct atomic.Bool // the first connection has shown that no pooler is in between
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if !direct.Load() {
 			if err := pooler.Refuse(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {
@@ -305,11 +305,11 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	return pool, nil
 }
 
-// asApplication sets the role that can insert events and cannot change them, whatever role has
-// logged in, and time-outs for stuck statements. Every statement of the ledger is a few index
-// look-ups. The planner, whose statistics lag behind a table that grows by thousands of rows
-// a second, would scan the whole table instead, so scans are disabled; and it would compile
-// such statements first, which takes a tenth of a second, so compilation is disabled too.
+// asApplication switches the connection to the role that can insert events but not change them,
+// and sets time-outs for stuck statements. It also disables two choices of the planner. Every
+// statement of the ledger is a few index look-ups; but the planner's statistics lag behind a table
+// that grows by thousands of rows a second, so it would scan the whole table. And it would compile
+// (JIT) such statements, which takes a tenth of a second.
 func asApplication(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		set role countersign_app;
@@ -324,7 +324,7 @@ func asApplication(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// Close refuses new appends, finishes those that wait (for at most 5 s) and ends all goroutines
+// Close refuses new appends, commits the waiting ones (for at most 5 s), and ends all goroutines
 // and connections of the ledger. It may be called twice.
 func (l *Ledger) Close() {
 	var closing sync.WaitGroup
@@ -340,22 +340,22 @@ func (l *Ledger) Close() {
 // Archive returns the archive that the ledger was opened with, or nil.
 func (l *Ledger) Archive() Archive { return l.archive }
 
-// Go runs work of another package of the ledger in the background. Close ends its context
-// and waits for it.
+// Go runs a function of another package in the background. Close cancels its context and waits
+// until it returns.
 func (l *Ledger) Go(work func(context.Context)) { l.done.Go(func() { work(l.background) }) }
 
-// Log returns the logger to which the ledger reports what its operator should know.
+// Log returns the logger for messages to the operator.
 func (l *Ledger) Log() *slog.Logger { return l.log }
 
 // Now returns the time of the ledger's clock.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Pool returns the connections of the read models, whose rows and checkpoint change in one
-// transaction. No code writes events through it.
+// Pool returns the connection pool of the read models, which change their rows and their
+// checkpoint in one transaction. No code may write events with it.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
-// InTurn runs a short query of a reader that follows the ledger, one at a time on this node: all
-// readers begin together, and without it each would open a connection.
+// InTurn runs a short query of a reader that follows the ledger. It allows one query at a time on
+// this node: a commit wakes all readers at once, and each would otherwise open a connection.
 func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -366,12 +366,12 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 	}
 }
 
-// Refuse stops appends on this node, in every partition, until it is started again, and
-// returns the error of each refused append. Reading goes on.
+// Refuse stops appends in all partitions of this node until the node is restarted. It returns the
+// error that refused appends get. Reads continue.
 func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
 
-// Stopped says why this node no longer appends, or nil. Reading goes on. A reason in one
-// partition stops all of them, since it means that the database is not the one it was.
+// Stopped returns the reason why this node has stopped appends, or nil. Reads continue. A reason
+// found in one partition stops all, because it means that the database is not the expected one.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

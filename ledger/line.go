@@ -2,9 +2,9 @@ package ledger
 
 import "encoding/hex"
 
-// Line is an event as a line of a file. It has every column, with hashes in hex and the payload
-// as one string, which keeps its exact bytes in any language, or null if it is withheld. The
-// numbers in series are left out where the event has none.
+// Line is an event as a line of a file. It has every column. Hashes are in hex. The payload is one
+// string, which keeps its exact bytes in any language, or null if it is withheld. Numbers in
+// series are omitted if the event has none.
 type Line struct {
 	P             int16   `json:"p"`
 	Position      int64   `json:"pos"`
@@ -33,7 +33,7 @@ type Line struct {
 	AgentPrev     *string `json:"agent_prev,omitempty"`
 }
 
-// NewLine returns an event as a line.
+// NewLine converts an event to a line.
 func NewLine(e Event) Line {
 	text := func(b []byte) *string {
 		if b == nil {
@@ -48,8 +48,8 @@ func NewLine(e Event) Line {
 		e.Series, e.SeriesN, text(e.SeriesPrev), e.Agent, e.AgentN, text(e.AgentPrev)}
 }
 
-// Event returns the event of a line. ok is false if a hash is not one, or if the line has a part
-// of a number only.
+// Event converts a line to an event. ok is false if a hash is malformed, or if only a part of a
+// number in a series is present.
 func (l Line) Event() (e Event, ok bool) {
 	ok = true
 	octets := func(text *string) []byte {

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// nearestWithin bounds the attempt to reach a worker. After that the sequencer uses the
+	// nearestWithin limits the time to connect to a worker. After that the sequencer uses the
 	// coordinator.
 	nearestWithin = time.Second
-	// nearestAgain is how long a sequencer in a cluster keeps its connection. Then it asks
-	// again which worker holds its partition, since partitions move and workers come back.
+	// nearestAgain is the time for which a sequencer in a cluster keeps its connection. Then it
+	// asks again which worker has its partition, because partitions move and workers recover.
 	nearestAgain = time.Minute
 )
 
-// dial connects a sequencer to the server that holds its partition, and says whether that is
-// part of a Citus cluster. In a cluster it connects to the worker directly: a batch is then
-// one commit of one server, without a second phase. If the worker cannot be reached or
-// accepts only its coordinator, the sequencer uses the coordinator.
+// dial connects a sequencer to the server that stores its partition. cluster reports whether the
+// server is part of a Citus cluster. In a cluster dial connects to the worker directly: then a
+// batch is one commit on one server, without two-phase commit. If the worker cannot be reached or
+// accepts only its coordinator, dial returns a connection to the coordinator.
 func (s *sequencer) dial(ctx context.Context) (conn *pgx.Conn, cluster bool, err error) {
 	conn, err = pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *sequencer) dial(ctx context.Context) (conn *pgx.Conn, cluster bool, err
 	return near, cluster, err
 }
 
-// dialHolder asks the coordinator for the worker that holds the partition and connects to it.
-// It returns nil if there is none or it cannot be reached.
+// dialHolder asks the coordinator which worker stores the partition, and connects to that worker.
+// It returns nil if there is no such worker or it cannot be reached.
 func (s *sequencer) dialHolder(ctx context.Context, coordinator *pgx.Conn) (*pgx.Conn, error) {
 	var host string
 	var port int
@@ -63,7 +63,7 @@ func (s *sequencer) dialHolder(ctx context.Context, coordinator *pgx.Conn) (*pgx
 	return near, nil
 }
 
-// at returns the settings of a connection for another host, with the same fallbacks between
+// at returns a copy of the connection settings for another host. It keeps the fallbacks between
 // TLS and no TLS.
 func at(config *pgx.ConnConfig, host string, port uint16) *pgx.ConnConfig {
 	moved := config.Copy()
@@ -81,27 +81,27 @@ func at(config *pgx.ConnConfig, host string, port uint16) *pgx.ConnConfig {
 	return moved
 }
 
-// lookAgain drops the connection to a cluster that is older than nearestAgain, so that the
-// next batch dials again.
+// lookAgain closes a connection to a cluster that is older than nearestAgain, so that the next
+// batch connects again.
 func (s *sequencer) lookAgain() {
 	if s.cluster && s.clock().Sub(s.dialled) >= nearestAgain {
 		s.disconnect()
 	}
 }
 
-// errUnseen says that a commit was answered and its rows are not visible yet.
+// errUnseen means that the server has confirmed a commit whose rows are not visible yet.
 var errUnseen = errors.New("the cluster has not finished the commit")
 
-// readBack checks that the head is visible where a commit has put it. On one PostgreSQL the
-// answer to the commit proves that. In a cluster the answer may come before the worker has
-// finished the second phase, and until then readers do not see the rows.
+// readBack checks that a committed head is visible. On a single PostgreSQL server the answer to
+// the commit proves that. In a cluster the answer may come before the worker has finished the
+// second phase of the commit, and until then readers do not see the rows.
 func (s *sequencer) readBack(ctx context.Context, head int64) error {
 	if !s.cluster {
 		return nil
 	}
 	var seen int64
 	if err := s.conn.QueryRow(ctx, s.sql.position).Scan(&seen); err != nil {
-		return fmt.Errorf("%w: %v", errUnseen, err) // not wrapped, since certainlyNot must not see it: the commit was answered
+		return fmt.Errorf("%w: %v", errUnseen, err) // certainlyNot must not find this error: the commit was confirmed
 	}
 	if seen < head {
 		return errUnseen

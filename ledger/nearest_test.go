@@ -20,19 +20,19 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// gate is a proxy of the worker that holds partition 0 of a cluster. The cluster gives all
-// clients its address as that of the worker.
+// gate is a proxy of the worker that stores partition 0 of a cluster. The cluster gives clients
+// the address of the gate as that of the worker.
 type gate struct {
-	worker  string      // its address
-	closed  atomic.Bool // lets in nobody but the coordinator
-	keeping atomic.Bool // lets no second phase of a commit through
+	worker  string      // address of the worker
+	closed  atomic.Bool // accept connections of the coordinator only
+	keeping atomic.Bool // drop the second phase of commits
 	phases  atomic.Int64
 
 	mu     sync.Mutex // guards direct
-	direct []net.Conn // of nodes that came by themselves
+	direct []net.Conn // connections of nodes that did not come through the coordinator
 }
 
-// startGate puts a gate into a test's cluster.
+// startGate puts a gate in front of a worker of a test's cluster.
 func startGate(t *testing.T, db *ledgertest.DB) *gate {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +69,7 @@ func startGate(t *testing.T, db *ledgertest.DB) *gate {
 	return g
 }
 
-// serve hands one client's messages on.
+// serve forwards the messages of one client.
 func (g *gate) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", g.worker)
@@ -86,7 +86,7 @@ func (g *gate) serve(client net.Conn) {
 		if err != nil {
 			return
 		}
-		if untyped && len(message) > 8 { // shorter is the question whether TLS is spoken
+		if untyped && len(message) > 8 { // a shorter message is the request for TLS
 			untyped = false
 			if !bytes.Contains(message, []byte("citus_internal")) {
 				if !g.admit(client) {
@@ -106,7 +106,8 @@ func (g *gate) serve(client net.Conn) {
 	}
 }
 
-// readMessage reads a whole message of the protocol, which but for the first has a type.
+// readMessage reads one message of the PostgreSQL protocol. All messages except the first have a
+// type.
 func readMessage(r io.Reader, untyped bool) ([]byte, error) {
 	header := make([]byte, 5)
 	if untyped {
@@ -130,7 +131,7 @@ func (g *gate) admit(client net.Conn) bool {
 	return true
 }
 
-// turnOut ends the connections of the nodes and says how many there were.
+// turnOut closes the connections of the nodes and returns their number.
 func (g *gate) turnOut() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,9 +153,9 @@ func openAt(t *testing.T, url string, clock func() time.Time) *Ledger {
 	return l
 }
 
-// The coordinator answers a commit although the worker never heard of its second phase:
-// nobody sees the rows until the cluster has found out. Such an append is not
-// acknowledged; when it is, everybody sees it.
+// The coordinator confirms a commit although the worker has not received its second phase. Nobody
+// sees the rows until the cluster has recovered the transaction. Such an append is not
+// acknowledged before its rows are visible.
 func TestFaultSecondPhaseLost(t *testing.T) {
 	t.Parallel()
 	ledgertest.Cluster(t)
@@ -195,14 +196,14 @@ func TestFaultSecondPhaseLost(t *testing.T) {
 	}
 }
 
-// A sequencer writes to the worker in one phase, through the coordinator where it is
-// not let in, and to the worker again when it has looked once more.
+// A sequencer writes to the worker in one phase. If the worker refuses it, the sequencer writes
+// through the coordinator, and to the worker again after the next attempt.
 func TestTheSequencerTalksToTheWorker(t *testing.T) {
 	t.Parallel()
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
 	g := startGate(t, db)
-	// Where TLS is preferred, as it is by default, a worker that speaks none is good enough.
+	// With sslmode=prefer, which is the default, a worker without TLS is accepted.
 	url := strings.Replace(db.URL, "sslmode=disable", "sslmode=prefer", 1)
 	if !strings.Contains(url, "sslmode=prefer") {
 		t.Fatal("TEST_DATABASE_URL wants sslmode=disable")
@@ -236,7 +237,7 @@ func TestTheSequencerTalksToTheWorker(t *testing.T) {
 	VerifyAll(t, l)
 }
 
-// One PostgreSQL is all there is to talk to: one connection, and never another look.
+// On a single PostgreSQL server the sequencer opens one connection and does not reconnect.
 func TestWithoutAClusterTheSequencerConnectsOnce(t *testing.T) {
 	t.Parallel()
 	ledgertest.Plain(t)
@@ -248,7 +249,7 @@ func TestWithoutAClusterTheSequencerConnectsOnce(t *testing.T) {
 		dialled.Add(1)
 		return dial(ctx, network, address)
 	}
-	l.partitions[0].seq.config = config // before the first append: nobody has connected yet
+	l.partitions[0].seq.config = config // set before the first append, which opens the connection
 	for i := range 3 {
 		if _, err := l.Append(t.Context(), simple("s", fmt.Sprint("evt_", i), Any(9))); err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// What is asked for by sequence is found by sequence, also of an organization that
-// has come since the last statistics were made: its history is not read as a whole.
+// A read by sequence uses the index, even for an organization that is newer than the planner's
+// statistics. It does not read the organization's whole history.
 func TestStatisticsDoNotKnowTheTenant(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -35,7 +35,7 @@ func TestStatisticsDoNotKnowTheTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer owner.Close(t.Context())
-	inFirst := func(name string) string { // a tenant of the first partition
+	inFirst := func(name string) string { // inFirst returns a name that is a tenant of the first partition.
 		for l.Home(name).Number() != 0 {
 			name += "_"
 		}

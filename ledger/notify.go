@@ -12,27 +12,26 @@ import (
 	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// channel is where the nodes of one database tell each other up to which position each
-// partition has events.
+// channel is the NOTIFY channel on which nodes announce the last position of each partition.
 const channel = "countersign_events"
 
-// coalesce is how long the notifier waits for more commits before it notifies the other
-// nodes, since commits with a NOTIFY wait for each other. The readers of other nodes learn of
-// a commit at most this much later.
+// coalesce is the time that the notifier waits to announce several commits together, because
+// commits with a NOTIFY wait for each other. Other nodes learn of a commit at most this much
+// later.
 const coalesce = 20 * time.Millisecond
 
-// Changed returns a channel that is closed when this node or another has probably added
-// events. It is a hint: a reader must also query at least once a second.
+// Changed returns a channel that is closed when any node has probably added events to the
+// partition. It is only a hint: a reader must also query at least once a second.
 func (p *Partition) Changed() <-chan struct{} { return p.wake.Wait() }
 
-// committed keeps the events that this node has appended and wakes those who wait for them.
+// committed stores the events that this node has appended and wakes the waiting readers.
 func (p *Partition) committed(events []Event) {
 	p.tail.add(events)
 	p.ledger.own.Signal()
 	p.changed()
 }
 
-// elsewhere wakes those who wait for events: another node has, or may have, appended some.
+// elsewhere wakes the waiting readers, because another node may have appended events.
 func (p *Partition) elsewhere() {
 	p.foreign.Add(1)
 	p.changed()
@@ -43,8 +42,8 @@ func (p *Partition) changed() {
 	p.ledger.wake.Signal()
 }
 
-// told handles a notification: a list of "partition:position" with commas. One that cannot be
-// read counts as news of every partition.
+// told handles a notification: a list of "partition:position", separated by commas. If it cannot
+// be parsed, told treats every partition as changed.
 func (l *Ledger) told(payload string) {
 	for _, part := range strings.Split(payload, ",") {
 		number, text, _ := strings.Cut(part, ":")
@@ -55,8 +54,8 @@ func (l *Ledger) told(payload string) {
 			l.changedEverywhere()
 			return
 		}
-		// The readers already know what this node has committed itself. Without this check
-		// each of them would query the database after each commit.
+		// The readers already have the events that this node has committed. Without this check
+		// each reader would query the database after each commit.
 		if position > p.tail.last() {
 			p.elsewhere()
 		}
@@ -69,8 +68,8 @@ func (l *Ledger) changedEverywhere() {
 	}
 }
 
-// news is the text of a notification about the partitions that this node has appended to since
-// the last one.
+// news returns the text of a notification: the partitions to which this node has appended since
+// the last notification. told is updated.
 func (l *Ledger) news(told []int64) string {
 	var parts []string
 	for i, p := range l.partitions {
@@ -82,8 +81,8 @@ func (l *Ledger) news(told []int64) string {
 	return strings.Join(parts, ",")
 }
 
-// listen receives the notifications of other nodes on a connection of its own, and makes a new
-// one when that fails.
+// listen receives the notifications of other nodes on its own connection. If the connection fails,
+// listen opens a new one.
 func (l *Ledger) listen(ctx context.Context) {
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig.Copy())
@@ -105,7 +104,7 @@ func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
 		return err
 	}
-	l.changedEverywhere() // after a reconnect notifications may have been missed
+	l.changedEverywhere() // notifications before a reconnect may have been lost
 	for {
 		told, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -115,13 +114,13 @@ func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// notify tells the other nodes of this node's commits. It does so outside of appends, since
-// PostgreSQL serializes commits with a NOTIFY. A notification is a hint, so its commit is not
-// synchronous; if it fails, the next one repeats it.
+// notify announces this node's commits to the other nodes. It does so outside of appends, because
+// PostgreSQL serializes commits with a NOTIFY. A notification is only a hint, so its commit is not
+// synchronous. If it fails, the next one announces all positions again.
 func (l *Ledger) notify(ctx context.Context) {
 	told := make([]int64, len(l.partitions))
 	for {
-		own := l.own.Wait() // before news, so that later commits wake this goroutine
+		own := l.own.Wait() // taken before news, so that later commits wake this goroutine
 		if news := l.news(told); news != "" {
 			err := l.Reading(ctx, func() error {
 				_, err := l.pool.Exec(ctx, `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, channel, news)

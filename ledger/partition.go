@@ -21,13 +21,13 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Home returns the partition of a tenant in a ledger of n partitions. It never changes:
+// Home returns the partition of a tenant in a ledger of n partitions. The rule never changes:
 //
 //	first 4 bytes of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
 //
-// except that "service" is in partition 0 and "service/<p>" in partition p, so that each
-// partition has a tenant for events that belong to no organization and for the signing keys
-// that are valid in it. With one partition every tenant is in 0.
+// There are two exceptions: "service" is in partition 0, and "service/<p>" in partition p. So each
+// partition has a tenant for its signing keys and for events that belong to no organization. With
+// one partition every tenant is in partition 0.
 func Home(tenant string, n int) int16 {
 	if tenant == ServiceTenant || n == 1 {
 		return 0
@@ -41,8 +41,8 @@ func Home(tenant string, n int) int16 {
 	return int16(binary.BigEndian.Uint32(sum[:4]) % uint32(n))
 }
 
-// ServiceIn returns the tenant of a partition's signing keys and of all its events that belong
-// to no organization.
+// ServiceIn returns the service tenant of a partition. It has the partition's signing keys and all
+// its events that belong to no organization.
 func ServiceIn(p int16) string {
 	if p == 0 {
 		return ServiceTenant
@@ -50,35 +50,35 @@ func ServiceIn(p int16) string {
 	return ServiceTenant + "/" + strconv.Itoa(int(p))
 }
 
-// IsService says whether a tenant is the service's own, in whatever partition.
+// IsService reports whether a tenant is the service tenant of any partition.
 func IsService(tenant string) bool {
 	return tenant == ServiceTenant || strings.HasPrefix(tenant, ServiceTenant+"/")
 }
 
-// Partition is one of the parts of a ledger. It has its own sequence of positions, head, tree
-// and checkpoints. A tenant is in one partition.
+// Partition is one part of a ledger. It has its own positions, head, tree and checkpoints. All
+// events of a tenant are in one partition.
 type Partition struct {
 	ledger  *Ledger
 	p       int16
 	origin  string
 	seq     *sequencer
-	wake    wait.Broadcast             // after every commit of this node here, and on every NOTIFY
-	reads   singleflight.Group         // of the readers, by position
-	asked   wait.Broadcast             // when a caller of Await begins to wait
-	awaited atomic.Int32               // callers of Await that wait
-	tail    tail                       // what this node has committed last
-	foreign atomic.Uint64              // grows when others may have committed something
-	kept    atomic.Pointer[kept.State] // nil: this node keeps no checkpoints
+	wake    wait.Broadcast             // signalled after every commit of this node to this partition, and on every NOTIFY
+	reads   singleflight.Group         // joins equal queries of readers
+	asked   wait.Broadcast             // signalled when a caller of Await begins to wait
+	awaited atomic.Int32               // number of callers of Await that wait
+	tail    tail                       // last events that this node has committed
+	foreign atomic.Uint64              // grows when other nodes may have committed events
+	kept    atomic.Pointer[kept.State] // nil if this node keeps no checkpoints
 }
 
-// Kept returns the state of the keeper of the partition's checkpoints. It points to nil if this
-// node keeps no checkpoints.
+// Kept returns the state of the partition's checkpoint keeper. The pointer is nil if this node
+// keeps no checkpoints.
 func (p *Partition) Kept() *atomic.Pointer[kept.State] { return &p.kept }
 
-// Partitions returns all partitions of the ledger, by number.
+// Partitions returns all partitions of the ledger, indexed by number.
 func (l *Ledger) Partitions() []*Partition { return l.partitions }
 
-// Partition returns a partition by its number, nil if the ledger does not have it.
+// Partition returns the partition with this number, or nil.
 func (l *Ledger) Partition(p int16) *Partition {
 	if p < 0 || int(p) >= len(l.partitions) {
 		return nil
@@ -91,27 +91,28 @@ func (l *Ledger) Home(tenant string) *Partition {
 	return l.partitions[Home(tenant, len(l.partitions))]
 }
 
-// Service returns the tenant for an event that belongs to no organization and is found by an
-// id, for example a payment's. All such ids of one partition share a tenant.
+// Service returns the service tenant for events that are found by an id, for example the id of a
+// payment. The id determines the partition.
 func (l *Ledger) Service(name string) string { return l.Home(name).Service() }
 
-// Service returns the partition's tenant for everything that belongs to no organization.
+// Service returns the partition's tenant for events that belong to no organization.
 func (p *Partition) Service() string { return ServiceIn(p.p) }
 
-// Ledger is the ledger that the partition is part of.
+// Ledger returns the ledger of the partition.
 func (p *Partition) Ledger() *Ledger { return p.ledger }
 
-// Number is the partition's number, from 0.
+// Number returns the partition's number, from 0.
 func (p *Partition) Number() int16 { return p.p }
 
-// Origin names this partition for ever, for example "ledger.example.com/countersign/0".
+// Origin returns the permanent name of this partition, for example
+// "ledger.example.com/countersign/0".
 func (p *Partition) Origin() string { return p.origin }
 
-// ErrPartitions means that a ledger has another number of partitions than the settings.
+// ErrPartitions means that the ledger does not have the number of partitions in the settings.
 var ErrPartitions = errors.New("the number of partitions of a ledger is fixed when it is made")
 
-// readPartitions reads the origins of a ledger's partitions and checks that they belong
-// together. wanted is the number of partitions in the settings, 0 for any.
+// readPartitions reads the origins of all partitions and checks that they belong to one ledger.
+// wanted is the number of partitions in the settings; 0 accepts any number.
 func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string, error) {
 	rows, err := db.Query(ctx, `select p, origin from ledger_head order by p`)
 	if err != nil {
@@ -140,7 +141,7 @@ func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string
 	return origins, nil
 }
 
-// each runs work on every partition, in order, until one fails.
+// each calls work for every partition, in order, until one call fails.
 func (l *Ledger) each(work func(*Partition) error) error {
 	for _, p := range l.partitions {
 		if err := work(p); err != nil {
@@ -150,8 +151,8 @@ func (l *Ledger) each(work func(*Partition) error) error {
 	return nil
 }
 
-// Origin names this ledger for ever: the origin of its only partition or, if there are
-// several, what their origins have in common.
+// Origin returns the permanent name of this ledger: the origin of its only partition or, if there
+// are several, Base.
 func (l *Ledger) Origin() string {
 	if len(l.partitions) == 1 {
 		return l.partitions[0].origin
@@ -159,14 +160,14 @@ func (l *Ledger) Origin() string {
 	return l.Base()
 }
 
-// Base returns the origin without the number of a partition.
+// Base returns the origin without the partition number.
 func (l *Ledger) Base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
 
-// Changed returns a channel that is closed when this node or another has probably added events
-// to any partition.
+// Changed returns a channel that is closed when any node has probably added events to any
+// partition.
 func (l *Ledger) Changed() <-chan struct{} { return l.wake.Wait() }
 
-// Heads returns the positions of the last events of all partitions, by number.
+// Heads returns the position of each partition's last event, indexed by partition.
 func (l *Ledger) Heads(ctx context.Context) ([]int64, error) {
 	heads := make([]int64, len(l.partitions))
 	err := l.Reading(ctx, func() error {
@@ -201,11 +202,11 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	return total, err
 }
 
-// Pace returns a pace for reading this ledger's own history.
+// Pace returns a pace that slows reads of this ledger's own history while others append.
 func (l *Ledger) Pace() *pace.Pace { return pace.New(l.Total) }
 
-// Directory returns the values of the entries under a name (events.EntriesOf), in the order of
-// their events. An entry only says which events to read, and is itself no evidence.
+// Directory returns the values of the directory entries with a name (events.EntriesOf), in the
+// order of their events. An entry is no evidence: it only shows which events to read.
 func (p *Partition) Directory(ctx context.Context, name string) (values []string, err error) {
 	err = p.ledger.Reading(ctx, func() error {
 		rows, err := p.ledger.pool.Query(ctx, `select value from directory where p = $1 and name = $2 order by pos`, p.p, name)
@@ -220,7 +221,7 @@ func (p *Partition) Directory(ctx context.Context, name string) (values []string
 	return values, nil
 }
 
-// Directory returns the values of all partitions under a name, sorted.
+// Directory returns the values with this name from all partitions, sorted.
 func (l *Ledger) Directory(ctx context.Context, name string) ([]string, error) {
 	var all []string
 	err := l.each(func(p *Partition) error {

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// The home of a tenant never moves: these are for ever.
+// The partition of a tenant never changes: these results must stay.
 func TestHome(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -54,7 +54,7 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// tenantOf finds a tenant that is at home in a partition of n.
+// tenantOf returns a tenant whose partition is p of n.
 func tenantOf(p int16, n int) string {
 	for i := 0; ; i++ {
 		if tenant := fmt.Sprintf("org_%d", i); ledger.Home(tenant, n) == p {
@@ -67,8 +67,8 @@ func of(tenant, stream string, expect ledger.Expect, id string) ledger.Append {
 	return ledger.Append{Tenant: tenant, Events: []ledger.Pending{fixture.Pending(stream, expect, id)}}
 }
 
-// Every partition has positions, a chain of heads, a tree and checkpoints of its own,
-// and a tenant lives in one of them.
+// Every partition has its own positions, chain of heads, tree and checkpoints, and a tenant is in
+// exactly one partition.
 func TestPartitionsAreIndependent(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
@@ -116,8 +116,8 @@ func TestPartitionsAreIndependent(t *testing.T) {
 	}
 }
 
-// An append refuses a precondition outside of its partition: on the fast path it would be
-// accepted when it is stale, since nothing there compares two partitions.
+// An append refuses a precondition in another partition. On the fast path it would be accepted
+// although it is stale, because the fast path compares only the head of one partition.
 func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.NewPartitioned(t, 3))
@@ -143,12 +143,12 @@ func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 	fixture.Clean(t, l, 2)
 }
 
-// n never changes: another n refuses to start.
+// The number of partitions never changes: a node with another number refuses to start.
 func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 3)
 	ctx := t.Context()
-	// Nothing was appended yet: more are made.
+	// Before the first append the number may still grow.
 	if err := migrations.UpPartitioned(ctx, db.SuperURL, "", 4); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,8 @@ func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
 	}
 }
 
-// An operator who changes n by hand gives tenants a second chain: verify and the start say so.
+// An operator who changes the number of partitions by hand gives tenants a second chain.
+// Verification and the start of a node report it.
 func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)
@@ -217,8 +218,8 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	}
 }
 
-// Two nodes on 16 partitions: the sessions of one are killed, again and again, and the
-// other goes on in every partition, each append within a second.
+// Two nodes use 16 partitions. The sessions of one node are terminated repeatedly. The other node
+// continues in every partition, each append within a second.
 func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
 	t.Parallel()
 	const n = 16
@@ -242,7 +243,7 @@ func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
 			acknowledged[p]++
 		}
 	}
-	// One of its transactions holds every head row when the node dies.
+	// A transaction of the node locks every head row when the node dies.
 	held, err := killed.Pool().Begin(ctx)
 	if err == nil {
 		_, err = held.Exec(ctx, `select pos from ledger_head order by p for update`)
@@ -288,8 +289,8 @@ func separator(url string) string {
 	return "?"
 }
 
-// A cut tail is found in whatever partition it is, and only what that partition has
-// lost is given up: the others go on as they were.
+// A truncated partition is detected, whichever it is. An accepted rollback gives up only what that
+// partition has lost; the other partitions stay unchanged.
 func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 	t.Parallel()
 	const n = 3
@@ -314,7 +315,7 @@ func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
 			}
 		}
 	}
-	first.Close() // which signs the last heads
+	first.Close() // Close signs the last heads
 	super, err := pgx.Connect(ctx, db.SuperURL)
 	if err != nil {
 		t.Fatal(err)

@@ -12,20 +12,20 @@ import (
 	"github.com/countersign/countersign/ledger/internal/preimage"
 )
 
-// heads is what planning needs to know about the table. The sequencer owns its cached heads;
-// heads that were read under the lock are valid for one batch.
+// heads is the state of the table that planning needs. The sequencer owns its cached heads. Heads
+// that were read under the lock are valid for one batch.
 type heads struct {
 	position int64
-	hash     Hash // of the event at position
+	hash     Hash // hash of the event at position
 	epoch    int64
 	tenants  map[string]tenantHead
-	streams  map[streamName]int64 // last versions
+	streams  map[streamName]int64 // last version of each stream
 	series   map[seriesKey]seriesHead
 	keys     keyTable
-	complete bool // read under the lock: what is not in the maps is not in the table
+	complete bool // read under the lock: a key that is missing in these maps is missing in the table
 }
 
-// newHeads returns heads without entries.
+// newHeads returns heads with empty maps.
 func newHeads(position int64, hash Hash, epoch int64, keys keyTable) *heads {
 	return &heads{position: position, hash: hash, epoch: epoch, keys: keys,
 		tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, series: map[seriesKey]seriesHead{}}
@@ -49,53 +49,54 @@ type keyHit struct {
 	position int64
 }
 
-// keyTable finds what an idempotency key was used for.
+// keyTable finds the append that has used an idempotency key.
 type keyTable interface{ find(keyName) (keyHit, bool) }
 
 type keyMap map[keyName]keyHit
 
 func (m keyMap) find(k keyName) (keyHit, bool) { hit, ok := m[k]; return hit, ok }
 
-// outcome is the answer to one append. It holds once the rows of the plan are committed.
+// outcome is the answer to one append. It is valid once the rows of the plan are committed.
 type outcome struct {
 	events   []Event
 	replayed bool
-	position int64 // of the first event, if replayed
+	position int64 // position of the first event, if replayed
 	err      error
 }
 
-// plan has the rows and the answers of a batch.
+// plan contains the rows and the answers of a batch.
 type plan struct {
 	events        []Event
-	stored        [][]byte // their payloads in the form of the rows
+	stored        [][]byte // payload of each event in the form that its row stores
 	outcomes      []outcome
-	preconditions []Precondition      // streams that must not have a next version in the table
-	head          heads               // position and hash after the rows, and the tenants and streams that changed
-	counted       map[streamName]bool // written with Any, so probably again
-	entries       []entry             // in the directory
+	preconditions []Precondition      // the table must not have a later version of these streams
+	head          heads               // position and hash after the rows, and the tenants and streams that change
+	counted       map[streamName]bool // streams written with Any, which are likely to be written again
+	entries       []entry             // rows for the directory
 }
 
-// entry is an entry in the directory and the position of its event.
+// entry is a directory entry with the position of its event.
 type entry struct {
 	events.Entry
 	position int64
 }
 
-// errUnknownHead says that a head which this batch needs is not cached.
+// errUnknownHead means that the cache lacks a head that this batch needs.
 var errUnknownHead = errors.New("a head is not cached")
 
-// planner makes one plan. Each append sees the effects of those before it.
+// planner builds one plan. Each append sees the effects of the appends before it.
 type planner struct {
 	number        int16
 	origin        string
 	nowUS         int64
 	before        *heads
 	plan          plan
-	keys          keyMap // of this batch
+	keys          keyMap // keys of this batch
 	preconditions map[Precondition]bool
 }
 
-// makePlan turns heads and appends, in order of arrival, into rows and answers. It is pure.
+// makePlan computes rows and answers from the heads and the appends, in order of arrival. It has
+// no side effects.
 func makePlan(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
 	p := planner{
 		number: number, origin: origin, nowUS: nowUS, before: before,
@@ -113,7 +114,7 @@ func makePlan(number int16, origin string, nowUS int64, before *heads, appends [
 	return p.plan, nil
 }
 
-// add plans one append. Its only error is errUnknownHead; a refusal is an outcome.
+// add plans one append. The only error is errUnknownHead; a refusal is an outcome.
 func (p *planner) add(a *Append) (outcome, error) {
 	name := keyName{a.Tenant, a.IdemKey}
 	hit, found := p.keys.find(name)
@@ -170,15 +171,16 @@ func (p *planner) version(s streamName) (int64, bool) {
 	return v, ok || p.before.complete
 }
 
-// stale says whether the caller has read a version that the cache does not have yet, because
-// another node has written the stream.
+// stale reports whether the caller has read a later version than the cache has. Then another node
+// has written the stream.
 func (p *planner) stale(s streamName, read int64) bool {
 	last, known := p.version(s)
 	return known && read > last && !p.before.complete
 }
 
-// preconditionMoved checks a precondition against the known versions. If the stream is not known, the
-// statement checks it.
+// preconditionMoved reports whether a precondition fails according to the known versions. If the
+// version is unknown or only cached, it adds the precondition to the plan, so that the statement
+// checks it.
 func (p *planner) preconditionMoved(g Precondition) bool {
 	if v, known := p.version(streamName{g.Tenant, g.Stream}); known {
 		if v != g.Version {
@@ -188,7 +190,7 @@ func (p *planner) preconditionMoved(g Precondition) bool {
 			return false
 		}
 		if _, ours := p.plan.head.streams[streamName{g.Tenant, g.Stream}]; ours {
-			return false // an append of this batch has written it
+			return false // the new version comes from an append of this batch
 		}
 	}
 	if !p.preconditions[g] {
@@ -198,8 +200,8 @@ func (p *planner) preconditionMoved(g Precondition) bool {
 	return false
 }
 
-// versions finds the version of each event. Two events may be for one stream: the second
-// follows the first.
+// versions finds the version of each event. If two events are for one stream, the second gets the
+// version after the first.
 func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 	own := map[streamName]int64{}
 	for _, d := range a.Events {
@@ -219,7 +221,7 @@ func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 		case d.Expect.kind == expectAt && p.stale(s, d.Expect.value):
 			return nil, nil, errUnknownHead
 		case d.Expect.kind == expectAt && !known:
-			last = d.Expect.value // if that is wrong, the unique constraint refuses the row
+			last = d.Expect.value // if the caller's version is wrong, the unique constraint refuses the row
 		case d.Expect.kind == expectAt && last != d.Expect.value:
 			return nil, fmt.Errorf("%w: %s", ErrMoved, d.Stream), nil
 		}
@@ -229,7 +231,7 @@ func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 	return versions, nil, nil
 }
 
-// rows makes the events of an append and moves the heads.
+// rows adds the events of an append to the plan and advances the heads.
 func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	head := &p.plan.head
 	start := len(p.plan.events)
@@ -246,8 +248,8 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			Payload: d.Payload, PayloadHash: a.ready[i].hash, Prev: tenant.hash,
 		}
 		if i == 0 {
-			// The event gets copies: readers keep events, and a slice of the append would keep
-			// all of it in memory.
+			// These are copies: readers keep events, and a slice of the append would keep the
+			// whole append in memory.
 			e.IdemKey, e.ContentHash = bytes.Clone(a.IdemKey[:]), bytes.Clone(a.ContentHash[:])
 		}
 		p.link(&e, &a.Events[i], &a.ready[i])
@@ -264,19 +266,19 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}
 }
 
-// erases says whether a data key must be destroyed in the transaction of these rows. That is
-// a second statement, and only the lock path has more than one.
+// erases reports whether the transaction must also destroy a data key. That needs a second
+// statement, which only the lock path can run.
 func (p *plan) erases() bool {
 	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Type == events.TypeSubjectErased })
 }
 
-// numbered says whether any of the events has a number in a series.
+// numbered reports whether any event has a number in a series.
 func (p *plan) numbered() bool {
 	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Series != "" })
 }
 
-// settle sets the events in the answers to replays whose first append is in the same batch. It
-// is called after the commit.
+// settle completes the answers to replays whose first append is in the same batch. It is called
+// after the commit.
 func (p *plan) settle() {
 	for i, out := range p.outcomes {
 		if first := p.head.position - int64(len(p.events)); out.replayed && out.position > first {
@@ -286,9 +288,8 @@ func (p *plan) settle() {
 	}
 }
 
-// advance moves the heads to the end of a committed plan. It caches only the streams that are
-// written with Any: nearly all others are written once, and an append to them names the
-// version.
+// advance moves the heads to the end of a committed plan. Of the streams it caches only those that
+// are written with Any: nearly all others are written once, and their appends name the version.
 func (h *heads) advance(after *heads, counted map[streamName]bool) {
 	h.position, h.hash = after.position, after.hash
 	maps.Copy(h.tenants, after.tenants)
@@ -303,8 +304,8 @@ func (h *heads) advance(after *heads, counted map[streamName]bool) {
 	halve(h.series)
 }
 
-// halve drops any half of a full cache. If it dropped everything, every counted stream would
-// have to be read again at the same time.
+// halve drops an arbitrary half of a full cache. If it dropped all entries, the sequencer would
+// have to read all heads again at once.
 func halve[K comparable, V any](cache map[K]V) {
 	if len(cache) <= cachedHeads {
 		return
@@ -317,18 +318,18 @@ func halve[K comparable, V any](cache map[K]V) {
 	}
 }
 
-// recent caches the keys of the last appends and drops the oldest first. It stores hashes,
-// since the garbage collector would have to visit tens of thousands of strings.
+// recent caches the idempotency keys of the last appends and drops the oldest first. It stores
+// hashes, because tens of thousands of strings would burden the garbage collector.
 type recent struct {
 	hits map[Hash]keyHit
-	ring []Hash // grows up to recentKeys
-	next int    // index of the oldest once the ring is full
+	ring []Hash // grows to recentKeys
+	next int    // index of the oldest key once the ring is full
 }
 
 func newRecent() *recent { return &recent{hits: map[Hash]keyHit{}} }
 
 func (k keyName) hash() Hash {
-	var buffer [128]byte // enough for most keys without an allocation
+	var buffer [128]byte // long enough for most keys, to avoid an allocation
 	return sha256.Sum256(append(preimage.S(buffer[:0], k.tenant), k.key[:]...))
 }
 

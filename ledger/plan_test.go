@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// table stands for Postgres in the planner's simulation: it has the constraints
-// of the real one and can leave the outcome of a commit unclear.
+// table replaces PostgreSQL in the planner's simulation. It has the constraints of the real table,
+// and it can hide whether a commit succeeded.
 type table struct {
 	origin string
 	events []Event
@@ -34,7 +34,7 @@ func (tb *table) heads() *heads {
 	return h
 }
 
-// planned is makePlan of appends that are ready for it.
+// planned prepares the appends and calls makePlan.
 func planned(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
 	for _, a := range appends {
 		if err := a.makeReady(); err != nil {
@@ -44,7 +44,7 @@ func planned(number int16, origin string, nowUS int64, before *heads, appends []
 	return makePlan(number, origin, nowUS, before, appends)
 }
 
-// swap is the fast path's statement.
+// swap simulates the statement of the fast path.
 func (tb *table) swap(before *heads, p *plan) bool {
 	now := tb.heads()
 	if now.position != before.position || now.hash != before.hash {
@@ -79,13 +79,13 @@ type node struct {
 	cache  *heads
 }
 
-// fate is what becomes of a fast path's commit.
+// fate is what happens to a commit of the fast path.
 type fate int
 
 const (
 	goesWell  fate = iota
 	cutBefore      // the connection broke before the commit
-	cutAfter       // or after it: the node does not know which
+	cutAfter       // the connection broke after the commit; the node cannot tell which
 )
 
 func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (plan, bool) {
@@ -108,7 +108,7 @@ func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (pl
 			}
 		}
 	}
-	h := tb.heads() // under the lock
+	h := tb.heads() // heads under the lock
 	if n.cache != nil && n.cache.position != h.position {
 		n.catchUp(tb, h)
 	}
@@ -126,8 +126,8 @@ func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (pl
 	return p, true
 }
 
-// catchUp reads what the other node has appended, as the sequencer does. One in three times it
-// drops the cache, as after too many events.
+// catchUp follows the events that the other node has appended, as the sequencer does. One time in
+// three it drops the cache, as after too many events.
 func (n *node) catchUp(tb *table, locked *heads) {
 	s := sequencer{heads: n.cache}
 	since := tb.events[n.cache.position:]
@@ -138,7 +138,7 @@ func (n *node) catchUp(tb *table, locked *heads) {
 	n.cache = s.heads
 }
 
-// looked has the heads that a batch looks up under the lock, and no others.
+// looked returns only the heads that a batch reads under the lock.
 func (n *node) looked(h *heads, appends []*Append) *heads {
 	few := newHeads(h.position, h.hash, h.epoch, nil)
 	for _, a := range appends {
@@ -158,7 +158,7 @@ func (n *node) looked(h *heads, appends []*Append) *heads {
 	return few
 }
 
-// model is two nodes on one table, and what has been promised so far.
+// model contains two nodes on one table, and the results that were acknowledged so far.
 type model struct {
 	tb       *table
 	nodes    [2]node
@@ -176,8 +176,8 @@ func newModel(partition int16) *model {
 	return m
 }
 
-// append lets a node append, and checks that the chain holds and that each key has
-// one content and one result.
+// append lets one node append. It checks the chain, and that each key has one content and one
+// result.
 func (m *model) append(which int, now int64, becomes fate, appends []*Append) error {
 	p, ok := m.nodes[which].append(m.tb, now, becomes, appends)
 	if !ok {
@@ -211,8 +211,8 @@ func (m *model) append(which int, now int64, becomes fate, appends []*Append) er
 	return nil
 }
 
-// TestPlannerSimulation runs random appends of two nodes against a table that
-// loses commits. The seed is printed; SEED repeats a run.
+// TestPlannerSimulation runs random appends of two nodes against a table that loses commits. It
+// prints the seed; the variable SEED repeats a run.
 func TestPlannerSimulation(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -225,9 +225,8 @@ func TestPlannerSimulation(t *testing.T) {
 	}
 }
 
-// simulate runs two nodes on a ledger of n partitions: what one partition does never
-// shows in another, so each is a model of its own with the tenants that are at home
-// there.
+// simulate runs two nodes on a ledger of n partitions. Partitions are independent, so each is a
+// separate model with its own tenants.
 func simulate(t *testing.T, r *rand.Rand, n int) {
 	models, tenants := make([]*model, n), make([][]string, n)
 	for i := 0; slices.ContainsFunc(tenants, func(list []string) bool { return len(list) < 3 }); i++ {
@@ -256,16 +255,15 @@ func simulate(t *testing.T, r *rand.Rand, n int) {
 		if err := m.append(r.IntN(2), int64(1_000_000+r.IntN(1000)), becomes, appends); err != nil {
 			t.Fatalf("step %d: %v", step, err)
 		}
-		if len(m.tb.events) > 150 { // keep the model's heads cheap: start over
+		if len(m.tb.events) > 150 { // start over, so that the model's heads stay small
 			models[p] = newModel(int16(p))
 		}
 	}
 }
 
-// TestEveryShortRunOfThePlanner: two nodes that know the table, and every three
-// steps that they can take: who appends, which of these batches, and what becomes
-// of the commit. A node's plan rests on what it knew, so that one which plans
-// before and commits after the other's step is among them.
+// TestEveryShortRunOfThePlanner tries every sequence of three steps of two nodes that know the
+// table. A step chooses the node, the batch, and what happens to the commit. A node plans from its
+// cached heads, so the sequences include a plan that is older than the other node's commit.
 func TestEveryShortRunOfThePlanner(t *testing.T) {
 	t.Parallel()
 	one := func(key, content byte, stream string, e Expect, preconditions ...Precondition) *Append {
@@ -276,16 +274,16 @@ func TestEveryShortRunOfThePlanner(t *testing.T) {
 		{one(1, 0, "a", New())},                                                 // a key and its content
 		{one(1, 1, "a", Any(9))},                                                // the same key with other content
 		{one(2, 0, "a", Any(2))},                                                // a stream with a limit
-		{one(3, 0, "b", New(), Precondition{"t", "a", 0})},                      // as long as nobody has written the other stream
-		{one(2, 0, "a", Any(2)), one(1, 0, "a", New()), one(2, 0, "a", Any(2))}, // a batch with a repetition
-		{numbered(one(4, 0, "c", New()), "deny", "sub_1", true), numbered(one(5, 0, "d", New()), "allow", "sub_1", false)}, // both nodes may believe the agent to be new
+		{one(3, 0, "b", New(), Precondition{"t", "a", 0})},                      // valid until a node has written the other stream
+		{one(2, 0, "a", Any(2)), one(1, 0, "a", New()), one(2, 0, "a", Any(2))}, // a batch that repeats an append
+		{numbered(one(4, 0, "c", New()), "deny", "sub_1", true), numbered(one(5, 0, "d", New()), "allow", "sub_1", false)}, // both nodes may assume that the agent is new
 	}
 	const steps = 3
 	choices, runs := 2*len(batches)*3, 0
 	total := choices * choices * choices
 	for run := range total {
 		m := newModel(0)
-		for which := range m.nodes { // both know the table
+		for which := range m.nodes { // let both nodes read the table
 			if err := m.append(which, 1, goesWell, []*Append{one(byte(100+which), 0, fmt.Sprint("own", which), New())}); err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +314,7 @@ func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 		}
 		a.Events = append(a.Events, Pending{Stream: stream, Expect: expect, ID: fmt.Sprint(r.Uint64()), Type: "x", Payload: []byte(`{}`)})
 	}
-	if r.IntN(2) == 0 { // numbered, of no agent or one of five, of which some are said to be new and are not
+	if r.IntN(2) == 0 { // numbered, without an agent or with one of five; some agents are falsely declared new
 		agent := ""
 		if n := r.IntN(6); n > 0 {
 			agent = fmt.Sprint("sub_", n)
@@ -330,7 +328,7 @@ func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 	return a
 }
 
-// numbered makes the events of an append decisions of one outcome and agent.
+// numbered turns the events of an append into decisions with one outcome and agent.
 func numbered(a *Append, outcome, agent string, isNew bool) *Append {
 	payload := fmt.Sprintf(`{"record":{"decision":%q,"subject":{"agentId":"x"}},"sealed":{"keyId":%q}}`, outcome, agent)
 	if agent == "" {
@@ -380,22 +378,22 @@ func TestPlanRefusesOnlyTheOffender(t *testing.T) {
 	}
 }
 
-// A record says when it was issued. Where the clock is behind the tenant's last
-// event, the record must know that event; where it is not, a batch may well be
-// later than its records.
+// A record contains the time of its issue. If the node's clock is behind the tenant's last event,
+// the append is refused unless the record's time is at or after that event. If the clock is not
+// behind, a batch may be committed later than the times in its records.
 func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 	t.Parallel()
 	const last = 1_795_186_800_500_900 // microseconds
 	before := (&table{origin: "o/0"}).heads()
 	before.tenants["t"] = tenantHead{sequence: 1, occurredUS: last}
 	for _, tc := range []struct {
-		now, issued int64 // microseconds from the last event on
+		now, issued int64 // microseconds after the last event
 		want        error
 	}{
 		{-3600e6, -3600e6, ErrMoved}, // a node whose clock is an hour behind
-		{-3600e6, -900, nil},         // the same, which took the time from the last event, to the millisecond
+		{-3600e6, -900, nil},         // the clock is behind too, but the record took its time from the last event, to the millisecond
 		{-3600e6, -901, ErrMoved},
-		{0, -1e6, nil}, // it waited in the queue
+		{0, -1e6, nil}, // the append waited in the queue
 		{1e6, -1e6, nil},
 	} {
 		p, err := planned(0, "o/0", last+tc.now, before, []*Append{{Tenant: "t", Issued: time.UnixMicro(last + tc.issued),
@@ -406,8 +404,8 @@ func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 	}
 }
 
-// The clock may be put back between a signature and its append: the event is never
-// before what its payload states, or the ledger would be false for ever.
+// The clock may be set back between a signature and its append. The event never gets a time before
+// the one in its payload, because then the ledger would never verify.
 func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 	t.Parallel()
 	const now = 1_795_186_800_500_900 // microseconds
@@ -424,14 +422,13 @@ func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 	}
 }
 
-// Of the streams that a plan has written only those stay in memory that are
-// counted; and a full cache forgets a half, not everything.
+// The cache keeps only streams that are written with Any. A full cache drops half of its entries.
 func TestOnlyCountedStreamsAreKept(t *testing.T) {
 	t.Parallel()
 	before := newHeads(0, Genesis("o/0", ""), 1, keyMap{})
 	before.complete = true
 	once, counted := simple("decision/1", "evt_1", New()), simple("usage/1", "evt_2", Any(9))
-	again := simple("usage/1", "evt_3", Expect{expectAt, 1}) // a counted stream, written by who has read it
+	again := simple("usage/1", "evt_3", Expect{expectAt, 1}) // an append to the counted stream by a caller that has read it
 	for i, a := range []*Append{&once, &counted, &again} {
 		a.IdemKey = IdemKey("event", fmt.Sprint(i))
 	}

@@ -17,20 +17,20 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// lender stands between clients and PostgreSQL as PgBouncer does: it welcomes each
-// client itself, with a process number of its own making, and lends it a session
-// for one transaction, or (session) for as long as it stays.
+// lender imitates PgBouncer between clients and PostgreSQL. It answers each client itself with a
+// made-up process number, and lends it a session for one transaction, or (session) until the
+// client disconnects.
 type lender struct {
 	server  *pgconn.Config
-	session bool // keeps a session for each client
-	oldest  bool // lends the session that was idle longest; else the one that was used last
+	session bool // each client keeps its session
+	oldest  bool // lend the session that was idle longest, otherwise the one that was used last
 
 	mu   sync.Mutex // guards idle
 	idle []*pgconn.HijackedConn
 }
 
-// startPooler starts a pooler in front of a database, with a number of idle sessions, and
-// returns the URL that leads through it.
+// startPooler starts a pooler with some idle sessions in front of a database, and returns the URL
+// that leads through the pooler.
 func startPooler(t *testing.T, databaseURL string, p *lender, idle int) string {
 	t.Helper()
 	var err error
@@ -80,7 +80,7 @@ func (p *lender) dial(t *testing.T) (*pgconn.HijackedConn, error) {
 	return conn.Hijack()
 }
 
-// take lends a session.
+// take returns an idle session.
 func (p *lender) take(t *testing.T) (*pgconn.HijackedConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *lender) take(t *testing.T) (*pgconn.HijackedConn, error) {
 	return server, nil
 }
 
-// serve speaks with one client until it leaves.
+// serve serves one client until it disconnects.
 func (p *lender) serve(t *testing.T, conn net.Conn) error {
 	client := pgproto3.NewBackend(conn, conn)
 	if _, err := client.ReceiveStartupMessage(); err != nil {
@@ -146,7 +146,7 @@ func (p *lender) serve(t *testing.T, conn net.Conn) error {
 	}
 }
 
-// relay passes an answer on and says in which state the session is after it.
+// relay forwards an answer and returns the transaction status of the session after it.
 func relay(client *pgproto3.Backend, server *pgproto3.Frontend) (status byte, err error) {
 	if err := server.Flush(); err != nil {
 		return 0, err
@@ -163,8 +163,8 @@ func relay(client *pgproto3.Backend, server *pgproto3.Frontend) (status byte, er
 	}
 }
 
-// A node does not start through a pooler that mixes sessions, and the text says what
-// to do; through one that keeps them apart it does.
+// A node refuses to start through a pooler that mixes sessions, and the error says what to do.
+// Through a pooler that keeps sessions apart it starts.
 func TestATransactionPoolerIsRefused(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

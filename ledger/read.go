@@ -17,8 +17,8 @@ import (
 
 const selectEvents = `select p, ` + EventColumns + ` from events where p = $1 and `
 
-// ScanEvent reads a row that was selected as p and EventColumns. The payload of an
-// archived event stays nil.
+// ScanEvent reads a row with the columns p and EventColumns. The payload of an archived event is
+// nil.
 func ScanEvent(row pgx.CollectableRow) (Event, error) {
 	var e Event
 	var more int16
@@ -30,19 +30,18 @@ func ScanEvent(row pgx.CollectableRow) (Event, error) {
 	return e, err
 }
 
-// payloadColumn scans the column into the payload.
+// payloadColumn scans the column payload.
 type payloadColumn []byte
 
-// ScanBytes copies the column, whose memory pgx uses again.
+// ScanBytes unpacks a copy of the column, because pgx reuses its memory.
 func (p *payloadColumn) ScanBytes(column []byte) error {
 	*p = stored.Payload(bytes.Clone(column))
 	return nil
 }
 
-// Reading runs a read on Pool, and runs it again when its connection was lost: the
-// connection may have been in the pool while the database was restarted. An error of the
-// database itself and pgx.ErrNoRows are returned as they are; any other error is
-// ErrUnavailable.
+// Reading runs a read on Pool, and repeats it if the connection was lost: a connection in the pool
+// may be older than a restart of the database. It returns pgx.ErrNoRows and ErrTampered unchanged,
+// and every other error as ErrUnavailable.
 func (l *Ledger) Reading(ctx context.Context, read func() error) error {
 	for n := 1; ; n++ {
 		before := l.resets.Load()
@@ -57,8 +56,8 @@ func (l *Ledger) Reading(ctx context.Context, read func() error) error {
 		if n == readTries || ctx.Err() != nil || certainlyNot(err) && !pgconn.SafeToRetry(err) {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		// The other connections are as old, so the pool drops them, once: a pool that
-		// every reader of every partition resets never has a connection to give.
+		// The other connections are equally old, so drop all of them, but only once: if every
+		// reader of every partition reset the pool, it would never have a usable connection.
 		if l.resets.CompareAndSwap(before, before+1) {
 			l.pool.Reset()
 		}
@@ -70,8 +69,8 @@ func (l *Ledger) Row(ctx context.Context, sql string, args []any, into ...any) e
 	return l.Reading(ctx, func() error { return l.pool.QueryRow(ctx, sql, args...).Scan(into...) })
 }
 
-// query reads events with their payloads and computes the hashes of each again before it
-// returns them. In the condition $1 is the partition.
+// query reads events with their payloads. It recomputes the hashes of each event and returns
+// ErrTampered if they differ. In the condition $1 is the partition.
 func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Event, error) {
 	events, err := p.rows(ctx, where, args...)
 	if err == nil {
@@ -83,7 +82,7 @@ func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Eve
 	return events, nil
 }
 
-// fill reads the payloads that are in the archive.
+// fill reads missing payloads from the archive.
 func (p *Partition) fill(ctx context.Context, events []Event) error {
 	for i := range events {
 		e := &events[i]
@@ -102,7 +101,7 @@ func (p *Partition) fill(ctx context.Context, events []Event) error {
 	return nil
 }
 
-// rows is query, except that the payloads of archived events stay nil.
+// rows does the same as query, except that the payloads of archived events stay nil.
 func (p *Partition) rows(ctx context.Context, where string, args ...any) ([]Event, error) {
 	l := p.ledger
 	var events []Event
@@ -125,7 +124,7 @@ func (p *Partition) rows(ctx context.Context, where string, args ...any) ([]Even
 	return events, nil
 }
 
-// Read returns a whole stream, which is empty if it has no events.
+// Read returns a whole stream. The history is empty if the stream has no events.
 func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, error) {
 	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version`, tenant, stream)
 	if err != nil {
@@ -139,8 +138,8 @@ func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, erro
 	return History{Tenant: tenant, Stream: stream, Events: events}, nil
 }
 
-// Last returns a history with the last event of a stream only. It is enough for a stream whose
-// events carry a running total.
+// Last returns a history that contains only the last event of a stream. That is enough for a
+// stream whose events carry a running total.
 func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, error) {
 	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version desc limit 1`, tenant, stream)
 	if err != nil {
@@ -153,7 +152,7 @@ func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, erro
 	return h, nil
 }
 
-// Version returns the version of a stream's last event, 0 for none.
+// Version returns the version of a stream's last event, or 0.
 func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, error) {
 	var version int64
 	err := l.Row(ctx, `select version from events where p = $1 and tenant = $2 and stream = $3
@@ -164,8 +163,8 @@ func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, err
 	return version, err
 }
 
-// Lookup is ByKey together with the time of the tenant's last event (the zero time if there is
-// none), in one round trip. A command needs both before it writes a record.
+// Lookup returns in one round trip the result of ByKey and the time of the tenant's last event
+// (zero if the tenant has none). A command needs both before it writes a record.
 func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (found []Event, last time.Time, err error) {
 	var us, position *int64
 	var storedContent []byte
@@ -189,8 +188,8 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 	return found, last, err
 }
 
-// ByKey returns the events of the append that used an idempotency key, or none. If that append
-// had other content, it returns ErrKeyReused.
+// ByKey returns the events of the append that used an idempotency key, or none. It returns
+// ErrKeyReused if that append had other content.
 func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([]Event, error) {
 	var position int64
 	var used Hash
@@ -208,7 +207,7 @@ func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([
 	return home.group(ctx, position)
 }
 
-// group returns the events of the append whose first event is at a position.
+// group returns the events of the append whose first event is at this position.
 func (p *Partition) group(ctx context.Context, position int64) ([]Event, error) {
 	events, err := p.query(ctx, `pos between $2 and $2 + (select more from events where p = $1 and pos = $2) order by pos`, position)
 	if err != nil {
@@ -220,12 +219,13 @@ func (p *Partition) group(ctx context.Context, position int64) ([]Event, error) 
 	return events, nil
 }
 
-// Tenant returns up to limit events of a tenant, in order, from a sequence on.
+// Tenant returns up to limit events of a tenant in order, starting at sequence from.
 func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit int) ([]Event, error) {
 	return l.Home(tenant).query(ctx, `tenant = $2 and tseq >= $3 order by tseq limit $4`, tenant, from, limit)
 }
 
-// BySequence returns those of a tenant's events that exist, by their sequences.
+// BySequence returns a tenant's events with these sequence numbers. Missing events are not in the
+// map.
 func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int64) (map[int64]Event, error) {
 	found := make(map[int64]Event, len(sequences))
 	if len(sequences) == 0 {
@@ -238,8 +238,8 @@ func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int6
 	return found, err
 }
 
-// Series returns up to limit events of a series of a tenant, by their numbers, from a number on.
-// With an agent they are those of the series of that agent.
+// Series returns up to limit events of a tenant's series in the order of their numbers, starting
+// at number from. If agent is not empty, it is the agent's series.
 func (l *Ledger) Series(ctx context.Context, tenant, agent, series string, from int64, limit int) ([]Event, error) {
 	if agent == "" {
 		return l.Home(tenant).query(ctx, `tenant = $2 and series = $3 and series_n >= $4 order by series_n limit $5`, tenant, series, from, limit)
@@ -247,7 +247,7 @@ func (l *Ledger) Series(ctx context.Context, tenant, agent, series string, from 
 	return l.Home(tenant).query(ctx, `tenant = $2 and agent = $3 and series = $4 and agent_n >= $5 order by agent_n limit $6`, tenant, agent, series, from, limit)
 }
 
-// Newest returns the event with the newest number of a series up to a position, or none.
+// Newest returns the event with the highest number of a series at or before a position, or none.
 func (l *Ledger) Newest(ctx context.Context, tenant, agent, series string, upTo int64) ([]Event, error) {
 	if agent == "" {
 		return l.Home(tenant).query(ctx, `tenant = $2 and series = $3 and pos <= $4 order by series_n desc limit 1`, tenant, series, upTo)
@@ -255,25 +255,27 @@ func (l *Ledger) Newest(ctx context.Context, tenant, agent, series string, upTo 
 	return l.Home(tenant).query(ctx, `tenant = $2 and agent = $3 and series = $4 and pos <= $5 order by agent_n desc limit 1`, tenant, agent, series, upTo)
 }
 
-// Followers returns the events after the first of streams, up to a position and in order.
+// Followers returns the events of streams at or before a position, in order and without the first
+// event of each stream.
 func (l *Ledger) Followers(ctx context.Context, tenant string, streams []string, upTo int64) ([]Event, error) {
 	return l.Home(tenant).query(ctx, `tenant = $2 and stream = any($3) and version > 1 and pos <= $4 order by pos`, tenant, streams, upTo)
 }
 
-// after is the condition of the events above position $2, at most $3 of them, in order.
+// after selects at most $3 events after position $2, in order.
 const after = `pos > $2 order by pos limit $3`
 
-// After returns up to limit events above a position, in order.
+// After returns up to limit events after a position, in order.
 func (p *Partition) After(ctx context.Context, position int64, limit int) ([]Event, error) {
 	return p.query(ctx, after, position, limit)
 }
 
-// StoredAfter is After without the archive: the payload of an archived event stays nil.
+// StoredAfter does the same as After but does not read the archive: the payload of an archived
+// event is nil.
 func (p *Partition) StoredAfter(ctx context.Context, position int64, limit int) ([]Event, error) {
 	return p.rows(ctx, after, position, limit)
 }
 
-// Head returns the position of the last event, 0 in an empty partition.
+// Head returns the position of the last event, or 0 if the partition is empty.
 func (p *Partition) Head(ctx context.Context) (int64, error) {
 	var position int64
 	if err := p.ledger.Row(ctx, `select pos from ledger_head where p = $1`, []any{p.p}, &position); err != nil {
@@ -282,7 +284,7 @@ func (p *Partition) Head(ctx context.Context) (int64, error) {
 	return position, nil
 }
 
-// LastSequence returns the sequence of a tenant's last event, 0 for none.
+// LastSequence returns the sequence number of a tenant's last event, or 0.
 func (l *Ledger) LastSequence(ctx context.Context, tenant string) (int64, error) {
 	var sequence int64
 	err := l.Row(ctx, `select tseq from events where p = $1 and tenant = $2 order by tseq desc limit 1`, []any{l.Home(tenant).p, tenant}, &sequence)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The last keys are remembered with their tenants, the older ones forgotten, and what is
-// added again is not forgotten the sooner.
+// The newest keys are kept for each tenant and older ones dropped. Adding a key again does not
+// make it be dropped earlier.
 func TestRecentKeys(t *testing.T) {
 	t.Parallel()
 	r := newRecent()

@@ -16,13 +16,15 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// sequencer commits the appends of this node to one partition in batches, one commit each.
-// Nothing else writes events. A caller that finds it idle commits in its own goroutine, since
-// the way to another one and back costs as much as a small commit; the goroutine of the
-// sequencer commits the requests that have queued up meanwhile. turn lets one of them at a time
-// use the connection, the cached heads and the recent keys. Each node on a table has its own
-// sequencer: the compare-and-swap of the head row (fast path) or the lock on it (lock path) keeps
-// them apart.
+// sequencer commits this node's appends to one partition in batches. Nothing else writes events.
+//
+// A caller that finds the sequencer idle commits in its own goroutine, because handing the request
+// to another goroutine and back costs as much as a small commit. Requests that arrive meanwhile
+// wait in the queue, and the sequencer's goroutine commits them. The mutex turn lets one goroutine
+// at a time use the connection, the cached heads and the recent keys.
+//
+// Each node has its own sequencer. Between nodes the head row decides: by compare-and-swap (fast
+// path) or by a lock (lock path).
 type sequencer struct {
 	partition *Partition
 	config    *pgx.ConnConfig
@@ -31,35 +33,35 @@ type sequencer struct {
 	log       *slog.Logger
 
 	queue   chan *request
-	mu      sync.RWMutex // guards closed: no request enters the queue after it
+	mu      sync.RWMutex // guards closed: after close no request enters the queue
 	closed  bool
 	end     chan struct{}           // closed by close
 	done    chan struct{}           // closed when the goroutine has ended
-	waiting atomic.Int32            // requests of the queue that no batch has taken
-	broken  *atomic.Pointer[error]  // of the whole node
-	failure atomic.Pointer[failure] // why the last batch was not committed
+	waiting atomic.Int32            // requests in the queue that no batch has taken
+	broken  *atomic.Pointer[error]  // reason why the whole node has stopped appends
+	failure atomic.Pointer[failure] // error of the last batch, or nil if it was committed
 
-	turn     sync.Mutex // guards the rest; locked while a batch is committed
+	turn     sync.Mutex // guards the following fields; locked while a batch is committed
 	conn     *pgx.Conn
-	cluster  bool      // conn is to a server of a cluster
-	dialled  time.Time // when conn was made
-	heads    *heads    // nil: not known
+	cluster  bool      // the connection is to a server of a Citus cluster
+	dialled  time.Time // time when conn was opened
+	heads    *heads    // nil if unknown
 	recent   *recent
-	entered  map[events.Entry]bool // entries of the directory that this node has written
-	skipFast int                   // batches that still go by the lock path
-	seen     int64                 // highest position ever seen in this epoch
+	entered  map[events.Entry]bool // directory entries that this node has written
+	skipFast int                   // number of batches that must still use the lock path
+	seen     int64                 // highest position seen in this epoch
 	epoch    int64
-	last     int // events of the last batch
+	last     int // number of requests in the last batch
 
-	stats *Stats // of all sequencers of the node
+	stats *Stats // shared by all sequencers of the node
 	sql   statements
 }
 
 type request struct {
 	*Append
-	at     time.Time    // when it arrived
-	waits  bool         // it is or was in the queue
-	taken  time.Time    // when a batch took it; set by the sequencer, read after the answer
+	at     time.Time    // time of arrival
+	waits  bool         // the request is or was in the queue
+	taken  time.Time    // time when a batch took the request; set by the sequencer, read after the answer
 	state  atomic.Int32 // queued, then taken or cancelled
 	answer chan outcome // buffered: the sequencer never waits for a caller
 }
@@ -105,8 +107,8 @@ func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 	}
 }
 
-// enqueue puts a request into the queue. If the sequencer is idle it takes the turn instead:
-// then the caller commits the request.
+// enqueue puts a request into the queue. If the sequencer is idle, enqueue takes the turn instead
+// and returns true; then the caller must commit the request.
 func (s *sequencer) enqueue(r *request) (idle bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -130,7 +132,8 @@ func (s *sequencer) enqueue(r *request) (idle bool, err error) {
 	}
 }
 
-// halt stops appends on this node for good, after a failure that a retry cannot repair.
+// halt stops appends on this node until it is restarted, after a failure that a retry cannot
+// repair.
 func (s *sequencer) halt(why error) error {
 	err := fmt.Errorf("%w: %w", ErrStopped, why)
 	if s.broken.CompareAndSwap(nil, &err) {
@@ -162,7 +165,7 @@ func (s *sequencer) run() {
 			ended = true
 		}
 	}
-	// No request enters the queue any more. Those in it are committed if there is time.
+	// No more requests enter the queue. Commit the waiting ones as far as time allows.
 	for deadline := time.Now().Add(budget); len(s.queue) > 0; {
 		if r := <-s.queue; time.Now().Before(deadline) {
 			s.turn.Lock()
@@ -176,8 +179,8 @@ func (s *sequencer) run() {
 	s.disconnect()
 }
 
-// take collects a batch: the waiting requests and, if the last batch was large, those that
-// arrive within a moment. A single caller never waits for others.
+// take collects a batch: first, the waiting requests and, if the last batch was large, requests
+// that arrive within a moment. A single caller never waits for others.
 func (s *sequencer) take(first *request) []*request {
 	var batch []*request
 	events, octets := 0, 0
@@ -225,10 +228,10 @@ func (s *sequencer) take(first *request) []*request {
 	return batch
 }
 
-// commit commits a request, and those that wait, as one batch, answers them and ends the turn.
-// It gives no answer before the commit, not even a refusal or a replay: these may rest on rows
-// of the batch. After a panic the state of the ledger is not known: the node stops appends, and
-// the requests get no answer in time.
+// commit commits a request together with the waiting ones, answers all of them and ends the turn.
+// It gives no answer before the commit, not even a refusal or a replay, because these may depend
+// on rows of the batch. After a panic the state of the ledger is unknown: the node stops appends,
+// and the requests time out.
 func (s *sequencer) commit(first *request) {
 	defer s.turn.Unlock()
 	defer func() {
@@ -251,7 +254,7 @@ func (s *sequencer) commit(first *request) {
 		appends[i] = r.Append
 	}
 	var outcomes []outcome
-	err := s.stopped() // since the requests came
+	err := s.stopped() // appends may have been stopped while the requests waited
 	if err == nil {
 		s.lookAgain()
 		if outcomes, err = s.fastPath(ctx, appends); err != nil {
@@ -268,11 +271,11 @@ func (s *sequencer) commit(first *request) {
 	}
 }
 
-// errSlow sends a batch to the lock path. Nothing has changed.
+// errSlow means that the batch needs the lock path. Nothing has changed.
 var errSlow = errors.New("the fast path does not apply")
 
-// fastPath commits a batch with one statement that swaps the head row. Its errors are errSlow
-// and ErrUnknown.
+// fastPath commits a batch with one statement that compares and swaps the head row. It returns
+// only the errors errSlow and ErrUnknown.
 func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome, error) {
 	if s.skipFast > 0 {
 		s.skipFast--
@@ -305,8 +308,8 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	return p.outcomes, nil
 }
 
-// enters says whether the plan has an entry in the directory that this node has not written
-// yet. That needs a second statement, which only the lock path has.
+// enters reports whether the plan has a directory entry that this node has not written yet. That
+// needs a second statement, which only the lock path can run.
 func (s *sequencer) enters(p *plan) bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool { return !s.entered[e.Entry] })
 }
@@ -332,9 +335,9 @@ func (s *sequencer) keep(p *plan) {
 	}
 }
 
-// lockPath commits a batch under the lock of the head row. It is right in every case: the
-// lock waits until a lost session has ended, and the look-up of the keys shows which appends
-// it has committed. unknown says that an attempt may have been committed.
+// lockPath commits a batch under the lock of the head row. It also works after a lost connection:
+// the lock waits until the lost session has ended, and the look-up of the keys shows which appends
+// that session has committed. unknown means that an earlier attempt may have been committed.
 func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown bool) ([]outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		outcomes, err := s.locked(ctx, appends)
@@ -344,7 +347,7 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 		case errors.Is(err, ErrStopped):
 			return nil, err
 		case errors.Is(err, errGone):
-			continue // with a new connection, which is never errGone
+			continue // retry with a new connection, which never returns errGone
 		case errors.Is(err, ErrUnknown):
 			unknown = true
 			s.stats.Unknown.Add(1)
@@ -363,15 +366,15 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 	}
 }
 
-// errLocked says that a lock or a statement took too long. Nothing has changed.
+// errLocked means that a lock or a statement timed out. Nothing has changed.
 var errLocked = errors.New("the head row is locked")
 
-// errGone says that an old connection had ended before this attempt wrote anything, for
-// example because the database was restarted. At most the head row was locked, and the end
-// of the session releases that lock. Nothing has changed.
+// errGone means that a connection had ended before this attempt wrote anything, for example
+// because the database was restarted. Nothing has changed: at most the head row was locked, and
+// the end of the session released that lock.
 var errGone = errors.New("the connection had ended")
 
-// locked is one attempt of the lock path.
+// locked makes one attempt of the lock path.
 func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome, err error) {
 	made := s.conn == nil
 	if made {
@@ -379,7 +382,7 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 			return nil, fmt.Errorf("connect: %w", err) // nothing was sent, so nothing was committed
 		}
 	}
-	sent := false // after the commit was sent, an error may mean anything
+	sent := false // once the commit is sent, an error does not show whether it was committed
 	defer func() {
 		if err != nil && !errors.Is(err, ErrStopped) {
 			err = s.gaveUp(err, made, sent)
@@ -411,9 +414,9 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	return p.outcomes, nil
 }
 
-// catchUp brings the cached heads up to date with the events that other nodes have appended
-// before the locked head, or drops them if there were too many. Dropping them each time would
-// keep two nodes with many agents on the lock path.
+// catchUp updates the cached heads with the events that other nodes have appended before the
+// locked head. If there are too many, it drops the cache. If it always dropped the cache, two busy
+// nodes would stay on the lock path.
 func (s *sequencer) catchUp(since []Event, locked *heads) {
 	after := newHeads(s.heads.position, s.heads.hash, s.heads.epoch, nil)
 	if len(since) <= mostMissed {
@@ -428,7 +431,7 @@ func (s *sequencer) catchUp(since []Event, locked *heads) {
 	s.heads.advance(after, nil)
 }
 
-// learn adds the heads and keys that were read under the lock to the caches.
+// learn adds heads and keys that were read under the lock to the caches.
 func (s *sequencer) learn(h *heads, counted map[streamName]bool) {
 	if s.heads == nil {
 		s.heads = newHeads(0, Hash{}, h.epoch, s.recent)
@@ -439,8 +442,8 @@ func (s *sequencer) learn(h *heads, counted map[streamName]bool) {
 	}
 }
 
-// gaveUp ends the connection of a failed attempt, and its transaction, and wraps the error in
-// what it means. made says that the attempt had made the connection.
+// gaveUp closes the connection of a failed attempt, which ends its transaction, and classifies the
+// error. made means that this attempt opened the connection.
 func (s *sequencer) gaveUp(err error, made, sent bool) error {
 	defer s.disconnect()
 	switch {
@@ -454,10 +457,9 @@ func (s *sequencer) gaveUp(err error, made, sent bool) error {
 	return err
 }
 
-// certainlyNot says whether a failed statement has certainly changed nothing: the server
-// itself has answered, and its session goes on. An internal error (class XX) does not count:
-// the coordinator of a Citus cluster uses it when the answer of a worker to a commit was
-// lost.
+// certainlyNot reports whether a failed statement has certainly changed nothing: the server itself
+// has answered, and its session continues. Internal errors (class XX) do not count, because the
+// coordinator of a Citus cluster uses them when it has lost a worker's answer to a commit.
 func certainlyNot(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -481,9 +483,9 @@ func (s *sequencer) connect(ctx context.Context) error {
 	}
 	err = asApplication(ctx, conn)
 	if err == nil && !cluster {
-		// Batches differ only in their length. The planner would plan batches with preconditions again
-		// each time, and its estimates are wrong anyway. In a cluster plans depend on the
-		// values.
+		// Batches differ only in their length, so generic plans are good. Otherwise the planner
+		// would plan batches with preconditions anew each time, from wrong estimates. In a cluster
+		// plans depend on the values.
 		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
 	}
 	if err != nil {

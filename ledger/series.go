@@ -6,31 +6,31 @@ import (
 	"github.com/countersign/countersign/ledger/internal/preimage"
 )
 
-// seriesKey stands for a series in memory: half of a hash of tenant, agent (empty for the
-// series of the tenant) and name. Keys without pointers cost the garbage collector nothing.
-// If two names had one key, the unique indexes would refuse the wrong number.
+// seriesKey identifies a series in memory. It is half of a hash of tenant, agent (empty for the
+// tenant's series) and name. The garbage collector need not scan keys without pointers. If two
+// series had the same key, the unique indexes would refuse the wrong number.
 type seriesKey [16]byte
 
-// seriesHead is the newest number of a series, 0 for none, and the hash of its event.
+// seriesHead is the highest number of a series, or 0, and the hash of the event with that number.
 type seriesHead struct {
 	n    int64
 	hash Hash
 }
 
 func keyOfSeries(tenant, agent, series string) seriesKey {
-	var buffer [256]byte // enough for most names without an allocation
+	var buffer [256]byte // long enough for most names, to avoid an allocation
 	sum := sha256.Sum256(preimage.S(preimage.S(preimage.S(buffer[:0], tenant), agent), series))
 	return seriesKey(sum[:16])
 }
 
-// newAgentKey is the key under which the sequencer notes that it has appended the first event
-// of an agent. A series of that agent which is not cached has no number yet, unless another
-// node has given one since: then the unique index refuses the number 1, and the lock path
-// looks the series up. Without this note each agent that lives for one run would send a batch
-// to the lock path for each of its series.
+// newAgentKey is the cache key which records that the sequencer has appended the first event of an
+// agent. Then a series of that agent that is not cached has no number yet. If another node has
+// given it a number since, the unique index refuses the number 1, and the lock path reads the
+// series. Without this record, each agent that exists for only one run would send a batch to the
+// lock path for each of its series.
 func newAgentKey(tenant, agent string) seriesKey { return keyOfSeries(tenant, agent, "") }
 
-// newest returns the head of a series, and whether it is known.
+// newest returns the head of a series and whether it is known.
 func (p *planner) newest(key seriesKey) (seriesHead, bool) {
 	if head, ok := p.plan.head.series[key]; ok {
 		return head, true
@@ -39,7 +39,7 @@ func (p *planner) newest(key seriesKey) (seriesHead, bool) {
 	return head, ok || p.before.complete
 }
 
-// newestOfAgent is newest for the series of an agent, which may be new.
+// newestOfAgent does the same as newest for a series of an agent, which may be new.
 func (p *planner) newestOfAgent(d *Pending, ready *readyPayload) (seriesHead, bool) {
 	head, known := p.newest(ready.inAgent)
 	if !known {
@@ -49,7 +49,7 @@ func (p *planner) newestOfAgent(d *Pending, ready *readyPayload) (seriesHead, bo
 	return head, known
 }
 
-// seriesKnown says whether the head of each series of an append is known.
+// seriesKnown reports whether the head of every series of an append is known.
 func (p *planner) seriesKnown(a *Append) bool {
 	for i := range a.ready {
 		ready := &a.ready[i]
@@ -68,7 +68,7 @@ func (p *planner) seriesKnown(a *Append) bool {
 	return true
 }
 
-// link gives an event its numbers in the series of its tenant and agent, and its hash.
+// link sets the event's numbers in the series of its tenant and agent, and its hash.
 func (p *planner) link(e *Event, d *Pending, ready *readyPayload) {
 	if ready.series != "" {
 		head, _ := p.newest(ready.inKind)
@@ -90,7 +90,8 @@ func (p *planner) link(e *Event, d *Pending, ready *readyPayload) {
 	}
 }
 
-// link is the hash that the next event of the series names, nil before the first.
+// link returns the hash that the next event of the series must name, or nil before the first
+// event.
 func (h seriesHead) link() []byte {
 	if h.n == 0 {
 		return nil
@@ -98,7 +99,7 @@ func (h seriesHead) link() []byte {
 	return h.hash[:]
 }
 
-// follow adds an event that another node has appended to heads.
+// follow updates the heads with an event that another node has appended.
 func (h *heads) follow(e *Event) {
 	h.position, h.hash = e.Position, e.Hash
 	h.tenants[e.Tenant] = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
@@ -111,9 +112,9 @@ func (h *heads) follow(e *Event) {
 	}
 }
 
-// HalfNumber returns the column of the first number that is incomplete: that lacks the name of
-// its series or agent or the hash of the number before it, or has a hash although there is no
-// number before it. It is empty if the event has each number completely or not at all.
+// HalfNumber returns the column of the first number in a series that is incomplete, or an empty
+// string. A number is incomplete if the name of its series or agent or the hash of the previous
+// event is missing, or if it has such a hash although it is the first.
 func (e *Event) HalfNumber() string {
 	whole := func(name string, n int64, prev []byte) bool {
 		if name == "" {

@@ -14,25 +14,24 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// EventColumns are the columns of the table events after p, in the order of rows and
-// parameters.
+// EventColumns lists the columns of the table events after p, in the order of rows and parameters.
 const EventColumns = plainColumns + `, series, series_n, series_prev, agent, agent_n, agent_prev`
 
-// plainColumns are those of an event without a series. A batch of such events writes only
-// these.
+// plainColumns lists the columns of an event without a series. A batch without numbered events
+// writes only these.
 const plainColumns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
 	actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash`
 
-// columnTypes are the types of EventColumns, in their order.
+// columnTypes lists the types of EventColumns, in the same order.
 var columnTypes = []string{"bigint", "text", "bigint", "text", "bigint", "text", "text", "int", "smallint", "bigint",
 	"text", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "bytea",
 	"text", "bigint", "bytea", "text", "bigint", "bytea"}
 
-// plainTypes are the types of plainColumns.
+// plainTypes lists the types of plainColumns.
 var plainTypes = columnTypes[:18]
 
-// arrays writes the rows of a batch as one array parameter per column. The first has this
-// number.
+// arrays returns a row source with one array parameter per column. parameter is the number of the
+// first one.
 func arrays(parameter int, types []string) string {
 	list := make([]string, len(types))
 	for i, t := range types {
@@ -41,8 +40,8 @@ func arrays(parameter int, types []string) string {
 	return "unnest(" + strings.Join(list, ", ") + ")"
 }
 
-// values writes count rows as parameters. For few rows this beats arrays, whose fixed cost
-// equals one or two rows.
+// values returns a row source with one parameter per value. For few rows this is faster than
+// arrays, whose fixed cost equals one or two rows.
 func values(parameter, count int, types []string) string {
 	list := make([]string, count)
 	for i := range list {
@@ -55,8 +54,8 @@ func values(parameter, count int, types []string) string {
 	return "(values " + strings.Join(list, ", ") + ")"
 }
 
-// The statements of a sequencer have their partition {p} as a constant, so that tables which
-// are distributed by p need no other SQL. A swap has first the parameters of the head, then
+// The statements of a sequencer contain their partition {p} as a constant, so that they also work
+// on tables that Citus distributes by p. The parameters of a swap are those of the head, then
 // those of the preconditions, then the rows.
 const (
 	swapHead = `with head as (
@@ -65,9 +64,9 @@ const (
 	headParameters = 5
 
 	// A precondition fails if its stream has a later version. The same statement compares the
-	// head, so no event is between the snapshot of the preconditions and the rows. The look-up
-	// is lateral, with an order and a limit, so that the plan is one index access per
-	// precondition whatever the planner believes about the size of the table.
+	// head, so no other event can come between this check and the rows. The look-up is lateral
+	// with an order and a limit, so that each precondition costs one index access, whatever the
+	// planner estimates for the size of the table.
 	swapPreconditions = ` and not exists (
 		select from unnest($6::text[], $7::text[], $8::bigint[]) g (tenant, stream, version),
 		lateral (select from events e where e.p = {p} and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
@@ -95,7 +94,8 @@ const (
 	findAgents = `select w.n, e.agent_n, e.hash from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) w (n, tenant, agent, series),
 		lateral (select agent_n, hash from events e where e.p = {p} and e.tenant = w.tenant and e.agent = w.agent and e.series = w.series
 			order by agent_n desc limit 1) e`
-	// missed reads what other nodes have appended since the cached head, one more than is used.
+	// missed reads the events that other nodes have appended since the cached head. It reads one
+	// more than the limit, to detect that there are too many.
 	missed = `select pos, tenant, tseq, stream, version, occurred_us, hash, series, series_n, agent, agent_n
 		from events where p = {p} and pos > $1 order by pos limit $2`
 	insertRows = `insert into events (p, {columns}) select {p}, r.* from {rows} r`
@@ -104,26 +104,26 @@ const (
 	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
 )
 
-// statements are the SQL of one partition's sequencer.
+// statements contains the SQL of one partition's sequencer.
 type statements struct {
-	plain, numbered                                                                       writes // of batches without and with numbered events
+	plain, numbered                                                                       writes // for batches without and with numbered events
 	lockHead, lastRow, findKeys, findStreams, findTenants, findSeries, findAgents, missed string
 	enter, moveHead, position                                                             string
 }
 
-// writes are the statements that write the rows of a plan.
+// writes contains the statements that write the rows of a plan.
 type writes struct {
 	swapPlain, swapConditional swaps
 	insert                     string
 }
 
-// swaps are the statements that commit a plan: few by its number of rows, any for all others.
+// swaps contains the statements that commit a plan: few[n] for n rows, any for more rows.
 type swaps struct {
 	few [fewRows + 1]string
 	any string
 }
 
-// templates are the statements with {p} in the place of the partition.
+// templates returns the statements with the placeholder {p} for the partition.
 var templates = sync.OnceValue(func() statements {
 	return statements{
 		plain: writesOf(plainColumns, plainTypes), numbered: writesOf(EventColumns, columnTypes),
@@ -162,8 +162,8 @@ func statementsOf(p int16) statements {
 	return s
 }
 
-// swap returns the statement that commits a plan, and its arguments. In a Citus cluster it
-// always uses arrays, since its planner is known to accept them.
+// swap returns the statement that commits a plan, and its arguments. In a Citus cluster it always
+// uses arrays, which Citus is known to accept.
 func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, args []any) {
 	args = append(make([]any, 0, headParameters+preconditionParameters+fewRows*len(columnTypes)),
 		p.head.position, p.head.hash[:], before.position, before.hash[:], before.epoch)
@@ -187,7 +187,7 @@ func (s *statements) swap(before *heads, p *plan, cluster bool) (sql string, arg
 	return swaps.any, append(args, rowArguments(p)...)
 }
 
-// writes returns the statements for the rows of a plan.
+// writes returns the statements that fit the events of a plan.
 func (s *statements) writes(p *plan) *writes {
 	if p.numbered() {
 		return &s.numbered
@@ -204,7 +204,7 @@ func appendRow(args []any, e *Event, stored []byte, numbered bool) []any {
 	return args
 }
 
-// rowArguments returns the rows of a plan as one array per column.
+// rowArguments returns the rows of a plan as one array per column, in the order of the columns.
 func rowArguments(p *plan) []any {
 	events, n := p.events, len(p.events)
 	text := func(of func(*Event) string) []string {
@@ -263,9 +263,9 @@ func rowArguments(p *plan) []any {
 		agents, agentN, octets(func(e *Event) []byte { return e.AgentPrev }))
 }
 
-// readHeads locks the head row and reads everything that planning the appends needs, in one
-// round trip. Each read is a statement of its own, so that its snapshot is taken after the
-// lock. If heads are cached, it also reads what other nodes have appended since.
+// readHeads locks the head row and reads all that planning needs, in one round trip. Each read is
+// a separate statement, so that its snapshot is taken after the lock. If heads are cached,
+// readHeads also returns the events that other nodes have appended since.
 func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, []Event, error) {
 	want := collect(appends)
 	keys := keyMap{}
@@ -276,7 +276,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, [
 		position int64
 		hash     Hash
 	}
-	// The head row is locked first, and compared with the last event (checkHead).
+	// Lock the head row, and read the last event, with which checkHead compares it.
 	batch := &pgx.Batch{}
 	batch.Queue(`begin`)
 	batch.Queue(s.sql.lockHead).QueryRow(func(row pgx.Row) error {
@@ -289,8 +289,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, [
 		last.hash = Genesis(s.origin, "")
 		return nil
 	})
-	// These reads find the keys that were used before, and the ends of streams, tenants and
-	// series.
+	// Find the keys that were used before, and the last versions of streams, tenants and series.
 	batch.Queue(s.sql.findKeys, want.keyTenants, want.keys).Query(func(rows pgx.Rows) error {
 		var k keyName
 		var hit keyHit
@@ -324,7 +323,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, [
 	if len(want.agents.series) > 0 {
 		batch.Queue(s.sql.findAgents, want.agents.numbers(), want.agents.tenants, want.agents.agents, want.agents.series).Query(want.agents.into(h))
 	}
-	// With these events catchUp brings the cached heads up to date.
+	// Read the events with which catchUp updates the cached heads.
 	var since []Event
 	if s.heads != nil {
 		batch.Queue(s.sql.missed, s.heads.position, mostMissed+1).Query(func(rows pgx.Rows) (err error) {
@@ -344,7 +343,7 @@ func scanMissed(row pgx.CollectableRow) (e Event, err error) {
 		(*zeronull.Text)(&e.Series), (*zeronull.Int8)(&e.SeriesN), (*zeronull.Text)(&e.Agent), (*zeronull.Int8)(&e.AgentN))
 }
 
-// checkHead stops the node if the table is not the one that this node has appended to.
+// checkHead stops appends if the table is not the one to which this node has appended.
 func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastHash Hash) error {
 	switch {
 	case origin != s.origin:
@@ -360,9 +359,9 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 	return nil
 }
 
-// writeLocked inserts the rows, moves the head and commits, in one round trip. It writes the
-// head row even if there are no new rows, so that this commit also waits for a synchronous
-// standby and the answers rest on durable rows.
+// writeLocked inserts the rows, moves the head and commits, in one round trip. It writes the head
+// row even if there are no new rows: then this commit also waits for a synchronous standby, and
+// the answers depend only on durable rows.
 func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
@@ -381,14 +380,14 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	return s.conn.SendBatch(ctx, batch).Close()
 }
 
-// wanted are the parameters of the reads that planning needs.
+// wanted contains the parameters of the reads that planning needs.
 type wanted struct {
 	tenants, keyTenants, streamTenants, streams []string
 	keys                                        [][]byte
-	kinds, agents                               wantedSeries // those of tenants, and those of agents
+	kinds, agents                               wantedSeries // series of tenants, and series of agents
 }
 
-// wantedSeries are series whose newest numbers are looked up.
+// wantedSeries lists the series whose highest numbers are read.
 type wantedSeries struct {
 	have                    map[seriesKey]bool
 	keys                    []seriesKey
@@ -402,7 +401,7 @@ func (w *wantedSeries) add(key seriesKey, tenant, agent, series string) {
 	}
 }
 
-// numbers are the indexes of the series, by which the rows of the answer name them.
+// numbers returns the indexes of the series. The rows of the answer refer to the series by index.
 func (w *wantedSeries) numbers() []int64 {
 	list := make([]int64, len(w.keys))
 	for i := range list {
@@ -411,7 +410,7 @@ func (w *wantedSeries) numbers() []int64 {
 	return list
 }
 
-// into reads the rows of a look-up.
+// into returns a function that copies the rows of the answer to h.
 func (w *wantedSeries) into(h *heads) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var i int

@@ -9,17 +9,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TracerName is what spans of this program name as their source.
+// TracerName is the instrumentation scope of this program's spans.
 const TracerName = "github.com/countersign/countersign"
 
 // appendTrace is the span of one append, nil if the caller is not traced.
 type appendTrace struct {
-	ctx  context.Context // of the span
+	ctx  context.Context // context that contains the span
 	span trace.Span
 }
 
-// beginTrace begins the span of an append with the caller's tracer. It needs no settings, and
-// it costs nothing if the caller is not traced.
+// beginTrace begins the span of an append with the tracer of the caller's span. It needs no
+// settings, and does nothing if the caller is not traced.
 func beginTrace(ctx context.Context, a *Append) *appendTrace {
 	caller := trace.SpanFromContext(ctx)
 	if !caller.IsRecording() {
@@ -30,8 +30,8 @@ func beginTrace(ctx context.Context, a *Append) *appendTrace {
 	return &appendTrace{ctx, span}
 }
 
-// answered adds the spans of the sequencer's work. A batch serves many appends at once
-// and has no context, so the spans are made afterwards from the times in the request.
+// answered adds the spans of the sequencer's work. A batch serves many appends and has no context
+// of its own, so the spans are made afterwards, from the times in the request.
 func (t *appendTrace) answered(r *request, out outcome) {
 	if t == nil {
 		return
@@ -42,7 +42,7 @@ func (t *appendTrace) answered(r *request, out outcome) {
 		name       string
 		begun, end time.Time
 	}{{"ledger.wait", r.at, r.taken}, {"ledger.commit", r.taken, now}} {
-		if part.begun.IsZero() || part.end.IsZero() { // answered before it was taken
+		if part.begun.IsZero() || part.end.IsZero() { // answered before a batch took the request
 			continue
 		}
 		_, span := tracer.Start(t.ctx, part.name, trace.WithTimestamp(part.begun))

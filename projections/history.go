@@ -34,22 +34,22 @@ const alertReused = "settlement_reused"
 
 // HistoryItem is one decision or receipt.
 type HistoryItem struct {
-	Kind          string         `json:"kind" jsonschema:"enum=decision,enum=receipt"`
-	Sequence      int64          `json:"sequence"`
-	RecordedAt    string         `json:"recordedAt" jsonschema:"format=date-time"`
-	DecisionID    string         `json:"decisionId"`
-	ReceiptID     *string        `json:"receiptId" jsonschema:"nullable"`
-	Protocol      string         `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
-	RunID         string         `json:"runId"`
-	Decision      string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	Outcome       *string        `json:"outcome" jsonschema:"nullable"`
-	Conformance   *string        `json:"conformance" jsonschema:"nullable"`
-	PolicyID      string         `json:"policyId"`
-	PolicyVersion int64          `json:"policyVersion"`
-	RuleIDs       []string       `json:"ruleIds"`
-	Alerts        []string       `json:"alerts"`
-	Integrity     seal.Integrity `json:"integrity"`
-	Ledger        seal.Place     `json:"ledger"`
+	Kind          string              `json:"kind" jsonschema:"enum=decision,enum=receipt"`
+	Sequence      int64               `json:"sequence"`
+	RecordedAt    string              `json:"recordedAt" jsonschema:"format=date-time"`
+	DecisionID    string              `json:"decisionId"`
+	ReceiptID     *string             `json:"receiptId" jsonschema:"nullable"`
+	Protocol      string              `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
+	RunID         string              `json:"runId"`
+	Decision      string              `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Outcome       *string             `json:"outcome" jsonschema:"nullable"`
+	Conformance   *string             `json:"conformance" jsonschema:"nullable"`
+	PolicyID      string              `json:"policyId"`
+	PolicyVersion int64               `json:"policyVersion"`
+	RuleIDs       []string            `json:"ruleIds"`
+	Alerts        []string            `json:"alerts"`
+	Integrity     seal.Integrity      `json:"integrity"`
+	Ledger        seal.LedgerPosition `json:"ledger"`
 }
 
 // applyHistory applies the events that applyRecorded does not.
@@ -69,7 +69,7 @@ func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 	return HistoryItem{Kind: kind, Sequence: e.Sequence, RuleIDs: []string{}, Alerts: []string{}, Integrity: integrity,
-		Ledger: e.Place()}
+		Ledger: e.LedgerPosition()}
 }
 
 // applyRecorded inserts the decisions and receipts at the beginning of a list. The members of a

@@ -124,9 +124,9 @@ func statusOf(e ledger.Event) (*StatusRecord, error) {
 	if err := canon.Decode(s.Record[start:end], &w); err != nil {
 		return nil, err
 	}
-	record, place := recordOf(w), e.Place()
+	record, position := recordOf(w), e.LedgerPosition()
 	record.ActionBindingVersion, record.ActionHash = w.ActionBindingVersion, w.ActionHash
-	record.Receipt = &seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: &place, Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
+	record.Receipt = &seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: &position, Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
 	return record, nil
 }
 

@@ -182,7 +182,7 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	envelope.Ledger = &seal.Place{Position: 4}
+	envelope.Ledger = &seal.LedgerPosition{Position: 4}
 	check := func(want int, name string, value any) {
 		t.Helper()
 		out, _ := exec.Command(node, script, "--keys", keys, write(name, value)).CombinedOutput()
@@ -196,12 +196,12 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 	changed.Record = jsontext.Value(strings.Replace(string(envelope.Record), "100", "101", 1))
 	check(0, "changed.json", changed)
 	early := envelope
-	early.Ledger = &seal.Place{Position: 2}
+	early.Ledger = &seal.LedgerPosition{Position: 2}
 	check(0, "early.json", early)
 	elsewhere := envelope
-	elsewhere.Ledger = &seal.Place{Partition: 1, Position: 31}
+	elsewhere.Ledger = &seal.LedgerPosition{Partition: 1, Position: 31}
 	check(1, "elsewhere.json", elsewhere)
-	elsewhere.Ledger = &seal.Place{Partition: 1, Position: 50}
+	elsewhere.Ledger = &seal.LedgerPosition{Partition: 1, Position: 50}
 	check(0, "retired.json", elsewhere)
 	placeless := envelope
 	placeless.Ledger = nil
@@ -215,7 +215,7 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 	check(1, "good.json", envelope)
 	check(0, "placeless.json", placeless)
 	late := envelope
-	late.Ledger = &seal.Place{Position: 5}
+	late.Ledger = &seal.LedgerPosition{Position: 5}
 	check(0, "late.json", late)
 }
 

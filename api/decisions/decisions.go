@@ -47,21 +47,21 @@ func (s *Decisions) Operations() []*op.Operation {
 type signedDecision struct {
 	Record    assurance.DecisionRecord `json:"record"`
 	Integrity seal.Integrity           `json:"integrity"`
-	Ledger    seal.Place               `json:"ledger"`
+	Ledger    seal.LedgerPosition      `json:"ledger"`
 	Verify    seal.VerifyAt            `json:"verify"`
 }
 
 type signedReceipt struct {
 	Record    assurance.ReceiptRecord `json:"record"`
 	Integrity seal.Integrity          `json:"integrity"`
-	Ledger    seal.Place              `json:"ledger"`
+	Ledger    seal.LedgerPosition     `json:"ledger"`
 	Verify    seal.VerifyAt           `json:"verify"`
 }
 
 type signedApproval struct {
 	Record    assurance.ApprovalRecord `json:"record"`
 	Integrity seal.Integrity           `json:"integrity"`
-	Ledger    seal.Place               `json:"ledger"`
+	Ledger    seal.LedgerPosition      `json:"ledger"`
 	Verify    seal.VerifyAt            `json:"verify"`
 }
 

@@ -274,7 +274,7 @@ func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 
 // include proves that the newest checkpoint covers an event. With wait it waits a moment for
 // such a checkpoint. It returns nil if there is none.
-func (s *Proofs) include(ctx context.Context, at seal.Place, wait bool) (*Inclusion, error) {
+func (s *Proofs) include(ctx context.Context, at seal.LedgerPosition, wait bool) (*Inclusion, error) {
 	p, position := s.Ledger.Partition(at.Partition), at.Position
 	if wait {
 		waiting, cancel := context.WithTimeout(ctx, proofWait)

@@ -38,11 +38,11 @@ type Inclusion struct {
 // signedDocument describes what can be verified: an envelope, an answer with a
 // receipt, a status record, or a list of them. Package seal reads it.
 type signedDocument struct {
-	Record    jsontext.Value  `json:"record,omitempty"`
-	Integrity *seal.Integrity `json:"integrity,omitempty"`
-	Ledger    *seal.Place     `json:"ledger,omitempty"`
-	Verify    *seal.VerifyAt  `json:"verify,omitempty"`
-	Receipt   *seal.Envelope  `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
+	Record    jsontext.Value       `json:"record,omitempty"`
+	Integrity *seal.Integrity      `json:"integrity,omitempty"`
+	Ledger    *seal.LedgerPosition `json:"ledger,omitempty"`
+	Verify    *seal.VerifyAt       `json:"verify,omitempty"`
+	Receipt   *seal.Envelope       `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
 }
 
 // JSONSchemaExtend allows the other members of an answer.
@@ -86,11 +86,11 @@ func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	ctx := c.Request.Context()
-	var place *seal.Place // of the first record that is in the ledger
+	var position *seal.LedgerPosition // of the first record that is in the ledger
 	found, err := s.Examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
 		check := audit.Locate(ctx, s.Ground.Ledger, e)
-		if check.Result == seal.Pass && place == nil {
-			place = e.Ledger
+		if check.Result == seal.Pass && position == nil {
+			position = e.Ledger
 		}
 		return check
 	})
@@ -98,8 +98,8 @@ func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	result := verification{Examination: found}
-	if place != nil {
-		if result.Inclusion, err = s.Proofs.include(ctx, *place, c.Request.URL.Query().Get("wait") == "proof"); err != nil {
+	if position != nil {
+		if result.Inclusion, err = s.Proofs.include(ctx, *position, c.Request.URL.Query().Get("wait") == "proof"); err != nil {
 			return op.Reply{}, ground.Unreadable(err)
 		}
 	}

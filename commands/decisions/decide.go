@@ -230,7 +230,7 @@ func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord)
 	case result.Replayed:
 		return a.stored(ctx, p, result.Events, nil)
 	}
-	r.envelope.Ledger, r.envelope.Verify = ground.PlaceOf(result.Events[0]), &seal.VerifyAt{URL: a.VerifyURL(), Method: "POST"}
+	r.envelope.Ledger, r.envelope.Verify = ground.PositionOf(result.Events[0]), &seal.VerifyAt{URL: a.VerifyURL(), Method: "POST"}
 	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
@@ -323,7 +323,7 @@ func (a *Decisions) envelope(ctx context.Context, e ledger.Event) (seal.Envelope
 }
 
 func envelopeOf(e ledger.Event, s events.Signed) seal.Envelope {
-	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PlaceOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PositionOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
 }
 
 // ruleCache stores policies in normal form by their hash, which identifies them completely.

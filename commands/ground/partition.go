@@ -80,8 +80,8 @@ func (a *Ground) Unmoved(ctx context.Context, preconditions []ledger.Preconditio
 	return nil
 }
 
-// PlaceOf returns the position of an event in the ledger, in the form that envelopes have.
-func PlaceOf(e ledger.Event) *seal.Place {
-	place := e.Place()
-	return &place
+// PositionOf returns the position of an event in the ledger, in the form that envelopes have.
+func PositionOf(e ledger.Event) *seal.LedgerPosition {
+	position := e.LedgerPosition()
+	return &position
 }

@@ -242,5 +242,5 @@ func receiptIn(e ledger.Event) (seal.Envelope, error) {
 	if err != nil {
 		return seal.Envelope{}, fmt.Errorf("read a stored receipt: %w", err)
 	}
-	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PlaceOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}, nil
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PositionOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}, nil
 }

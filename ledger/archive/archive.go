@@ -1,11 +1,11 @@
-// Package archive moves old payloads out of the database into objects (files of a folder or
-// a bucket), and reads them there. All other columns of an event stay in the database, so chain,
-// look-ups, preconditions and idempotency do not need the archive. The payloads that the service
-// needs to decide (keys, policies, members, payments) stay too: events.Archived lists the types
-// whose payloads are moved.
+// Package archive moves old payloads out of the database into objects (files in a folder or a
+// bucket), and reads them from there. All other columns of an event stay in the database, so the
+// chain, look-ups, preconditions and idempotency work without the archive. Payloads that the
+// service needs for decisions (keys, policies, members, payments) also stay: events.Archived lists
+// the types whose payloads are moved.
 //
-// Each object proves itself: it begins with a signed record, and its events are leaves of
-// the tree of a signed checkpoint (object.go, Check).
+// An object can be verified without the database: it begins with a signed record, and its events
+// are leaves of the tree of a signed checkpoint (object.go, Check).
 package archive
 
 import (
@@ -25,33 +25,32 @@ import (
 )
 
 const (
-	objectEvents = 1024        // of an object: reading one of them reads them all
-	objectOctets = 16 << 20    // of payloads; an object with more ends earlier
+	objectEvents = 1024        // events in an object; a reader of one event reads the whole object
+	objectOctets = 16 << 20    // bytes of payloads in an object, after which it ends
 	stepRows     = 256         // rows that one transaction changes
-	moveLock     = 0x7e5a_0c1d // advisory lock: only one program at a time moves payloads
+	moveLock     = 0x7e5a_0c1d // key of an advisory lock, which lets only one program move payloads
 )
 
-// Options say what Move and BringBack move, and where.
+// Options are the parameters of Move and BringBack.
 type Options struct {
-	OwnerURL string                            // a login that is countersign_owner or may become it
-	Files    checkpoint.Files                  // where the objects go
-	Signer   *seal.Signer                      // has a record key of the ledger
-	Before   time.Time                         // only events that are older
+	OwnerURL string                            // the login must be countersign_owner or may become it
+	Files    checkpoint.Files                  // store of the objects
+	Signer   *seal.Signer                      // signs with a record key of the ledger
+	Before   time.Time                         // Move takes only events before this time
 	Progress func(object string, events int64) // called after each object; may be nil
-	Events   int                               // of an object; 0: objectEvents
+	Events   int                               // events in an object; 0 means objectEvents
 }
 
-// Errors of Move and BringBack. Each says what to do.
+// Errors of Move and BringBack. Each text says what the operator can do.
 var (
 	ErrBusy       = errors.New("another program moves payloads now: let it end")
 	ErrNotCovered = errors.New("no checkpoint covers the events: archive needs checkpoints, set CHECKPOINT_KEY and let the service run")
 	errNotNamed   = errors.New("ARCHIVE_STORE is not set: name the folder or bucket of the archive")
 )
 
-// Move moves the payloads of old events into objects and returns how many events these
-// have. It goes step by step, and each step can be repeated after a crash: the object is
-// written, read back and checked; the database records which events it has; small
-// transactions remove the payloads.
+// Move moves the payloads of old events into objects and returns the number of these events. Each
+// step can be repeated after a crash: Move writes an object, reads it back and checks it, records
+// its events in the database, and removes their payloads in small transactions.
 func Move(ctx context.Context, l *ledger.Ledger, o Options) (moved int64, err error) {
 	err = moving(ctx, o.OwnerURL, o.Files, func(conn *pgx.Conn) error {
 		for _, p := range l.Partitions() {
@@ -66,7 +65,8 @@ func Move(ctx context.Context, l *ledger.Ledger, o Options) (moved int64, err er
 	return moved, err
 }
 
-// moving runs work as the owner of the tables, while no other program moves payloads.
+// moving runs work with the rights of the tables' owner, and locks out other programs that move
+// payloads.
 func moving(ctx context.Context, ownerURL string, files checkpoint.Files, work func(*pgx.Conn) error) error {
 	if files == nil {
 		return errNotNamed
@@ -83,7 +83,7 @@ func moving(ctx context.Context, ownerURL string, files checkpoint.Files, work f
 	if !alone {
 		return ErrBusy
 	}
-	// Closing the connection does not end its session at once, so the lock is released first.
+	// Release the lock first, because a session does not end as soon as its connection is closed.
 	defer conn.Exec(context.WithoutCancel(ctx), `select pg_advisory_unlock($1)`, moveLock) //nolint:errcheck // the connection ends anyway
 	if _, err := conn.Exec(ctx, `set role countersign_owner`); err != nil {
 		return fmt.Errorf("the login may not become the owner of the tables: %w", err)
@@ -97,7 +97,7 @@ func moveOld(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, o Options
 	if err != nil {
 		return 0, err
 	}
-	for _, s := range left { // of a run that was interrupted
+	for _, s := range left { // objects of an interrupted run
 		if err := thin(ctx, conn, p, s); err != nil {
 			return moved, err
 		}
@@ -132,8 +132,8 @@ func moveOld(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, o Options
 	}
 }
 
-// nextObject returns the events of the next object, or none unless they fill an object and
-// all of them are old. It returns ErrNotCovered if no checkpoint covers them yet.
+// nextObject returns the events of the next object. It returns none if too few old events remain
+// to fill an object, and ErrNotCovered if no checkpoint covers the events yet.
 func nextObject(ctx context.Context, p *ledger.Partition, after int64, o Options) ([]ledger.Event, error) {
 	most := o.Events
 	if most == 0 {
@@ -166,8 +166,8 @@ func nextObject(ctx context.Context, p *ledger.Partition, after int64, o Options
 	return next, nil
 }
 
-// keepObject writes an object, reads it back, checks it and returns its name. Only then may
-// the payloads be removed from the database.
+// keepObject writes an object, reads it back, checks it and returns its name. The payloads may be
+// removed from the database only after that.
 func keepObject(ctx context.Context, p *ledger.Partition, o Options, next []ledger.Event) (name string, err error) {
 	packed, err := pack(ctx, p, o.Signer, next)
 	if err != nil {
@@ -202,9 +202,9 @@ func thin(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, s Span) erro
 	return err
 }
 
-// BringBack puts payloads back into the database, in every partition: those of the object
-// that has the position from and of all newer ones. It returns how many events that were.
-// The objects stay where they are. It can be repeated after a crash.
+// BringBack restores payloads to the database, in every partition: those of the object that
+// contains position from, and of all newer objects. It returns the number of their events and does
+// not remove the objects. It can be repeated after a crash.
 func BringBack(ctx context.Context, l *ledger.Ledger, o Options, from int64) (brought int64, err error) {
 	err = moving(ctx, o.OwnerURL, o.Files, func(conn *pgx.Conn) error {
 		for _, p := range l.Partitions() {
@@ -231,7 +231,7 @@ func bringBack(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, o Optio
 	if err != nil {
 		return err
 	}
-	// If this ends half-way, the next Move removes the payloads again.
+	// If BringBack is interrupted, the next Move removes the payloads again.
 	if _, err := conn.Exec(ctx, `update archives set complete = false where p = $1 and first = $2`, p.Number(), s.First); err != nil {
 		return err
 	}

@@ -30,12 +30,12 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// cold is the ledger of fixture.Audited with a node that has an archive.
+// cold is the ledger of fixture.Audited with the options for moving it to an archive.
 type cold struct {
 	*fixture.Audited
 	l      *ledger.Ledger
 	files  checkpoint.Files
-	all    []ledger.Event // before anything moved
+	all    []ledger.Event // events as read before any payload was moved
 	moving archive.Options
 }
 
@@ -88,8 +88,8 @@ func places(t *testing.T) map[string]checkpoint.Files {
 	}
 }
 
-// Old payloads leave the database, every way to read finds them as before, and BringBack
-// restores them unchanged.
+// Old payloads leave the database, and every way to read still finds them. BringBack restores them
+// unchanged.
 func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 	t.Parallel()
 	for name, files := range places(t) {
@@ -102,7 +102,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 				t.Errorf("%d events moved that are younger, %v", moved, err)
 			}
 			full := c.Events / perObject * perObject
-			for _, want := range []int64{full, 0} { // events that do not fill an object stay
+			for _, want := range []int64{full, 0} { // the second run moves nothing, because the remaining events do not fill an object
 				if moved, err := archive.Move(ctx, c.l, c.moving); moved != want || err != nil {
 					t.Fatalf("%d events moved, want %d, %v", moved, want, err)
 				}
@@ -135,7 +135,7 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 					}
 				}
 			}
-			// A start does not need the archive, and appends go on.
+			// A node starts and appends without the archive.
 			if _, _, err := keeper.CheckOutside(ctx, c.node(nil), keeper.Options{Folder: checkpoint.Folder{Path: t.TempDir()}}); err != nil {
 				t.Error(err)
 			}
@@ -163,8 +163,8 @@ func TestOldPayloadsMoveToTheArchiveAndBack(t *testing.T) {
 	}
 }
 
-// The data of an erased person cannot be opened in a payload that was archived before the
-// erasure. Chain and signatures verify.
+// The data of an erased person cannot be decrypted, even in a payload that was archived before the
+// erasure. Chain and signatures still verify.
 func TestErasureReachesTheArchive(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
@@ -197,10 +197,10 @@ func TestErasureReachesTheArchive(t *testing.T) {
 	}
 }
 
-// failing is a store that fails at one of its calls, before or after it has done the work.
+// failing is a store in which one call fails, either before or after it has done its work.
 type failing struct {
 	checkpoint.Files
-	at, after int // number of the call that fails, from 1; 0: none
+	at, after int // number of the call that fails, from 1; 0 means that none fails
 	calls     int
 }
 
@@ -227,8 +227,8 @@ func (f *failing) Read(ctx context.Context, name string, most int64) (octets []b
 	return octets, err
 }
 
-// At whatever step a run is interrupted, no payload is lost, and the next run leads to the same
-// result as an undisturbed one.
+// If a run is interrupted at any step, no payload is lost, and the next run gives the same result
+// as a run without interruption.
 func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
@@ -251,7 +251,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 		c.same(c.l)
 		back()
 	}
-	for call := 1; call <= 6; call++ { // each object is written and read back
+	for call := 1; call <= 6; call++ { // each object is written once and read once
 		for _, after := range []bool{false, true} {
 			f := &failing{Files: c.files, at: call}
 			if after {
@@ -265,7 +265,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 			finish(fmt.Sprintf("call %d, after %v", call, after))
 		}
 	}
-	// The run is interrupted once after each statement that changes something.
+	// Interrupt the run once after each statement that changes a table.
 	for _, table := range []string{"archives", "events"} {
 		for _, operation := range []string{"insert", "update"} {
 			for n := range 3 {
@@ -284,7 +284,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 			}
 		}
 	}
-	// BringBack is interrupted half-way too.
+	// Interrupt BringBack, too.
 	if _, err := archive.Move(ctx, c.l, c.moving); err != nil {
 		t.Fatal(err)
 	}
@@ -296,8 +296,8 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	finish("coming back")
 }
 
-// A store that cannot be reached is not tampering: the error names the object, and what is in
-// the database can be read.
+// An unreachable store is not tampering. The error names the object, and events in the database
+// can still be read.
 func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -340,7 +340,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 			t.Errorf("%s: %+v", name, check)
 		}
 	}
-	// The object is restored from a copy, and the same node reads it.
+	// Restore the object from a copy; then the same node reads it.
 	l := c.node(elsewhere)
 	for _, s := range fixture.Must(pgx.CollectRows(fixture.Must(c.Super.Query(ctx, `select object from archives`)), pgx.RowTo[string])) {
 		if err := elsewhere.Write(ctx, s, fixture.Must(folder.Read(ctx, s, 1<<30))); err != nil {
@@ -350,7 +350,7 @@ func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	c.same(l)
 }
 
-// The audit finds a changed object and a payload that was removed without one.
+// The audit finds a changed object, and a payload that was removed but is in no object.
 func TestFalseArchivesAreFound(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -388,8 +388,8 @@ func TestFalseArchivesAreFound(t *testing.T) {
 	}
 }
 
-// The database allows the removal of a payload only if an archive has it, and accepts only the
-// payload that was hashed in its place. The service's role may do neither.
+// The database lets a payload be removed only if an archive contains it, and restored only if it
+// has the hash of its event. The service's role may do neither.
 func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	t.Parallel()
 	if ledgertest.OnCluster() {
@@ -427,7 +427,8 @@ func TestOnlyArchivedPayloadsMayGo(t *testing.T) {
 	}
 }
 
-// A second program at the same time is refused, since both would write the same objects.
+// A second program that moves payloads at the same time is refused, because both would write the
+// same objects.
 func TestOneArchivesAtATime(t *testing.T) {
 	t.Parallel()
 	c := newCold(t, checkpoint.Folder{Path: t.TempDir()})
@@ -442,7 +443,7 @@ func TestOneArchivesAtATime(t *testing.T) {
 	}
 }
 
-// Check verifies an object by itself, with keys that the auditor has.
+// Check verifies an object without the database, with keys that the auditor has.
 func TestAnObjectProvesItself(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}

@@ -22,43 +22,43 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TypeRecord is the payload type of the record at the beginning of an object.
+// TypeRecord is the payload type of the signed record at the beginning of an object.
 const TypeRecord = "application/vnd.svc.archive.v1+json"
 
 const (
 	recordSchema = "svc-archive-v1"
-	maxObject    = 256 << 20 // bytes, compressed or not
+	maxObject    = 256 << 20 // largest object in bytes, both compressed and uncompressed
 )
 
-// Record is the signed record at the beginning of an object. It says which events follow and
-// proves that they are in the tree of a checkpoint: Before and Behind are the hashes to the
-// left and to the right of the events in that tree, in hex. Together with the leaves of the
-// events they give its root.
+// Record is the signed record at the beginning of an object. It lists the positions of the events
+// that follow and proves that they are in the tree of a checkpoint: Before and Behind are the
+// hashes in hex to the left and to the right of the events in that tree. Together with the leaves
+// of the events they give the root.
 type Record struct {
 	Schema     string   `json:"schema"` // svc-archive-v1
 	Origin     string   `json:"origin"`
 	Partition  int16    `json:"partition"`
-	First      int64    `json:"first"` // positions
+	First      int64    `json:"first"` // position of the first event; Last is that of the last one
 	Last       int64    `json:"last"`
 	EventsHash string   `json:"eventsHash"` // SHA-256 of the lines that follow
-	Checkpoint string   `json:"checkpoint"` // the signed note
+	Checkpoint string   `json:"checkpoint"` // signed note
 	Before     []string `json:"before"`
 	Behind     []string `json:"behind"`
 }
 
-// unpacked is an object as it was read. An object is a file of lines of canonical JSON,
-// compressed with gzip. The first line is the envelope {"integrity", "record"} of a Record,
-// signed by a record key. Each following line is an event with every column and its payload
-// (ledger.Line), in the order of positions.
+// unpacked is the content of an object. An object is a file of lines of canonical JSON, compressed
+// with gzip. The first line is the envelope {"integrity", "record"} of a Record, signed by a
+// record key. Each following line is an event with all its columns and its payload (ledger.Line),
+// in the order of positions.
 type unpacked struct {
 	record    Record
 	integrity seal.Integrity
-	canonical []byte // the record
+	canonical []byte // canonical form of the record
 	events    []ledger.Event
 	eventsSum string
 }
 
-// pack makes an object of events that a checkpoint covers.
+// pack builds an object from events that the newest checkpoint covers.
 func pack(ctx context.Context, p *ledger.Partition, signer *seal.Signer, events []ledger.Event) ([]byte, error) {
 	proofs, covering, err := keeper.Proofs(ctx, p)
 	if err != nil {
@@ -106,7 +106,7 @@ func inHex(hashes []tree.Hash) []string {
 	return texts
 }
 
-// unpackObject reads an object without checking what it says.
+// unpackObject parses an object. It checks neither its signature nor its hashes.
 func unpackObject(packed []byte) (o unpacked, err error) {
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -147,9 +147,9 @@ func unpackObject(packed []byte) (o unpacked, err error) {
 // ErrUnsound means that an object does not pass Check.
 var ErrUnsound = errors.New("the object of the archive is not sound")
 
-// Check checks an object by itself: one of the record keys has signed it, and its events,
-// complete and in order, are in the tree of a checkpoint that one of the checkpoint keys
-// has signed. It does not check whether the keys were valid at these positions.
+// Check verifies an object without the database: a record key has signed it, and its events are
+// complete, in order, and in the tree of a checkpoint that a checkpoint key has signed. It does
+// not check whether the keys were valid at these positions.
 func Check(packed []byte, record, checkpoints []ed25519.PublicKey) (Record, error) {
 	o, err := unpackObject(packed)
 	if err != nil {

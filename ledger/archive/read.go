@@ -20,42 +20,41 @@ import (
 )
 
 const (
-	keptOctets = 64 << 20        // bytes of payloads that a reader keeps in memory
-	readWithin = 2 * time.Minute // bounds the read of an object
+	keptOctets = 64 << 20        // largest size in bytes of the payloads that a reader caches
+	readWithin = 2 * time.Minute // time limit for reading an object
 )
 
-// Error means that an object of the archive cannot be read now: the store cannot be reached or
-// is not named, or the object is missing from it. It does not mean that events are lost or
-// false.
+// Error means that an object of the archive cannot be read now: the store is not configured or
+// cannot be reached, or it lacks the object. It does not mean that events are lost or altered.
 type Error struct {
 	Object string
 	Cause  error
 }
 
-// Error names the object and what to do.
+// Error returns a text with the object and the cause.
 func (e *Error) Error() string {
 	return fmt.Sprintf("object %s of the archive cannot be read now: %v", e.Object, e.Cause)
 }
 
-// Unwrap makes it a ledger.ErrUnavailable, with its cause.
+// Unwrap makes the error a ledger.ErrUnavailable and exposes its cause.
 func (e *Error) Unwrap() []error { return []error{ledger.ErrUnavailable, e.Cause} }
 
 var errNoArchive = errors.New("its place is not named: set ARCHIVE_STORE to the folder or bucket that archive wrote to")
 
-// Reader reads payloads that are no longer in the database, for the ledger and for an
-// audit. It keeps the last objects that it has read.
+// Reader reads payloads that were moved out of the database, for the ledger and for audits. It
+// caches the objects that were read last.
 type Reader struct {
-	files checkpoint.Files // nil: not named
+	files checkpoint.Files // nil if no store is configured
 
-	reads, failures atomic.Int64 // of objects
+	reads, failures atomic.Int64 // numbers of objects
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the following fields
 	held map[string]*archived
-	used []string // objects that are held, the first that was read in front
-	size int      // bytes that are held
+	used []string // names of the cached objects, oldest first
+	size int      // bytes in the cache
 }
 
-// archived are the payloads of an object, by position, once ready is closed.
+// archived contains the payloads of an object by position. They may be read once ready is closed.
 type archived struct {
 	ready    chan struct{}
 	payloads map[int64][]byte
@@ -63,14 +62,14 @@ type archived struct {
 	err      error
 }
 
-// NewReader returns a reader of the objects in files. If files is nil it reads none,
-// and its errors say how to name them.
+// NewReader returns a reader of the objects in files. If files is nil, every read fails with an
+// error that says how to configure the archive.
 func NewReader(files checkpoint.Files) *Reader {
 	return &Reader{files: files, held: map[string]*archived{}}
 }
 
-// Of returns the reader that a ledger was opened with, or one that reads nothing if it was
-// opened without.
+// Of returns the reader with which a ledger was opened. If the ledger has none, it returns a
+// reader whose reads fail.
 func Of(l *ledger.Ledger) *Reader {
 	if r, ok := l.Archive().(*Reader); ok {
 		return r
@@ -78,23 +77,23 @@ func Of(l *ledger.Ledger) *Reader {
 	return NewReader(nil)
 }
 
-// Files returns the store of the objects, nil if none is named.
+// Files returns the store of the objects, or nil.
 func (r *Reader) Files() checkpoint.Files { return r.files }
 
-// Reads returns the number of objects that this node has read or tried to read since it
-// started, and the number of those that it could not read.
+// Reads returns the number of objects that this node has tried to read since it started, and the
+// number of those that it could not read.
 func (r *Reader) Reads() (reads, failures int64) {
 	return r.reads.Load(), r.failures.Load()
 }
 
-// Span is a row of the table archives: an object and the positions that it holds.
+// Span is a row of the table archives: an object and the positions of its events.
 type Span struct {
 	First, Last int64
 	Object      string
-	Complete    bool // the payloads are out of the database
+	Complete    bool // the payloads were removed from the database
 }
 
-// Holds says whether the object has the event of a position.
+// Holds reports whether the object contains the event at a position.
 func (s Span) Holds(position int64) bool { return s.First <= position && position <= s.Last }
 
 // Spans lists the objects of a partition in order.
@@ -102,7 +101,7 @@ func Spans(ctx context.Context, db *pgxpool.Pool, p int16) ([]Span, error) {
 	return spans(ctx, db, p, `order by first`)
 }
 
-// spans reads rows of the table. In the condition $1 is the partition.
+// spans reads rows of the table archives. In the condition $1 is the partition.
 func spans(ctx context.Context, db *pgxpool.Pool, p int16, where string, args ...any) ([]Span, error) {
 	rows, err := db.Query(ctx, `select first, last, object, complete from archives where p = $1 `+where, append([]any{p}, args...)...)
 	if err != nil {
@@ -111,7 +110,7 @@ func spans(ctx context.Context, db *pgxpool.Pool, p int16, where string, args ..
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Span])
 }
 
-// Holder returns the object that holds an event's payload, nil if none does.
+// Holder returns the object that contains an event, or nil.
 func Holder(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) (*Span, error) {
 	found, err := spans(ctx, db, e.Partition, `and first <= $2 order by first desc limit 1`, e.Position)
 	if err != nil || len(found) == 0 || !found[0].Holds(e.Position) {
@@ -136,8 +135,8 @@ func (r *Reader) Payload(ctx context.Context, db *pgxpool.Pool, e *ledger.Event)
 	return payloadIn(payloads, of.Object, e)
 }
 
-// returned reads the payload of an event that no archive holds: it came back into the
-// database after its row was read.
+// returned reads the payload of an event that is in no object any more: BringBack restored the
+// payload to the database after the caller had read the row.
 func returned(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) ([]byte, error) {
 	rows, err := db.Query(ctx, `select payload from events where p = $1 and pos = $2 and payload is not null`, e.Partition, e.Position)
 	if err != nil {
@@ -153,7 +152,7 @@ func returned(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) ([]byte, e
 	return stored.Payload(payloads[0]), nil
 }
 
-// payloadIn finds an event's payload among those of an object and checks its hash.
+// payloadIn returns the payload of an event from an object and checks its hash.
 func payloadIn(payloads map[int64][]byte, object string, e *ledger.Event) ([]byte, error) {
 	payload := payloads[e.Position]
 	if e.PayloadHash != sha256.Sum256(payload) {
@@ -162,8 +161,8 @@ func payloadIn(payloads map[int64][]byte, object string, e *ledger.Event) ([]byt
 	return payload, nil
 }
 
-// Load reads the payloads of an object, by position. Callers that ask for one object at the
-// same time share one read.
+// Load returns the payloads of an object by position. Concurrent calls for one object share one
+// read.
 func (r *Reader) Load(ctx context.Context, object string) (map[int64][]byte, error) {
 	r.mu.Lock()
 	o, known := r.held[object]
@@ -173,7 +172,7 @@ func (r *Reader) Load(ctx context.Context, object string) (map[int64][]byte, err
 	}
 	r.mu.Unlock()
 	if !known {
-		go r.fetch(context.WithoutCancel(ctx), object, o) // ends with its time-out, since other callers may wait for it
+		go r.fetch(context.WithoutCancel(ctx), object, o) // not cancelled with ctx, because other callers may wait for the result; it has its own time limit
 	}
 	select {
 	case <-o.ready:
@@ -230,21 +229,21 @@ func (r *Reader) read(ctx context.Context, object string) (map[int64][]byte, err
 	return payloads, nil
 }
 
-// Counts say how much is in the archive.
+// Counts describes the size of the archive.
 type Counts struct {
 	Objects    int64 `json:"objects"`
-	Events     int64 `json:"events"`     // in these objects, with every column
-	Incomplete int64 `json:"incomplete"` // objects whose payloads are in the database too: the next Move removes them
+	Events     int64 `json:"events"`     // number of events in these objects
+	Incomplete int64 `json:"incomplete"` // objects whose payloads may still be in the database; the next Move removes those
 }
 
-// Count counts what is in the archive.
+// Count reads the size of the archive from the database.
 func Count(ctx context.Context, l *ledger.Ledger) (a Counts, err error) {
 	err = l.Row(ctx, `select count(*), coalesce(sum(last - first + 1), 0)::bigint, count(*) filter (where not complete) from archives`, nil, &a.Objects, &a.Events, &a.Incomplete)
 	return a, err
 }
 
-// ReadNewest reads the newest object of each partition, to check that the store answers and
-// has it.
+// ReadNewest reads the newest object of each partition, to check that the store answers and has
+// the object.
 func ReadNewest(ctx context.Context, l *ledger.Ledger) error {
 	for _, p := range l.Partitions() {
 		newest, err := spans(ctx, l.Pool(), p.Number(), `order by first desc limit 1`)

@@ -11,16 +11,15 @@ import (
 	"github.com/countersign/countersign/ledger/archive"
 )
 
-// archivedSpan is an object of the archive with its payloads, which are nil if the audit
-// does not read the archive or the object is damaged.
+// archivedSpan is an object of the archive with its payloads. They are nil if the audit does not
+// read the archive or the object is damaged.
 type archivedSpan struct {
 	archive.Span
 	payloads map[int64][]byte
 }
 
-// readArchive reads the objects that hold events of the range. An object that cannot be read
-// ends the audit with an error, since it shows neither that the events are right nor that
-// they are false.
+// readArchive reads the objects that contain events of the range. If an object cannot be read, the
+// audit ends with an error, because it can then neither confirm nor refute the events.
 func (s *spanResult) readArchive(ctx context.Context, r *run) error {
 	for _, of := range r.spans {
 		if of.Last > s.from && of.First <= s.to {
@@ -49,11 +48,12 @@ func archiveFault(of archive.Span, position int64, format string, args ...any) F
 	return Fault{"archives", "object " + of.Object, position, "object", fmt.Sprintf(format, args...)}
 }
 
-// unarchive sets the payload of an event whose row has none, and says whether it could.
+// unarchive sets the payload of an event whose row has none. It reports whether it found the
+// payload.
 func (s *spanResult) unarchive(ctx context.Context, r *run, e *ledger.Event) bool {
 	holds := func(a archivedSpan) bool { return a.Holds(e.Position) }
 	i := slices.IndexFunc(s.archived, holds)
-	if i < 0 { // it was archived after the audit began, or it is missing
+	if i < 0 { // the event was archived after the audit began, or its payload is missing
 		of, err := archive.Holder(ctx, r.pool, e)
 		if of != nil {
 			err = s.readObject(ctx, r, *of)

@@ -1,13 +1,11 @@
-// Package audit verifies a ledger: every hash, chain, signature, tile and checkpoint, from
-// the first event to the head. Database does it for an auditor, who trusts nothing that
-// the database says about itself; SelfCheck does it for a node, once a day, and stops its
-// appends if history is false.
+// Package audit verifies a ledger from the first event to the head: every hash, chain, signature,
+// tile and checkpoint. Database is for an auditor, who need not trust the database. SelfCheck is
+// for a node: it runs once a day and stops the node's appends if events were altered.
 //
-// An audit reads the events in ranges, several at a time (walk.go, span.go), and joins the
-// ranges in order. What needs all events at once is in set.go, the tree and its
-// checkpoints in tree.go, what the auditor has kept in pins.go, and what a payload says in
-// record.go. The rules are written a second time here: the audit uses no code of the
-// append path.
+// An audit reads the events in ranges, several at a time (walk.go, span.go), and joins the ranges
+// in order. Checks that need all events at once are in set.go, the tree and its checkpoints in
+// tree.go, the auditor's own notes in pins.go, and the content of payloads in record.go. The audit
+// implements the rules a second time and uses no code of the append path.
 package audit
 
 import (
@@ -27,52 +25,52 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Options say how a database is verified. The zero value takes origin and keys from the
-// database itself, and the report says so.
+// Options are the parameters of an audit. With the zero value, the audit takes origin and keys
+// from the database itself, and the report says so.
 type Options struct {
-	Origin     string                       // without the partition: ledger.example.com/countersign
-	Keys       map[string]ed25519.PublicKey // the auditor's keys of both purposes, by id; nil: the database's
+	Origin     string                       // origin without the partition, such as ledger.example.com/countersign
+	Keys       map[string]ed25519.PublicKey // trusted keys of both purposes by id; nil means those in the database
 	Pins       []Pin                        // notes that the auditor has kept
-	Outside    []checkpoint.Store           // places whose newest notes are read in addition to Pins
-	KEK        []byte                       // opens personal members; nil: they are not opened, and the report says so
-	ChainOnly  bool                         // checks chain, tree and head, but no records and signatures
-	Workers    int                          // 0: one for each core
-	FullSpeed  bool                         // takes no rests while others append, so that appends slow down
-	Archive    checkpoint.Files             // the objects of the archive; nil: an archived payload is an error
-	Unarchived bool                         // reads no objects of the archive: of archived events only the chain is checked
-	Progress   func(events, head int64)     // called after each range; may be nil
+	Outside    []checkpoint.Store           // stores whose newest notes are used in addition to Pins
+	KEK        []byte                       // key-encryption key for personal members; if nil, they are not checked, and the report says so
+	ChainOnly  bool                         // check chain, tree and head, but no records or signatures
+	Workers    int                          // number of workers; 0 means one for each core
+	FullSpeed  bool                         // do not pause while others append, which slows appends down
+	Archive    checkpoint.Files             // store of the archive; if nil, an archived payload is an error
+	Unarchived bool                         // do not read the archive: of archived events only the chain is checked
+	Progress   func(events, head int64)     // called after each range with the events checked so far; may be nil
 
-	spanEvents  int64 // length of a range; 0: spanLength
-	spillOctets int   // size of a bucket before it goes to a file; 0: spillOctets
+	spanEvents  int64 // events in a range; 0 means spanLength
+	spillOctets int   // bytes of a bucket in memory; 0 means the constant spillOctets
 }
 
-// Pin is a checkpoint.Pin that an auditor kept outside of the database.
+// Pin is a checkpoint.Pin that an auditor has kept outside of the database.
 type Pin struct {
-	Name  string // where it came from, for the report
-	Note  []byte // the pin's text: a note, and the last event seen of each tenant
-	epoch int64  // of a note that was found in Outside; 0: unknown
+	Name  string // source of the pin, for the report
+	Note  []byte // text of the pin: a note, and the last event seen of each tenant
+	epoch int64  // epoch of a note that was found in Outside; 0 if unknown
 }
 
-// of says whether a note is of a partition. A note that names no partition counts as one of
-// the first, whose audit reports it.
+// of reports whether a note belongs to a partition. A note without a partition is assigned to the
+// first one, whose audit reports the fault.
 func (pin Pin) of(p int) bool {
 	named := checkpoint.Partition(pin.Note)
 	return named == p || named < 0 && p == 0
 }
 
 const (
-	// spanLength is the number of events in a range: a whole number of tiles, read in one
-	// short statement. No snapshot stays open over the walk: it would keep dead versions of
-	// the head row, which slow every append down.
+	// spanLength is the number of events in a range: a whole number of tiles, read in one short
+	// statement. The audit does not keep one snapshot open: that would keep dead versions of the
+	// head row, which slow down every append.
 	spanLength = 32 * tree.Width
-	// spansAhead is how many ranges per worker may be finished before their turn.
+	// spansAhead is the number of ranges per worker that may be finished before they are joined.
 	spansAhead = 2
 )
 
-// Database verifies the ledger of a database, each partition from its first event to the
-// head at the start of the audit. It writes nothing and needs only the right to select.
-// What the options bring (origin, keys, notes) is not taken from the database. The error
-// says what could not be read; what is false is in the report.
+// Database verifies the ledger in a database: each partition from its first event to the head at
+// the start of the audit. It writes nothing and needs only the right to select. It uses the
+// origin, keys and notes in the options instead of those in the database. The error says what
+// could not be read; faults are in the report.
 func Database(ctx context.Context, databaseURL string, o Options) (Report, error) {
 	cfg, err := migrations.ParsePoolURL(databaseURL)
 	if err != nil {
@@ -91,27 +89,27 @@ func Database(ctx context.Context, databaseURL string, o Options) (Report, error
 	return On(ctx, pool, o)
 }
 
-// Ledger verifies the database of an open ledger. It trusts the origin and the keys that
-// the database names, and checks them against the newest notes in outside. progress, if
-// not nil, is called after each range.
+// Ledger verifies the database of an open ledger. It trusts the origin and the keys in the
+// database, and checks them against the newest notes in outside. If progress is not nil, it is
+// called after each range.
 func Ledger(ctx context.Context, l *ledger.Ledger, progress func(events, head int64), outside ...checkpoint.Store) (Report, error) {
 	var report Report
-	err := l.Reading(ctx, func() (err error) { // the pool may have connections to a server that was restarted
-		// The ranges are short because statements of this pool end after 5 s.
+	err := l.Reading(ctx, func() (err error) { // retries: the pool may have connections to a server that was restarted
+		// The ranges are short because statements on this pool end after 5 s.
 		report, err = On(ctx, l.Pool(), Options{Origin: l.Base(), Archive: archive.Of(l).Files(), Outside: outside, Progress: progress, spanEvents: 8 * tree.Width})
 		return err
 	})
 	return report, err
 }
 
-// On is Database on open connections. It verifies the partitions one after the other and
+// On does the same as Database, on open connections. It verifies one partition after the other and
 // adds up their reports.
 func On(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 	var n int
 	if err := pool.QueryRow(ctx, `select count(*) from ledger_head where p >= 0`).Scan(&n); err != nil {
 		return Report{}, fmt.Errorf("read ledger head: %w", err)
 	}
-	if n <= 1 { // a missing head row is a fault of the first partition
+	if n <= 1 { // with no head row, the audit of partition 0 reports it
 		return o.partition(ctx, pool, 0, 1)
 	}
 	total := Report{Faults: []Fault{}, Trusted: []string{}, Gaps: []string{}}

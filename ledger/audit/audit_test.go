@@ -28,8 +28,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The test changes every value of every column of every proven table in turn. The audit finds
-// each change and names table and row.
+// The test changes every value of every column of every proven table in turn. The audit finds each
+// change and names table and row.
 func TestAuditFindsEveryChangedValue(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -62,10 +62,10 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 					place := fixture.Must(pgx.CollectRows(fixture.Must(a.Super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
 					var differs bool
 					if err := a.Super.QueryRow(t.Context(), `select (`+value+`) is distinct from `+column.Name+` from `+table+` where ctid = '`+place+`'`).Scan(&differs); err != nil || !differs {
-						continue // this row has that value already
+						continue // the row has this value already
 					}
 					if _, err := a.Super.Exec(t.Context(), `update `+table+` set `+column.Name+` = `+value+` where ctid = '`+place+`'`); err != nil {
-						continue // the schema allows no such value
+						continue // the schema refuses this value
 					}
 					changed++
 					report, err := audit.On(t.Context(), a.Pool, a.Audit)
@@ -86,11 +86,11 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 	t.Logf("%d of %d changed values were found", found, changed)
 }
 
-// The attacks are those of an attacker who has every right in the database and no signing key.
-// Some repair the chain afterwards (rehash).
+// The attacker has every right in the database but no signing key. Some attacks repair the chain
+// afterwards (rehash).
 func TestAuditFindsEveryAttack(t *testing.T) {
 	t.Parallel()
-	ledgertest.Plain(t) // the planner of a cluster refuses the statements of the attacks
+	ledgertest.Plain(t) // the planner of a Citus cluster refuses the statements of the attacks
 	a := fixture.NewAudited(t)
 	a.Unpack()
 	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';
@@ -101,7 +101,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		update events set pos = pos - 1000000;`
 	for _, attack := range []struct {
 		name, statement string
-		rehash, pin     bool // pin: only a note from outside shows it
+		rehash, pin     bool // pin: only a note from outside reveals the attack
 	}{
 		{"an organization deleted and renumbered", `delete from events where tenant = 'org_b'; delete from subject_keys where tenant = 'org_b';` + renumber + fixHead + forgetTree, false, true},
 		{"the tail cut and the head mended", `delete from events where pos > (select max(pos) - 2 from events);` + fixHead + forgetTree, false, true},
@@ -135,7 +135,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		if attack.pin && !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") && !strings.Contains(fmt.Sprint(report.Faults), "FORK") {
 			t.Errorf("%s: the pin says %v", attack.name, report.Faults)
 		}
-		// An auditor who brings only the folder of checkpoints finds it too.
+		// An auditor who has only the folder of checkpoints finds the attack too.
 		if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); attack.pin && len(report.Faults) == 0 {
 			t.Errorf("%s: not found with the folder of checkpoints alone", attack.name)
 		}
@@ -153,8 +153,8 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 	}
 }
 
-// A pin names the last event that was seen of each tenant. The audit finds the ones that are
-// missing or were replaced.
+// A pin names the last event seen of each tenant. The audit finds such events that are missing or
+// were replaced.
 func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -180,8 +180,8 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 	}
 }
 
-// The lies are those of an attacker with every key: chain, hashes and signatures are right,
-// and only what the series say is false.
+// The attacker has every key: chain, hashes and signatures are right, and only the numbers in the
+// series are false.
 func TestAuditFindsFalseNumbers(t *testing.T) {
 	t.Parallel()
 	ledgertest.Plain(t)
@@ -223,8 +223,8 @@ func TestAuditFindsFalseNumbers(t *testing.T) {
 	}
 }
 
-// One agent has one data key: an auditor who brings the key-encryption key finds two keys of
-// one agent, and one key of two.
+// Each agent has one data key. An auditor with the key-encryption key finds an agent with two
+// keys, and a key of two agents.
 func TestAuditFindsASecondDataKeyOfAnAgent(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -263,14 +263,14 @@ func TestAuditFindsASecondDataKeyOfAnAgent(t *testing.T) {
 	}
 }
 
-// dropNumberRules takes away what would keep a superuser from writing false numbers.
+// dropNumberRules drops the indexes and constraints that would refuse false numbers.
 func dropNumberRules(a *fixture.Audited) {
 	a.T.Helper()
 	a.Exec(`drop index if exists events_series_key, events_agent_key`)
 }
 
-// rehash computes sequences, hashes and links again, as an attacker would. It also gives the
-// numbers in each series again, or else keeps those that the rows have.
+// rehash recomputes sequences, hashes and links, as an attacker would. If renumber is set, it also
+// recomputes the numbers in each series; otherwise it keeps those in the rows.
 func rehash(a *fixture.Audited, renumber bool) {
 	a.T.Helper()
 	dropNumberRules(a)
@@ -351,7 +351,7 @@ func rehash(a *fixture.Audited, renumber bool) {
 	}
 }
 
-// The faults do not depend on the length of ranges, the number of workers and the use of files.
+// The faults do not depend on the length of ranges, the number of workers, or the use of files.
 func TestAuditInRangesIsTheSame(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -404,7 +404,7 @@ func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
 	}
 }
 
-// growing makes the tree grow after each statement that has read from it.
+// growing is a tracer that makes the tree grow after each statement that has read from the tree.
 type growing struct {
 	grow  func()
 	times int
@@ -423,8 +423,8 @@ func (g *growing) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	}
 }
 
-// A tree that grows by more than a tile during an audit is not a fault, at whatever statement
-// of the audit it grows.
+// A tree that grows by more than a tile during an audit is not a fault, whichever statement of the
+// audit it follows.
 func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -455,7 +455,7 @@ func TestATreeThatGrowsDuringAnAuditIsNoFault(t *testing.T) {
 	}
 }
 
-// An auditor with the right to select can verify. The audit writes nothing and lists what it
+// The right to select is enough to verify. The audit writes nothing, and the report lists what it
 // has taken from the database without proof.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// signedBy appends an event with a record that a key has signed.
+// signedBy appends an event with a record that signer has signed, and returns its position.
 func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) int64 {
 	t.Helper()
 	envelope := fixture.Must(signer.Sign("application/vnd.svc.test+json", map[string]any{"id": id}))
@@ -29,9 +29,9 @@ func signedBy(t *testing.T, l *ledger.Ledger, signer *seal.Signer, id string) in
 	return result.Events[0].Position
 }
 
-// Signatures of a compromised key do not count from the declared position on, and count below
-// it. That is not tampering: history verifies, the report names the records that are not
-// proven, and the service goes on.
+// Signatures of a compromised key do not count from the declared position on, and count before it.
+// That is not tampering: the ledger verifies, the report names the records without a valid
+// signature, and the service continues.
 func TestACompromisedKey(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -90,7 +90,7 @@ func TestACompromisedKey(t *testing.T) {
 		t.Errorf("the service's own verification: %+v", check)
 	}
 	l.Close()
-	// A start with the new checkpoint key, which has signed no note yet.
+	// A node starts with the new checkpoint key, which has signed no note yet.
 	again := fixture.Open(t, db)
 	if found, _, err := keeper.CheckOutside(ctx, again, keeper.Options{Signer: nextCheckpoint, Folder: checkpoint.Folder{Path: folder}}); err != nil || !found {
 		t.Errorf("the next start: found %v, %v", found, err)

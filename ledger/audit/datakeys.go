@@ -17,19 +17,19 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// errClosed is a box without its data key: no key-encryption key was given, or the data
+// errClosed means that a box could not be decrypted: no key-encryption key was given, or the data
 // key was destroyed.
 var errClosed = errors.New("the fields with personal data were not decrypted")
 
-// auditDataKeys bounds the memory of unwrapped keys.
+// auditDataKeys is the largest number of unwrapped keys in memory.
 const auditDataKeys = 10_000
 
-// auditVault opens the personal members of payloads. It unwraps the data keys itself and
-// does not ask the ledger's vault.
+// auditVault decrypts the personal members of payloads. It unwraps the data keys itself,
+// independently of package vault.
 type auditVault struct {
 	pool *pgxpool.Pool
 	p    int16
-	kek  cipher.AEAD // nil: nothing is opened
+	kek  cipher.AEAD // if nil, nothing is decrypted
 
 	mu    sync.Mutex // guards cache
 	cache map[string]cipher.AEAD
@@ -47,8 +47,8 @@ func newAuditVault(pool *pgxpool.Pool, p int16, kek []byte) (*auditVault, error)
 	return v, nil
 }
 
-// open puts the personal members of a payload back and returns its record, if it
-// has one. Without the data key the error is errClosed.
+// open restores the personal members of a payload and returns its record, if it has one. Without
+// the data key the error is errClosed.
 func (v *auditVault) open(ctx context.Context, e ledger.Event, payload auditedPayload) (jsontext.Value, error) {
 	s, record := *payload.Sealed, payload.Record
 	if v.kek == nil {
@@ -109,14 +109,14 @@ func (v *auditVault) dataKey(ctx context.Context, tenant, id string) (cipher.AEA
 	return key, nil
 }
 
-// dataKeys checks every row of subject_keys. Its key unwraps under the key-encryption key
-// and for this subject, or an event subject.erased says that it was destroyed.
+// dataKeys checks every row of subject_keys: either the key unwraps under the key-encryption key
+// for its subject, or an event subject.erased records that it was destroyed.
 func (r *run) dataKeys(ctx context.Context) error {
 	erased := map[string]erasure{}
 	for _, e := range r.erased {
 		erased[e.tenant+"\x00"+e.keyID] = e
 	}
-	// The rows are read in pages, and compared with the events that the walk has met.
+	// Read the rows in pages, and compare them with the erasures that the walk has found.
 	const page = 1000
 	for tenant, id := "", ""; ; {
 		rows, err := r.pool.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key, destroyed_us from subject_keys
@@ -167,7 +167,7 @@ func (r *run) dataKeys(ctx context.Context) error {
 			break
 		}
 	}
-	// What is left in erased are events whose row is missing.
+	// Each entry left in erased has no row.
 	for _, e := range erased {
 		r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", e.tenant, e.keyID), e.position, "key_id", "the row of the erased key is missing"})
 	}
@@ -177,7 +177,7 @@ func (r *run) dataKeys(ctx context.Context) error {
 	return nil
 }
 
-// unsaid looks for the events of destroyed keys after the head of this audit: a subject may
+// unsaid searches after the head of this audit for the events of destroyed keys: a subject may
 // have been erased since the audit began.
 func (r *run) unsaid(ctx context.Context, keys []erasure) error {
 	for _, k := range keys {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/ledger/internal/fixture"
 )
 
-// The tables ledger_head and events have no checks. Verification names the row and the column
-// of each value that no append writes.
+// The tables ledger_head and events have no CHECK constraints. Verification names the row and the
+// column of each value that no append writes.
 func TestVerificationNamesEachValueThatNoAppendWrites(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -57,9 +57,9 @@ func TestVerificationNamesEachValueThatNoAppendWrites(t *testing.T) {
 		at, column := plain, c.column
 		switch {
 		case c.column == "pos":
-			at = 0 // it has left its place
+			at = 0 // the changed row is no longer at its position
 		case c.column == "idem_key" && c.value == "null":
-			column = "content_hash" // one of the two is too many
+			column = "content_hash" // only one of key and content hash is set, and the fault names this column
 		}
 		try("events", "", fmt.Sprintf(`pos = %d`, plain), at, c, column)
 	}
@@ -69,7 +69,7 @@ func TestVerificationNamesEachValueThatNoAppendWrites(t *testing.T) {
 	} {
 		column := c.column
 		if strings.HasSuffix(column, "series") || column == "agent" && c.value == "null" {
-			column += "_n" // the number is left without its name
+			column += "_n" // the number remains, but its name is removed
 		}
 		if column == "series_prev" && c.value == "null" {
 			column = "series_n"

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Locate checks that the ledger has the event that an envelope names, with this hash and
-// with the envelope's record inside.
+// Locate checks that the ledger has the event that an envelope names, with the same hash, and that
+// the event contains the envelope's record.
 func Locate(ctx context.Context, l *ledger.Ledger, envelope seal.Envelope) seal.Check {
 	fail := func(detail string) seal.Check { return seal.Check{Name: "ledger", Result: seal.Fail, Detail: detail} }
 	if envelope.Ledger == nil {
@@ -29,9 +29,9 @@ func Locate(ctx context.Context, l *ledger.Ledger, envelope seal.Envelope) seal.
 		return fail("no event stands at this position")
 	}
 	e := found[0]
-	place := e.Place()
+	position := e.LedgerPosition()
 	stored, signed, err := e.Signed()
-	if place != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
+	if position != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
 		return fail("the event at this position is another one")
 	}
 	return seal.Check{Name: "ledger", Result: seal.Pass, Detail: "the event with this hash holds the record"}

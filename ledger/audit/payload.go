@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// auditedPayload has the members of a payload that the audit reads.
+// auditedPayload contains the members of a payload that the audit needs.
 type auditedPayload struct {
 	Record     jsontext.Value
 	Integrity  *seal.Integrity
@@ -21,7 +21,7 @@ type auditedPayload struct {
 	KeyID      string
 }
 
-// readAudited reads these members of a canonical payload and skips the others.
+// readAudited parses these members of a canonical payload and skips the others.
 func readAudited(payload []byte) (p auditedPayload, err error) {
 	return p, canon.Walk(payload, func(name string, value jsontext.Value) error {
 		switch name {
@@ -68,8 +68,8 @@ func readIntegrity(object jsontext.Value, i *seal.Integrity) error {
 	})
 }
 
-// readText reads a member that must be a string. Nearly all strings have no escapes and need
-// no decoder.
+// readText parses a member that must be a string. It decodes only strings with escapes, which are
+// rare.
 func readText(value jsontext.Value, into *string) error {
 	if inside := len(value) - 1; inside > 0 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		*into = string(value[1:inside])
@@ -78,11 +78,11 @@ func readText(value jsontext.Value, into *string) error {
 	return json.Unmarshal(value, into)
 }
 
-// auditedRecord has the members of a signed record that the audit reads.
+// auditedRecord contains the members of a signed record that the audit needs.
 type auditedRecord struct {
 	OrgID, DecisionID, BindingHash, DecisionRecordHash, IssuedAt, ReceivedAt string
 
-	PolicyHash string // of the member policy
+	PolicyHash string // from the member policy
 }
 
 func readRecord(object jsontext.Value) (r auditedRecord, err error) {

@@ -15,22 +15,23 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 )
 
-// pinned is a note that the walk must meet at its size.
+// pinned is an auditor's note with a flag: met is true once the walk has compared it with the
+// tree.
 type pinned struct {
 	Pin
 	checkpoint.Checkpoint
 	met bool
 }
 
-// seenEvent is the last event of a tenant, or of one of its series, that a pin has seen.
+// seenEvent is the last event of a tenant or series in a pin.
 type seenEvent struct {
 	pin                   string
-	tenant, series, agent string // as checkpoint.SplitName returns them
+	tenant, series, agent string // as returned by checkpoint.SplitName
 	checkpoint.Seen
 }
 
-// readOutside reads the newest note of each place outside the database. It runs before
-// begin reads the head, so that no note is ahead of the head of an intact ledger.
+// readOutside reads the newest note of each store outside the database. It runs before begin reads
+// the head, so that in an intact ledger no note is ahead of that head.
 func (r *run) readOutside(ctx context.Context) error {
 	if len(r.Outside) == 0 {
 		return nil
@@ -39,7 +40,7 @@ func (r *run) readOutside(ctx context.Context) error {
 	if r.Origin == "" {
 		err := r.pool.QueryRow(ctx, `select origin from ledger_head where p = $1`, r.p).Scan(&origin)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil // begin reports it
+			return nil // begin reports the missing row
 		} else if err != nil {
 			return fmt.Errorf("read ledger head: %w", err)
 		}
@@ -59,8 +60,8 @@ func (r *run) readOutside(ctx context.Context) error {
 	return nil
 }
 
-// othersIn reports that a folder has checkpoints of other ledgers and none of this one: an
-// attacker who replaces a whole ledger has to give the new one another origin.
+// othersIn reports a gap if a folder has checkpoints of other ledgers and none of this one. An
+// attacker who replaces a whole ledger must give the new one another origin.
 func (r *run) othersIn(store checkpoint.Store, origin string) {
 	folder, ok := store.(checkpoint.Folder)
 	if !ok || r.p > 0 {
@@ -71,7 +72,7 @@ func (r *run) othersIn(store checkpoint.Store, origin string) {
 	}
 }
 
-// readPins reads the notes that were kept outside the database.
+// readPins parses the notes that were kept outside the database.
 func (r *run) readPins(ctx context.Context) error {
 	for _, pin := range r.Pins {
 		kept, err := checkpoint.ParsePin(pin.Note)
@@ -98,7 +99,7 @@ func (r *run) readPins(ctx context.Context) error {
 
 func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 	c, void, err := r.ring.OpenNote(note, r.Origin)
-	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // the note is from before a declared rollback
+	if err == nil && pin.epoch > 0 && pin.epoch < r.head.epoch { // the note is older than a declared rollback
 		if declared, err := r.declaredLoss(ctx, c.Size); declared || err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 		r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
 		if pin.epoch == 0 || c.Size <= r.head.pos {
 			return nil
-		} // a copy from before its checkpoint key was activated does not know the key of its own note
+		} // a database copy from before its checkpoint key was activated cannot verify its own newer note
 	}
 	switch {
 	case void:
@@ -123,8 +124,8 @@ func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 	return nil
 }
 
-// declaredLoss says whether an accepted rollback covers the loss of a checkpoint of this
-// size. The walk checks who signed the declaration.
+// declaredLoss reports whether an accepted rollback explains that a checkpoint of this size was
+// lost. The walk checks the signature of the declaration.
 func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
 	declared, err := r.stream(ctx, keeper.Stream)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *run) declaredLoss(ctx context.Context, size int64) (bool, error) {
 	}), nil
 }
 
-// seenEvents looks up the events that the pins have seen, by tenant and sequence or by their
+// seenEvents checks that the events in the pins still exist, by tenant and sequence or by their
 // number in a series.
 func (r *run) seenEvents(ctx context.Context) error {
 	for _, seen := range r.seen {
@@ -163,8 +164,8 @@ func (r *run) seenEvents(ctx context.Context) error {
 	return nil
 }
 
-// NewestNotes reads for each partition of a database the newest checkpoint up to a
-// position. A partition without a checkpoint is left out.
+// NewestNotes returns, for each partition of a database, the newest checkpoint at or before a
+// position. It skips partitions without such a checkpoint.
 func NewestNotes(ctx context.Context, databaseURL string, upTo []int64) (notes [][]byte, err error) {
 	conn, err := ledger.Connect(ctx, databaseURL)
 	if err != nil {

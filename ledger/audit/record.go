@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// record checks a payload: its form, the signature of the record inside, and that the record
-// belongs to this tenant, time, policy and decision.
+// record checks a payload: its form, the signature of its record, and that the record belongs to
+// this tenant, time, policy and decision.
 func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *tenantSpan) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
 	if !canon.IsCanonical(e.Payload) {
@@ -25,12 +25,12 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 	}
 	if e.Tenant == ledger.ServiceIn(r.p) && e.Stream == ledger.SigningKeyStream {
 		kept := *e
-		kept.Payload = bytes.Clone(e.Payload) // the row's memory is used again
+		kept.Payload = bytes.Clone(e.Payload) // pgx reuses the row's memory
 		s.keys = append(s.keys, kept)
 		s.records++
 		return
 	}
-	// Some types have effects that are checked later.
+	// Note the types that have effects on later checks.
 	payload, err := readAudited(e.Payload)
 	if err != nil {
 		fault("payload", "want an object with the members of its type")
@@ -49,7 +49,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 			s.declared = append(s.declared, declared.Epoch)
 		}
 	}
-	// The record is checked with its personal members put back, if they can be opened.
+	// Decrypt the personal members, if possible, and put them back into the record.
 	record := payload.Record
 	var openings error
 	if payload.Sealed != nil {
@@ -64,7 +64,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 			r.set.addAgent(e, record)
 		}
 	}
-	// A payload without integrity has no signed record.
+	// A payload without the member integrity has no signed record.
 	if payload.Integrity == nil {
 		if e.KeyID != "" {
 			fault("key_id", "want none: the payload carries no signed record")
@@ -76,8 +76,8 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 	s.meaning(r, e, payload, t)
 }
 
-// signatures checks the signature over the record as it is stored, and the one over the
-// record with its personal members, if they could be opened.
+// signatures checks the signature over the stored record and, if the personal members were
+// decrypted, the signature over the record with these members.
 func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload, opened jsontext.Value, open bool) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
 	i := *payload.Integrity
@@ -92,7 +92,7 @@ func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload,
 		fault("payload", "record: key: %s", whyNot)
 		return
 	}
-	if signing.Compromised(e.Position) { // the operator has declared the key compromised; history itself is intact
+	if signing.Compromised(e.Position) { // not a fault: the operator has declared the key compromised, and the event itself is intact
 		s.void.add(voided{e.Position, 1})
 	}
 	key := signing.Public

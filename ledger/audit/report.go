@@ -5,56 +5,56 @@ import (
 	"slices"
 )
 
-// Fault is a mismatch that an audit has found. It names table, row and column.
+// Fault is a mismatch that an audit has found in a column of a row.
 type Fault struct {
 	Table    string `json:"table"`
-	Row      string `json:"row"`      // by its key, for example "pos 5"
-	Position int64  `json:"position"` // of the event; 0 if the fault is not of one event
+	Row      string `json:"row"`      // key of the row, for example "pos 5"
+	Position int64  `json:"position"` // position of the event; 0 if the fault does not concern one event
 	Column   string `json:"column"`
-	Detail   string `json:"detail"` // what was expected
+	Detail   string `json:"detail"` // what is wrong, or what was expected
 }
 
-// Error formats a fault for people.
+// Error returns the fault as one line of text.
 func (f Fault) Error() string {
 	return fmt.Sprintf("%s, %s, %s: %s", f.Table, f.Row, f.Column, f.Detail)
 }
 
-// eventFault is a fault of an event's row.
+// eventFault returns a fault in an event's row.
 func eventFault(position int64, column, format string, args ...any) Fault {
 	return Fault{"events", fmt.Sprintf("pos %d", position), position, column, fmt.Sprintf(format, args...)}
 }
 
 // Report is the result of an audit.
 type Report struct {
-	Origin  string  `json:"origin"` // of several partitions: without their numbers
+	Origin  string  `json:"origin"` // origin; for several partitions without the partition number
 	Events  int64   `json:"events"`
 	Tenants int     `json:"tenants"`
-	Records int64   `json:"records"` // signatures checked
-	Head    int64   `json:"head"`    // of several partitions: the sum
-	Hash    string  `json:"hash"`    // of the last event; of several partitions: empty
+	Records int64   `json:"records"` // number of signed records that were checked
+	Head    int64   `json:"head"`    // position of the last event; for several partitions the sum
+	Hash    string  `json:"hash"`    // hash of the last event; empty for several partitions
 	Faults  []Fault `json:"faults"`
 
-	Checkpoints int64    `json:"checkpoints"` // number of those whose root and signature were checked
+	Checkpoints int64    `json:"checkpoints"` // number of checkpoints whose root and signature were checked
 	Trusted     []string `json:"trusted"`     // what was taken from the database without proof
 	Gaps        []string `json:"gaps"`        // what could not be checked
-	More        bool     `json:"more"`        // there are more faults than are listed
+	More        bool     `json:"more"`        // there are more faults than Faults lists
 
-	Partitions []PartitionReport `json:"partitions,omitempty"` // where there is more than one
+	Partitions []PartitionReport `json:"partitions,omitempty"` // only if there are several
 }
 
-// PartitionReport says up to which event one of several partitions was verified.
+// PartitionReport is the verified extent of one of several partitions.
 type PartitionReport struct {
 	Origin string `json:"origin"`
 	Events int64  `json:"events"`
 	Head   int64  `json:"head"`
-	Hash   string `json:"hash"` // of the last event
+	Hash   string `json:"hash"` // hash of the last event
 }
 
-// maxFaults bounds the faults in a report: one changed byte can make every later event
-// false.
+// maxFaults is the largest number of faults in a report. One changed byte can make every later
+// event false.
 const maxFaults = 100
 
-// add adds the report of a partition.
+// add appends the report of the next partition.
 func (r *Report) add(of Report) {
 	p := len(r.Partitions)
 	r.Partitions = append(r.Partitions, PartitionReport{of.Origin, of.Events, of.Head, of.Hash})
@@ -84,7 +84,7 @@ func (r *Report) add(of Report) {
 	}
 }
 
-// Heads are the positions up to which the partitions were verified, by number.
+// Heads returns the position up to which each partition was verified, indexed by partition.
 func (r Report) Heads() []int64 {
 	if len(r.Partitions) == 0 {
 		return []int64{r.Head}
@@ -96,11 +96,11 @@ func (r Report) Heads() []int64 {
 	return heads
 }
 
-// history are the tables in which a fault makes history itself false. The other tables prove
-// or hide events and can be rebuilt.
+// history lists the tables that contain the events themselves. The other tables only prove or hide
+// events and can be rebuilt.
 var history = []string{"events", "ledger_head"}
 
-// FalseHistory is the first fault of history itself, empty if there is none.
+// FalseHistory returns the first fault in the tables of history, or an empty text.
 func (r Report) FalseHistory() string {
 	if at := slices.IndexFunc(r.Faults, func(f Fault) bool { return slices.Contains(history, f.Table) }); at >= 0 {
 		return r.Faults[at].Error()

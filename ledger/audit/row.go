@@ -7,12 +7,11 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// sharedNames bounds the memory of names that repeat.
+// sharedNames is the largest number of shared names in memory.
 const sharedNames = 65_536
 
-// rawEvent reads a row in PostgreSQL's binary form, which takes a quarter less time than
-// pgx's Scan. An unpacked payload is valid until the next row only. Names that repeat share
-// their memory.
+// rawEvent reads a row in PostgreSQL's binary form, which takes a quarter less time than pgx's
+// Scan. Byte columns are valid only until the next row. Repeated names share their memory.
 func rawEvent(raw [][]byte, e *ledger.Event, names map[string]string) error {
 	if len(raw) != 25 {
 		return fmt.Errorf("%d columns", len(raw))
@@ -54,14 +53,14 @@ func rawEvent(raw [][]byte, e *ledger.Event, names map[string]string) error {
 	return nil
 }
 
-// hashColumns lists the columns of a raw row that are hashes, each with its index in the row.
+// hashColumns lists the columns of a raw row that contain hashes, with their index in the row.
 var hashColumns = []struct {
 	at   int
 	name string
 }{{13, "idem_key"}, {14, "content_hash"}, {16, "payload_hash"}, {17, "prev"}, {18, "hash"}, {21, "series_prev"}, {24, "agent_prev"}}
 
-// wrongForm returns a fault if a column has a value that no append writes, even if the hash of
-// the row is right. The table has no checks of its own: the first migration says why.
+// wrongForm returns a fault if a column has a value that no append writes, even if the row's hash
+// is right. The table has no CHECK constraints; the first migration says why.
 func wrongForm(raw [][]byte, e *ledger.Event) *Fault {
 	wrong := func(column, format string, args ...any) *Fault {
 		f := eventFault(e.Position, column, format, args...)
@@ -86,7 +85,7 @@ func wrongForm(raw [][]byte, e *ledger.Event) *Fault {
 	case e.Payload != nil && (len(e.Payload) < 2 || len(e.Payload) > ledger.MaxPayload):
 		return wrong("payload", "want 2 to %d bytes", ledger.MaxPayload)
 	}
-	// In an event null and an empty value are the same, and so are their hashes.
+	// The hash of an event does not distinguish null from an empty value, so check that here.
 	for i, series := range []string{"series", "agent"} {
 		name, n, prev := raw[19+3*i], raw[20+3*i], raw[21+3*i]
 		switch {

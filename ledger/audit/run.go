@@ -18,22 +18,22 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// run is the audit of one partition. One goroutine owns all of it except set, vault and
-// verifier, which have locks of their own.
+// run is the audit of one partition. One goroutine owns all fields except set, vault and verifier,
+// which have their own locks.
 type run struct {
 	Options
 	pool   *pgxpool.Pool
 	p      int16
-	n      int // partitions of the ledger
+	n      int // number of partitions of the ledger
 	report Report
 	ring   ledger.Keyring
-	keys   []ledger.Event // the signing_key stream as readKeys has read it
-	met    []ledger.Event // the same stream as the walk has met it
+	keys   []ledger.Event // signing_key events as readKeys has read them
+	met    []ledger.Event // signing_key events as the walk has found them
 	set    *set
 	vault  *auditVault
 
 	archive *archive.Reader
-	spans   []archive.Span // objects of the archive when the audit began
+	spans   []archive.Span // objects of the archive at the start of the audit
 
 	verifier seal.Verifier
 
@@ -48,17 +48,18 @@ type run struct {
 	seen     []seenEvent
 
 	tenants  map[string]*tenantEnd
-	last     edgeEvent // the last event of the previous range
+	last     edgeEvent // last event of the previous range
 	erased   []erasure
 	declared int64 // epoch of the last declared rollback
 	unopened int64
-	unread   int64 // archived payloads that were not read
+	unread   int64 // number of archived payloads that were not read
 	void     voided
 
-	voidNotes int64 // checkpoints whose key is compromised
+	voidNotes int64 // number of checkpoints signed by a compromised key
 }
 
-// voided counts the records that a compromised key signed.
+// voided counts the records that a compromised key has signed. first is the position of the first
+// one.
 type voided struct{ first, count int64 }
 
 // add adds the records of a later range.
@@ -101,7 +102,7 @@ func (r *run) headFault(column, format string, args ...any) {
 	r.fault(Fault{"ledger_head", fmt.Sprintf("p %d", r.p), 0, column, fmt.Sprintf(format, args...)})
 }
 
-// pace returns the rests of one goroutine of the audit.
+// pace returns a new pace for one goroutine of the audit.
 func (r *run) pace() *pace.Pace {
 	if r.FullSpeed {
 		return &pace.Pace{}
@@ -112,7 +113,7 @@ func (r *run) pace() *pace.Pace {
 	})
 }
 
-// begin reads the tree head and then the head. The audit ignores later events.
+// begin reads the tree head and then the head. The audit ignores events after that head.
 func (r *run) begin(ctx context.Context) error {
 	err := r.pool.QueryRow(ctx, `select size, root, edge from tree_head where p = $1`, r.p).Scan(&r.treeHead.size, &r.treeHead.root, &r.treeHead.edge)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -144,8 +145,8 @@ func (r *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// readSpans lists the objects of the archive. A login without the right to read the table
-// goes on without: if an event is archived, the walk reports that its payload is missing.
+// readSpans lists the objects of the archive. Without the right to read the table it lists none;
+// then the walk reports that the payload of an archived event is missing.
 func (r *run) readSpans(ctx context.Context) error {
 	var may bool
 	err := r.pool.QueryRow(ctx, `select coalesce(has_table_privilege(to_regclass('archives'), 'select'), false)`).Scan(&may)
@@ -158,7 +159,7 @@ func (r *run) readSpans(ctx context.Context) error {
 	return nil
 }
 
-// readKeys folds the stream of signing keys before the walk, since every range needs them.
+// readKeys folds the stream of signing keys before the walk, because every range needs them.
 func (r *run) readKeys(ctx context.Context) error {
 	var err error
 	if r.keys, err = r.stream(ctx, ledger.SigningKeyStream); err != nil {
@@ -185,8 +186,8 @@ func (r *run) readKeys(ctx context.Context) error {
 	return nil
 }
 
-// stream reads a stream of the service. It checks nothing: the walk reports the faults of all
-// rows. Of the byte columns only the payloads stay valid.
+// stream reads a stream of the service without checking it, because the walk reports the faults of
+// all rows. Of the byte columns only the payload stays valid.
 func (r *run) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
 		r.p, ledger.ServiceIn(r.p), name, r.head.pos)
@@ -201,7 +202,7 @@ func (r *run) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 }
 
 // directory adds the rows of the table directory to the set, which compares them with the events.
-// No event with an entry has an archived payload, so the walk has read them all.
+// Events with directory entries are never archived, so the walk has read all their payloads.
 func (r *run) directory(ctx context.Context) error {
 	rows, err := r.pool.Query(ctx, `select d.name, d.value, d.pos, d.pos > h.pos from directory d left join ledger_head h on h.p = d.p where d.p = $1`, r.p)
 	if err != nil {
@@ -209,9 +210,9 @@ func (r *run) directory(ctx context.Context) error {
 	}
 	var name, value string
 	var position int64
-	var afterHead *bool // nil: the partition has no head
+	var afterHead *bool // nil if the partition has no head row
 	if _, err = pgx.ForEachRow(rows, []any{&name, &value, &position, &afterHead}, func() error {
-		if afterHead != nil && *afterHead || position <= r.head.pos { // otherwise its event came after this audit began
+		if afterHead != nil && *afterHead || position <= r.head.pos { // otherwise the event was appended after this audit began
 			r.set.add(kindEntry, position, position, name, value)
 		}
 		return nil
@@ -221,7 +222,7 @@ func (r *run) directory(ctx context.Context) error {
 	return nil
 }
 
-// conclude checks what is known only after the walk, and completes the report.
+// conclude makes the checks that need the whole walk, and completes the report.
 func (r *run) conclude() {
 	if len(r.keys) != len(r.met) || !slices.EqualFunc(r.keys, r.met, func(a, b ledger.Event) bool { return a.Hash == b.Hash && a.Position == b.Position }) {
 		r.fault(Fault{"events", "stream signing_key", 0, "stream", "the walk met other signing keys than the look-up by stream"})

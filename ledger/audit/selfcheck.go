@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	selfCheckFirst = time.Minute // after the start of a node
+	selfCheckFirst = time.Minute // time from the start of a node to its first check
 	selfCheckEvery = 24 * time.Hour
-	selfCheckSpan  = 8 * tree.Width // events between two rests: so few that appends hardly notice
+	selfCheckSpan  = 8 * tree.Width // events between two pauses: few enough that appends hardly slow down
 )
 
-// SelfChecks say how a node verifies its own ledger.
+// SelfChecks are the settings with which a node verifies its own ledger.
 type SelfChecks struct {
-	KEK    []byte            // opens personal members; nil: they are not opened
-	Folder checkpoint.Folder // remembers a finding over a restart
-	GoOn   bool              // appends go on although history is false (serve --accept-findings)
+	KEK    []byte            // key-encryption key for personal members; if nil, they are not checked
+	Folder checkpoint.Folder // stores a finding, so that it survives a restart
+	GoOn   bool              // do not stop appends because of a finding (serve --accept-findings)
 }
 
-// Daily runs SelfCheck and Heed once a day, and when a read has found the ledger altered,
-// until the ledger is closed. It begins at once if a finding is remembered. A check uses
-// one core, goes slower while others append, and does not read the archive.
+// Daily runs SelfCheck and Heed once a day, and whenever a read has found the ledger altered,
+// until the ledger is closed. If a finding is stored, it starts at once. A check uses one core,
+// slows down while others append, and does not read the archive.
 func Daily(l *ledger.Ledger, c SelfChecks) {
 	pause := selfCheckFirst
 	if remembered, _ := c.Folder.Finding(l.Base()); remembered != "" {
@@ -39,11 +39,12 @@ func Daily(l *ledger.Ledger, c SelfChecks) {
 	})
 }
 
-// Heed stops appends on this node, until it is started again, if a check has found history
-// itself false: the service decides from what it reads there. The finding is remembered
-// until history verifies, so that a restart does not lift it. Faults in what only proves or
-// hides events (tiles, checkpoints, data keys) and a ledger that could not be read do not
-// stop appends: the former can be rebuilt, the latter may come from this node's settings.
+// Heed stops appends on this node until its restart if a check has found altered events, because
+// the service makes its decisions from these. It stores the finding until a complete check finds
+// the events intact, so that a restart alone does not permit appends again.
+//
+// Other failures do not stop appends: tiles, checkpoints and data keys can be rebuilt, and a
+// ledger that cannot be read may be due to this node's settings.
 func Heed(l *ledger.Ledger, c SelfChecks, check ledger.SelfCheck) {
 	var err error
 	switch {
@@ -61,8 +62,7 @@ func Heed(l *ledger.Ledger, c SelfChecks, check ledger.SelfCheck) {
 	}
 }
 
-// HeedRemembered stops appends on a node that starts on a ledger which was found false
-// and has not verified since.
+// HeedRemembered stops appends on a node that starts with a stored finding.
 func HeedRemembered(l *ledger.Ledger, c SelfChecks) error {
 	remembered, err := c.Folder.Finding(l.Base())
 	if err != nil {
@@ -75,8 +75,8 @@ func HeedRemembered(l *ledger.Ledger, c SelfChecks) error {
 	return nil
 }
 
-// SelfCheck verifies the ledger, also against the newest notes in outside. It logs the
-// result and records it with the ledger, which shows it in its condition.
+// SelfCheck verifies the ledger, including the newest notes in outside. It logs the result and
+// passes it to Ledger.Verified.
 func SelfCheck(ctx context.Context, l *ledger.Ledger, kek []byte, outside ...checkpoint.Store) ledger.SelfCheck {
 	check := ledger.SelfCheck{At: l.Now()}
 	began := time.Now()
@@ -86,7 +86,7 @@ func SelfCheck(ctx context.Context, l *ledger.Ledger, kek []byte, outside ...che
 	check.Read = err == nil && ctx.Err() == nil
 	switch {
 	case ctx.Err() != nil:
-		return check // the node ends: there is no result
+		return check // the node is shutting down: there is no result
 	case err != nil:
 		check.First = err.Error()
 		l.Log().Error("the ledger could not verify itself", "error", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/internal/fixture"
 )
 
-// A verification that finds history false stops appends and says how to go on. One that finds
-// faults only in what proves the events, or none, does not.
+// A check that finds altered events stops appends, and the error says what to do. A check that
+// finds no fault, or faults only in tables that prove the events, does not.
 func TestAFalseHistoryStopsAppends(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -55,8 +55,8 @@ func TestAFalseHistoryStopsAppends(t *testing.T) {
 	}
 }
 
-// After a finding the next start refuses appends at once, until history verifies or the
-// operator accepts the finding.
+// After a finding the next start refuses appends at once, until a check finds the events intact or
+// the operator accepts the finding.
 func TestAFalseHistoryIsRemembered(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
@@ -93,9 +93,9 @@ func TestAFalseHistoryIsRemembered(t *testing.T) {
 	starts(checks, "after history verified", true)
 }
 
-// A read that finds a false event changes the condition at once and asks for a verification,
-// which stops appends before the daily one. A verification without faults takes the finding
-// of the read back.
+// A read that finds an altered event changes the condition and requests a check at once, which
+// stops appends earlier than the daily check would. A check without faults clears the finding of
+// the read.
 func TestAReadThatFindsTamperingAsksForAVerification(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)

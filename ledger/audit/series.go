@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// numbers checks the numbers of an event in its series: that they are complete, and that
-// series and agent are those that its type and payload ask for. read says whether the payload
-// is at hand. That the numbers are dense and linked is left to the set.
+// numbers checks the numbers of an event: they must be complete, and series and agent must follow
+// from its type and payload. read reports whether the payload is available. The set checks that
+// the numbers are dense and linked.
 func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
 	if column := e.HalfNumber(); column != "" {
@@ -46,7 +46,8 @@ func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 	}
 }
 
-// addNumber adds that an event has a number, and what it says about the number before.
+// addNumber adds the number of an event, and the hash that the event names for the previous
+// number.
 func (s *set) addNumber(kind byte, e *ledger.Event, agent string, n int64, prev []byte) {
 	s.add(kind, s.fingerprint(string(e.Hash[:])), e.Position, e.Tenant, agent, e.Series, strconv.FormatInt(n, 10))
 	if n > 1 {
@@ -54,8 +55,8 @@ func (s *set) addNumber(kind byte, e *ledger.Event, agent string, n int64, prev 
 	}
 }
 
-// addAgent adds that a data key is that of an agent, whose name was opened. One agent has one
-// data key, apart from those that were destroyed, and one key is of one agent.
+// addAgent adds the pair of an agent's name, which was decrypted, and its data key. Each agent has
+// one data key, not counting destroyed ones, and each data key belongs to one agent.
 func (s *set) addAgent(e *ledger.Event, record jsontext.Value) {
 	start, end, named := canon.Find(record, "subject", "agentId")
 	if !named || e.Agent == "" {
@@ -66,8 +67,8 @@ func (s *set) addAgent(e *ledger.Event, record jsontext.Value) {
 	s.add(kindAgentName, s.fingerprint(name), e.Position, e.Tenant, e.Agent)
 }
 
-// numberFault compares an entry about numbers or agents with the one before it under the same
-// name. first says that there is none.
+// numberFault compares an entry about numbers or agents with the previous entry under the same
+// name. first means that there is none.
 func numberFault(before, e entry, first bool) (f Fault, found bool) {
 	column := "series_n"
 	if e.kind == kindAgentNumber || e.kind == kindAgentAfter {
@@ -86,7 +87,7 @@ func numberFault(before, e entry, first bool) (f Fault, found bool) {
 			return eventFault(e.position, column[:len(column)-1]+"prev", "want the hash of the number before it"), true
 		}
 	case kindAgentRepeated:
-		if !first && e.a != before.a { // a receipt without a decision is found by its record
+		if !first && e.a != before.a { // a receipt whose decision is missing is reported by its record
 			return eventFault(e.position, "agent", "want that of the decision in its stream"), true
 		}
 	case kindAgentKey:

@@ -17,19 +17,19 @@ import (
 	"github.com/countersign/countersign/ledger/pace"
 )
 
-// set checks, in bounded memory, what needs all events at once: versions are dense, keys
+// set makes the checks that need all events at once, in bounded memory: versions are dense, keys
 // and ids are used once, receipts match their decision. Each fact is a short entry under a
-// fingerprint of its name, in one of many buckets. A bucket that grows goes to a temporary
-// file; at the end each bucket is sorted by itself. Fingerprints have 128 bits under seeds
-// of this run, so that an attacker cannot make two names collide.
+// fingerprint of its name, in one of many buckets. A bucket that grows moves to a temporary file.
+// At the end each bucket is sorted and checked. Fingerprints have 128 bits and random seeds, so an
+// attacker cannot make two names collide.
 type set struct {
 	seeds   [2]maphash.Seed
-	most    int // bytes of a bucket in memory
+	most    int // bytes of a bucket in memory before it moves to a file
 	buckets [setBuckets]bucket
 }
 
 type bucket struct {
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the following fields
 	entries []byte
 	file    *os.File
 }
@@ -40,30 +40,29 @@ const (
 	spillOctets = 64 << 10
 )
 
-// Kinds of entries, in the order in which they follow each other under one
-// fingerprint.
+// Kinds of entries, in the order in which entries under one fingerprint are sorted.
 const (
-	kindVersion     = iota // of a stream: a is the version
+	kindVersion     = iota // an event of a stream; a is its version
 	kindIdem               // an idempotency key
 	kindID                 // an event id
-	kindDecision           // a is what its receipt and approval must repeat
+	kindDecision           // a decision; a is a fingerprint of what its receipt and approval must repeat
 	kindUnread             // a decision in the archive that was not read
-	kindFollower           // a receipt or approval
+	kindFollower           // a receipt or approval; a is the fingerprint of what it repeats
 	kindDataKey            // a row of subject_keys
-	kindKeyUse             // an event sealed with it
-	kindNumber             // a number in a series; a is the hash of its event
-	kindAfter              // what the event with the next number says about it
-	kindAgentNumber        // the same in the series of an agent
+	kindKeyUse             // an event encrypted with that key
+	kindNumber             // a number in a series; a is the fingerprint of its event's hash
+	kindAfter              // the event with the next number; a is the fingerprint of the hash that it names
+	kindAgentNumber        // the same two kinds for the series of an agent
 	kindAgentAfter
 	kindAgentDecided  // the agent of a decision, by its stream
-	kindAgentRepeated // that of its receipt or approval
+	kindAgentRepeated // the agent of its receipt or approval
 	kindAgentKey      // the data key of an agent, by the agent's name
 	kindAgentName     // the name of an agent, by its data key
 	kindEntry         // a row of the directory; a is its position
 	kindEntered       // an event with that entry
 )
 
-// family of a kind: kinds of one family share their names.
+// family maps each kind to its family. Kinds of one family share their names.
 var family = [...]byte{kindVersion, kindIdem, kindID, kindDecision, kindDecision, kindDecision, kindDataKey, kindDataKey,
 	kindNumber, kindNumber, kindAgentNumber, kindAgentNumber, kindAgentDecided, kindAgentDecided, kindAgentKey, kindAgentName,
 	kindEntry, kindEntry}
@@ -87,7 +86,7 @@ func (s *set) close() {
 	}
 }
 
-// add adds a fact about a name: its value a and the position of the event.
+// add adds a fact about a name. a is its value, and position that of the event.
 func (s *set) add(kind byte, a, position int64, name ...string) {
 	var entry [entrySize]byte
 	for i, seed := range s.seeds {
@@ -118,7 +117,7 @@ func (s *set) spill(b *bucket) {
 		if err != nil {
 			return
 		}
-		_ = os.Remove(f.Name()) // the file exists until it is closed
+		_ = os.Remove(f.Name()) // the file continues to exist until it is closed
 		b.file = f
 	}
 	if _, err := b.file.Write(b.entries); err == nil {
@@ -126,7 +125,7 @@ func (s *set) spill(b *bucket) {
 	}
 }
 
-// addEvent adds the facts that every event has.
+// addEvent adds the facts of every event: version, id and idempotency key.
 func (s *set) addEvent(e *ledger.Event) {
 	s.add(kindVersion, e.Version, e.Position, e.Tenant, e.Stream)
 	s.add(kindID, 0, e.Position, e.ID)
@@ -135,7 +134,7 @@ func (s *set) addEvent(e *ledger.Event) {
 	}
 }
 
-// fingerprint turns parts into a number, to compare them later.
+// fingerprint returns a hash of parts, for comparison within this run.
 func (s *set) fingerprint(parts ...string) int64 {
 	var h maphash.Hash
 	h.SetSeed(s.seeds[0])
@@ -151,18 +150,18 @@ type entry struct {
 	a, position int64
 }
 
-// entryOf reads an entry as add writes it, after its name.
+// entryOf parses an entry that add has written, without its name.
 func entryOf(b []byte) entry {
 	return entry{b[16], int64(binary.BigEndian.Uint64(b[17:])), int64(binary.BigEndian.Uint64(b[25:]))}
 }
 
-// restEvery is how many bytes of entries are sorted between two rests: some milliseconds of
-// work. A rest is a query, and most buckets of a small ledger are empty.
+// restEvery is the number of bytes of entries that are sorted between two pauses: some
+// milliseconds of work. A pause costs a query, and most buckets of a small ledger are empty.
 const restEvery = 1 << 20
 
 // check sorts each bucket and reports the faults in it.
 func (s *set) check(ctx context.Context, pace *pace.Pace, fault func(Fault)) error {
-	work := 0 // bytes since the last rest
+	work := 0 // bytes since the last pause
 	for i := range s.buckets {
 		b := &s.buckets[i]
 		if work += len(b.entries); work > restEvery || b.file != nil {
@@ -199,7 +198,7 @@ func (s *set) check(ctx context.Context, pace *pace.Pace, fault func(Fault)) err
 	return ctx.Err()
 }
 
-// checkEntries checks all entries of one name, sorted by kind and value.
+// checkEntries checks all entries of one name, which are sorted by kind and value.
 func checkEntries(sorted [][]byte, fault func(Fault)) {
 	var before entry
 	for i, octets := range sorted {
@@ -213,7 +212,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 		case e.kind == kindID && i > 0:
 			fault(eventFault(e.position, "event_id", "position %d has the same id", before.position))
 		case e.kind == kindFollower && i > 0 && before.kind == kindUnread:
-			return // the decision was not read, so there is nothing to compare with
+			return // the decision was not read, so there is no value to compare with
 		case e.kind == kindFollower && (i == 0 || before.kind != kindDecision && before.kind != kindFollower):
 			fault(eventFault(e.position, "payload", "there is no decision for it"))
 			return
@@ -232,7 +231,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 			fault(Fault{"directory", fmt.Sprintf("of the event at %d", e.position), e.position, "name", "the row of this event is missing"})
 			return
 		case e.kind >= kindEntry:
-			return // the row is of the first event, so it is right for every later one
+			return // the row belongs to the first of these events
 		case e.kind >= kindNumber:
 			if f, found := numberFault(before, e, i == 0); found {
 				fault(f)

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/ledger/pace"
 )
 
-// The check of a small set takes no rest, since each rest is a query.
+// The check of a small set does not pause, because each pause costs a query.
 func TestSmallSetsAreCheckedWithoutARest(t *testing.T) {
 	t.Parallel()
 	s := newSet(1 << 20)

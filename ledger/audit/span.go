@@ -11,27 +11,28 @@ import (
 	"github.com/countersign/countersign/ledger/stored"
 )
 
-// spanResult is what the check of a range of events has found, and what the ranges next to
-// it must agree with. Its size does not depend on the payloads.
+// spanResult is the result of checking a range of events, with the data that the neighbouring
+// ranges must agree with. Its size does not depend on the payloads.
 type spanResult struct {
 	err      error
-	from, to int64 // positions from+1 to to
+	from, to int64 // the range has the positions from+1 to to
 	faults   []Fault
 	hashes   []ledger.Hash
 	records  int64
 	unopened int64
 	unread   int64
 	void     voided
-	archived []archivedSpan // objects of the archive; only while the range is checked
+	archived []archivedSpan // objects of the archive; set only while the range is checked
 	tenants  map[string]*tenantSpan
 	first    edgeEvent
 	last     edgeEvent
 	keys     []ledger.Event
 	erased   []erasure
-	declared []int64 // epochs
+	declared []int64 // epochs of declared rollbacks
 }
 
-// edgeEvent holds the data about the last event of a range that the next range needs.
+// edgeEvent contains the data of the first or last event of a range that the neighbouring range
+// needs.
 type edgeEvent struct {
 	position int64
 	tenant   string
@@ -40,22 +41,22 @@ type edgeEvent struct {
 	hash     ledger.Hash
 }
 
-// tenantSpan is the part of a tenant's chain that is in a range.
+// tenantSpan is the part of a tenant's chain inside a range.
 type tenantSpan struct {
 	first  chainLink
 	last   chainEnd
-	needs  needed // the policy that must have been active at the start of the range
-	policy string // the policy that is active at the end, if the range has activated one
+	needs  needed // policy that must have been active at the start of the range
+	policy string // policy that is active at the end, if the range has activated one
 }
 
-// chainEnd is a tenant's chain up to an event.
+// chainEnd describes the last event of a tenant's chain so far.
 type chainEnd struct {
 	sequence   int64
 	hash       ledger.Hash
 	occurredUS int64
 }
 
-// chainLink is what an event says about its tenant's event before it.
+// chainLink contains what an event states about the tenant's previous event, and its own position.
 type chainLink struct {
 	position, sequence, occurredUS int64
 	prev                           ledger.Hash
@@ -66,17 +67,17 @@ type needed struct {
 	position int64
 }
 
-// erasure is an event subject.erased that the walk has met.
+// erasure is an event subject.erased that the walk has found.
 type erasure struct {
 	tenant, keyID string
 	occurredUS    int64
 	position      int64
 }
 
-// span reads the events of a range in one statement and checks them.
+// span reads the events of a range with one statement and checks them.
 func (r *run) span(ctx context.Context, from, to int64) spanResult {
 	s := spanResult{from: from, to: to, tenants: map[string]*tenantSpan{}, hashes: make([]ledger.Hash, 0, to-from)}
-	if s.err = s.readArchive(ctx, r); s.err != nil { // before the statement, which has little time
+	if s.err = s.readArchive(ctx, r); s.err != nil { // read before the statement, which has a short time limit
 		return s
 	}
 	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
@@ -116,7 +117,7 @@ func (s *spanResult) fault(f Fault) {
 	}
 }
 
-// event checks an event by itself and against the events before it in the range.
+// event checks an event alone and against the previous events in the range.
 func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimage []byte) []byte {
 	s.hashes = append(s.hashes, e.Hash)
 	read := e.Payload != nil || s.unarchive(ctx, r, e)
@@ -163,7 +164,7 @@ func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimag
 	return preimage
 }
 
-// chainFaults compares an event with the one before it of its tenant.
+// chainFaults compares an event with the previous event of its tenant.
 func chainFaults(e chainLink, before chainEnd, tenant string) []Fault {
 	var faults []Fault
 	if want := before.sequence + 1; e.sequence != want {
@@ -178,8 +179,8 @@ func chainFaults(e chainLink, before chainEnd, tenant string) []Fault {
 	return faults
 }
 
-// groupFault compares an event with the one before it in the partition: the events of an
-// append follow each other, and only the first has a key.
+// groupFault compares an event with the previous event of the partition: the events of an append
+// are adjacent, and only the first has a key.
 func groupFault(before, e edgeEvent) *Fault {
 	var f Fault
 	switch first := before.more == 0; {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// changes has for each column a change that its type and its checks allow.
+// changes contains for each column an expression for another value that the schema allows.
 var changes = map[string]string{
 	"p":              "p + 1",
 	"pos":            "pos + 1000",
@@ -42,8 +42,8 @@ var changes = map[string]string{
 	"agent_prev":     "case when agent_prev is null then sha256('x') else sha256(agent_prev) end, agent_n = greatest(agent_n, 1000 + pos), agent = coalesce(agent, 'a'), series = coalesce(series, 's'), series_n = coalesce(series_n, 1)",
 }
 
-// Verification finds every change of every column of every event, and removed, inserted and
-// cut rows, by an attacker who has every right in the database.
+// An attacker with every right in the database changes any column of any event, or removes,
+// inserts or truncates rows. Verification finds every such change.
 func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

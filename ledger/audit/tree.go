@@ -23,8 +23,8 @@ type storedNote struct {
 	note string
 }
 
-// growTree adds the leaves of a range to the tree and compares the tiles, checkpoints and
-// pins of these sizes with it.
+// growTree adds the leaves of a range to the tree. It compares the stored tiles, checkpoints and
+// pins of these sizes with the tree.
 func (r *run) growTree(ctx context.Context, s *spanResult) error {
 	notes, err := r.readNotes(ctx, s.from, s.to)
 	if err != nil {
@@ -106,8 +106,8 @@ func (r *run) checkTreeHead() {
 	}
 }
 
-// compareTiles compares the stored tiles with those that the events give. A partial tile may
-// have grown since the tree head was read.
+// compareTiles compares stored tiles with those computed from the events. A partial tile may have
+// grown since the tree head was read.
 func (r *run) compareTiles(ctx context.Context, want []tree.Tile, partial bool) error {
 	if len(want) == 0 {
 		return nil
@@ -138,8 +138,7 @@ func (r *run) compareTiles(ctx context.Context, want []tree.Tile, partial bool) 
 	return nil
 }
 
-// finishTree looks for a tree head, tiles, checkpoints and pins of more events than there
-// are.
+// finishTree reports a tree head, tiles, checkpoints and pins of more events than the ledger has.
 func (r *run) finishTree(ctx context.Context) error {
 	if r.treeHead.size == 0 {
 		r.checkTreeHead0()
@@ -175,8 +174,8 @@ func (r *run) checkTreeHead0() {
 	}
 }
 
-// strayTiles finds tiles that the tree does not have. It reads tiles and tree head at one
-// moment, since the tree may grow during the audit.
+// strayTiles reports tiles that do not belong to the tree. It reads tiles and tree head in one
+// statement, because the tree may grow during the audit.
 func (r *run) strayTiles(ctx context.Context) error {
 	rows, err := r.pool.Query(ctx, `select level, n, size from tiles, (select coalesce(max(size), 0) size from tree_head where p = $1) head where p = $1
 		and (level > 7 or n * 256 >= (size >> (8 * least(level, 7)))) order by level, n limit 20`, r.p)

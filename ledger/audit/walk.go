@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// tenantEnd is the end of a tenant's chain as far as the walk has come.
+// tenantEnd is the state of a tenant's chain after the ranges joined so far.
 type tenantEnd struct {
 	chainEnd
 	policy string // hash of the active policy
@@ -20,7 +20,7 @@ type tenantEnd struct {
 func (r *run) walk(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	// The workers check ranges. They end when the next goroutine closes jobs.
+	// Start the workers, which check ranges. They end when the next goroutine closes jobs.
 	n := r.workers()
 	turns := make(chan chan spanResult, n*spansAhead)
 	jobs := make(chan func())
@@ -28,13 +28,13 @@ func (r *run) walk(ctx context.Context) error {
 		go func() {
 			pace := r.pace()
 			for job := range jobs {
-				_ = pace.Rest(ctx) // if this fails, the job fails too and reports it
+				_ = pace.Rest(ctx) // if this fails, the job fails too and reports the error
 				job()
 			}
 		}()
 	}
-	// This goroutine hands out the ranges. It puts the channel of each result into turns, in
-	// order, and ends with the last range or with ctx.
+	// This goroutine distributes the ranges. It puts the channel of each result into turns, in
+	// order, and ends after the last range or with ctx.
 	go func() {
 		defer close(turns)
 		defer close(jobs)
@@ -54,7 +54,7 @@ func (r *run) walk(ctx context.Context) error {
 			}
 		}
 	}()
-	// The results are joined in order.
+	// Join the results in order.
 	for turn := range turns {
 		found := <-turn
 		if found.err != nil {
@@ -67,7 +67,7 @@ func (r *run) walk(ctx context.Context) error {
 			r.Progress(r.report.Events, r.head.pos)
 		}
 	}
-	// The last event must be the one of the head row, and the end of its append.
+	// The last event must match the head row and must be the last of its append.
 	if r.last.more > 0 {
 		r.fault(eventFault(r.last.position, "more", "the ledger ends within an append of which %d events are missing", r.last.more))
 	}
@@ -84,7 +84,7 @@ func (r *run) walk(ctx context.Context) error {
 	return nil
 }
 
-// join appends a range to those before it and checks what crosses their border.
+// join appends a range to the previous ones and checks the link between them.
 func (r *run) join(ctx context.Context, s *spanResult) error {
 	for _, f := range s.faults {
 		r.fault(f)
@@ -135,16 +135,16 @@ func (r *run) joinTenant(tenant string, s *tenantSpan) {
 	}
 }
 
-// strayRows looks for rows where none may be. The audit of the first partition also looks
-// for rows of partitions that the ledger does not have.
+// strayRows reports rows outside the positions of the partition. The audit of the first partition
+// also reports rows of partitions that do not exist.
 func (r *run) strayRows(ctx context.Context) error {
 	if r.p == 0 {
 		if err := r.strayPartitions(ctx); err != nil {
 			return err
 		}
 	}
-	// In one statement head and events are of one moment, so that an event after the head was
-	// never appended.
+	// One statement sees head and events at the same moment, so an event after that head was never
+	// appended.
 	rows, err := r.pool.Query(ctx, `select e.pos from ledger_head h join events e on e.p = h.p and e.pos > h.pos where h.p = $1
 		union all select pos from events where p = $1 and pos < 1 limit 20`, r.p)
 	if err != nil {

@@ -1,20 +1,20 @@
-// Package backup copies a ledger's tables out of a database and back into an empty
-// one. It works with any PostgreSQL server, since it needs no program of the server.
+// Package backup copies a ledger's tables out of a database and back into an empty one. It works
+// with any PostgreSQL server, because it runs no program on the server.
 //
 // A backup is a folder, and a separate file with the keys:
 //
 //	manifest.json           lists the tables, as JSON (type Manifest)
 //	tables/NAME.copy.gz     rows of a table as COPY writes them (text format), by primary key, gzip
-//	base.tar.gz             in the place of tables: the files of a private PostgreSQL (localpg.CopyBase)
+//	base.tar.gz             instead of tables: the files of a private PostgreSQL (localpg.CopyBase)
 //	NAME.keys.age           the wrapped data keys and the key files of the data folder, a tar in the age format
 //
-// All tables are of one moment: one repeatable-read transaction reads them, while
-// appends go on. The keys are in a separate file because a reader of both can open sealed
-// members, and because old copies of the keys still have the key of an erased person. The
-// operator should keep the keys for 30 days at most, and may keep the folder for ever.
+// All tables are copied at one moment: one repeatable-read transaction reads them while appends
+// continue. The keys are in a separate file for two reasons. A reader of both can decrypt personal
+// members, and old copies of the keys still contain the keys of erased persons. The operator
+// should keep the keys for at most 30 days, and may keep the folder for ever.
 //
-// A backup leaves out data that can be rebuilt or may be lost: read models and their
-// checkpoints, sessions, sign-in and download links.
+// A backup leaves out data that can be rebuilt or may be lost: read models and their checkpoints,
+// sessions, sign-in and download links.
 package backup
 
 import (
@@ -39,18 +39,18 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Manifest says which ledger and which tables a backup has.
+// Manifest describes the ledger and the tables in a backup.
 type Manifest struct {
 	Schema     string  `json:"schema"` // "svc-backup-v1"
 	CreatedAt  string  `json:"createdAt"`
-	Migration  uint    `json:"migration"` // schema version of the tables
-	Beginning  string  `json:"beginning"` // of the schema (migrations.Beginning)
+	Migration  uint    `json:"migration"` // version of the database schema
+	Beginning  string  `json:"beginning"` // hash of the first migration (migrations.Beginning)
 	Origin     string  `json:"origin"`
 	Epoch      int64   `json:"epoch"`
-	Position   int64   `json:"position"` // of the last event; of several partitions: the sum
+	Position   int64   `json:"position"` // position of the last event; for several partitions the sum
 	Partitions int     `json:"partitions"`
-	LastHash   string  `json:"lastHash"`      // of the last event of the first partition, hex
-	Base       bool    `json:"base,omitzero"` // base.tar.gz takes the place of the tables; position is that of its beginning
+	LastHash   string  `json:"lastHash"`      // hash of the last event of the first partition, in hex
+	Base       bool    `json:"base,omitzero"` // base.tar.gz replaces the tables; Position is that at the start of the copy
 	Tables     []Table `json:"tables"`
 }
 
@@ -59,7 +59,7 @@ type Table struct {
 	Name    string   `json:"name"`
 	Columns []string `json:"columns"`
 	Rows    int64    `json:"rows"`
-	SHA256  string   `json:"sha256"` // of the file, hex
+	SHA256  string   `json:"sha256"` // SHA-256 of the file, in hex
 }
 
 const format = "svc-backup-v1"
@@ -70,29 +70,29 @@ const (
 	baseName     = "base.tar.gz"
 )
 
-// IsPart says whether Write or WriteBase makes a file or folder of this name in a backup.
+// IsPart reports whether a backup contains a file or folder of this name.
 func IsPart(name string) bool { return name == manifestName || name == tablesName || name == baseName }
 
 const keysTable = "subject_keys"
 
-// left are tables that are not copied.
+// left lists the tables that are not copied.
 var left = []string{
-	"schema_migrations",              // the program makes the schema
-	"projection_dead",                // of read models, which are rebuilt
+	"schema_migrations",              // migrations write it
+	"projection_dead",                // belongs to read models, which are rebuilt
 	"sessions",                       // members sign in again
-	"signin_links", "download_links", // they live for minutes
+	"signin_links", "download_links", // valid only for minutes
 }
 
-// keep has for some tables a condition that selects the rows to copy.
+// keep selects the rows to copy of some tables.
 var keep = map[string]string{
-	// Webhooks and sinks send events to others, so they must go on where they were. All other
-	// checkpoints are of read models, which are rebuilt.
+	// Webhooks and sinks send events to others and must continue where they stopped. All other
+	// checkpoints belong to read models, which are rebuilt.
 	"projection_checkpoint": `where name = 'webhooks' or name like 'sink/%'`,
 }
 
-// Write copies the tables into a new folder. It writes the data keys, and files of the data
-// folder by name, into keys; if keys is nil, it leaves them out. The login needs only the right
-// to read.
+// Write copies the tables into a new folder. It writes the data keys and files (key files of the
+// data folder, by name) to keys; if keys is nil, it leaves them out. The login needs only the
+// right to read.
 func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -131,8 +131,8 @@ func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, file
 	return m, m.write(folder)
 }
 
-// write writes the manifest into its folder. It is the last file, so that an interrupted backup
-// has none and is not taken for a backup.
+// write writes the manifest to its folder. It comes last, so an interrupted backup has no manifest
+// and cannot be restored.
 func (m Manifest) write(folder string) error {
 	text, err := canon.Marshal(m)
 	if err != nil {
@@ -141,8 +141,8 @@ func (m Manifest) write(folder string) error {
 	return writeSynced(filepath.Join(folder, manifestName), text)
 }
 
-// WriteBase writes the files of a private server, which copy returns, into a new folder. It
-// writes the key files of the data folder, which open sealed members, into keys.
+// WriteBase writes the files of a private server, which copy writes as a tar, to a new folder. It
+// writes files, the key files of the data folder, to keys, because they decrypt personal members.
 func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte, copy func(context.Context, io.Writer) error) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -173,7 +173,7 @@ func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, 
 	return m, m.write(folder)
 }
 
-// Base opens the base copy of a backup: a tar.
+// Base opens the tar with the base copy of a backup.
 func Base(folder string) (io.ReadCloser, error) {
 	f, err := os.Open(filepath.Join(folder, baseName))
 	if err != nil {
@@ -220,13 +220,13 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	// A copy may take long.
+	// A copy may take long, so disable the time-outs.
 	_, err = conn.Exec(ctx, `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
 	return conn, err
 }
 
 // describe reads the ledger's head and the list of tables. The list comes from the database, so
-// that a table which a later migration adds is copied, too.
+// that a table of a later migration is copied, too.
 func describe(ctx context.Context, tx pgx.Tx) (Manifest, error) {
 	m := Manifest{Schema: format, CreatedAt: time.Now().UTC().Format(time.RFC3339)}
 	err := tx.QueryRow(ctx, `select h.origin, h.epoch, sums.pos, encode(h.last_hash, 'hex'), s.version, sums.n, obj_description('public.ledger_head'::regclass, 'pg_class')
@@ -245,7 +245,7 @@ func describe(ctx context.Context, tx pgx.Tx) (Manifest, error) {
 	return m, err
 }
 
-// query selects the rows of a table that are kept, in the order of its primary key.
+// query returns a COPY statement for the rows to keep, in the order of the primary key.
 func (t Table) query(ctx context.Context, tx pgx.Tx) (string, error) {
 	var key []string
 	err := tx.QueryRow(ctx, `select array_agg(quote_ident(a.attname) order by k.n) from pg_index i, unnest(i.indkey) with ordinality k(attnum, n), pg_attribute a
@@ -281,11 +281,11 @@ func (t *Table) write(ctx context.Context, tx pgx.Tx, path string) error {
 	return err
 }
 
-// chunk is the number of bytes from which data keys are written as an entry of the tar. There
-// are several entries, since a tar has the size of each entry before its content.
+// chunk is the approximate size in bytes of an entry with data keys in the tar. There are several
+// entries, because a tar needs the size of an entry before its content.
 const chunk = 1 << 20
 
-// writeKeys writes the tar: key files, then the table in pieces.
+// writeKeys writes the tar with the key files, and then the table of data keys in pieces.
 func (t *Table) writeKeys(ctx context.Context, tx pgx.Tx, out io.Writer, files map[string][]byte) error {
 	archive := tar.NewWriter(out)
 	if err := putFiles(archive, files); err != nil {
@@ -302,7 +302,7 @@ func (t *Table) writeKeys(ctx context.Context, tx pgx.Tx, out io.Writer, files m
 	return errors.Join(err, archive.Close())
 }
 
-// putFiles writes key files, by name.
+// putFiles writes files to the tar in the order of their names.
 func putFiles(archive *tar.Writer, files map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if err := entry(archive, "files/"+name, files[name]); err != nil {
@@ -320,7 +320,7 @@ func entry(archive *tar.Writer, name string, content []byte) error {
 	return err
 }
 
-// pieces cuts a stream into entries of the tar.
+// pieces splits a stream into entries of the tar.
 type pieces struct {
 	archive *tar.Writer
 	waiting []byte
@@ -351,7 +351,7 @@ func writeSynced(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Read reads a backup's manifest and refuses what this program cannot restore.
+// Read reads a backup's manifest. It returns an error if this program cannot restore the backup.
 func Read(folder string) (m Manifest, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, manifestName))
 	if err != nil {
@@ -374,12 +374,12 @@ func Read(folder string) (m Manifest, err error) {
 	return m, nil
 }
 
-// ErrHoldsEvents means that the database is not empty. Nothing is restored over a ledger.
+// ErrHoldsEvents means that the database contains events. Restore never overwrites a ledger.
 var ErrHoldsEvents = errors.New("the database holds a ledger with events: restore into an empty one")
 
-// Restore brings a database to this program's schema and copies a backup into it, all or
-// nothing. It reads the data keys from keys, and returns the key files in it. If keys is nil,
-// personal members can never be opened again. The login must be countersign_owner or able to
+// Restore migrates a database to this program's schema and copies a backup into it, all or
+// nothing. It reads the data keys from keys and returns the key files in it. If keys is nil,
+// personal members can never be decrypted again. The login must be countersign_owner or able to
 // become it.
 func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (files map[string][]byte, err error) {
 	m, err := Read(folder)
@@ -443,12 +443,12 @@ func (t Table) restore(ctx context.Context, tx pgx.Tx, path string) error {
 	return nil
 }
 
-// restoreKeys reads the tar that writeKeys wrote.
+// restoreKeys reads the tar that writeKeys has written.
 func restoreKeys(ctx context.Context, tx pgx.Tx, in io.Reader) (map[string][]byte, error) {
 	files, archive := map[string][]byte{}, tar.NewReader(in)
 	reader, writer := io.Pipe()
 	read := make(chan error, 1)
-	go func() { // ends with the archive, or when the copy has failed
+	go func() { // ends at the end of the archive, or after the copy has failed
 		err := func() error {
 			for {
 				header, err := archive.Next()

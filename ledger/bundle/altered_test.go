@@ -20,16 +20,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// altered is a bundle that an attacker made, and what both verifiers must say of it.
+// altered is a bundle that an attacker has made, and the verdict that both verifiers must give.
 type altered struct {
 	files  map[string][]byte
 	pin    []byte
-	reason string // empty: it is valid
-	lacks  string // begins what could not be checked
+	reason string // empty if the bundle is valid
+	lacks  string // beginning of the text about what could not be checked
 	lay    func(t *testing.T, folder string)
 }
 
-// bothSay checks that both verifiers say the same about each bundle.
+// bothSay checks that both verifiers give the same verdict for each bundle.
 func bothSay(t *testing.T, cases map[string]altered) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -40,7 +40,7 @@ func bothSay(t *testing.T, cases map[string]altered) {
 	write(t, tool, map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks(trusted())})
 	names := slices.Sorted(maps.Keys(cases))
 	var results []bundle.Result
-	var arguments [][]string // of verify.py, by case
+	var arguments [][]string // arguments of verify.py for each case
 	for i, name := range names {
 		c := cases[name]
 		folder := t.TempDir()
@@ -93,8 +93,8 @@ func bothSay(t *testing.T, cases map[string]altered) {
 	}
 }
 
-// runEach calls verify.py with each of the lists of arguments that it reads. One process for
-// all of them saves most of the time, since a verification is shorter than a start of Python.
+// runEach calls verify.py with each list of arguments from its input. One process for all cases
+// saves most of the time, because Python takes longer to start than to verify.
 const runEach = `
 import io, json, sys, traceback
 sys.path.insert(0, sys.argv[1])
@@ -113,13 +113,13 @@ for arguments in json.load(sys.stdin):
 json.dump(answers, sys.__stdout__)
 `
 
-// pythonRun is the exit code of a run of verify.py, and all that it has printed.
+// pythonRun is the exit code and the output of a run of verify.py.
 type pythonRun struct {
 	Code int    `json:"code"`
 	Out  string `json:"out"`
 }
 
-// verifyPy runs the verify.py of a folder with each of the lists of arguments.
+// verifyPy runs the verify.py in a folder with each list of arguments.
 func verifyPy(t *testing.T, python, folder string, arguments [][]string) (answers []pythonRun) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), python, "-c", runEach, folder)
@@ -141,9 +141,8 @@ func said(want altered, reason string, err error) bool {
 	return err == nil && reason == want.reason
 }
 
-// cut makes a bundle of the events of draw from one index to below another, with a
-// period of that day. What is outside of the period, and whatever hide names, has no
-// payload.
+// cut makes a bundle of the events of draw from index from to index to-1, with a period of that
+// day. Events outside of the period, and those in hide, have no payload.
 func cut(from, to int, begin, end string, hide ...int) map[string][]byte {
 	files, leaves := drawn()
 	return cutOf(files, leaves, from, to, bundle.Filters{From: onTheDay(begin), To: onTheDay(end)}, hide...)
@@ -203,8 +202,8 @@ func linesOf(files map[string][]byte) (lines []ledger.Line) {
 	return lines
 }
 
-// pinOf is a pin that has seen a tenant up to a sequence of draw; with another number
-// the hash that it has seen is another.
+// pinOf returns a pin that has seen the tenant up to a sequence number of draw. With other it
+// contains another hash.
 func pinOf(sequence int64, files map[string][]byte, other ...byte) []byte {
 	hash := linesOf(draw())[min(sequence, 5)-1].Hash
 	for _, c := range other {
@@ -213,8 +212,8 @@ func pinOf(sequence int64, files map[string][]byte, other ...byte) []byte {
 	return checkpoint.Pin{Note: files["checkpoint.txt"], Tenants: map[string]checkpoint.Seen{"org_1": {Sequence: sequence, Hash: hash}, "service": {Sequence: 3, Hash: hash}}}.Text()
 }
 
-// The manifest's period is held against the events: a bundle shows an event before it
-// and one after it, so that nobody with the key can leave out events at its edges.
+// The manifest's period is compared with the events. A bundle contains an event before the period
+// and one after it, so even the owner of the key cannot leave out events at its ends.
 func TestATrimmedPeriodIsFalse(t *testing.T) {
 	changed := func(files map[string][]byte, change func(*bundle.Manifest)) map[string][]byte {
 		return signedAnew(files, change)
@@ -268,8 +267,7 @@ func TestATrimmedPeriodIsFalse(t *testing.T) {
 	bothSay(t, cases)
 }
 
-// A pin protects the end of a tenant's history: the tree alone does not show where that
-// is.
+// A pin protects the end of a tenant's history, which the tree alone does not show.
 func TestAPinProtectsATenantsTail(t *testing.T) {
 	whole := draw()
 	shorter := func() map[string][]byte { return cut(0, 3, "", "") }
@@ -299,7 +297,7 @@ func TestAPinProtectsATenantsTail(t *testing.T) {
 }
 
 // Additional entries in a bundle's folder (links, other files) are refused by name. Files that
-// an operating system leaves are passed over.
+// operating systems create are ignored.
 func TestFilesBesideABundle(t *testing.T) {
 	add := func(name, text string) func(*testing.T, string) {
 		return func(t *testing.T, folder string) { write(t, folder, map[string][]byte{name: []byte(text)}) }
@@ -332,8 +330,8 @@ func TestFilesBesideABundle(t *testing.T) {
 	})
 }
 
-// A note with a false signature line of a key that the verifier trusts is no note,
-// whatever else is in it and in whatever order.
+// If a note has a false signature line of a trusted key, it is refused, whatever else it contains
+// and in whatever order.
 func TestAFalseSignatureLineNextToAGoodOne(t *testing.T) {
 	good := draw()["checkpoint.txt"]
 	body, line, _ := bytes.Cut(good, []byte("\n\n"))

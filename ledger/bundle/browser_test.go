@@ -11,10 +11,11 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// verifierModule names the file of the verifier as WebAssembly, compressed (.ci/clients/run).
+// verifierModule is the environment variable with the path of the compressed WebAssembly verifier
+// (.ci/clients/run).
 const verifierModule = "COUNTERSIGN_VERIFIER"
 
-// inPage calls the module in the way of the page /verify, with the code of that page.
+// inPage calls the module as the page /verify does, with the code of that page.
 const inPage = `
 const vm = require("node:vm"), fs = require("node:fs"), { Readable } = require("node:stream");
 const fetch = async (path) => ({ ok: true, body: Readable.toWeb(fs.createReadStream(path)) });
@@ -48,7 +49,7 @@ func browserSays(t *testing.T, names []string, cases map[string]altered) {
 	for _, name := range names {
 		c := cases[name]
 		if c.lay != nil || c.pin != nil && len(c.pin) == 0 {
-			continue // what is not in an archive, and the pin that the page cannot give
+			continue // skip cases that need a folder, or a pin, which the page does not accept
 		}
 		bundled := t.TempDir()
 		write(t, bundled, c.files)

@@ -1,10 +1,10 @@
 // Package bundle writes and verifies exports of one tenant's history. An export, or bundle,
-// has everything that an auditor needs to check the history without the service, and without
-// a program of ours.
+// contains all that an auditor needs to verify the history without the service and without our
+// programs.
 //
-// VERIFY.md, which is part of every bundle, describes the format on one page; verify.py is
-// a verifier in standard-library Python. Verify is the same in Go: both make the
-// same checks in the same order and name the same first reason.
+// VERIFY.md, which is part of every bundle, describes the format on one page. verify.py is a
+// verifier in standard-library Python. Verify is the same verifier in Go: both make the same
+// checks in the same order and return the same first reason.
 package bundle
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// PayloadType of the manifest's envelope.
+// PayloadType is the payload type of the manifest's envelope.
 const PayloadType = "application/vnd.svc.export.v1+json"
 
-// Schema of the manifest's record.
+// Schema is the schema of the manifest of a whole history.
 const Schema = "svc-export-v1"
 
-// VerifierPy is verify.py and Format is VERIFY.md. Every bundle has a copy of both.
+// VerifierPy and Format are the files verify.py and VERIFY.md. Every bundle contains both.
 var (
 	//go:embed verify.py
 	VerifierPy []byte
@@ -34,7 +34,7 @@ var (
 // Manifest is the record in manifest.json.
 type Manifest struct {
 	Schema          string            `json:"schema"`
-	ExportID        string            `json:"exportId"` // exp_…
+	ExportID        string            `json:"exportId"` // id of the export, exp_…
 	Origin          string            `json:"origin"`
 	Partition       int               `json:"partition"`
 	Tenant          string            `json:"tenant"`
@@ -42,38 +42,38 @@ type Manifest struct {
 	Count           int64             `json:"count"`
 	PrevBeforeFirst string            `json:"prevBeforeFirst"`
 	LastHash        string            `json:"lastHash"`
-	CheckpointSize  int64             `json:"checkpointSize"`     // 0: no checkpoint covers the last event
-	PriorDecisions  map[string]string `json:"priorDecisions"`     // recordHash by decisionId, of receipts whose decision is not in range
-	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version by SHA-256, of each rule set that a gate verdict in range names; rules/ has the tables of those the exporting program has
+	CheckpointSize  int64             `json:"checkpointSize"`     // number of events that the checkpoint covers; 0 if none covers the last event
+	PriorDecisions  map[string]string `json:"priorDecisions"`     // recordHash by decisionId, for receipts whose decision is not in the bundle
+	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version by SHA-256 of each rule set that a gate verdict in the bundle names; rules/ contains the tables that the exporting program has
 	Filters         Filters           `json:"filters"`
-	Selection       *Selection        `json:"selection,omitempty"` // with the schema svc-selection-v1
-	Statement       *Statement        `json:"statement,omitempty"` // of a selection, what its events add up to
-	Dispute         *Dispute          `json:"dispute,omitempty"`   // with the schema svc-dispute-v1
-	Withheld        int64             `json:"withheld"`            // events whose payload the filters left out
-	Files           map[string]string `json:"files"`               // SHA-256 by name, of all but manifest.json
+	Selection       *Selection        `json:"selection,omitempty"` // only with the schema svc-selection-v1
+	Statement       *Statement        `json:"statement,omitempty"` // sums over the events of a selection
+	Dispute         *Dispute          `json:"dispute,omitempty"`   // only with the schema svc-dispute-v1
+	Withheld        int64             `json:"withheld"`            // number of events whose payload the filters exclude
+	Files           map[string]string `json:"files"`               // SHA-256 of each file except manifest.json, by name
 	IssuedAt        string            `json:"issuedAt"`
 	Generator       string            `json:"generator"`
 }
 
-// Filters say which events of its range a bundle shows with their payloads: those of the
-// period, except decisions that are not selected. For every other event it has all columns
-// but the payload, so the chain is complete. The event before the period and the append after
-// it are in the range. Without To the range goes to the end of the history.
+// Filters select the events that a bundle shows with their payloads: the events of the period,
+// except decisions that do not match. Of all other events it contains every column except the
+// payload, so the chain is complete. The range includes the event before the period and the append
+// after it. Without To it extends to the end of the history.
 type Filters struct {
-	From       string `json:"from,omitempty"` // RFC 3339 in UTC, to the microsecond at most
-	To         string `json:"to,omitempty"`   // likewise; the first moment after the period
+	From       string `json:"from,omitempty"` // RFC 3339 in UTC, with at most microseconds
+	To         string `json:"to,omitempty"`   // first moment after the period, in the same form
 	Protocol   string `json:"protocol,omitempty"`
 	Decision   string `json:"decision,omitempty"`
 	Agent      string `json:"agent,omitempty"`
 	Run        string `json:"run,omitempty"`
-	Receipts   bool   `json:"receipts,omitzero"` // also the approvals and receipts, by their numbers
+	Receipts   bool   `json:"receipts,omitzero"` // include the series of approvals and receipts
 	NoPersonal bool   `json:"noPersonal,omitzero"`
 }
 
 var periodForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
 
-// Period returns From and To as microseconds since 1970, 0 if the member is empty. ok is false
-// if one of them has another form.
+// Period returns From and To as microseconds since 1970, or 0 for an empty member. ok is false if
+// one of them is malformed.
 func (f Filters) Period() (from, to int64, ok bool) {
 	for _, bound := range []struct {
 		text string
@@ -91,15 +91,15 @@ func (f Filters) Period() (from, to int64, ok bool) {
 	return from, to, true
 }
 
-// Proof is a line of proofs/inclusion.jsonl, or of proofs/consistency.jsonl, where
-// From takes the place of the position.
+// Proof is a line of proofs/inclusion.jsonl, or of proofs/consistency.jsonl, which has From
+// instead of Position.
 type Proof struct {
 	Position int64    `json:"pos,omitzero"`
 	From     int64    `json:"from,omitzero"`
 	Hashes   []string `json:"hashes"`
 }
 
-// NewProof returns p with the hashes in hex.
+// NewProof returns p with these hashes in hex.
 func NewProof(p Proof, hashes []tree.Hash) Proof {
 	p.Hashes = []string{}
 	for _, h := range hashes {
@@ -108,8 +108,8 @@ func NewProof(p Proof, hashes []tree.Hash) Proof {
 	return p
 }
 
-// Opening is a line of openings.jsonl: the salt and the value of a commitment. Value is
-// canonical JSON as text.
+// Opening is a line of openings.jsonl: the salt and the value of a commitment. Value is canonical
+// JSON as text.
 type Opening struct {
 	EventID string `json:"eventId"`
 	Pointer string `json:"pointer"`
@@ -117,7 +117,7 @@ type Opening struct {
 	Value   string `json:"value"`
 }
 
-// Lines writes values as canonical JSON, one a line.
+// Lines encodes values as canonical JSON, one per line.
 func Lines[T any](values []T) ([]byte, error) {
 	var text []byte
 	for _, v := range values {

@@ -47,7 +47,7 @@ func signer() *seal.Signer {
 	return s
 }
 
-// trusted are the keys of the first partition, and of the fourth.
+// trusted returns the keys of the first partition and of the fourth.
 func trusted() []bundle.Key {
 	var keys []bundle.Key
 	for n, purpose := range map[byte]string{1: "record", 2: "checkpoint"} {
@@ -57,8 +57,8 @@ func trusted() []bundle.Key {
 	return keys
 }
 
-// keySets are the keys, without those for checkpoints, and with the one for records
-// retired before the checkpoint.
+// keySets returns three sets: all keys, without checkpoint keys, and with the record key retired
+// before the checkpoint.
 func keySets() [][]bundle.Key {
 	retired := trusted()
 	for i, k := range retired {
@@ -69,7 +69,7 @@ func keySets() [][]bundle.Key {
 	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }), retired, compromised(4)}
 }
 
-// compromised returns the keys with the record key compromised from a position on.
+// compromised returns the keys, with the record key compromised from a position on.
 func compromised(from int64) []bundle.Key {
 	keys := trusted()
 	for i, k := range keys {
@@ -99,9 +99,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// draw makes a small bundle by hand, with everything that can be in one: an event of
-// another tenant between, a sealed decision with its openings and integers beyond
-// 2^53-1, receipt and policy, and that its tree continues the one of seenSize events.
+// draw makes a small bundle that contains everything a bundle can contain: an event of another
+// tenant between its own, a sealed decision with its openings and integers beyond 2^53-1, receipt
+// and policy, and a proof that its tree extends the one of seenSize events.
 func draw() map[string][]byte {
 	files, _ := drawn()
 	return files
@@ -109,17 +109,17 @@ func draw() map[string][]byte {
 
 const seenSize = 4
 
-// firstTime is when the first event of draw occurred, 15:00:00; the next ones follow by
-// a second each, the last two together.
+// firstTime is the time of the first event of draw, 15:00:00. The next events follow at intervals
+// of one second; the last two have the same time.
 const firstTime = 1_795_186_800_000_000
 
-// seen is a checkpoint of the ledger of draw at a smaller size.
+// seen returns a signed checkpoint of the ledger of draw at a smaller size.
 func seen(size int) []byte {
 	_, leaves := drawn()
 	return note(int64(size), root(leaves[:size]))
 }
 
-// note is a checkpoint that the ledger's key has signed.
+// note returns a checkpoint that the ledger's key has signed.
 func note(size int64, root tree.Hash) []byte {
 	return must(checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: size, Root: root}, key(2)))
 }
@@ -189,7 +189,7 @@ func drawn() (map[string][]byte, []tree.Hash) {
 	return files, leaves
 }
 
-// consistency is the proof by the definition in RFC 6962, section 2.1.2.
+// consistency computes the proof by the definition in RFC 6962, section 2.1.2.
 func consistency(leaves []tree.Hash, m int, known bool) []tree.Hash {
 	if m == len(leaves) {
 		if known {
@@ -207,7 +207,7 @@ func consistency(leaves []tree.Hash, m int, known bool) []tree.Hash {
 	return append(consistency(leaves[k:], m-k, false), root(leaves[:k]))
 }
 
-// inclusion is the proof by the definition in RFC 6962, section 2.1.1.
+// inclusion computes the proof by the definition in RFC 6962, section 2.1.1.
 func inclusion(leaves []tree.Hash, m int) []tree.Hash {
 	if len(leaves) == 1 {
 		return nil
@@ -230,7 +230,7 @@ func root(leaves []tree.Hash) tree.Hash {
 	return b.Root()
 }
 
-// sign makes the manifest good for the files, as an insider with the key could.
+// sign completes and signs the manifest for the files, as an insider with the key could.
 func sign(files map[string][]byte, m bundle.Manifest) {
 	m.Files = map[string]string{}
 	for name, text := range files {
@@ -242,13 +242,13 @@ func sign(files map[string][]byte, m bundle.Manifest) {
 	signRecord(files, m)
 }
 
-// signRecord makes a manifest of a record of any form.
+// signRecord writes a manifest with a signed record of any form.
 func signRecord(files map[string][]byte, record any) {
 	envelope := must(signer().Sign(bundle.PayloadType, record))
 	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity})), '\n')
 }
 
-// write lays a bundle's files into a folder.
+// write writes a bundle's files to a folder.
 func write(t *testing.T, folder string, files map[string][]byte) {
 	t.Helper()
 	for name, text := range files {
@@ -323,8 +323,8 @@ func TestAGoodBundleVerifies(t *testing.T) {
 	}
 }
 
-// What does not continue the pin is refused, also where only a proof is missing: then
-// nothing is false, and nothing is verified.
+// A bundle that does not extend the checkpoint of the pin is not valid. If only the proof is
+// missing, the result is Unchecked.
 func TestABundleContinuesThePinOrIsNotVerified(t *testing.T) {
 	uncovered := signedAnew(draw(), func(m *bundle.Manifest) { m.CheckpointSize = 0 })
 	for name, c := range map[string]struct {
@@ -350,7 +350,8 @@ func TestABundleContinuesThePinOrIsNotVerified(t *testing.T) {
 	}
 }
 
-// signedAnew changes the record of a manifest as an insider with the key could.
+// signedAnew changes the record of a manifest and signs it again, as an insider with the key
+// could.
 func signedAnew(files map[string][]byte, change func(*bundle.Manifest)) map[string][]byte {
 	var envelope struct{ Record bundle.Manifest }
 	if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
@@ -361,8 +362,8 @@ func signedAnew(files map[string][]byte, change func(*bundle.Manifest)) map[stri
 	return files
 }
 
-// A key that was retired signs no manifest that knows of its retirement; a newer key
-// may sign an older head.
+// A retired key may not sign a manifest whose checkpoint covers its retirement. A newer key may
+// sign a manifest with an older checkpoint.
 func TestARetiredKeySignsNoManifest(t *testing.T) {
 	folder, uncovered := t.TempDir(), t.TempDir()
 	write(t, folder, draw())
@@ -386,8 +387,8 @@ func TestARetiredKeySignsNoManifest(t *testing.T) {
 	}
 }
 
-// Without a key for records, or for the checkpoint there is, nothing is false: it could
-// not be checked.
+// Without a record key, or without a checkpoint key for an existing checkpoint, the result is
+// Unchecked and not false.
 func TestWithoutAKeyNothingIsChecked(t *testing.T) {
 	folder, uncovered := t.TempDir(), t.TempDir()
 	write(t, folder, draw())
@@ -410,8 +411,9 @@ func TestWithoutAKeyNothingIsChecked(t *testing.T) {
 	}
 }
 
-// What a compromised key signed is not proven, and not false either: the events are
-// what they were. It signs no manifest and no note from there on.
+// Records signed by a compromised key are not proven, but do not make the bundle false: the events
+// themselves are intact. From the declared position on, the key's signatures on manifests and
+// notes are refused.
 func TestWhatACompromisedKeySigned(t *testing.T) {
 	folder := t.TempDir()
 	files := draw()
@@ -457,7 +459,7 @@ func TestWhatACompromisedKeySigned(t *testing.T) {
 	}
 }
 
-// A member that nobody signed does not pass for signed.
+// A manifest with an additional unsigned member is refused.
 func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 	for _, c := range []struct{ old, new string }{{`{"integrity":`, `{"auditedBy":"KPMG","integrity":`}, {`{"integrity":{`, `{"integrity":{"auditedBy":"KPMG",`}} {
 		files := draw()
@@ -468,7 +470,7 @@ func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 	}
 }
 
-// A manifest that lacks a member which the verifiers depend on is false, even if it is signed.
+// A manifest that lacks a member that the verifiers need is false, even if it is signed.
 func TestAManifestHasEveryMemberThatIsRestedOn(t *testing.T) {
 	for _, name := range []string{"schema", "origin", "tenant", "partition", "firstSequence", "count", "prevBeforeFirst", "lastHash", "checkpointSize", "priorDecisions", "filters", "withheld", "files"} {
 		files := draw()
@@ -484,8 +486,8 @@ func TestAManifestHasEveryMemberThatIsRestedOn(t *testing.T) {
 	}
 }
 
-// A key signs in the partitions it was activated in; one that the verifier trusts
-// anywhere signs in all.
+// A key is valid only in the partitions in which it was activated, unless the verifier trusts it
+// in any partition.
 func TestKeysOfAnotherPartitionSignNothing(t *testing.T) {
 	files := draw()
 	var envelope struct{ Record bundle.Manifest }
@@ -511,13 +513,13 @@ func TestKeysOfAnotherPartitionSignNothing(t *testing.T) {
 	}
 }
 
-// oddJSON are values that readers in different languages take or refuse.
+// oddJSON lists values that some JSON readers accept and others refuse.
 var oddJSON = []string{`"\ud800"`, `"\ud83d\ude00"`, `1e999`, `-0`, `01`, `1.`, strings.Repeat("9", 5000), ` 1`, "1\t", `NaN`, `-Infinity`, `"\u0000"`, `"\x41"`, `{"a":1,"a":2}`,
 	strings.Repeat("[", 62) + strings.Repeat("]", 62), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 3000) + strings.Repeat("]", 3000), `[`, `"`, `1}{`, `null,"record":null`, `1,"integrity":{},"record":{}`,
 	`1,"integrity":{"keyId":""},"record":{"orgId":1e999}`, `1,"integrity":[],"record":{}`, `1,"\u0069ntegrity":{},"\u0072ecord":{}`}
 
-// mutate changes one thing of a bundle. Half of the time it signs the manifest again
-// afterwards, as an insider could.
+// mutate changes one detail of a bundle. In half of the cases it signs the manifest again, as an
+// insider could.
 func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	files = maps.Clone(files)
 	names := slices.Sorted(maps.Keys(files))
@@ -525,19 +527,19 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	name := weighted[r.IntN(len(weighted))]
 	text := bytes.Clone(files[name])
 	switch r.IntN(11) {
-	case 9, 10: // a member of another kind or of a size that not every reader takes
+	case 9, 10: // a member of another type, or too large for some readers
 		return otherMember(r, files, name)
-	case 8: // a payload on which readers of JSON differ, with good hashes
+	case 8: // a payload that JSON readers interpret differently, with correct hashes
 		odd := oddJSON[r.IntN(len(oddJSON))]
 		member := must(json.Marshal(`{"memberId":"cus_1"`))
 		changed := must(json.Marshal(`{"memberId":"cus_1","x":` + odd))
 		files["events.jsonl"] = rehash(bytes.Replace(files["events.jsonl"], member[1:len(member)-1], changed[1:len(changed)-1], 1))
 		return resign(r, files)
-	case 0, 1: // a character
+	case 0, 1: // change a byte
 		if len(text) > 0 {
 			text[r.IntN(len(text))] ^= byte(1 << r.IntN(7))
 		}
-	case 2: // a digit or letter, in place
+	case 2: // replace a digit or letter
 		for range 50 {
 			if len(text) == 0 {
 				break
@@ -548,18 +550,18 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 				break
 			}
 		}
-	case 3: // a line removed
+	case 3: // remove a line
 		lines := bytes.SplitAfter(text, []byte("\n"))
 		at := r.IntN(len(lines))
 		text = bytes.Join(slices.Delete(lines, at, at+1), nil)
-	case 4: // two lines swapped
+	case 4: // swap two lines
 		lines := bytes.SplitAfter(text, []byte("\n"))
 		i, j := r.IntN(len(lines)), r.IntN(len(lines))
 		lines[i], lines[j] = lines[j], lines[i]
 		text = bytes.Join(lines, nil)
-	case 5: // cut
+	case 5: // truncate
 		text = text[:r.IntN(len(text)+1)]
-	case 6: // a member twice, another case, a float, a null
+	case 6: // a duplicate member, other letter case, a float, a null
 		swaps := []struct{ old, new string }{{`"pos":`, `"pos":1,"pos":`}, {`"tenant":`, `"Tenant":`}, {`"more":0`, `"more":0.0`}, {`"version":1`, `"version":null`}, {`"tseq":2`, `"tseq":true`}, {`"payload":"`, `"payload":null,"x":"`}, {`\"`, `\u0022`}, {`org_1`, `org_2`}, {`"more":1`, `"more":2`}, {`"more":0`, `"more":1`},
 			{`"series_n":1`, `"series_n":2`}, {`"series":"decision/deny"`, `"series":"decision/allow"`}, {`"series":`, `"agent_prev":null,"series":`}, {`"agent":"k"`, `"agent":"j"`},
 			{`"first":2`, `"first":1`}, {`"last":3`, `"last":2`}, {`"newest":4`, `"newest":5`}, {`"through":8`, `"through":7`}, {`"claim":9`, `"claim":8`}, {`sub_k`, `sub_j`},
@@ -567,7 +569,7 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 			{`"agent_n":1`, `"agent_n":0`}, {`"agent":"k",`, ``}, {`"agent":"k","agent_n":1,`, ``}, {`"series":"decision/deny","series_n":1,`, ``}}
 		s := swaps[r.IntN(len(swaps))]
 		text = []byte(strings.Replace(string(text), s.old, s.new, 1+r.IntN(3)))
-	case 7: // a file gone, or one more
+	case 7: // remove a file, or add one
 		if r.IntN(2) == 0 {
 			delete(files, name)
 			return resign(r, files)
@@ -582,11 +584,11 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	return resign(r, files)
 }
 
-// otherMembers are canonical values of all kinds.
+// otherMembers lists canonical values of all kinds.
 var otherMembers = []string{`null`, `true`, `""`, `"x"`, `[]`, `{}`, `[1]`, `{"a":"b"}`, `-1`, `0`, `1`, `3`, `32768`, `2147483648`, `9007199254740991`, `9007199254740993`, `18446744073709551615`, `{"a":1}`}
 
-// otherMember replaces, removes or adds one member of a line, at the top or one below;
-// what was hashed and signed is so again.
+// otherMember replaces, removes or adds one member of a line, at the top or one level below. It
+// then recomputes hashes and signatures.
 func otherMember(r *rand.Rand, files map[string][]byte, name string) map[string][]byte {
 	lines := bytes.SplitAfter(bytes.TrimSuffix(files[name], []byte("\n")), []byte("\n"))
 	at := r.IntN(len(lines))
@@ -621,7 +623,7 @@ func otherMember(r *rand.Rand, files map[string][]byte, name string) map[string]
 	return resign(r, files)
 }
 
-// rehash makes the hashes of the lines that can be read good again.
+// rehash recomputes the hashes of all lines that can be parsed.
 func rehash(text []byte) []byte {
 	var lines []ledger.Line
 	prev := ledger.Hash(ledger.Genesis(origin, "org_1"))
@@ -630,7 +632,7 @@ func rehash(text []byte) []byte {
 		if canon.Decode(line, &l) != nil || l.Payload == nil {
 			return text
 		}
-		e, _ := l.Event() // a number that is not whole stays so
+		e, _ := l.Event() // an incomplete number stays incomplete
 		e.Sequence, e.PayloadHash, e.Prev = int64(len(lines))+1, sha256.Sum256([]byte(*l.Payload)), prev
 		e.Hash = e.Sum()
 		prev = e.Hash
@@ -653,7 +655,7 @@ func resign(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	}
 	m := envelope.Record
 	lines := bytes.Split(bytes.TrimSuffix(files["events.jsonl"], []byte("\n")), []byte("\n"))
-	if r.IntN(2) == 0 { // the count and the last hash, too
+	if r.IntN(2) == 0 { // update count and last hash, too
 		var last ledger.Line
 		if json.Unmarshal(lines[len(lines)-1], &last) == nil {
 			m.Count, m.LastHash = int64(len(lines)), last.Hash
@@ -663,7 +665,7 @@ func resign(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	return files
 }
 
-// driver runs verify.py on every folder below one, in one process.
+// driver runs verify.py on every subfolder of a folder, in one process.
 const driver = `
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
@@ -681,8 +683,8 @@ for name in sorted(os.listdir(base), key=int):
     print(json.dumps([int(name)] + list(result)))
 `
 
-// Two verifiers in two languages give the same verdict and the same first reason,
-// for every bundle that a generator makes. MUTATED_BUNDLES says how many.
+// Two verifiers in two languages give the same verdict and the same first reason for every bundle
+// that a generator makes. MUTATED_BUNDLES sets the number of bundles.
 func TestBothVerifiersAgree(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -765,8 +767,8 @@ func TestBothVerifiersAgree(t *testing.T) {
 	}
 }
 
-// Nothing that verify.py is given is passed over, and what it cannot use is exit code
-// 2, in words: 1 is kept for what is false.
+// verify.py ignores none of its arguments. If it cannot use one, it exits with code 2 and an
+// explanation; code 1 means that the bundle is false.
 func TestVerifyPyRefusesWhatItCannotCheck(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -806,14 +808,14 @@ func TestVerifyPyRefusesWhatItCannotCheck(t *testing.T) {
 	} {
 		command := exec.CommandContext(t.Context(), python, append([]string{"verify.py"}, strings.Fields(line)...)...)
 		command.Dir = folder
-		out, _ := command.CombinedOutput() // the code says how it ended
+		out, _ := command.CombinedOutput() // the exit code is checked below
 		if got := command.ProcessState.ExitCode(); got != want.code || !strings.Contains(string(out), want.words) || strings.Contains(string(out), "Traceback") {
 			t.Errorf("%s: exit %d, want %d and %q: %s", line, got, want.code, want.words, out)
 		}
 	}
 }
 
-// drawLong makes a bundle of n events without records, of 8 KiB each.
+// drawLong makes a bundle of count events without records, of 8 KiB each.
 func drawLong(count int) map[string][]byte {
 	payload := must(canon.Marshal(map[string]any{"pad": strings.Repeat("x", 8<<10)}))
 	genesis := ledger.Hash(ledger.Genesis(origin, "org_1"))
@@ -833,8 +835,8 @@ func drawLong(count int) map[string][]byte {
 	return files
 }
 
-// The memory of verify.py does not grow with the bundle: what it needs for 35 MB of
-// events is what it needs for 3.5, within a few.
+// The memory of verify.py does not grow with the bundle: it needs about the same for 35 MB of
+// events as for 3.5 MB.
 func TestVerifyPyReadsABundleInBoundedMemory(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -871,7 +873,7 @@ print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1))`,
 	}
 }
 
-// packed is a tar.gz of these entries, as an attacker may send one.
+// packed returns a tar.gz with these entries, as an attacker may send one.
 func packed(entries ...tar.Header) []byte {
 	var text bytes.Buffer
 	compressed := gzip.NewWriter(&text)
@@ -901,13 +903,13 @@ func compressed(text []byte) []byte {
 	return b.Bytes()
 }
 
-// endless is a context that ends when it was asked so often.
+// endless is a context that ends after a number of calls of Err.
 type endless struct {
 	context.Context
 	left int
 }
 
-// Err ends it.
+// Err implements context.Context.
 func (c *endless) Err() error {
 	if c.left--; c.left < 0 {
 		return context.Canceled
@@ -915,8 +917,8 @@ func (c *endless) Err() error {
 	return nil
 }
 
-// A caller who cancels the unpacking or the verification of an export does not wait, and no
-// file of it stays on the disk.
+// A caller who cancels the unpacking or the verification of an export does not wait, and no file
+// of the export stays on disk.
 func TestAStoppedVerificationLeavesNothing(t *testing.T) {
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)
@@ -952,8 +954,8 @@ func TestAStoppedVerificationLeavesNothing(t *testing.T) {
 	}
 }
 
-// An archive that is no bundle of ours is refused before it costs anything: links,
-// names outside, the same name twice, sizes that no bundle has.
+// Archives that are not bundles are refused early: links, names outside of the folder, duplicate
+// names, excessive sizes.
 func TestHostileArchivesAreRefused(t *testing.T) {
 	good := tar.Header{Name: "export/manifest.json", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600}
 	with := func(change func(*tar.Header)) tar.Header {
@@ -1010,7 +1012,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			t.Errorf("%s: it was opened", name)
 		}
 	}
-	// A bomb is stopped while it is read: far more comes out of it than went in.
+	// A decompression bomb is stopped while it is read: the output is much larger than the input.
 	t.Setenv("TMPDIR", t.TempDir())
 	bomb := packed(with(func(h *tar.Header) { h.Name, h.Size = "export/events.jsonl", 1<<30 }))
 	bomb = compressed(append(unpacked(bomb)[:512], make([]byte, 200<<20)...))
@@ -1034,8 +1036,8 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	}
 }
 
-// A bundle with one file changed is not valid, whatever the change; and whatever an
-// insider signs gives a verdict with a reason that a person can read.
+// If one file of a bundle is changed, the bundle is not valid. Any manifest that an insider signs
+// gives a verdict with a readable reason.
 func FuzzVerify(f *testing.F) {
 	good := draw()
 	for name, text := range good {

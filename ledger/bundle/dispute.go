@@ -8,20 +8,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DisputeSchema is the schema of a manifest with a Dispute: a bundle that has the events about
-// one purchase, and no others.
+// DisputeSchema is the schema of a manifest with a Dispute. Its bundle contains only the events
+// about one purchase.
 const DisputeSchema = "svc-dispute-v1"
 
-// Dispute is the member of that name of a manifest. It lists the streams about a purchase. The
-// bundle has every event that these streams had up to Through, each with its payload and its
+// Dispute is the manifest's member dispute. It lists the streams about a purchase. The bundle
+// contains every event that these streams had up to Through, each with its payload and its
 // inclusion proof.
 type Dispute struct {
-	Through int64    `json:"through"` // position of the ledger's head when the streams were read
+	Through int64    `json:"through"` // last position of the ledger when the streams were read
 	Streams []Stream `json:"streams"`
 }
 
-// Stream is a stream in a Dispute. The versions of its events count from 1, so a bundle that has
-// the versions 1 to Events has all of them up to there.
+// Stream is a stream of a Dispute. Versions count from 1, so the versions 1 to Events are all of
+// its events.
 type Stream struct {
 	Stream string `json:"stream"`
 	Events int64  `json:"events"`
@@ -33,8 +33,8 @@ func (d *Dispute) has(stream string) bool {
 	return slices.ContainsFunc(d.Streams, func(s Stream) bool { return s.Stream == stream })
 }
 
-// disputeForm reads the member dispute of a manifest. It must have exactly the form in which the
-// service writes it, and the manifest no filter but noPersonal.
+// disputeForm parses the manifest's member dispute. The text must be exactly what the service
+// would write, and the manifest may have no filter except noPersonal.
 func (v *verifier) disputeForm(text jsontext.Value) bool {
 	d := &Dispute{}
 	if !decodes(text, d) || d.Through < 1 || v.m.CheckpointSize < d.Through || len(d.Streams) == 0 {
@@ -51,7 +51,7 @@ func (v *verifier) disputeForm(text jsontext.Value) bool {
 	return v.m.Filters == Filters{NoPersonal: v.m.Filters.NoPersonal}
 }
 
-// disputed checks the events of a dispute pack.
+// disputed verifies the events of a dispute pack.
 func (v *verifier) disputed(ctx context.Context) error {
 	wanted, err := v.proven(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (v *verifier) disputed(ctx context.Context) error {
 		if no != "" {
 			return bad(no)
 		}
-		// It must be the next event of one of the streams, with its payload.
+		// The event must be the next one of a listed stream and show its payload.
 		i := slices.IndexFunc(v.dispute.Streams, func(s Stream) bool { return s.Stream == l.Stream })
 		switch {
 		case i < 0:
@@ -89,7 +89,7 @@ func (v *verifier) disputed(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// Each stream must have all of its events, and the manifest must be right about them.
+	// Each stream must be complete, and the manifest must match the events.
 	for _, s := range v.dispute.Streams {
 		if s.n < s.Events {
 			return falsef("%s: event %d is missing", Shown(s.Stream), s.n+1)

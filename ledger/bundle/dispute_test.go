@@ -12,12 +12,12 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// disputed is a history with one purchase in it, and what is false in the bundle about it.
+// disputed is a history with one purchase, and the falsifications in the bundle about it.
 type disputed struct {
-	history func(list []ledger.Event)               // falsifies the ledger
-	lines   func(lines []ledger.Line) []ledger.Line // falsifies the bundle
-	say     func(*bundle.Manifest)                  // falsifies the manifest, and signs it again
-	files   func(files map[string][]byte)           // falsifies the files, and signs nothing
+	history func(list []ledger.Event)               // changes the ledger
+	lines   func(lines []ledger.Line) []ledger.Line // changes the lines of the bundle
+	say     func(*bundle.Manifest)                  // changes the manifest, which is then signed
+	files   func(files map[string][]byte)           // changes the files without a new signature
 }
 
 // draw makes the bundle about decision asd_1: decision, approval and receipt, with a decision of
@@ -78,8 +78,8 @@ func (d disputed) draw() map[string][]byte {
 	return files
 }
 
-// The attacks on a dispute pack: with the keys of the service (say, lines, history), and without
-// them (files).
+// The attacks on a dispute pack are made with the keys of the service (say, lines, history) or
+// without them (files).
 func TestLiesInADispute(t *testing.T) {
 	replaced := func(name, old, new string) func(map[string][]byte) {
 		return func(files map[string][]byte) {

@@ -22,17 +22,17 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Folder is a bundle that is being written. It hashes each file while it is written, so that
-// no file has to be held in memory.
+// Folder is a bundle that is being written. It hashes each file while writing it, so no file must
+// fit in memory.
 type Folder struct {
 	path  string
-	Files map[string]string // SHA-256 by name
+	Files map[string]string // SHA-256 of each file by name
 }
 
-// NewFolder begins a bundle in an empty folder.
+// NewFolder starts a bundle in an empty folder.
 func NewFolder(path string) *Folder { return &Folder{path, map[string]string{}} }
 
-// File is a file of a Folder that is being written. Close adds it to Files.
+// File is a file of a Folder that is being written. Close adds its hash to Files.
 type File struct {
 	folder *Folder
 	name   string
@@ -41,7 +41,7 @@ type File struct {
 	hash   hash.Hash
 }
 
-// Create begins a file. name is its name in the bundle.
+// Create starts a file. name is its name in the bundle.
 func (f *Folder) Create(name string) (*File, error) {
 	path := filepath.Join(f.path, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -59,7 +59,7 @@ func (f *Folder) Create(name string) (*File, error) {
 // Write implements io.Writer.
 func (w *File) Write(b []byte) (int, error) { return w.buffer.Write(b) }
 
-// Close ends the file.
+// Close completes the file.
 func (w *File) Close() error {
 	err := errors.Join(w.buffer.Flush(), w.file.Close())
 	w.folder.Files[w.name] = hex.EncodeToString(w.hash.Sum(nil))
@@ -69,7 +69,7 @@ func (w *File) Close() error {
 	return nil
 }
 
-// Put writes a whole file.
+// Put writes a complete file.
 func (f *Folder) Put(name string, text []byte) error {
 	w, err := f.Create(name)
 	if err != nil {
@@ -79,8 +79,8 @@ func (f *Folder) Put(name string, text []byte) error {
 	return errors.Join(err, w.Close())
 }
 
-// Pack writes the folder as a tar.gz whose bytes depend only on the files: the names are
-// sorted, all times are equal, and there is no owner.
+// Pack writes the folder as a tar.gz whose bytes depend only on the files: names are sorted, all
+// times are equal, and no owner is stored.
 func (f *Folder) Pack(to io.Writer) error {
 	compressed := gzip.NewWriter(to)
 	archive := tar.NewWriter(compressed)
@@ -97,7 +97,7 @@ func (f *Folder) Pack(to io.Writer) error {
 	slices.Sort(names)
 	for _, path := range names {
 		if err := f.pack(archive, path); err != nil {
-			return err // closing archive and compressed would only repeat it
+			return err // closing archive and compressed would return the same error
 		}
 	}
 	if err := archive.Close(); err != nil {
@@ -106,7 +106,7 @@ func (f *Folder) Pack(to io.Writer) error {
 	return compressed.Close()
 }
 
-// epoch is the time of every file in an archive.
+// epoch is the modification time of every file in an archive.
 var epoch = time.Unix(0, 0).UTC()
 
 func (f *Folder) pack(archive *tar.Writer, path string) error {
@@ -130,31 +130,31 @@ func (f *Folder) pack(archive *tar.Writer, path string) error {
 	return err
 }
 
-// archived returns the header of a file. Package tar writes it as USTAR, and as PAX if the
+// archived returns the tar header of a file. Package tar encodes it as USTAR, or as PAX if the
 // file has 8 GiB or more, which USTAR cannot express.
 func archived(name string, size int64) *tar.Header {
 	return &tar.Header{Name: "export/" + filepath.ToSlash(name), Mode: 0o644, Size: size, ModTime: epoch}
 }
 
-// maxFile and maxFiles bound how much is read of a bundle, whose sender may be an attacker.
+// These limits apply when a bundle is read, because its sender may be an attacker.
 const (
-	maxFile   = 64 << 30 // bytes of an archive, unpacked
-	maxRatio  = 100      // of them to those of the archive, from freeRatio on: exports have about 5, a bomb has 1000
+	maxFile   = 64 << 30 // largest unpacked size of an archive in bytes
+	maxRatio  = 100      // largest ratio of unpacked to packed bytes, beyond freeRatio bytes; exports have about 5, a decompression bomb has 1000
 	maxFiles  = 100_000
 	freeRatio = 64 << 20
-	maxText   = 64 << 20 // of a file that is read whole
+	maxText   = 64 << 20 // largest file that is read as a whole, in bytes
 	maxLine   = 16 << 20
 )
 
-// Bundle is an export that is read from a disk, of which only the file names are in memory, or
-// one that UnpackInMemory has read.
+// Bundle is an export that is open for reading. Its files are on disk and only their names in
+// memory, unless UnpackInMemory has read it.
 type Bundle struct {
 	files     source
 	names     map[string]bool
-	temporary string // unpacked here; empty: it was a folder
+	temporary string // folder to remove on Close; empty if the bundle was not unpacked
 }
 
-// Open opens a bundle: a folder, or a tar.gz as Unpack reads it.
+// Open opens a bundle, which is a folder or a tar.gz for Unpack.
 func Open(ctx context.Context, path string, progress Progress) (*Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -171,8 +171,8 @@ func Open(ctx context.Context, path string, progress Progress) (*Bundle, error) 
 	return Unpack(ctx, file, progress)
 }
 
-// Unpack opens a tar.gz as Pack writes it. It unpacks it into a temporary folder that Close
-// removes. If unpacking fails or the context ends, it removes the folder at once.
+// Unpack opens a tar.gz that Pack has written. It unpacks it into a temporary folder, which Close
+// removes. If unpacking fails or ctx ends, Unpack removes the folder itself.
 func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
 	b := &Bundle{names: map[string]bool{}}
 	var err error
@@ -211,7 +211,7 @@ func openFolder(b *Bundle, path string) (_ *Bundle, err error) {
 	return b, nil
 }
 
-// Close removes the folder into which Open has unpacked the bundle, if there is one.
+// Close closes the bundle, and removes the folder into which it was unpacked, if any.
 func (b *Bundle) Close() {
 	if b.files != nil {
 		_ = b.files.Close()
@@ -221,7 +221,7 @@ func (b *Bundle) Close() {
 	}
 }
 
-// Text reads a small file as a whole. It returns nil if the bundle has no such file.
+// Text returns the content of a small file, or nil if the bundle has no such file.
 func (b *Bundle) Text(name string) ([]byte, error) {
 	if !b.names[name] {
 		return nil, nil
@@ -241,7 +241,7 @@ func (b *Bundle) Text(name string) ([]byte, error) {
 	return text, err
 }
 
-// sum returns the SHA-256 of a file, in hex.
+// sum returns the SHA-256 of a file in hex.
 func (b *Bundle) sum(ctx context.Context, name string, progress Progress) (string, error) {
 	file, _, err := b.files.open(name)
 	if err != nil {
@@ -253,9 +253,9 @@ func (b *Bundle) sum(ctx context.Context, name string, progress Progress) (strin
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// lines calls line for each line of a file, without its line feed, with its number from 1.
-// ended is false if the last line has no line feed: then line was not called for it. A line
-// longer than maxLine is cut after that.
+// lines calls line for each line of a file, without its line feed. n counts from 1. If the file
+// does not end in a line feed, lines returns false and calls line for no line at all. Of a line
+// longer than maxLine, line gets only the beginning.
 func (b *Bundle) lines(ctx context.Context, name string, line func(n int, text []byte) error) (ended bool, err error) {
 	if !b.names[name] {
 		return true, nil
@@ -286,7 +286,7 @@ func (b *Bundle) lines(ctx context.Context, name string, line func(n int, text [
 	}
 }
 
-// readLine appends a line up to its line feed.
+// readLine appends the next line to text, without its line feed.
 func readLine(from *bufio.Reader, text []byte) (line []byte, err error) {
 	for {
 		part, err := from.ReadSlice('\n')
@@ -306,14 +306,15 @@ func readLine(from *bufio.Reader, text []byte) (line []byte, err error) {
 	}
 }
 
-// Progress is called from time to time with how far a long step is. It may be nil.
+// Progress is called from time to time during a long step, with a text about the progress. It may
+// be nil.
 type Progress func(text string)
 
-// watched is a reader that reports its progress and fails once its context has ended.
+// watched is a reader that reports its progress and fails once ctx has ended.
 type watched struct {
-	ctx         context.Context // of this reading alone
+	ctx         context.Context // context of this one reading
 	from        io.Reader
-	read, heard int64 // bytes that were read, and those that were reported to progress
+	read, heard int64 // bytes read, and bytes reported to progress
 	progress    Progress
 	doing       string
 }
@@ -333,7 +334,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded reads the unpacked bytes of an archive. It fails if they are more than a bundle can
+// bounded reads the unpacked bytes of an archive. It fails if there are more than a bundle can
 // have.
 type bounded struct {
 	watched
@@ -351,7 +352,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpackInto writes the files of an archive into an empty folder.
+// unpackInto writes the files of an archive to an empty folder.
 func unpackInto(ctx context.Context, packed io.Reader, folder string, progress Progress) error {
 	into, err := os.OpenRoot(folder)
 	if err != nil {
@@ -363,7 +364,7 @@ func unpackInto(ctx context.Context, packed io.Reader, folder string, progress P
 
 // unpack calls put for each file of an archive.
 func unpack(ctx context.Context, packed io.Reader, put func(name string, from io.Reader) error, progress Progress) error {
-	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // counts the packed bytes for bounded
+	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // counts the packed bytes for bounded; must not fail before content does
 	compressed, err := gzip.NewReader(source)
 	if err != nil {
 		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
@@ -378,7 +379,7 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 		if err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
-		whole := path.Clean(header.Name) // a bundle that was packed again may have ./export
+		whole := path.Clean(header.Name) // if someone has packed the bundle again, it may be ./export
 		name, ours := strings.CutPrefix(whole, "export/")
 		folder := header.Typeflag == tar.TypeDir && (ours || whole == "export" || whole == ".")
 		if left -= header.Size; left < 0 {
@@ -399,8 +400,8 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 
 var errNotOurs = errors.New("the file is no bundle of countersign export, or is too large")
 
-// padding reads the bytes after an archive to their end, so that the check sum of gzip is
-// checked. They must be zeros, with which programs pad archives.
+// padding reads to the end of the stream, so that the checksum of gzip is verified. The rest must
+// be zeros, with which programs pad archives.
 func padding(content io.Reader) error {
 	block := make([]byte, 64<<10)
 	for most := 1 << 20; most > 0; {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A history of 8 GiB and more can be packed, and smaller ones are packed to the same bytes as
-// ever.
+// A file of 8 GiB or more can be packed. The archive format of smaller files never changes.
 func TestFilesOfEverySizeAreArchived(t *testing.T) {
 	for _, c := range []struct {
 		size int64

@@ -11,50 +11,51 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Joint is what two exports of one organization say together. Each text begins with the name
-// of a series, or of the organization's history where both exports are whole.
+// Joint is the result of comparing two exports of one organization. Each text begins with the name
+// of a series, or of the organization's history if both exports contain the whole history.
 type Joint struct {
-	Joined []string `json:"joined"` // the second export goes on where the first one ends, or overlaps it
-	Apart  []string `json:"apart"`  // it does not: numbers are in neither export, or the order is another
+	Joined []string `json:"joined"` // the second export continues or overlaps the first one
+	Apart  []string `json:"apart"`  // numbers are missing between the exports, or they are in the wrong order
 	False  []string `json:"false"`  // the exports contradict each other
 }
 
-// extent holds the results of a verification that Join reads.
+// extent contains the results of a verification that Join needs.
 type extent struct {
 	relied
 	selection *Selection
-	head      tree.Hash // root of the checkpoint; zero without one
+	head      tree.Hash // root of the checkpoint; zero if there is none
 
-	from, until int64 // positions of the first and the last event; chains sets them
+	from, until int64 // positions of the first and the last event; set by chains
 }
 
-// chainName names a series: that of an agent, that of the tenant if agent is empty, or the
-// tenant's chain if both are empty.
+// chainName names a chain: the series of an agent, the series of the tenant if agent is empty, or
+// the tenant's history if both are empty.
 type chainName struct{ series, agent string }
 
-// chain is what an export has of a series, by its numbers.
+// chain contains the events of a series in an export, by their numbers.
 type chain struct {
-	first, last int64  // numbers of the period; none if last is below first
-	low         int64  // number of the first event here, which may be that before the period
-	prev        []byte // hash that this event has of the number before; nil for none
+	first, last int64  // numbers in the period; none if last is below first
+	low         int64  // number of events[0], which may be the one before the period
+	prev        []byte // hash of the previous number that events[0] names; nil if there is none
 	events      []linked
-	newest      *Range // what the claim says; nil in a whole history
+	newest      *Range // range in the manifest; nil for a whole history
 }
 
-// linked is an event of a chain. Its own hash is enough: it covers that of the event before.
+// linked is an event of a chain. Its hash is enough, because it covers the hash of the previous
+// event.
 type linked struct {
 	hash     ledger.Hash
 	position int64
 }
 
-// high is the number of the last event here, below low if there is none.
+// high returns the number of the last event, or low-1 if there are no events.
 func (c *chain) high() int64 { return c.low + int64(len(c.events)) - 1 }
 
-// at is the event with a number that is here.
+// at returns the event with number n, which must be between low and high.
 func (c *chain) at(n int64) linked { return c.events[n-c.low] }
 
-// Join says how two valid exports fit together. The error says what could not be read. It is
-// Unchecked if the exports are not of one organization.
+// Join compares two valid exports and reports whether the second continues the first. The error
+// says what could not be read. It is Unchecked if the exports are not of one organization.
 func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error) {
 	j, x, y := Joint{Joined: []string{}, Apart: []string{}, False: []string{}}, first.extent, second.extent
 	if x == nil || y == nil {
@@ -106,7 +107,7 @@ func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error
 	return j, nil
 }
 
-// namesOf are the series that both exports can have. A whole history has every series.
+// namesOf lists the series that both exports can contain. A whole history contains every series.
 func namesOf(x, y *extent) (names []chainName) {
 	if x.selection == nil && y.selection == nil {
 		return []chainName{{}}
@@ -127,8 +128,7 @@ func namesOf(x, y *extent) (names []chainName) {
 	return slices.DeleteFunc(of(x.selection), func(n chainName) bool { return !slices.Contains(in, n) })
 }
 
-// chains reads the events of a verified bundle a second time, and returns what it has of some
-// series.
+// chains reads the events of a verified bundle again and returns the chains with these names.
 func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[chainName]*chain, error) {
 	found := map[chainName]*chain{}
 	if x.selection != nil {
@@ -165,8 +165,8 @@ func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[
 	return found, err
 }
 
-// numberOf returns the number of an event in a series, 0 if it has none, and the hash that it
-// has of the number before.
+// numberOf returns the number of an event in a chain, or 0 if it has none, and the hash of the
+// previous number that it names.
 func numberOf(name chainName, e *ledger.Event) (n int64, prev []byte) {
 	switch {
 	case name == chainName{}:
@@ -177,8 +177,8 @@ func numberOf(name chainName, e *ledger.Event) (n int64, prev []byte) {
 	return e.Number(name.agent)
 }
 
-// lacks says which number of a selection is not in a whole history, x, although the history
-// covers its position. whole is what the history has of the series, or nil.
+// lacks returns a text if a number of a selection is missing in a whole history, x, although the
+// history covers its position. whole is the chain of that series in the history, or nil.
 func lacks(x *extent, whole, selected *chain) string {
 	if x.selection != nil || selected == nil || selected.newest == nil {
 		return ""
@@ -192,12 +192,12 @@ func lacks(x *extent, whole, selected *chain) string {
 	return ""
 }
 
-// contradicts says what two exports say differently of one series. s and r are the selections
-// that they are; nil is a whole history.
+// contradicts returns a text if two exports contradict each other in one series. s and r are their
+// selections, or nil for a whole history.
 func contradicts(c, d *chain, s, r *Selection) string {
 	if len(c.events) > 0 && len(d.events) > 0 {
-		// Each event has the hash of the one before: where the last number in both is the same
-		// event, so are all before it.
+		// Each event names the hash of the previous one. So if the last common number is the same
+		// event in both, all earlier ones are too.
 		low, high := max(c.low, d.low), min(c.high(), d.high())
 		if low <= high && c.at(high).hash != d.at(high).hash {
 			for c.at(low).hash == d.at(low).hash {
@@ -239,7 +239,7 @@ func contradicts(c, d *chain, s, r *Selection) string {
 	return ""
 }
 
-// apart says why the second export does not go on where the first one ends.
+// apart returns the reason why the second export does not continue the first, or an empty text.
 func apart(c, d *chain) string {
 	switch {
 	case d.first > c.last+2:
@@ -254,7 +254,7 @@ func apart(c, d *chain) string {
 	return ""
 }
 
-// together says which numbers two exports have.
+// together lists the numbers of two exports.
 func together(c, d *chain) string {
 	if c.last < c.first && d.last < d.first && c.last == 0 {
 		return "no number in either"

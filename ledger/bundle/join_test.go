@@ -28,21 +28,20 @@ func joinedOf(t *testing.T, a, b map[string][]byte) (bundle.Joint, error) {
 	return bundle.Join(t.Context(), opened[0], opened[1], results[0], results[1])
 }
 
-// between is a selection of the denied decisions of agent k in a period.
+// between selects the denied decisions of agent k in a period.
 func between(from, to string) bundle.Filters {
 	return bundle.Filters{Agent: "a-k", Decision: "deny", From: onTheDay(from), To: onTheDay(to)}
 }
 
-// A second export goes on where the first one ends, leaves numbers out between them, or
-// contradicts it.
+// A second export continues the first, leaves out numbers between them, or contradicts it.
 func TestTwoExportsOfASeries(t *testing.T) {
 	const series = "decision/deny of agent sub_k: "
 	another := func(at int) func([]ledger.Event) {
 		return func(list []ledger.Event) {
-			list[at].Actor = "cus_9" // another event, with every hash after it
+			list[at].Actor = "cus_9" // replace an event, and recompute all later hashes
 		}
 	}
-	shorter := theHistory()[:6] // without the fourth denied decision of agent k
+	shorter := theHistory()[:6] // the history without the fourth denied decision of agent k
 	for name, c := range map[string]struct {
 		a, b                    told
 		joined, gap, contradict string
@@ -73,7 +72,7 @@ func TestTwoExportsOfASeries(t *testing.T) {
 		if got := strings.Join(j.Apart, "|"); got != c.gap {
 			t.Errorf("%s: not joined %q; want %q", name, got, c.gap)
 		}
-		j.False = slices.DeleteFunc(j.False, func(no string) bool { return no == twoRoots }) // each export here has a tree with its own claim
+		j.False = slices.DeleteFunc(j.False, func(no string) bool { return no == twoRoots }) // ignore this one: each export in this test has its own tree and claim
 		if got := strings.Join(j.False, "|"); got != c.contradict {
 			t.Errorf("%s: false %q; want %q", name, got, c.contradict)
 		}
@@ -82,8 +81,8 @@ func TestTwoExportsOfASeries(t *testing.T) {
 
 const twoRoots = "history of org_1: the checkpoints of 9 events have two roots"
 
-// Two checkpoints of one size that have different roots are of two trees: each reader was
-// shown another ledger.
+// Two checkpoints of the same size with different roots belong to two trees: the two readers were
+// shown different ledgers.
 func TestTwoTreesContradictEachOther(t *testing.T) {
 	j, err := joinedOf(t, told{filters: between("", "15:00:03")}.draw(), told{filters: between("15:00:03", "")}.draw())
 	if err != nil || !slices.Equal(j.False, []string{twoRoots}) {
@@ -94,13 +93,13 @@ func TestTwoTreesContradictEachOther(t *testing.T) {
 	}
 }
 
-// Histories are joined by the numbers of the organization's events.
+// Whole histories are joined by the sequence numbers of the organization's events.
 func TestTwoExportsOfAHistory(t *testing.T) {
 	parts := func(from, to int) map[string][]byte {
 		files, leaves := drawn()
 		return cutOf(files, leaves, from, to, bundle.Filters{})
 	}
-	renamed := func(files map[string][]byte) map[string][]byte { // a first part with another last event
+	renamed := func(files map[string][]byte) map[string][]byte { // change the last event of the first part
 		lines := linesOf(files)
 		e, _ := lines[1].Event()
 		e.Actor = "cus_9"
@@ -128,14 +127,14 @@ func TestTwoExportsOfAHistory(t *testing.T) {
 	}
 }
 
-// A whole history has the numbers of every selection.
+// A whole history contains the numbers of every selection.
 func TestASelectionAndAHistory(t *testing.T) {
 	deny := told{filters: bundle.Filters{Decision: "deny"}}.draw()
 	if j, err := joinedOf(t, draw(), deny); err != nil || strings.Join(j.False, "|") != "decision/deny: 1 is not the same event in both" {
 		t.Errorf("of another history: %+v, %v", j, err)
 	}
 	files, leaves := drawn()
-	part := cutOf(files, leaves, 2, 5, bundle.Filters{}) // without a decision
+	part := cutOf(files, leaves, 2, 5, bundle.Filters{}) // part of the history, without one decision
 	for _, pair := range [][2]map[string][]byte{{part, deny}, {deny, part}} {
 		if j, err := joinedOf(t, pair[0], pair[1]); err != nil || strings.Join(j.False, "|") != "decision/deny: 4 is not in the whole history" {
 			t.Errorf("of a history without a number: %+v, %v", j, err)
@@ -143,7 +142,7 @@ func TestASelectionAndAHistory(t *testing.T) {
 	}
 }
 
-// Exports of two ledgers or organizations are not compared.
+// Exports of two ledgers or organizations cannot be joined.
 func TestExportsOfTwoLedgersAreNotJoined(t *testing.T) {
 	files, leaves := drawn()
 	other := signedAnew(cutOf(files, leaves, 2, 5, bundle.Filters{}), func(m *bundle.Manifest) { m.Origin, m.CheckpointSize = "other.example/0", 0 })

@@ -19,19 +19,19 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// keptKinds are the signed answers that can be compared with an export, by payload type: the
-// event that has such a record, and the members with its id and its time.
+// keptKinds lists, by payload type, the signed answers that can be compared with an export: the
+// type of the event that contains such a record, and the members with its id and its time.
 var keptKinds = map[string]struct{ event, name, id, time string }{
 	"application/vnd.svc.decision.v1+json":          {events.TypeDecisionRecorded, "decision", "decisionId", "issuedAt"},
 	"application/vnd.svc.approval.v1+json":          {events.TypeApprovalRecorded, "approval", "approvalId", "issuedAt"},
 	"application/vnd.svc.assurance-receipt.v1+json": {events.TypeReceiptRecorded, "receipt", "receiptId", "receivedAt"},
 }
 
-// recordingTime bounds how long after the time in a record its event may have occurred. A
-// record without a position whose time is closer to an end of the bundle is not required.
+// recordingTime is the longest time from the time in a record to its event. A record without a
+// position that is closer than this to an end of the bundle may be missing.
 const recordingTime = time.Minute
 
-// keptRecord is a record that the holder of an export has kept.
+// keptRecord is a signed record that the recipient of an export has kept.
 type keptRecord struct {
 	file, event, name string
 	id, decisionID    string
@@ -39,26 +39,27 @@ type keptRecord struct {
 	record            jsontext.Value
 	members           map[string]jsontext.Value
 	issued            int64 // time in the record, in microseconds since 1970
-	position          int64 // of its event, which the answer states without a signature; 0: it states none
+	position          int64 // position of its event, from the unsigned member ledger; 0 if it has none
 	eventHash         string
-	here              bool   // the bundle has the record
-	no                string // what is false about it
+	here              bool   // the bundle contains the record
+	no                string // what does not match; empty if all does
 }
 
-// keptRecords are the records of a folder, and what the events of the bundle say of them.
+// keptRecords contains the records of a folder, and the results of comparing them with the
+// bundle's events.
 type keptRecords struct {
 	all        []*keptRecord
-	byID       map[string][]*keptRecord // by type of event and id
+	byID       map[string][]*keptRecord // by event type and id
 	byPosition map[int64][]*keptRecord
-	decisions  map[string]bool // those that are shown, of those that kept records are about
+	decisions  map[string]bool // ids of the decisions of all kept records; true if the bundle shows the decision
 	within     int64           // position of the last event before the end of the period
 	ended      int64           // time of the last event
 	foreign    []string        // files without a record of this organization
 	unsigned   []string        // files with a record that no trusted key has signed
 }
 
-// keep reads the records of the folder that was given. Its files come from the holder, so one
-// that cannot be compared is named, and is not false.
+// keep reads the records in the folder Trust.With. The folder belongs to the verifier, so a file
+// that cannot be compared is reported as a gap and does not make the bundle false.
 func (v *verifier) keep(context.Context) error {
 	if v.with == nil {
 		return nil
@@ -91,7 +92,7 @@ func (v *verifier) keep(context.Context) error {
 	return nil
 }
 
-// keepFile reads the records of a file, which may be anywhere in an answer.
+// keepFile reads the records of a file. They may be anywhere in a JSON value.
 func (v *verifier) keepFile(name string, text []byte) {
 	found, unsigned := false, false
 	if canonical, err := canon.Canonical(text); err == nil && len(text) <= maxLine {
@@ -122,21 +123,21 @@ func (v *verifier) keepFile(name string, text []byte) {
 	}
 }
 
-// envelopes calls for each signed record in a canonical value.
+// envelopes calls envelope for each signed record in a canonical value.
 func envelopes(value jsontext.Value, envelope func(members map[string]jsontext.Value)) {
 	switch {
 	case !bytes.Contains(value, []byte(`"integrity":`)):
 	case value.Kind() == '[':
 		var list []jsontext.Value
-		_ = json.Unmarshal(value, &list) // it is canonical
+		_ = json.Unmarshal(value, &list) // cannot fail: the value is canonical
 		for _, element := range list {
 			envelopes(element, envelope)
 		}
 	case value.Kind() == '{':
-		members, _ := canon.Members(value) // it is canonical
+		members, _ := canon.Members(value) // cannot fail: the value is canonical
 		if isObject(members["record"]) && isObject(members["integrity"]) {
 			envelope(members)
-			delete(members, "record") // what is in it is no answer of its own
+			delete(members, "record") // do not search inside the record: nothing in it is an answer
 		}
 		for _, member := range members {
 			envelopes(member, envelope)
@@ -144,8 +145,8 @@ func envelopes(value jsontext.Value, envelope func(members map[string]jsontext.V
 	}
 }
 
-// keptRecord reads an envelope. ours says whether it is of this organization and of a kind
-// that exports have, signed whether its hash and signature are good.
+// keptRecord parses an envelope. ours reports whether it is of this organization and of a kind
+// that exports contain, signed whether its hash and signature are valid.
 func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord, ours, signed bool) {
 	record := envelope["record"]
 	members, err := canon.Members(record)
@@ -156,9 +157,9 @@ func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord
 	}
 	r = &keptRecord{event: kind.event, name: kind.name, id: textOf(members[kind.id]), decisionID: textOf(members["decisionId"]),
 		hash: i.RecordHash, record: record, members: members}
-	var place seal.Place
-	if json.Unmarshal(envelope["ledger"], &place) == nil && place.Tenant == v.m.Tenant && int64(place.Partition) == v.m.Partition && isHex(place.EventHash) {
-		r.position, r.eventHash = place.Position, place.EventHash
+	var position seal.LedgerPosition
+	if json.Unmarshal(envelope["ledger"], &position) == nil && position.Tenant == v.m.Tenant && int64(position.Partition) == v.m.Partition && isHex(position.EventHash) {
+		r.position, r.eventHash = position.Position, position.EventHash
 	}
 	key := v.recordKey(i.KeyID, r.position)
 	at, err := time.Parse(time.RFC3339Nano, textOf(members[kind.time]))
@@ -169,7 +170,7 @@ func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord
 	return r, true, signed
 }
 
-// meet compares an event of the bundle, which was checked, with the kept records.
+// meet compares an event of the bundle, which was verified, with the kept records.
 func (v *verifier) meet(l *ledger.Line) {
 	k := v.kept
 	if k == nil {
@@ -190,7 +191,7 @@ func (v *verifier) meet(l *ledger.Line) {
 		if kind.event != l.Type {
 			continue
 		}
-		payload, _ := canon.Members([]byte(*l.Payload)) // record has read it
+		payload, _ := canon.Members([]byte(*l.Payload)) // cannot fail: record has parsed the payload
 		record, _ := canon.Members(payload["record"])
 		id := textOf(record[kind.id])
 		if _, wanted := k.decisions[id]; wanted && l.Type == events.TypeDecisionRecorded {
@@ -205,9 +206,9 @@ func (v *verifier) meet(l *ledger.Line) {
 	}
 }
 
-// sameRecord compares a record with one that is stored, in which commitments may be in the
-// place of personal members. The hash of the stored one alone proves nothing: the signature
-// over a record with commitments does not cover it.
+// sameRecord compares a record with a stored one, in which commitments may replace personal
+// members. Comparing recordHash would not be enough, because the signature over a record with
+// commitments does not cover it.
 func sameRecord(record, stored jsontext.Value) bool {
 	if bytes.Equal(record, stored) {
 		return true
@@ -234,7 +235,8 @@ func sameRecord(record, stored jsontext.Value) bool {
 	return true
 }
 
-// missing says what is false about the kept records, and how many of them are here.
+// missing returns a reason if a kept record does not match or is missing. It reports how many
+// match, and which files prove nothing.
 func (v *verifier) missing(context.Context) error {
 	k := v.kept
 	if k == nil {
@@ -271,7 +273,7 @@ func (v *verifier) missing(context.Context) error {
 	return nil
 }
 
-// named says which files prove nothing about the bundle.
+// named reports files that prove nothing about the bundle as a gap.
 func (v *verifier) named(what string, files []string) {
 	if len(files) == 0 {
 		return
@@ -284,7 +286,7 @@ func (v *verifier) named(what string, files []string) {
 	v.gap("anything about the %d %s: %s", count, what, strings.Join(files, ", "))
 }
 
-// covers says whether a kept record must be in the bundle.
+// covers reports whether a kept record must be in the bundle.
 func (v *verifier) covers(r *keptRecord) bool {
 	f := v.m.Filters
 	shown := v.kept.decisions[r.decisionID]
@@ -292,9 +294,9 @@ func (v *verifier) covers(r *keptRecord) bool {
 	case v.dispute != nil:
 		return v.dispute.has("decision/"+r.decisionID) && r.isBefore(v.dispute.Through, v.kept.ended)
 	case r.event != events.TypeDecisionRecorded && v.selection != nil && !f.Receipts:
-		return shown && r.isBefore(v.selection.Through, v.kept.ended) // whatever their period
+		return shown && r.isBefore(v.selection.Through, v.kept.ended) // included with its decision, even outside of the period
 	case r.event != events.TypeDecisionRecorded && f.Selects() && !shown && (v.selection == nil || f.Agent != ""):
-		return false // a decision that is not shown
+		return false // its decision is not shown
 	case r.event == events.TypeDecisionRecorded:
 		subject, _ := canon.Members(r.members["subject"])
 		for _, c := range []struct{ filter, is string }{{f.Protocol, textOf(r.members["protocol"])}, {f.Decision, textOf(r.members["decision"])},
@@ -317,8 +319,8 @@ func (v *verifier) covers(r *keptRecord) bool {
 	return r.isBefore(through, ended)
 }
 
-// isBefore says whether the event of a record is before an end of the bundle: by its position, or
-// by its time, after which it may have occurred within recordingTime.
+// isBefore reports whether the event of a record is before an end of the bundle: by its position,
+// or by its time plus recordingTime.
 func (r *keptRecord) isBefore(through, ended int64) bool {
 	return r.position > 0 && r.position <= through || r.issued+recordingTime.Microseconds() < ended
 }

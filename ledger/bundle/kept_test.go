@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// answers are the signed records of a history as the service answered them, by the index of
-// the event: 0.json, and so on.
+// answers returns the signed records of a history as the service sent them. 0.json is the answer
+// of event 0, and so on.
 func answers(history []drawnEvent) fstest.MapFS {
 	files := fstest.MapFS{}
 	var hashes []string
@@ -25,14 +25,14 @@ func answers(history []drawnEvent) fstest.MapFS {
 		_, _, answer := payloadOf(i, history[i], hashes)
 		hashes = append(hashes, answer.Integrity.RecordHash)
 		if answer.Record != nil {
-			answer.Ledger = &seal.Place{Position: e.Position, Tenant: "org_1", Sequence: e.Sequence, EventHash: e.Hash.String()}
+			answer.Ledger = &seal.LedgerPosition{Position: e.Position, Tenant: "org_1", Sequence: e.Sequence, EventHash: e.Hash.String()}
 			files[fmt.Sprint(i, ".json")] = &fstest.MapFile{Data: must(answer.Canonical())}
 		}
 	})
 	return files
 }
 
-// some are the answers with these indices.
+// some returns the answers with these indices.
 func some(files fstest.MapFS, indices ...int) fstest.MapFS {
 	kept := fstest.MapFS{}
 	for _, i := range indices {
@@ -41,7 +41,7 @@ func some(files fstest.MapFS, indices ...int) fstest.MapFS {
 	return kept
 }
 
-// withoutPlace are answers of which the member ledger was not kept.
+// withoutPlace removes the member ledger from the answers.
 func withoutPlace(files fstest.MapFS) fstest.MapFS {
 	for _, file := range files {
 		members := must(canon.Members(file.Data))
@@ -51,7 +51,7 @@ func withoutPlace(files fstest.MapFS) fstest.MapFS {
 	return files
 }
 
-// anotherRecord is a second record that the service has signed under the id of a decision.
+// anotherRecord signs a second record with the same decision id.
 func anotherRecord(files fstest.MapFS, name string, path ...string) fstest.MapFS {
 	members := must(canon.Members(files[name].Data))
 	record := canon.Put(members["record"], []byte(`"another"`), path...)
@@ -60,7 +60,7 @@ func anotherRecord(files fstest.MapFS, name string, path ...string) fstest.MapFS
 	return files
 }
 
-// keptIn verifies a bundle against answers that were kept.
+// keptIn verifies a bundle against kept answers.
 func keptIn(t *testing.T, files map[string][]byte, kept fstest.MapFS) (bundle.Result, error) {
 	t.Helper()
 	folder := t.TempDir()
@@ -70,8 +70,9 @@ func keptIn(t *testing.T, files map[string][]byte, kept fstest.MapFS) (bundle.Re
 	return bundle.Verify(t.Context(), b, bundle.Trust{Keys: trusted(), With: kept, Pin: files["checkpoint.txt"]}, nil)
 }
 
-// Each kept answer that the filters cover is in the export with the same recordHash. What the
-// filters do not cover is named, and false is only what is missing.
+// Each kept answer that the filters cover is in the export with the same recordHash. An answer
+// that they do not cover is reported as a gap; only a missing or different record makes the export
+// false.
 func TestKeptAnswersAreInTheExport(t *testing.T) {
 	all := func() fstest.MapFS { return answers(theHistory()) }
 	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
@@ -88,7 +89,7 @@ func TestKeptAnswersAreInTheExport(t *testing.T) {
 		kept["x/other.json"] = &fstest.MapFile{Data: must(must(signer().Sign("application/vnd.svc.decision.v1+json", map[string]any{"decisionId": "asd_1", "orgId": "org_2"})).Canonical())}
 		return kept
 	}
-	list := func() fstest.MapFS { // several answers in one file
+	list := func() fstest.MapFS { // put several answers into one file
 		kept := all()
 		return fstest.MapFS{"all.json": {Data: []byte(`{"decisions":[` + string(kept["2.json"].Data) + `,{"decision":` + string(kept["4.json"].Data) + `,"receipt":` + string(kept["5.json"].Data) + `}]}`)}}
 	}
@@ -133,7 +134,7 @@ func TestKeptAnswersAreInTheExport(t *testing.T) {
 	}
 }
 
-// hidden withholds every payload but that of the claim, and drops the receipt.
+// hidden removes every payload except that of the claim, and drops the receipt.
 func hidden(lines []ledger.Line) []ledger.Line {
 	lines = append(lines[:3:3], lines[4:]...)
 	for i := range lines[:len(lines)-1] {
@@ -142,7 +143,7 @@ func hidden(lines []ledger.Line) []ledger.Line {
 	return lines
 }
 
-// dropped is theHistory with other events in the place of those with these indices.
+// dropped returns theHistory with the events at these indices replaced by others.
 func dropped(indices ...int) []drawnEvent {
 	history := theHistory()
 	for _, i := range indices {
@@ -151,18 +152,18 @@ func dropped(indices ...int) []drawnEvent {
 	return history
 }
 
-// renamed is theHistory with another agent of an event.
+// renamed returns theHistory with another agent in one event.
 func renamed(at int, agent string) []drawnEvent {
 	history := theHistory()
 	history[at].agent = agent
 	return history
 }
 
-// muchLater lets the last event occur some minutes after the others.
+// muchLater moves the last event to some minutes after the others.
 func muchLater(list []ledger.Event) { list[len(list)-1].OccurredUS += 180_000_000 }
 
-// otherStored stores another record than the one that was answered, with its integrity: the
-// signature over a record with commitments does not cover recordHash.
+// otherStored stores another record than the one in the answer, with the same integrity. That is
+// possible because the signature over a record with commitments does not cover recordHash.
 func otherStored(list []ledger.Event) {
 	e := &list[2]
 	members := must(canon.Members(e.Payload))
@@ -173,7 +174,7 @@ func otherStored(list []ledger.Event) {
 	e.PayloadHash = sha256.Sum256(e.Payload)
 }
 
-// A folder without files is not one that was verified.
+// An empty folder of answers gives an error, because nothing was compared.
 func TestAnEmptyFolderOfKeptAnswers(t *testing.T) {
 	if r, err := keptIn(t, told{}.draw(), fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "the folder has no files") || r.Valid {
 		t.Errorf("%+v, %v", r, err)

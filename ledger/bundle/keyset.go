@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ReadKeySet reads the Ed25519 keys of a JSON Web Key Set as the service publishes it, and
-// skips keys of other types. A key without a purpose signs records.
+// ReadKeySet parses the service's JSON Web Key Set and returns its Ed25519 keys. It skips other
+// keys. A key without a purpose is a record key.
 func ReadKeySet(text []byte) ([]Key, error) {
 	var set struct {
 		Keys []struct {

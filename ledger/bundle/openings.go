@@ -16,8 +16,8 @@ import (
 
 const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
 
-// openings puts the openings of the commitments back into the payloads and checks the records
-// again. The openings are in the order of the events, so that each file is read once.
+// openings replaces the commitments in payloads by their openings and verifies the records again.
+// Openings are in the order of the events, so each file is read once.
 func (v *verifier) openings(ctx context.Context) error {
 	nextEvent, stop := iter.Pull2(read(ctx, v.bundle, eventsFile, func(text []byte) (ledger.Line, bool) {
 		l, _, ok := parseLine(text)
@@ -25,7 +25,7 @@ func (v *verifier) openings(ctx context.Context) error {
 	}))
 	defer stop()
 	var l ledger.Line
-	var whole string // its payload with its openings so far
+	var whole string // payload of l with the openings inserted so far
 	if err := v.lines(ctx, openingsFile, func(n int, text []byte) error {
 		o, mark, ok := parseOpening(text)
 		if !ok {
@@ -63,18 +63,18 @@ func (v *verifier) openings(ctx context.Context) error {
 	return v.redactions(ctx)
 }
 
-// parseOpening reads a line of openings.jsonl. mark is the commitment that the payload has in
-// the place of the value.
+// parseOpening parses a line of openings.jsonl. mark is the commitment that stands in the payload
+// for the value.
 func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	members, err := canon.Members(text)
 	if !isCanonical(text) || err != nil || len(members) != 4 || !decodes(text, &o) || !isHex(o.Salt) {
 		return o, "", false
 	}
-	mark, _ = o.Commitment() // isHex
+	mark, _ = o.Commitment() // cannot fail after isHex
 	return o, mark, true
 }
 
-// Commitment returns the text that a payload has in the place of the opening's value.
+// Commitment returns the JSON text that the payload contains instead of the opening's value.
 func (o Opening) Commitment() (string, error) {
 	salt, err := hex.DecodeString(o.Salt)
 	if err != nil {
@@ -93,7 +93,7 @@ func (v *verifier) redactions(ctx context.Context) error {
 	return err
 }
 
-// reopened checks the record of an event with every personal member put back.
+// reopened verifies the record of an event with all its personal members restored.
 func (v *verifier) reopened(l ledger.Line, payload string) error {
 	if l.Payload == nil {
 		return nil

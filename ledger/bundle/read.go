@@ -17,11 +17,11 @@ import (
 type Shows struct {
 	ledger.Event
 	Openings []Opening
-	Proof    []tree.Hash // inclusion in the tree of the checkpoint
-	Proven   bool        // the bundle has that proof, which may have no hashes
+	Proof    []tree.Hash // proof that the checkpoint's tree contains the event
+	Proven   bool        // the bundle contains this proof; a proof may have no hashes
 }
 
-// Manifest reads the manifest. It does not check the signature; Verify does.
+// Manifest parses the manifest. It does not check the signature; Verify does.
 func (b *Bundle) Manifest() (m Manifest, err error) {
 	text, err := b.Text("manifest.json")
 	if err != nil {
@@ -36,8 +36,8 @@ func (b *Bundle) Manifest() (m Manifest, err error) {
 	return envelope.Record, nil
 }
 
-// Events reads the events whose payloads the bundle shows, in order. It checks their form only:
-// a caller who has not verified the bundle must not rely on what they say.
+// Events yields the events whose payloads the bundle shows, in order. It checks only the format: a
+// caller must first verify the bundle.
 func (b *Bundle) Events(ctx context.Context) iter.Seq2[Shows, error] {
 	return func(yield func(Shows, error) bool) {
 		opening, stopOpenings := iter.Pull2(read(ctx, b, openingsFile, func(text []byte) (Opening, bool) {
@@ -81,7 +81,7 @@ type proven struct {
 	hashes   []tree.Hash
 }
 
-// read yields the parsed lines of a file, or an error at the first line that has another form.
+// read yields the parsed lines of a file, or an error at the first malformed line.
 func read[T any](ctx context.Context, b *Bundle, name string, parse func([]byte) (T, bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ended, err := b.lines(ctx, name, func(n int, text []byte) error {

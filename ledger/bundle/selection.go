@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// SelectionSchema is the schema of a manifest with a Selection: a bundle that has the events
-// which the filters select, and not the whole history.
+// SelectionSchema is the schema of a manifest with a Selection. Its bundle contains the events
+// that match the filters and not the whole history.
 const SelectionSchema = "svc-selection-v1"
 
 // ClaimSchema is the schema of a Claim.
@@ -27,33 +27,33 @@ const ClaimSchema = "svc-export-request-v1"
 // ClaimType is the payload type of a Claim's envelope.
 const ClaimType = "application/vnd.svc.export-request.v1+json"
 
-// Selection is the member of that name of a manifest. It lists the series that the filters ask
-// for. The event before and the event after the numbers of the period are in the bundle
-// without their payloads.
+// Selection is the manifest's member selection. It lists the series that the filters select. For
+// each series the bundle also contains the event before and the event after the period, without
+// their payloads.
 type Selection struct {
-	Agent   string  `json:"agent,omitempty"` // data key of the agent of the filters
-	Through int64   `json:"through"`         // position of the ledger's head when the export was asked for
-	Claim   int64   `json:"claim"`           // position of export.requested
+	Agent   string  `json:"agent,omitempty"` // id of the data key of the agent in the filters
+	Through int64   `json:"through"`         // last position of the ledger when the export was requested
+	Claim   int64   `json:"claim"`           // position of the event export.requested
 	Series  []Range `json:"series"`
 }
 
-// Range is what a selection has of a series: the numbers of the period, and the newest number
-// up to Through with the hash of its event. A range without numbers has a Last one below First.
+// Range is a series in a selection: the numbers in the period, and the newest number up to Through
+// with the hash of its event. If the period has no numbers, Last is below First.
 type Range struct {
 	Series     string `json:"series"`
 	First      int64  `json:"first"`
 	Last       int64  `json:"last"`
-	Newest     int64  `json:"newest"`               // 0: no number was ever given
+	Newest     int64  `json:"newest"`               // 0 if the series has no number
 	NewestHash string `json:"newestHash,omitempty"` // in hex
 }
 
-// Ends returns the first and the last number that the bundle has. They are the number before
-// the period and the one after it, if these exist.
+// Ends returns the first and the last number in the bundle: the number before the period and the
+// number after it, if these exist.
 func (r Range) Ends() (low, high int64) { return max(r.First-1, 1), min(r.Last+1, r.Newest) }
 
-// Claim is the record inside export.requested. It is appended before the files are written:
-// everything below Through is fixed by then, so an event that is shown later with a lower
-// position contradicts it.
+// Claim is the record in the event export.requested. The event is appended before the files are
+// written and fixes all events up to Through. If an event with a lower position is shown later, it
+// contradicts the claim.
 type Claim struct {
 	Schema   string   `json:"schema"` // svc-export-request-v1
 	ExportID string   `json:"exportId"`
@@ -72,13 +72,13 @@ type Newest struct {
 	Hash   string `json:"newestHash,omitempty"`
 }
 
-// Selects says whether the filters ask for a selection, or else for the whole history of a
-// period.
+// Selects reports whether the filters request a selection. Otherwise they request the whole
+// history of a period.
 func (f Filters) Selects() bool {
 	return f.Protocol != "" || f.Decision != "" || f.Agent != "" || f.Run != ""
 }
 
-// Series lists the series that the filters ask for.
+// Series lists the series that the filters select.
 func (f Filters) Series() []string {
 	names := events.SeriesNames(events.TypeDecisionRecorded)
 	if f.Decision != "" {
@@ -90,19 +90,19 @@ func (f Filters) Series() []string {
 	return names
 }
 
-// narrows says whether the filters leave out payloads of the numbers that they ask for.
+// narrows reports whether the filters exclude payloads within the selected series.
 func (f Filters) narrows() bool { return f.Protocol != "" || f.Run != "" }
 
-// shown is a Range with what a verification has read of it so far.
+// shown is a Range with the state of its verification.
 type shown struct {
 	Range
-	n    int64 // the last number
+	n    int64 // last number read so far
 	hash ledger.Hash
-	seen checkpoint.Seen // the number that the pin knows
-	fork bool            // the event with that number is another one
+	seen checkpoint.Seen // number and hash in the pin
+	fork bool            // the event with the pinned number has another hash
 }
 
-// due is the number that must come next.
+// due returns the number that must come next.
 func (r *shown) due() int64 {
 	if r.n > 0 {
 		return r.n + 1
@@ -111,8 +111,8 @@ func (r *shown) due() int64 {
 	return low
 }
 
-// selectionForm reads the member selection of a manifest. It has exactly the form in which it
-// is written.
+// selectionForm parses the manifest's member selection. The text must be exactly what the service
+// would write.
 func (v *verifier) selectionForm(text jsontext.Value) bool {
 	s := &Selection{}
 	switch {
@@ -134,7 +134,7 @@ func (v *verifier) selectionForm(text jsontext.Value) bool {
 	return v.m.Filters.Selects() && slices.EqualFunc(s.Series, names, func(r Range, name string) bool { return r.Series == name })
 }
 
-// selected checks the events of a selection.
+// selected verifies the events of a selection.
 func (v *verifier) selected(ctx context.Context) error {
 	const name = eventsFile
 	wanted, err := v.proven(ctx)
@@ -154,7 +154,7 @@ func (v *verifier) selected(ctx context.Context) error {
 		}
 		count, last = count+1, l.Hash
 		v.remember(&l, &e, wanted)
-		// It must be in one of the series, or be the claim, or belong to a decision.
+		// The event must be in a listed series, be the claim, or be an approval or receipt.
 		neighbour := false
 		switch r := v.rangeOf(&e); {
 		case r != nil:
@@ -169,7 +169,7 @@ func (v *verifier) selected(ctx context.Context) error {
 		case l.Payload == nil || l.Type != events.TypeApprovalRecorded && l.Type != events.TypeReceiptRecorded:
 			return bad("selection")
 		}
-		// Its record must be right, if its payload is shown.
+		// If the payload is shown, its record must be valid.
 		if l.Payload == nil {
 			if withheld++; !neighbour {
 				hidden++
@@ -186,7 +186,7 @@ func (v *verifier) selected(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// Each series must be complete, and the whole be what the manifest says.
+	// Each series must be complete, and the totals must match the manifest.
 	for _, r := range v.ranges {
 		if no := v.ended(r); no != "" {
 			return falsef("%s", no)
@@ -207,9 +207,9 @@ func (v *verifier) selected(ctx context.Context) error {
 	return v.stated()
 }
 
-// listed reads a line of a bundle that does not have every event of its tenant, and says what
-// is false about it: the event must come after the one before it, have its own hash, and be in
-// a series of its type.
+// listed parses a line of a bundle that does not contain every event of its tenant. It returns
+// what is wrong: the event must come after the previous one, match its own hash, and be in a
+// series of its type.
 func (v *verifier) listed(text []byte) (l ledger.Line, e ledger.Event, no string) {
 	l, e, ok := parseLine(text)
 	switch {
@@ -234,7 +234,7 @@ func (v *verifier) listed(text []byte) (l ledger.Line, e ledger.Event, no string
 	return l, e, no
 }
 
-// rangeOf returns the series of the selection that an event is in, or nil.
+// rangeOf returns the series of the selection that contains an event, or nil.
 func (v *verifier) rangeOf(e *ledger.Event) *shown {
 	if e.Series == "" || v.selection.Agent != "" && e.Agent != v.selection.Agent {
 		return nil
@@ -246,8 +246,8 @@ func (v *verifier) rangeOf(e *ledger.Event) *shown {
 	return v.ranges[i]
 }
 
-// edge marks the events at the ends of a series, which always have a proof: links bind those
-// between.
+// edge marks the events at both ends of a series, which must have a proof. Hash links bind the
+// events between them.
 func (v *verifier) edge(r *shown, e *ledger.Event) {
 	low, high := r.Ends()
 	if n, _ := e.Number(v.selection.Agent); n == low || n == high {
@@ -255,8 +255,8 @@ func (v *verifier) edge(r *shown, e *ledger.Event) {
 	}
 }
 
-// numberIn says what is false about the number of an event in a series of the selection.
-// neighbour says that it is the number before or after the period.
+// numberIn returns what is wrong with the number of an event in a series of the selection.
+// neighbour reports whether it is the number before or after the period.
 func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbour bool, no string) {
 	series := seriesIn(r.Series, v.selection.Agent)
 	say := func(format string, args ...any) (bool, string) {
@@ -295,22 +295,23 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 	return neighbour, ""
 }
 
-// otherKind says whether the payload of an event has another outcome than its series.
+// otherKind reports whether the payload of an event belongs to another series, and returns that
+// outcome and kind.
 func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, other bool) {
 	if l.Payload == nil {
 		return "", "", false
 	}
 	members, err := canon.Members([]byte(*l.Payload))
 	if err != nil || !isPayload(*l.Payload) {
-		return "", "", false // record reports what is wrong
+		return "", "", false // record reports the malformed payload
 	}
-	said, _ := canon.Members(members["record"]) // no members if it is missing or not an object
+	said, _ := canon.Members(members["record"]) // empty if the record is missing or not an object
 	series, known := events.SeriesBy(l.Type, func(member string) string { return textOf(said[member]) })
 	kind, outcome, _ = strings.Cut(series, "/")
 	return outcome, kind, known && series != l.Series
 }
 
-// ended says what a series lacks at its end. It is empty if the series is complete.
+// ended returns what is missing at the end of a series, or an empty text.
 func (v *verifier) ended(r *shown) string {
 	series := seriesIn(r.Series, v.selection.Agent)
 	_, high := r.Ends()
@@ -323,7 +324,7 @@ func (v *verifier) ended(r *shown) string {
 	return ""
 }
 
-// repeats says whether a payload is the claim that the manifest repeats.
+// repeats reports whether the payload of export.requested makes the same claim as the manifest.
 func (v *verifier) repeats(payload []byte) bool {
 	members, err := canon.Members(payload)
 	if err != nil {
@@ -339,7 +340,7 @@ func (v *verifier) repeats(payload []byte) bool {
 	}
 	withoutAgent := func(filters map[string]jsontext.Value) string {
 		filters = maps.Clone(filters)
-		if filters["agent"] != nil { // its name is a commitment in the claim
+		if filters["agent"] != nil { // the claim has a commitment instead of the agent's name
 			filters["agent"] = jsontext.Value(`""`)
 		}
 		return string(canon.Object(filters))
@@ -354,8 +355,8 @@ func (v *verifier) repeats(payload []byte) bool {
 		bytes.Equal(record["series"], series) && withoutAgent(filters) == withoutAgent(v.filters)
 }
 
-// pinnedSeries compares the series of a selection with the numbers that the pin knows, and
-// updates the pin.
+// pinnedSeries compares the series of a selection with the numbers in the pin, and updates the
+// pin.
 func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
 	for _, r := range v.ranges {
 		series := seriesIn(r.Series, v.selection.Agent)
@@ -371,7 +372,7 @@ func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
 	return nil
 }
 
-// sayRanges says what a selection proves of each series, and what it does not.
+// sayRanges reports what a selection proves about each series and what it does not prove.
 func (v *verifier) sayRanges() {
 	f := v.m.Filters
 	period := ""

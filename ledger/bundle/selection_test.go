@@ -18,26 +18,26 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// told is a history of which a selection is made, and the false statements that an attacker
-// with every key makes in it.
+// told is a history from which a selection is made, with falsifications by an attacker who has
+// every key.
 type told struct {
 	history []drawnEvent
 	filters bundle.Filters
-	numbers func(list []ledger.Event)               // lies when the events are appended
-	claim   func(*bundle.Claim)                     // falsifies the claim
-	lines   func(lines []ledger.Line) []ledger.Line // falsifies the bundle
-	say     func(*bundle.Manifest)                  // falsifies the manifest
+	numbers func(list []ledger.Event)               // changes the events before they are appended
+	claim   func(*bundle.Claim)                     // changes the claim
+	lines   func(lines []ledger.Line) []ledger.Line // changes the lines of the bundle
+	say     func(*bundle.Manifest)                  // changes the manifest
 	proofs  func(proofs []bundle.Proof) []bundle.Proof
-	state   func(*bundle.Statement) // falsifies the statement; nil: there is none
-	through int                     // events when the export was asked for; 0: all
+	state   func(*bundle.Statement) // changes the statement; nil means no statement
+	through int                     // number of events when the export was requested; 0 means all
 }
 
-// drawnEvent is an event of a history: its kind, outcome and agent, or "" for the kind of an
-// event without a number. of is the index of the decision that a receipt is of.
+// drawnEvent describes an event of a history: its kind, outcome and agent. An event without a
+// number has the kind "". of is the index of the decision of a receipt.
 type drawnEvent struct {
 	kind, outcome, agent string
 	of                   int
-	amount               string // in US dollars, of a decision
+	amount               string // amount of a decision in US dollars
 }
 
 // theHistory has four denied decisions of agent k, at the seconds 0, 2, 4 and 6.
@@ -46,8 +46,8 @@ func theHistory() []drawnEvent {
 		{"decision", "deny", "k", 0, ""}, {"receipt", "violation", "k", 4, ""}, {"decision", "deny", "k", 0, ""}, {"member", "", "", 0, ""}}
 }
 
-// payloadOf signs the record of a drawn event. answer is what the caller was given: the record
-// with the agent's name, for which a decision's payload has a commitment.
+// payloadOf signs the record of a drawn event. answer is the envelope that the caller got, with
+// the agent's name; a decision's payload has a commitment instead.
 func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byte, answer seal.Envelope) {
 	at := time.UnixMicro(firstTime + 1_000_000*int64(i)).UTC().Format("2006-01-02T15:04:05.000Z")
 	record := map[string]any{"bindingHash": "b", "decisionId": fmt.Sprint("asd_", i), "orgId": "org_1"}
@@ -82,7 +82,7 @@ func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byt
 	return d.kind + ".recorded", must(canon.Marshal(members)), answer
 }
 
-// draw makes the bundle.
+// draw returns the files of the bundle.
 func (o told) draw() map[string][]byte {
 	if o.history == nil {
 		o.history = theHistory()
@@ -225,7 +225,7 @@ func claimEvent(last ledger.Event, claim bundle.Claim) ledger.Event {
 		Series: "export", SeriesN: 1}
 }
 
-// number numbers events in their series.
+// number sets the numbers of events in their series.
 func number(list []ledger.Event) {
 	last := map[string]int64{}
 	for i := range list {
@@ -241,8 +241,8 @@ func number(list []ledger.Event) {
 	}
 }
 
-// rehashAll links and hashes events whose numbers are given. A link to a number that is not
-// there is to nothing.
+// rehashAll links and hashes events whose numbers are set. If the previous number does not exist,
+// the link is all zeros.
 func rehashAll(list []ledger.Event) {
 	hashes := map[string]ledger.Hash{}
 	prev := ledger.Hash(ledger.Genesis(origin, "org_1"))
@@ -266,13 +266,14 @@ func withoutLine(at int) func([]ledger.Line) []ledger.Line {
 	return func(lines []ledger.Line) []ledger.Line { return slices.Delete(lines, at, at+1) }
 }
 
-// line of the bundle of theHistory: 0 is number 1, 1 is 2, 2 is 3, 3 the receipt, 4 number 4, 5 the claim.
+// changedLine changes a line of the bundle of theHistory: lines 0, 1, 2 and 4 are the numbers 1 to
+// 4, line 3 is the receipt, line 5 the claim.
 func changedLine(at int, change func(*ledger.Line)) func([]ledger.Line) []ledger.Line {
 	return func(lines []ledger.Line) []ledger.Line { change(&lines[at]); return lines }
 }
 
-// The attacks are those of an attacker with every key. A lie that a selection cannot show is
-// valid here; the audit of the database and the export of a whole history find it.
+// The attacker has every key. If a selection cannot reveal a falsification, it is valid here; the
+// audit of the database and the export of a whole history find it.
 func TestLiesInASelection(t *testing.T) {
 	const series = "decision/deny of agent sub_k: "
 	payload := func(lines []ledger.Line) []ledger.Line {
@@ -305,7 +306,7 @@ func TestLiesInASelection(t *testing.T) {
 		"an open end trimmed":                    {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}, lines: withoutLine(4), say: func(m *bundle.Manifest) { m.Selection.Series[0].Last = 3 }}.draw(), reason: series + "4 is missing"},
 		"the newest hidden, and the claim honest": {files: told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}, lines: withoutLine(4),
 			say: func(m *bundle.Manifest) { m.Selection.Series[0].Last, m.Selection.Series[0].Newest = 3, 3 }}.draw(), reason: series + "3 is not the newest that was claimed"},
-		"the newest hidden by the claim, too": {files: told{through: 6, filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}.draw()}, // any later number or envelope contradicts it
+		"the newest hidden by the claim, too": {files: told{through: 6, filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}.draw()}, // any later export or kept answer contradicts it
 		"another newest in the claim":         {files: told{claim: func(c *bundle.Claim) { c.Series[0].Newest = 9 }}.draw(), reason: "events.jsonl line 6: claim"},
 		"another agent in the claim":          {files: told{claim: func(c *bundle.Claim) { c.Agent = "sub_j" }}.draw(), reason: "events.jsonl line 6: claim"},
 		"other filters in the claim":          {files: told{claim: func(c *bundle.Claim) { c.Filters.From = "" }}.draw(), reason: "events.jsonl line 6: claim"},
@@ -324,12 +325,12 @@ func TestLiesInASelection(t *testing.T) {
 			number(list)
 		}, lines: func(l []ledger.Line) []ledger.Line {
 			return slices.DeleteFunc(l, func(l ledger.Line) bool { return l.Type == "receipt.recorded" })
-		}}.draw()}, // a whole export and verify find it
+		}}.draw()}, // a whole export and countersign verify find it
 		"one agent under two keys": {files: told{history: func() []drawnEvent {
 			h := theHistory()
 			h[4].agent, h[5].agent = "second", "second"
 			return h
-		}()}.draw()}, // verify with DATA_KEK finds it
+		}()}.draw()}, // countersign verify with DATA_KEK finds it
 		"an event of another agent": {files: told{lines: func(l []ledger.Line) []ledger.Line {
 			return append(l[:1:1], append([]ledger.Line{draws(told{filters: bundle.Filters{Decision: "deny"}})[2]}, l[1:]...)...)
 		}}.draw(), reason: "events.jsonl line 2: selection"},
@@ -348,7 +349,7 @@ func TestLiesInASelection(t *testing.T) {
 	})
 }
 
-// draws are the lines of a bundle.
+// draws returns the lines of a bundle.
 func draws(o told) []ledger.Line { return linesOf(o.draw()) }
 
 func memberLine() ledger.Line {
@@ -361,7 +362,7 @@ func memberLine() ledger.Line {
 	return line
 }
 
-// each calls for each event of the history.
+// each calls f for each event of the history.
 func (o told) each(f func(ledger.Event)) {
 	o.numbers = nil
 	var kept []ledger.Event
@@ -372,7 +373,7 @@ func (o told) each(f func(ledger.Event)) {
 	}
 }
 
-// relinked gives a line another link, with a hash that is right for it.
+// relinked gives a line another link and the matching hash.
 func relinked(lines []ledger.Line, at int) []ledger.Line {
 	e, _ := lines[at].Event()
 	sum := sha256.Sum256([]byte("x"))
@@ -390,7 +391,7 @@ func relinked(lines []ledger.Line, at int) []ledger.Line {
 	return lines
 }
 
-// What a selection proves and what is only stated, in words.
+// The result lists what a selection proves, and what is only stated by the service.
 func TestWhatASelectionProves(t *testing.T) {
 	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
 	period := func(from, to string) bundle.Filters {
@@ -415,8 +416,8 @@ func TestWhatASelectionProves(t *testing.T) {
 	}
 }
 
-// Two readers who were shown different newest numbers, or one who was shown more before, find
-// it by their pins.
+// If two readers were shown different newest numbers, or one reader was shown a higher one before,
+// their pins reveal it.
 func TestAPinKeepsTheNewestOfASeries(t *testing.T) {
 	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
 	whole := told{filters: deny}

@@ -12,13 +12,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// numbered is the last event of a series that a verification has met.
+// numbered is the last event of a series in a verification.
 type numbered struct {
 	n    int64
 	hash ledger.Hash
 }
 
-// seriesIn formats the name of a series for a report.
+// seriesIn returns the name of a series for a report.
 func seriesIn(series, agent string) string {
 	if agent == "" {
 		return series
@@ -26,8 +26,8 @@ func seriesIn(series, agent string) string {
 	return series + " of agent " + agent
 }
 
-// numbers checks that the numbers of an event follow those before it in its series, and that
-// its type has such a series. A bundle that begins with the history begins each series at 1.
+// numbers checks that an event's numbers follow the previous ones in its series, and that its type
+// has this series. In a bundle that starts with the history, each series starts at 1.
 func (v *verifier) numbers(e *ledger.Event) string {
 	if !events.IsSeries(e.Type, e.Series) {
 		return "series"
@@ -41,14 +41,14 @@ func (v *verifier) numbers(e *ledger.Event) string {
 	return v.follows(e.Hash, e.Series, e.Agent, e.AgentN, e.AgentPrev)
 }
 
-// follows says what is false about a number in a series.
+// follows returns what is wrong with a number in a series, or an empty text.
 func (v *verifier) follows(hash ledger.Hash, series, agent string, n int64, prev []byte) string {
 	sum := sha256.Sum256([]byte(series + "\x00" + agent))
 	key := [16]byte(sum[:16])
 	before, known := v.series[key]
 	v.series[key] = numbered{n, hash}
 	if !known && v.m.FirstSequence > 1 {
-		return "" // the numbers before are before the bundle
+		return "" // the previous numbers are before the bundle
 	}
 	switch {
 	case n > before.n+1:
@@ -59,8 +59,8 @@ func (v *verifier) follows(hash ledger.Hash, series, agent string, n int64, prev
 	return ""
 }
 
-// isNumbered checks that series and agent of an event are those that its payload says. record
-// is empty if the payload has none.
+// isNumbered checks that series and agent of an event match its payload. record is empty if the
+// payload has none.
 func isNumbered(l ledger.Line, record, sealed map[string]jsontext.Value) string {
 	series, ok := events.SeriesBy(l.Type, func(member string) string { return textOf(record[member]) })
 	if !ok {
@@ -83,7 +83,7 @@ func isNumbered(l ledger.Line, record, sealed map[string]jsontext.Value) string 
 	return ""
 }
 
-// article returns a kind of events with its article, to be printed.
+// article returns a kind of events with its indefinite article.
 func article(kind string) string {
 	if kind == "approval" {
 		return "an " + kind

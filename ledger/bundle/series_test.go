@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// withLines is the bundle of draw after a change of its lines. Hashes, manifest and proofs are
-// made right again, as an attacker with every key could do.
+// withLines returns the bundle of draw with changed lines. Hashes, manifest and proofs are
+// recomputed, as an attacker with every key could do.
 func withLines(change func(lines []ledger.Line) []ledger.Line) map[string][]byte {
 	files := draw()
 	lines := change(linesOf(files))
@@ -26,7 +26,7 @@ func withLines(change func(lines []ledger.Line) []ledger.Line) map[string][]byte
 	})
 }
 
-// A bundle of a whole history holds the numbers of every series against what the events are.
+// In a bundle of a whole history, the numbers of every series are compared with the events.
 func TestNumbersOfAWholeHistory(t *testing.T) {
 	of := func(i int, change func(*ledger.Line)) map[string][]byte {
 		return withLines(func(lines []ledger.Line) []ledger.Line { change(&lines[i]); return lines })
@@ -51,7 +51,7 @@ func TestNumbersOfAWholeHistory(t *testing.T) {
 	})
 }
 
-// An event without a number is the line it was before there were series.
+// The line of an event without a number has no members about series.
 func TestALineWithoutANumberHasNoMembersOfSeries(t *testing.T) {
 	files := draw()
 	first, second, _ := bytes.Cut(files["events.jsonl"], []byte("\n"))

@@ -10,19 +10,19 @@ import (
 	"os"
 )
 
-// source has the files of a bundle, on a disk or in memory.
+// source gives access to the files of a bundle, on disk or in memory.
 type source interface {
 	open(name string) (f file, size int64, err error)
 	io.Closer
 }
 
-// file is a file of a source.
+// file is an open file of a source.
 type file interface {
 	io.ReadCloser
 	io.ReaderAt
 }
 
-// onDisk is a folder.
+// onDisk is a source in a folder.
 type onDisk struct{ *os.Root }
 
 func (d onDisk) open(name string) (file, int64, error) {
@@ -37,7 +37,7 @@ func (d onDisk) open(name string) (file, int64, error) {
 	return f, info.Size(), nil
 }
 
-// inMemory has the content of files by name.
+// inMemory is a source with the content of each file by name.
 type inMemory map[string][]byte
 
 func (m inMemory) open(name string) (file, int64, error) {
@@ -56,10 +56,11 @@ type readable struct{ *bytes.Reader }
 // Close implements io.Closer.
 func (readable) Close() error { return nil }
 
-// maxMemory bounds the bytes of a bundle in memory. WebAssembly has at most 4 GiB.
+// maxMemory is the largest size of a bundle in memory, in bytes. WebAssembly has at most 4 GiB.
 const maxMemory = 1 << 30
 
-// UnpackInMemory is Unpack for a program without a disk, such as the verifier of a web page.
+// UnpackInMemory does the same as Unpack for a program without a disk, such as the verifier on a
+// web page.
 func UnpackInMemory(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
 	files, names, left := inMemory{}, map[string]bool{}, int64(maxMemory)
 	put := func(name string, from io.Reader) error {

@@ -13,22 +13,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Statement is the member of that name of a manifest: what an agent did in a period, counted
-// from the events of its selection. A verifier counts again.
+// Statement is the manifest's member statement: what an agent did in a period, counted from the
+// events of the selection. A verifier counts again.
 type Statement struct {
 	Decisions  Counts  `json:"decisions"`
 	Approvals  Counts  `json:"approvals"`
 	Receipts   Counts  `json:"receipts"`
-	Authorized Amounts `json:"authorized"` // decisions that are allow, or needs_review with an approval that says approved
-	Settled    Amounts `json:"settled"`    // receipts that report a settlement; the amount is that of the decision
+	Authorized Amounts `json:"authorized"` // decisions with the verdict allow, or with needs_review and an approval
+	Settled    Amounts `json:"settled"`    // receipts that report a settlement, with the amounts of their decisions
 }
 
-// Counts are numbers of events by outcome. Each outcome is named, also one without events.
+// Counts maps each outcome to its number of events, which may be 0.
 type Counts map[string]int64
 
-// Amounts are the number of purchases, and of those whose amount is known in US dollars the
-// largest and the sum, as exact decimals. An amount is unknown if the decision has units of an
-// unknown asset, if it has no amount, or if it is from before the period.
+// Amounts summarizes purchases: their number, and the largest amount and the sum of those with a
+// known amount in US dollars, as exact decimals. An amount is unknown if the decision has units of
+// an unknown asset or no amount, or if the decision is before the period.
 type Amounts struct {
 	Count      int64  `json:"count"`
 	UnknownUSD int64  `json:"unknownUsd"`
@@ -36,9 +36,9 @@ type Amounts struct {
 	TotalUSD   string `json:"totalUsd"`
 }
 
-// Tally counts a Statement. Events are added in the order of their positions.
+// Tally computes a Statement. Events must be added in the order of their positions.
 type Tally struct {
-	counts              map[string]Counts // by type of event
+	counts              map[string]Counts // by event type
 	amounts             map[[16]byte]*big.Rat
 	authorized, settled sum
 }
@@ -48,7 +48,7 @@ type sum struct {
 	largest, total big.Rat
 }
 
-// NewTally begins a count.
+// NewTally returns a Tally without events.
 func NewTally() *Tally {
 	t := &Tally{counts: map[string]Counts{}, amounts: map[[16]byte]*big.Rat{}}
 	for _, eventType := range []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded} {
@@ -61,7 +61,7 @@ func NewTally() *Tally {
 	return t
 }
 
-// Add counts an event with its payload. Events of other types are not counted.
+// Add counts an event with its payload. It ignores events of other types.
 func (t *Tally) Add(eventType, series string, payload []byte) {
 	counts := t.counts[eventType]
 	if counts == nil {
@@ -69,8 +69,8 @@ func (t *Tally) Add(eventType, series string, payload []byte) {
 	}
 	_, outcome, _ := strings.Cut(series, "/")
 	counts[outcome]++
-	members, _ := canon.Members(payload)          // record has checked it
-	record, _ := canon.Members(members["record"]) // likewise
+	members, _ := canon.Members(payload)          // cannot fail: record has checked it
+	record, _ := canon.Members(members["record"]) // cannot fail either
 	id := sumOf(textOf(record["decisionId"]))
 	key := [16]byte(id[:16])
 	switch {
@@ -89,12 +89,12 @@ func (t *Tally) Add(eventType, series string, payload []byte) {
 	}
 }
 
-// decimalForm is the form of amounts in records. Longer ones are unknown.
+// decimalForm is the format of amounts in records. Longer amounts count as unknown.
 var decimalForm = regexp.MustCompile(`^[0-9]{1,90}(\.[0-9]{1,90})?$`)
 
 // amountOf returns the amount of a normalized intent in US dollars, or nil if it is unknown.
 func amountOf(normalized jsontext.Value) *big.Rat {
-	members, _ := canon.Members(normalized) // no members if it is missing or not an object
+	members, _ := canon.Members(normalized) // empty if the intent is missing or not an object
 	for _, name := range []string{"amountUnitsInUsd", "amountUsd"} {
 		if text := textOf(members[name]); decimalForm.MatchString(text) {
 			amount, _ := new(big.Rat).SetString(text)
@@ -120,19 +120,19 @@ func (s *sum) amounts() Amounts {
 	return Amounts{Count: s.count, UnknownUSD: s.unknown, LargestUSD: decimal(&s.largest), TotalUSD: decimal(&s.total)}
 }
 
-// decimal returns a sum of decimals, which has a finite decimal form, without trailing zeros.
+// decimal formats a sum of decimals exactly, without trailing zeros.
 func decimal(r *big.Rat) string {
 	digits, _ := r.FloatPrec()
 	return r.FloatString(digits)
 }
 
-// Statement returns what was counted.
+// Statement returns the result for the events added so far.
 func (t *Tally) Statement() Statement {
 	return Statement{Decisions: t.counts[events.TypeDecisionRecorded], Approvals: t.counts[events.TypeApprovalRecorded], Receipts: t.counts[events.TypeReceiptRecorded],
 		Authorized: t.authorized.amounts(), Settled: t.settled.amounts()}
 }
 
-// Says is the statement as one line of text.
+// Says returns the statement as one line of text.
 func (s Statement) Says() string {
 	amounts := func(a Amounts) string {
 		text := fmt.Sprintf("%d, largest %s USD, total %s USD", a.Count, a.LargestUSD, a.TotalUSD)
@@ -146,13 +146,13 @@ func (s Statement) Says() string {
 		s.Receipts["conforming"], s.Receipts["inconclusive"], s.Receipts["violation"], amounts(s.Authorized), amounts(s.Settled))
 }
 
-// stateable says whether a statement can be about what these filters select: every decision,
+// stateable reports whether the filters allow a statement: they must select every decision,
 // approval and receipt of one agent.
 func (f Filters) stateable() bool {
 	return f.Agent != "" && f.Receipts && f.Decision == "" && !f.narrows()
 }
 
-// stated compares the statement of the manifest with what the events say.
+// stated compares the statement of the manifest with the count of the events.
 func (v *verifier) stated() error {
 	if v.statement == nil {
 		return nil

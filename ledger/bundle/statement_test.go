@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// A statement about an agent has what its events add up to, and both verifiers count again. The
-// amounts are exact.
+// A statement about an agent contains exact sums over its events, and both verifiers recount them.
 func TestLiesInAStatement(t *testing.T) {
 	history := []drawnEvent{
 		{"decision", "allow", "k", 0, "0.1"}, {"decision", "allow", "k", 0, "0.20"}, {"decision", "deny", "k", 0, "1000"}, {"decision", "needs_review", "k", 0, "100"},
@@ -21,7 +20,7 @@ func TestLiesInAStatement(t *testing.T) {
 	late.From, late.To = onTheDay("15:00:05"), onTheDay("15:00:30")
 	honest := func(*bundle.Statement) {}
 	states := func(f bundle.Filters, lie func(*bundle.Statement)) map[string][]byte {
-		prior := func(m *bundle.Manifest) { // of the receipts whose decisions are before the period
+		prior := func(m *bundle.Manifest) { // for receipts whose decisions are before the period
 			for _, i := range []int{1, 2} {
 				_, _, decision := payloadOf(i, history[i], nil)
 				m.PriorDecisions[fmt.Sprint("asd_", i)] = decision.Integrity.RecordHash

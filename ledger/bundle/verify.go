@@ -26,53 +26,53 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Key is a public key that a verifier has, and the positions at which it is valid in one
+// Key is a public key that a verifier trusts, and the positions at which it is valid in one
 // partition.
 type Key struct {
 	Purpose   string // "record" or "checkpoint"
 	Public    ed25519.PublicKey
-	Partition int   // of the positions, or AnyPartition
-	From      int64 // position of its activation; 0: not known
-	To        int64 // of its retirement; 0: active
-	Void      int64 // of a compromised key: its signatures from this position on do not count; 0: not compromised
+	Partition int   // partition of the positions, or AnyPartition
+	From      int64 // position of its activation; 0 if unknown
+	To        int64 // position of its retirement; 0 if the key is active
+	Void      int64 // if the key is compromised, the position from which its signatures do not count; otherwise 0
 }
 
 // AnyPartition is the partition of a key that is trusted in every partition.
 const AnyPartition = -1
 
-// Result holds the findings of a verification.
+// Result is the result of a verification.
 type Result struct {
 	Valid  bool     `json:"valid"`
-	Reason string   `json:"reason"` // the first thing that is false; empty if nothing is
-	Gaps   []string `json:"gaps"`   // what is not proven
+	Reason string   `json:"reason"` // first check that failed; empty if none failed
+	Gaps   []string `json:"gaps"`   // what the bundle does not prove
 	Events int64    `json:"events"`
 	Tenant string   `json:"tenant"`
 	Size   int64    `json:"checkpointSize"`
 
-	Proven  []string        `json:"proven,omitempty"` // what the numbers of a selection prove
-	Stated  []string        `json:"stated,omitempty"` // what the service has stated about them
-	Filters Filters         `json:"filters,omitzero"` // of the manifest
-	Views   string          `json:"views"`            // "not checked"; the program that compares them says "same" or "different"
-	Last    checkpoint.Seen `json:"-"`                // the last event
-	Pin     []byte          `json:"-"`                // the pin that was given, brought up to date; nil: none was, or the bundle is not valid
+	Proven  []string        `json:"proven,omitempty"` // what a selection or a dispute pack proves
+	Stated  []string        `json:"stated,omitempty"` // what only the service's signature states
+	Filters Filters         `json:"filters,omitzero"` // filters of the manifest
+	Views   string          `json:"views"`            // "not checked"; the program that compares the views sets "same" or "different"
+	Last    checkpoint.Seen `json:"-"`                // last event of the bundle
+	Pin     []byte          `json:"-"`                // updated text of the given pin; nil if none was given or the bundle is not valid
 
-	extent *extent // for Join; nil: not valid
+	extent *extent // data for Join; nil if the bundle is not valid or a dispute pack
 }
 
-// reason is the error of a check that failed: the bundle is not valid.
+// reason is the error of a failed check: the bundle is not valid.
 type reason string
 
 // Error returns the reason.
 func (r reason) Error() string { return string(r) }
 
-// Unchecked says what a verification lacked. It has found nothing false, and has proven
-// nothing.
+// Unchecked is the error of a verification that lacked something, such as a key. It has neither
+// found a fault nor proven anything.
 type Unchecked string
 
 // Error returns the text.
 func (u Unchecked) Error() string { return string(u) }
 
-// verify.py has the same texts.
+// Texts that verify.py has too.
 const (
 	noRecordKey     = Unchecked("keys: none signs records; save them from /.well-known/jwks.json of the service")
 	noCheckpointKey = Unchecked("keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service")
@@ -80,16 +80,17 @@ const (
 	pinUncovered    = Unchecked("pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export")
 )
 
-// pinUnproven means that no proof of the bundle begins with the pin.
+// pinUnproven is the error of a bundle that has no proof that it extends the checkpoint of the
+// pin.
 func pinUnproven(pin, head int64) error {
 	return Unchecked(fmt.Sprintf("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "+
 		"bring it up to date from the service itself (countersign pin https://...), then ask for a new export", head, pin))
 }
 
-// falsef makes a reason.
+// falsef returns a reason.
 func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format, args...)) }
 
-// Unprovable lists the statements that no bundle proves.
+// Unprovable lists what no bundle can prove.
 var Unprovable = []string{
 	"that every action the agents took was submitted to the service",
 	"that evidence supplied by a caller is true",
@@ -97,46 +98,46 @@ var Unprovable = []string{
 	"the time of any event beyond the order of positions (times are the server's clock)",
 }
 
-// verifier is one verification. It makes the checks of verify.py, in the same order.
+// verifier is the state of one verification. It makes the checks of verify.py, in the same order.
 type verifier struct {
 	bundle   *Bundle
 	progress Progress
 	given    []Key
-	keys     map[string]Key // those of the manifest's partition, by id
+	keys     map[string]Key // keys that are valid in the manifest's partition, by id
 	pin      []byte
 	with     fs.FS
 	m        relied
 	filters  map[string]jsontext.Value
-	from, to int64 // the period of the filters, in microseconds since 1970; 0: not limited
+	from, to int64 // period of the filters, in microseconds since 1970; 0 means no limit
 
-	seen     checkpoint.Seen // the event of this tenant that the pin knows; 0: none
-	seenHere string          // hash of the event with that sequence; empty: the bundle does not have it
+	seen     checkpoint.Seen // event of this tenant in the pin; zero if there is none
+	seenHere string          // hash of the event with that sequence in the bundle; empty if there is none
 
 	signatures seal.Verifier
-	signer     Key // of the manifest
+	signer     Key // key that signed the manifest
 
-	head      *checkpoint.Checkpoint // nil: none covers the events
-	at        map[int64]ledger.Hash  // of the positions that proofs name
-	selection *Selection             // nil: the bundle is no selection
-	dispute   *Dispute               // nil: the bundle is no dispute pack
-	statement jsontext.Value         // of a selection; nil: it has none
-	tally     *Tally                 // what its events add up to; nil without a statement
-	ranges    []*shown               // its series
-	ends      map[int64]bool         // positions of a selection that need a proof whatever its length
+	head      *checkpoint.Checkpoint // nil if no checkpoint covers the events
+	at        map[int64]ledger.Hash  // hash of each event that has an inclusion proof, by position
+	selection *Selection             // nil if the bundle is not a selection
+	dispute   *Dispute               // nil if the bundle is not a dispute pack
+	statement jsontext.Value         // statement in the manifest; nil if there is none
+	tally     *Tally                 // recount of the statement; nil if there is none
+	ranges    []*shown               // series of the selection
+	ends      map[int64]bool         // positions that need a proof even in a long bundle
 
-	kept *keptRecords // nil: none were given
+	kept *keptRecords // nil if no kept answers were given
 
-	series   map[[16]byte]numbered        // the last event of each series, by a hash of its name
-	void     struct{ count, first int64 } // records that a compromised key signed, and the position of the first
+	series   map[[16]byte]numbered        // last event of each series, by a hash of its name
+	void     struct{ count, first int64 } // number of records that a compromised key signed, and the position of the first one
 	first    int64                        // position of the first event
-	last     int64                        // of the last one
-	sequence int64                        // of the last one
-	occurred int64                        // of the last one of a bundle that does not have every event
+	last     int64                        // position of the last event so far
+	sequence int64                        // sequence of the last event so far
+	occurred int64                        // time of the last event so far, for selections and dispute packs
 	result   Result
 }
 
-// relied has the members of a manifest that a verification depends on. Of the other members
-// it says only that they were signed.
+// relied contains the members of a manifest that a verification needs. Of the other members it
+// checks only that they are signed.
 type relied struct {
 	Schema          string            `json:"schema"`
 	ExportID        string            `json:"exportId"`
@@ -154,15 +155,15 @@ type relied struct {
 	Files           map[string]string `json:"files"`
 }
 
-// Trust has the keys and the pin that a verifier brings, independent of the bundle.
+// Trust contains the verifier's own keys, pin and answers, which must not come from the bundle.
 type Trust struct {
 	Keys []Key
-	Pin  []byte // the checkpoint.Pin that was kept from before; nil: none was
-	With fs.FS  // a folder of signed answers that were kept, which must be in the bundle if its filters cover them; nil: none were
+	Pin  []byte // checkpoint.Pin from an earlier verification; nil if there is none
+	With fs.FS  // folder of kept signed answers, which the bundle must contain if its filters cover them; nil if there is none
 }
 
-// Verify checks a bundle. A bundle that is not valid is no error: the result says so. The error
-// is Unchecked, or says what could not be read.
+// Verify verifies a bundle. If the bundle is not valid, Verify returns a result with a reason and
+// no error. The error is Unchecked, or says what could not be read.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
 	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, with: trust.With, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
@@ -184,7 +185,7 @@ func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Res
 	}
 	v.result.Valid, v.result.extent = true, &extent{relied: v.m, selection: v.selection}
 	if v.dispute != nil {
-		v.result.extent = nil // it has no series that could go on
+		v.result.extent = nil // a dispute pack has no series to join
 		return v.result, nil
 	}
 	if v.head != nil {
@@ -197,8 +198,8 @@ func (v *verifier) gap(format string, args ...any) {
 	v.result.Gaps = append(v.result.Gaps, fmt.Sprintf(format, args...))
 }
 
-// choose selects the keys of the manifest's partition. If a key is given twice, once for this
-// partition and once for AnyPartition, the former counts.
+// choose selects the keys for the manifest's partition. If a key was given for this partition and
+// for AnyPartition, the former counts.
 func (v *verifier) choose() {
 	for _, key := range v.given {
 		id := seal.KeyID(key.Public)
@@ -208,21 +209,22 @@ func (v *verifier) choose() {
 	}
 }
 
-// holds says whether the verifier has brought a key for a purpose.
+// holds reports whether a key for a purpose was given.
 func (v *verifier) holds(purpose string) bool {
 	return slices.ContainsFunc(v.given, func(k Key) bool { return k.Purpose == purpose })
 }
 
-// RetiredBy says whether a key was retired at a position or before.
+// RetiredBy reports whether a key was retired at or before a position.
 func (k Key) RetiredBy(position int64) bool { return k.To > 0 && position >= k.To }
 
-// CompromisedAt says whether a signature at a position does not count because the key is
+// CompromisedAt reports whether a signature at a position does not count because the key is
 // compromised. Position 0 means unknown.
 func (k Key) CompromisedAt(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }
 
-// recordKey finds a key for records that is valid at a position, 0 for any.
+// recordKey returns a record key that is valid at a position, or nil. Position 0 skips the check
+// of the position.
 func (v *verifier) recordKey(id string, position int64) ed25519.PublicKey {
 	key, known := v.keys[id]
 	if !known || key.Purpose != ledger.PurposeRecord || position > 0 && (position < key.From || key.RetiredBy(position)) {
@@ -236,8 +238,9 @@ func isHex(text string) bool {
 	return err == nil && len(octets) == 32 && hex.EncodeToString(octets) == text
 }
 
-// isCanonical says whether a text is canonical JSON whose numbers are integers up to 2^53-1.
-// Every text of a bundle must be. A payload may have larger integers, but is a string in it.
+// isCanonical reports whether a text is canonical JSON whose numbers are integers up to 2^53-1.
+// Every text of a bundle must be. A payload may have larger integers, because it is a string in
+// its line.
 func isCanonical(text []byte) bool {
 	return len(text) <= maxLine && canon.IsCanonical(text) && canon.AllExact(text)
 }
@@ -253,9 +256,9 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if !ok || !isCanonical(text) || err != nil || len(members) != 2 || !isObject(members["record"]) || !isObject(members["integrity"]) {
 		return falsef("%s: form", name)
 	}
-	// The record must have the members that the verification depends on, in the right form.
+	// The record must have the members that the verification needs, in the right form.
 	if signing, err := canon.Members(members["integrity"]); err != nil || len(signing) != integrityMembers {
-		return falsef("%s: form", name) // a reader could take an unsigned member for a signed one
+		return falsef("%s: form", name) // a reader could mistake an unsigned member for a signed one
 	}
 	record, err := canon.Members(members["record"])
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || !slices.Contains([]string{Schema, SelectionSchema, DisputeSchema}, v.m.Schema) {
@@ -264,7 +267,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if v.from, v.to, ok = v.m.Filters.Period(); !ok {
 		return falsef("%s: record", name)
 	}
-	v.filters, _ = canon.Members(record["filters"]) // an object, as manifestKinds has found
+	v.filters, _ = canon.Members(record["filters"]) // cannot fail: manifestKinds has checked that it is an object
 	if of := record["selection"]; (of != nil) != (v.m.Schema == SelectionSchema) || of != nil && !v.selectionForm(of) {
 		return falsef("%s: selection", name)
 	}
@@ -277,7 +280,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if of := record["dispute"]; (of != nil) != (v.m.Schema == DisputeSchema) || of != nil && !v.disputeForm(of) {
 		return falsef("%s: dispute", name)
 	}
-	// The files of the bundle must be exactly those of the manifest, with the same hashes.
+	// The bundle must have exactly the files in the manifest, with the same hashes.
 	for _, other := range slices.Sorted(maps.Keys(v.bundle.names)) {
 		switch _, named := v.m.Files[other]; {
 		case named || other == name:
@@ -300,7 +303,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 			return falsef("%s: hash", Shown(other))
 		}
 	}
-	// A key that the verifier trusts must have signed the manifest.
+	// A trusted key must have signed the manifest.
 	v.choose()
 	i := integrityOf(members["integrity"])
 	key := v.recordKey(i.KeyID, 0)
@@ -312,13 +315,13 @@ func (v *verifier) manifest(ctx context.Context) error {
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
 	case key == nil || v.keys[i.KeyID].RetiredBy(v.m.CheckpointSize) || v.keys[i.KeyID].CompromisedAt(v.m.CheckpointSize):
-		return falsef("%s: key", name) // a newer key may sign an older head
+		return falsef("%s: key", name) // no check of From: a key may sign a manifest whose checkpoint is older than the key
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
-	// The events are compared with what the pin knows of this tenant and its series.
+	// Note what the pin knows of this tenant and its series, for comparison with the events.
 	v.signer = v.keys[i.KeyID]
-	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports what is wrong with it
+	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports a malformed pin
 		v.seen = pin.Tenants[v.m.Tenant]
 		for _, r := range v.ranges {
 			r.seen = pin.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)]
@@ -328,14 +331,14 @@ func (v *verifier) manifest(ctx context.Context) error {
 	return nil
 }
 
-// integrityMembers is the number of members of an envelope's integrity. Each of them is checked.
+// integrityMembers is the number of members of integrity. All of them are checked.
 const integrityMembers = 7
 
 func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
 
-// integrityOf reads the members of an integrity. A member that is not a string becomes empty.
+// integrityOf parses the member integrity. A member that is not a string becomes empty.
 func integrityOf(text jsontext.Value) (i seal.Integrity) {
-	members, _ := canon.Members(text) // no members if it is not an object
+	members, _ := canon.Members(text) // empty if it is not an object
 	into := map[string]*string{"canonicalization": &i.Canonicalization, "hashAlgorithm": &i.HashAlgorithm, "recordHash": &i.RecordHash,
 		"payloadType": &i.PayloadType, "signatureAlgorithm": &i.SignatureAlgorithm, "keyId": &i.KeyID, "signature": &i.Signature}
 	for name, field := range into {
@@ -344,7 +347,7 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 	return i
 }
 
-// manifestKinds checks the types of the members that the verifier depends on.
+// manifestKinds checks the JSON types of the members that the verifier needs.
 func manifestKinds(record map[string]jsontext.Value) bool {
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
 		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "filters": '{', "withheld": '0', "files": '{', "partition": '0'} {
@@ -368,8 +371,8 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 	return true
 }
 
-// isFilter says whether the verifiers know a member of filters. They could not check an unknown
-// filter against the events.
+// isFilter reports whether the verifiers know a filter. They could not compare an unknown filter
+// with the events.
 func isFilter(name string, value jsontext.Value) bool {
 	switch name {
 	case "from", "to", "protocol", "decision", "agent", "run":
@@ -380,17 +383,17 @@ func isFilter(name string, value jsontext.Value) bool {
 	return false
 }
 
-// mayHide says whether the filters allow the payload of an event to be left out. No payload
-// outside of the period is shown. Within the period only the payloads of decisions, and of the
-// approvals and receipts in their streams, may be left out.
+// mayHide reports whether the filters allow an event without payload. Events outside of the period
+// never show their payload. Within the period only decisions, and the approvals and receipts in
+// their streams, may lack it.
 func (v *verifier) mayHide(l ledger.Line) bool {
 	return v.isOutside(l.OccurredUS) || strings.HasPrefix(l.Stream, "decision/") && v.m.Filters.Selects()
 }
 
-// isOutside says whether a time, in microseconds since 1970, is outside of the period.
+// isOutside reports whether a time in microseconds since 1970 is outside of the period.
 func (v *verifier) isOutside(us int64) bool { return us < v.from || v.to > 0 && us >= v.to }
 
-// ofSystem says whether a file is one that an operating system puts into folders by itself.
+// ofSystem reports whether an operating system creates files of this name by itself.
 func ofSystem(name string) bool {
 	switch base := path.Base(name); base {
 	case ".DS_Store", "Thumbs.db", "desktop.ini":
@@ -400,8 +403,8 @@ func ofSystem(name string) bool {
 	}
 }
 
-// Shown returns a file's name in a form that is safe to print. All characters but letters,
-// digits and a few signs are escaped as in a URL, since the name may be an attacker's.
+// Shown returns a file name that is safe to print. It escapes all characters except letters,
+// digits and a few signs as in a URL, because an attacker may have chosen the name.
 func Shown(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -416,7 +419,7 @@ func Shown(name string) string {
 
 func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
 	var keys []ed25519.PublicKey
-	said, _ := checkpoint.Parse(text) // Open reports what is wrong with it
+	said, _ := checkpoint.Parse(text) // Open reports a malformed note
 	for _, key := range v.keys {
 		if key.Purpose == ledger.PurposeCheckpoint && !key.CompromisedAt(said.Size) {
 			keys = append(keys, key.Public)
@@ -448,8 +451,8 @@ func (v *verifier) note(context.Context) error {
 	return nil
 }
 
-// lines calls line for each line of a file, with its number from 1. A file whose last line does
-// not end in a line feed is false.
+// lines calls line for each line of a file, with its number from 1. If the file does not end in a
+// line feed, lines returns a reason.
 func (v *verifier) lines(ctx context.Context, name string, line func(n int, text []byte) error) error {
 	ended, err := v.bundle.lines(ctx, name, line)
 	if err == nil && !ended {
@@ -458,7 +461,8 @@ func (v *verifier) lines(ctx context.Context, name string, line func(n int, text
 	return err
 }
 
-// decisions maps the hash of each decision to a hash of the fields that its receipt must repeat.
+// decisions maps the hash of a decision's id to the hash of the fields that its receipt must
+// repeat.
 type decisions map[[32]byte][32]byte
 
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
@@ -482,8 +486,8 @@ func (v *verifier) events(ctx context.Context) error {
 	}
 	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
-		// Each event must follow the one before it, have its own hash, and show its payload
-		// exactly if the filters say so.
+		// Each event must follow the previous one, match its own hash, and show its payload
+		// exactly if the filters select it.
 		l, e, ok := parseLine(text)
 		keyed := l.IdemKey != nil
 		switch {
@@ -508,14 +512,14 @@ func (v *verifier) events(ctx context.Context) error {
 		case n > 1 && more > 0 && l.More != more-1:
 			return bad("more")
 		case n == 1 && v.m.FirstSequence > 1 && l.OccurredUS >= v.from && v.from > 0:
-			return bad("from") // an event of the period may be before it
+			return bad("from") // an event of the period may have been left out before it
 		case l.Payload == nil && !v.mayHide(l) || l.Payload != nil && v.isOutside(l.OccurredUS):
 			return bad("payload")
 		}
 		if no := v.numbers(&e); no != "" {
 			return bad(no)
 		}
-		// The next event and the later checks need these values.
+		// Keep the values that the next event and the later checks need.
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
 		if v.progress != nil && count%1000 == 0 {
 			v.progress(fmt.Sprintf("verified %d of %d events", count, v.m.Count))
@@ -531,7 +535,7 @@ func (v *verifier) events(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// The whole must be what the manifest says, and must not end within the period.
+	// The totals must match the manifest, and the events must not end within the period.
 	switch {
 	case more > 0:
 		return falsef("%s: more", name)
@@ -540,7 +544,7 @@ func (v *verifier) events(ctx context.Context) error {
 	case prev != v.m.LastHash:
 		return falsef("%s: lastHash", name)
 	case occurred < v.to:
-		return falsef("%s: to", name) // an event of the period may be after it
+		return falsef("%s: to", name) // an event of the period may have been left out after it
 	case withheld != v.m.Withheld:
 		return falsef("manifest.json: withheld")
 	case v.signer.RetiredBy(v.last) || v.signer.CompromisedAt(v.last): // the last event may be after the checkpoint
@@ -551,8 +555,8 @@ func (v *verifier) events(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps the data of an event that later checks need. proven has the positions that
-// proofs name; of the events there it keeps the hash, too.
+// remember keeps the data of an event that later checks need. proven contains the positions that
+// have proofs; of these events it also keeps the hash.
 func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bool) {
 	v.first, v.last = cmp.Or(v.first, l.Position), l.Position
 	if l.Sequence == v.seen.Sequence {
@@ -563,8 +567,8 @@ func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bo
 	}
 }
 
-// sayHidden says how many records prove nothing: those that a compromised key signed, and
-// those whose payloads are hidden.
+// sayHidden reports as gaps how many records prove nothing: those that a compromised key signed,
+// and those whose payloads are hidden.
 func (v *verifier) sayHidden(hidden int64) {
 	if v.void.count > 0 {
 		v.gap("the records of %d events from position %d on, which a compromised key signed", v.void.count, v.void.first)
@@ -574,8 +578,7 @@ func (v *verifier) sayHidden(hidden int64) {
 	}
 }
 
-// decodes decodes a text into a value, and says whether it is exactly the text that the value
-// is written as.
+// decodes decodes a text and reports whether encoding the result gives exactly the same text.
 func decodes(text []byte, into any) bool {
 	if json.Unmarshal(text, into) != nil {
 		return false
@@ -584,7 +587,7 @@ func decodes(text []byte, into any) bool {
 	return err == nil && bytes.Equal(again, text)
 }
 
-// parseLine reads a line that is exactly what NewLine writes.
+// parseLine parses a line that must be exactly what ledger.NewLine gives.
 func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
 	if !isCanonical(text) || !decodes(text, &l) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
 		return l, e, false
@@ -593,8 +596,9 @@ func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
 	return l, e, ok
 }
 
-// isPayload says whether a text is a strict JSON object, with any numbers, without white
-// space and not too deep. All JSON readers must read the same from it, strict or lenient.
+// isPayload reports whether a text is a strict JSON object without white space and within the
+// allowed depth; numbers may be of any size. Strict and lenient JSON readers must read the same
+// from it.
 func isPayload(text string) bool {
 	depth, inside := 0, false
 	for i := 0; i < len(text); i++ {
@@ -617,27 +621,27 @@ func isPayload(text string) bool {
 	return strings.HasPrefix(text, "{") && jsontext.Value(text).IsValid()
 }
 
-// textOf returns a member that is a string, and an empty text for any other member.
+// textOf returns the value of a string member, or an empty text for any other member.
 func textOf(value jsontext.Value) (text string) {
 	_ = json.Unmarshal(value, &text)
 	return text
 }
 
-// record checks the signed record in a payload, if there is one, and says what is
-// false about it.
+// record verifies the signed record in a payload, if there is one, and returns what is wrong with
+// it.
 func (v *verifier) record(l ledger.Line, known decisions) string {
 	members, err := canon.Members([]byte(*l.Payload))
 	if err != nil || !isPayload(*l.Payload) {
 		return "payload"
 	}
-	said, _ := canon.Members(members["record"])   // no members if it is missing or not an object
-	sealed, _ := canon.Members(members["sealed"]) // likewise
+	said, _ := canon.Members(members["record"])   // empty if the record is missing or not an object
+	sealed, _ := canon.Members(members["sealed"]) // empty if sealed is missing or not an object
 	if no := isNumbered(l, said, sealed); no != "" {
 		return no
 	}
-	// Some payloads have no record to check.
+	// Some payloads have no record to verify.
 	if ledger.IsService(l.Tenant) && l.Stream == ledger.SigningKeyStream {
-		return "" // keys come from outside
+		return "" // keys come from the verifier, not from the bundle
 	}
 	record := members["record"]
 	if members["integrity"] == nil || record == nil {
@@ -646,7 +650,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if said == nil || !isObject(record) || !isObject(members["integrity"]) {
 		return "payload"
 	}
-	// The key must be trusted at this position, and the signature be right.
+	// The key must be trusted at this position, and the signature must be valid.
 	i := integrityOf(members["integrity"])
 	if i.KeyID != l.KeyID {
 		return "key_id"
@@ -655,7 +659,7 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	if key == nil {
 		return "key"
 	}
-	if v.keys[l.KeyID].CompromisedAt(l.Position) { // the operator has declared it compromised; the event itself is intact
+	if v.keys[l.KeyID].CompromisedAt(l.Position) { // not a fault: the operator has declared the key compromised, and the event itself is intact
 		if v.void.count++; v.void.count == 1 {
 			v.void.first = l.Position
 		}
@@ -686,15 +690,15 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	return ""
 }
 
-// proven returns the positions that proofs name. Only the hashes of these events are kept in
-// memory.
+// proven returns the positions that have inclusion proofs. Only the hashes of these events are
+// kept in memory.
 func (v *verifier) proven(ctx context.Context) (map[int64]bool, error) {
 	positions := map[int64]bool{}
 	if v.head == nil {
 		return positions, nil
 	}
 	_, err := v.bundle.lines(ctx, inclusionFile, func(_ int, text []byte) error {
-		if position, _, ok := proofLine(text, "pos"); ok { // inclusion reports lines of another form
+		if position, _, ok := proofLine(text, "pos"); ok { // inclusion reports a malformed line
 			positions[position] = true
 		}
 		return nil
@@ -704,7 +708,7 @@ func (v *verifier) proven(ctx context.Context) (map[int64]bool, error) {
 
 const inclusionFile = "proofs/inclusion.jsonl"
 
-// proofLine reads a line of a file of proofs.
+// proofLine parses a line of a proof file.
 func proofLine(text []byte, field string) (number int64, proof []tree.Hash, ok bool) {
 	members, err := canon.Members(text)
 	var p Proof
@@ -752,7 +756,7 @@ func (v *verifier) inclusion(ctx context.Context) error {
 		whole = whole && seen[position]
 	}
 	if v.m.Count <= AllProofs {
-		whole = int64(len(seen)) == v.m.Count // each of them is an event's
+		whole = int64(len(seen)) == v.m.Count // every seen position belongs to an event
 	}
 	if !whole {
 		return falsef("%s: missing", name)
@@ -760,12 +764,12 @@ func (v *verifier) inclusion(ctx context.Context) error {
 	return nil
 }
 
-// AllProofs is the largest number of events of which each has a proof. In a longer bundle only
-// the first and the last event have one.
+// AllProofs is the largest number of events in a bundle with a proof for each event. In a larger
+// bundle only the first and the last event have a proof.
 const AllProofs = 10_000
 
-// policies checks that the files of policies and rules, which decisions name by their hashes,
-// have these hashes.
+// policies checks that the files of policies and rules have the hashes in their names. Decisions
+// refer to them by hash.
 func (v *verifier) policies(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.m.Files)) {
 		folder, _, _ := strings.Cut(name, "/")
@@ -818,8 +822,8 @@ func (v *verifier) pinned(ctx context.Context) error {
 	return nil
 }
 
-// pinnedTenant compares the events with the event of this tenant that the pin knows. A bundle
-// without the filter to must not end before that event.
+// pinnedTenant compares the events with the event of this tenant in the pin. A bundle without the
+// filter to must not end before that event.
 func (v *verifier) pinnedTenant() error {
 	seen, last := v.seen.Sequence, v.sequence
 	switch {
@@ -838,14 +842,14 @@ func (v *verifier) pinnedTenant() error {
 	return nil
 }
 
-// continues checks that the bundle's tree continues that of the pin.
+// continues checks that the bundle's tree extends the tree of the pin.
 func (v *verifier) continues(ctx context.Context, pin *checkpoint.Checkpoint) error {
 	switch {
 	case pin.Size > v.head.Size:
 		return falsef("pin: ROLLBACK")
 	case pin.Size == v.head.Size && pin.Root != v.head.Root, pin.Size == 0 && pin.Root != tree.Empty():
 		return falsef("pin: FORK")
-	case pin.Size == v.head.Size, pin.Size == 0: // every tree continues the empty one
+	case pin.Size == v.head.Size, pin.Size == 0: // every tree extends the empty tree
 		return nil
 	}
 	const name = "proofs/consistency.jsonl"

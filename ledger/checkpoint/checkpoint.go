@@ -1,12 +1,12 @@
-// Package checkpoint signs and reads the heads of a ledger's tree, and keeps them outside of
-// the database, where an operator of the database cannot take them back.
+// Package checkpoint signs and reads the heads of a ledger's tree, and stores them outside of the
+// database, where an operator of the database cannot remove them.
 //
 // # The note
 //
-// A checkpoint is a C2SP signed note (c2sp.org/tlog-checkpoint): three lines, an
-// empty line, and signature lines. The first line is the ledger's origin, which is
-// the key's name, too; then the size of the tree, which is the position of its last
-// event; then its root in base64.
+// A checkpoint is a C2SP signed note (c2sp.org/tlog-checkpoint): three lines, an empty line, and
+// signature lines. The first line is the ledger's origin, which is also the name of the key. The
+// second is the size of the tree, which is the position of its last event. The third is the root
+// of the tree in base64.
 //
 //	ledger.example.com/countersign/0
 //	2
@@ -15,12 +15,12 @@
 //	— ledger.example.com/countersign/0 auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=
 //	— ledger.example.com/countersign/0 vdIOPTfc2gaxbQWagQbpoyNsZ/vXEBWbtYt9wraEHVTVr198yszkL2Lz1gXe8cwt4zSYEKc18gy8nD83GkH68XwU5wM=
 //
-// This one is of the two events in package ledger's example, signed with the seed
-// 00 01 … 1f. The first signature is that of the note, the second that of COSE receipts
-// (cose.go). The verifier key is
-// ledger.example.com/countersign/0+6ae63c50+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4.
-// Any program that reads signed notes (Go's sumdb/note, for example) can check it.
-// Lines of witnesses (c2sp.org/tlog-cosignature) may follow.
+// This note covers the two events of the example in package ledger. It is signed with the seed 00
+// 01 … 1f. The first signature is over the note, the second is for COSE receipts (cose.go). The
+// verifier key is
+// ledger.example.com/countersign/0+6ae63c50+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4. Any
+// program that reads signed notes (Go's sumdb/note, for example) can check it. Signature lines of
+// witnesses (c2sp.org/tlog-cosignature) may follow.
 package checkpoint
 
 import (
@@ -42,37 +42,37 @@ import (
 // Checkpoint is the head of a tree.
 type Checkpoint struct {
 	Origin string
-	Size   int64 // events; the position of the last
+	Size   int64 // number of events, which is the position of the last one
 	Root   tree.Hash
 }
 
-// Text returns the text that a note signs.
+// Text returns the three lines that the signatures of a note cover.
 func (c Checkpoint) Text() string {
 	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + base64.StdEncoding.EncodeToString(c.Root[:]) + "\n"
 }
 
-// Short returns the value of the header Ledger-Checkpoint: size and root.
+// Short returns size and root as the value of the header Ledger-Checkpoint.
 func (c Checkpoint) Short() string {
 	return strconv.FormatInt(c.Size, 10) + " " + base64.StdEncoding.EncodeToString(c.Root[:])
 }
 
-// algEd25519 is the algorithm byte of notes signed with Ed25519.
+// algEd25519 is the byte that notes use for the algorithm Ed25519.
 const algEd25519 = 1
 
-// keyHash names a key within a note: the first 4 bytes of
-// SHA-256( name ‖ "\n" ‖ 0x01 ‖ public key ), big-endian.
+// keyHash returns the number that identifies a key in a note: the first 4 bytes of SHA-256( name
+// ‖ "\n" ‖ 0x01 ‖ public key ), big-endian.
 func keyHash(name string, public ed25519.PublicKey) uint32 {
 	sum := sha256.Sum256(append([]byte(name+"\n\x01"), public...))
 	return binary.BigEndian.Uint32(sum[:4])
 }
 
-// VerifierKey formats a key as other programs read it: name+hash+base64.
+// VerifierKey formats a public key for programs that read signed notes: name+hash+base64.
 func VerifierKey(name string, public ed25519.PublicKey) string {
 	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, public), base64.StdEncoding.EncodeToString(append([]byte{algEd25519}, public...)))
 }
 
-// Partition returns the partition that a note names, the last part of its origin, or -1 if it
-// names none. It does not check the signature; Open does.
+// Partition returns the partition number at the end of a note's origin, or -1 if there is none. It
+// does not check the signature; Open does.
 func Partition(text []byte) int {
 	origin, _, _ := strings.Cut(string(text), "\n")
 	p, err := strconv.ParseUint(origin[strings.LastIndexByte(origin, '/')+1:], 10, 15)
@@ -82,7 +82,7 @@ func Partition(text []byte) int {
 	return int(p)
 }
 
-// signer makes a key, which may be outside of this process, a note.Signer.
+// signer implements note.Signer with a key that may be outside of this process.
 type signer struct {
 	name string
 	key  crypto.Signer
@@ -97,7 +97,7 @@ func (s signer) KeyHash() uint32 { return keyHash(s.name, s.key.Public().(ed2551
 // Sign implements note.Signer.
 func (s signer) Sign(text []byte) ([]byte, error) { return s.key.Sign(nil, text, crypto.Hash(0)) }
 
-// Sign makes the note of a checkpoint. The key is an Ed25519 one.
+// Sign returns the signed note of a checkpoint. The key must be an Ed25519 key.
 func Sign(c Checkpoint, key crypto.Signer) ([]byte, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); !ok {
 		return nil, errors.New("sign a checkpoint: the key is not an Ed25519 key")
@@ -106,10 +106,10 @@ func Sign(c Checkpoint, key crypto.Signer) ([]byte, error) {
 	return note.Sign(&note.Note{Text: c.Text()}, signs, coseSigner{signs, c.Root})
 }
 
-// ErrNote means that a text is not a checkpoint of the requested ledger and key.
+// ErrNote means that a text is not a checkpoint of the requested ledger, signed by a trusted key.
 var ErrNote = errors.New("checkpoint")
 
-// Open reads a note of a ledger that one of the keys signed.
+// Open reads a note of the ledger with this origin. At least one of the keys must have signed it.
 func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, error) {
 	c, err := Parse(text)
 	if err != nil {
@@ -119,7 +119,7 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 		return c, fmt.Errorf("%w: it is of another ledger: %s", ErrNote, c.Origin)
 	}
 	var verifiers []note.Verifier
-	known := map[uint32]bool{} // package note refuses a key named twice
+	known := map[uint32]bool{} // package note refuses the same key twice
 	for _, key := range keys {
 		if id := keyHash(origin, key); known[id] {
 			continue
@@ -138,8 +138,8 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 	return c, checkLines(text, c, verifiers)
 }
 
-// checkLines checks every signature line of the trusted keys. Package note ignores a second
-// line of one key, so its result depends on the order of a good and a bad line.
+// checkLines checks every signature line of the trusted keys. Package note ignores a second line
+// of the same key, so with a valid and a false line its result would depend on their order.
 func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 	_, lines, _ := strings.Cut(string(text), "\n\n")
 	for line := range strings.Lines(lines) {
@@ -157,7 +157,7 @@ func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 	return nil
 }
 
-// Parse reads a note without checking who signed it.
+// Parse reads a note without checking its signatures.
 func Parse(text []byte) (Checkpoint, error) {
 	bad := fmt.Errorf("%w: want origin, size, root, an empty line and signatures", ErrNote)
 	body, signatures, found := strings.Cut(string(text), "\n\n")
@@ -176,15 +176,15 @@ func Parse(text []byte) (Checkpoint, error) {
 	return Checkpoint{lines[0], size, tree.Hash(root)}, nil
 }
 
-// Published is a checkpoint with its note.
+// Published is a checkpoint together with its signed note.
 type Published struct {
 	Checkpoint
 	Epoch int64
 	Note  []byte
-	Short string // the value of the header Ledger-Checkpoint
+	Short string // value of the header Ledger-Checkpoint
 }
 
-// NewPublished returns a checkpoint of an epoch with its note.
+// NewPublished returns a Published for a checkpoint, its epoch and its signed note.
 func NewPublished(c Checkpoint, epoch int64, text []byte) *Published {
 	return &Published{c, epoch, text, c.Short()}
 }

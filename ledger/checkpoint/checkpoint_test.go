@@ -36,7 +36,7 @@ func exampleKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed)
 }
 
-// example is the tree of the two events in package ledger's comment.
+// example returns the tree of the two events in the comment of package ledger.
 func example(t *testing.T) checkpoint.Checkpoint {
 	var b tree.Builder
 	for _, text := range []string{
@@ -56,7 +56,7 @@ const exampleNote = origin + "\n2\neU8uOhpgXYnTAyjHs9UKLaaMLBI0cfe4CRQUefdT/ZY=\
 	"— " + origin + " auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=\n" +
 	"— " + origin + " vdIOPTfc2gaxbQWagQbpoyNsZ/vXEBWbtYt9wraEHVTVr198yszkL2Lz1gXe8cwt4zSYEKc18gy8nD83GkH68XwU5wM=\n"
 
-// The note is the one that the documentation shows, to the byte.
+// The note is byte for byte the one in the documentation.
 func TestTheNoteOfTheExample(t *testing.T) {
 	text, err := checkpoint.Sign(example(t), exampleKey())
 	if err != nil || string(text) != exampleNote {
@@ -70,7 +70,7 @@ func TestTheNoteOfTheExample(t *testing.T) {
 	if c, err := checkpoint.Open(text, origin, public); err != nil || c != example(t) {
 		t.Errorf("%v, %v", c, err)
 	}
-	// Other programs read it.
+	// Other programs can read the note.
 	verifier, err := note.NewVerifier(vkey)
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +105,8 @@ func TestNoOtherNoteIsOpened(t *testing.T) {
 	}
 }
 
-// bucket is a store of objects that speaks like S3; whether signatures are right
-// TestSignatureIsThatOfAWS says.
+// bucket starts an object store with the S3 protocol. It does not check signatures;
+// TestSignatureIsThatOfAWS does.
 func bucket(t *testing.T) *checkpoint.S3 {
 	return &checkpoint.S3{Endpoint: ledgertest.Bucket(t), Region: "us-east-1", Bucket: "b", Prefix: "p/q", AccessKey: "AK", SecretKey: "SK"}
 }
@@ -149,7 +149,7 @@ func TestStoresGiveTheNewestNoteBack(t *testing.T) {
 	}
 }
 
-// A place of files gives back what it was given, whole, and says what it does not have.
+// A store of files returns a file unchanged, and fs.ErrNotExist for a file that it does not have.
 func TestFilesComeBackWhole(t *testing.T) {
 	folder := t.TempDir()
 	for name, files := range map[string]checkpoint.Files{"folder": checkpoint.Folder{Path: folder}, "s3": bucket(t)} {
@@ -181,7 +181,7 @@ func TestFilesComeBackWhole(t *testing.T) {
 	}
 }
 
-// One note of each hour survives, and those that must be kept.
+// Prune keeps one note of each hour, and the notes that it must keep.
 func TestPruneLeavesOneOfEachHour(t *testing.T) {
 	f := checkpoint.Folder{Path: t.TempDir()}
 	for size := range int64(10) {
@@ -193,7 +193,7 @@ func TestPruneLeavesOneOfEachHour(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(filepath.Join(f.Path, "*", "*", "*.note"))
-	if err != nil || len(left) < 4 || len(left) > 5 { // 9, 8, 2, and one, or two where the hour has just ended
+	if err != nil || len(left) < 4 || len(left) > 5 { // 9, 8, 2, and one more, or two if an hour has just ended
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if _, err := os.Stat(left[len(left)-1]); err != nil {
@@ -220,7 +220,8 @@ func TestParseStore(t *testing.T) {
 	}
 }
 
-// The example "GET object" of the documentation of AWS Signature Version 4.
+// The expected signature is that of the example "GET object" in the documentation of AWS Signature
+// Version 4.
 func TestSignatureIsThatOfAWS(t *testing.T) {
 	s := &checkpoint.S3{Region: "us-east-1", AccessKey: "AKIAIOSFODNN7EXAMPLE", SecretKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://examplebucket.s3.amazonaws.com/test.txt", nil)
@@ -235,8 +236,8 @@ func TestSignatureIsThatOfAWS(t *testing.T) {
 	}
 }
 
-// Places that the operator names are asked there and nowhere else: who answers for
-// one of them cannot send our requests, with their credentials, to another host.
+// Requests go only to addresses that the operator has configured. A server at such an address
+// cannot redirect our requests, which contain credentials, to another host.
 func TestNoRedirectIsFollowed(t *testing.T) {
 	asked := 0
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -247,7 +248,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	if err := mirror.Put(t.Context(), 1, example(t), []byte(exampleNote)); err == nil {
 		t.Error("a mirror that points elsewhere has kept a note")
 	}
-	public := append([]byte{4}, exampleKey().Public().(ed25519.PublicKey)...) // a cosigner's
+	public := append([]byte{4}, exampleKey().Public().(ed25519.PublicKey)...) // key of a cosigner
 	sum := sha256.Sum256(append([]byte("witness\n"), public...))
 	witness, err := checkpoint.ParseWitness("witness+" + hex.EncodeToString(sum[:4]) + "+" + base64.StdEncoding.EncodeToString(public) + " " + place.URL)
 	if err != nil {
@@ -261,8 +262,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	}
 }
 
-// Whatever is read as a note says one thing in one form; and what a key is said to
-// have signed is what it did sign.
+// Each note has exactly one text form, and every accepted signature was made by the key.
 func FuzzNote(f *testing.F) {
 	f.Add([]byte(exampleNote))
 	public := exampleKey().Public().(ed25519.PublicKey)
@@ -286,7 +286,7 @@ func FuzzNote(f *testing.F) {
 	})
 }
 
-// A witness's key is read in one form, and names itself.
+// A witness's key has exactly one text form, and its hash matches.
 func FuzzWitness(f *testing.F) {
 	public := append([]byte{4}, exampleKey().Public().(ed25519.PublicKey)...)
 	sum := sha256.Sum256(append([]byte("witness\n"), public...))
@@ -299,7 +299,8 @@ func FuzzWitness(f *testing.F) {
 	})
 }
 
-// A receipt has the form of RFC 9942: of the first of two events, with the second as its path.
+// A receipt has the form of RFC 9942. This one is for the first of two events, so its path is the
+// second leaf.
 func TestAReceiptIsMadeFromTheNote(t *testing.T) {
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32))
 	leaves := []tree.Hash{tree.Leaf([32]byte{1}), tree.Leaf([32]byte{2})}

@@ -14,16 +14,18 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// A note has a second line of the ledger's key. It is the signature of COSE receipts (RFC 9942)
-// for the same root: a receipt of any event is made from the note and an inclusion proof, later
-// and without the key. Readers of notes pass over the line, since it is of another algorithm.
+// A note has a second signature line of the ledger's key. It signs the same root for COSE receipts
+// (RFC 9942): from this line and an inclusion proof anybody can make a receipt of any event later,
+// without the key. Readers of notes skip the line, because its algorithm is another.
 //
 // The signature is Ed25519 over the Sig_structure of RFC 9052
 //
 //	["Signature1", protected, h'', root]    protected: {1: -8, 4: key id, 395: 1}
 //
-// -8 is EdDSA; 395: 1 is the data structure RFC9162_SHA256; the key id is that of the key set, as
-// 8 bytes. The line's key hash is SHA-256( name ‖ "\n" ‖ 0xff ‖ "rfc9942" ‖ public key )[:4].
+// -8 is EdDSA; 395: 1 is the data structure RFC9162_SHA256; the key id is the one in the key set,
+// as 8 bytes. The line's key hash is
+//
+//	SHA-256( name ‖ "\n" ‖ 0xff ‖ "rfc9942" ‖ public key )[:4]
 const algCOSE = "\xffrfc9942"
 
 // Labels and values of RFC 9052 and RFC 9942.
@@ -66,13 +68,13 @@ func coseProtected(public ed25519.PublicKey) []byte {
 		cborHead(cborUint, coseStructure), cborHead(cborUint, coseRFC9162))
 }
 
-// coseSigned returns what the signature of a receipt covers.
+// coseSigned returns the bytes that the signature of a receipt covers.
 func coseSigned(public ed25519.PublicKey, root tree.Hash) []byte {
 	return slices.Concat(cborHead(cborArray, 4), cborHead(cborText, uint64(len("Signature1"))), []byte("Signature1"),
 		cborBytes(coseProtected(public)), cborBytes(nil), cborBytes(root[:]))
 }
 
-// coseSigner makes the second line of a note.
+// coseSigner signs the second signature line of a note.
 type coseSigner struct {
 	signer
 	root tree.Hash
@@ -86,18 +88,19 @@ func coseKeyHash(name string, public ed25519.PublicKey) uint32 {
 	return binary.BigEndian.Uint32(sum[:4])
 }
 
-// Sign implements note.Signer. It does not sign the text but the root that the text names.
+// Sign implements note.Signer. It ignores the text and signs the root, which the text contains.
 func (s coseSigner) Sign([]byte) ([]byte, error) {
 	return s.key.Sign(nil, coseSigned(s.key.Public().(ed25519.PublicKey), s.root), crypto.Hash(0))
 }
 
-// Receipts makes the COSE receipts of the events that a note covers.
+// Receipts makes COSE receipts for the events that a note covers.
 type Receipts struct {
 	size                 int64
 	protected, signature []byte
 }
 
-// NewReceipts reads a note that one of the keys must have signed, also for receipts.
+// NewReceipts reads a note. One of the keys must have signed both the note and its line for
+// receipts.
 func NewReceipts(text []byte, keys ...ed25519.PublicKey) (Receipts, error) {
 	c, err := Parse(text)
 	if err == nil {
@@ -129,7 +132,7 @@ func (r Receipts) Of(position int64, proof []tree.Hash) []byte {
 		[]byte{cborNull}, cborBytes(r.signature))
 }
 
-// lineOf returns the signature of a line of a note, or nil if the note has no such line.
+// lineOf returns the signature of a note's line with this name and key hash, or nil.
 func lineOf(text []byte, name string, hash uint32) []byte {
 	_, lines, _ := bytes.Cut(text, []byte("\n\n"))
 	for line := range strings.Lines(string(lines)) {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// A folder also remembers which data keys were destroyed. A database that is restored from
-// before an erasure has the key again, and has forgotten that it was destroyed.
+// A folder also records which data keys were destroyed. A database that is restored from a backup
+// made before an erasure has the key again, and no record that it was destroyed.
 
-// Erased is a data key that was destroyed. It names no person.
+// Erased identifies a data key that was destroyed. It contains no personal data.
 type Erased struct{ Tenant, KeyID string }
 
 func erasedOf(ledger string) string { return LedgerName(ledger) + ".erased" }
 
-// Erased lists the remembered data keys of a ledger. ledger is the origin without a partition.
+// Erased lists the recorded data keys of a ledger. ledger is the origin without a partition.
 func (f Folder) Erased(ledger string) (list []Erased, err error) {
 	text, err := os.ReadFile(filepath.Join(f.Path, erasedOf(ledger)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +33,7 @@ func (f Folder) Erased(ledger string) (list []Erased, err error) {
 	return list, err
 }
 
-// KeepErased remembers a data key. It is on the disk when KeepErased returns.
+// KeepErased records a destroyed data key. The record is on disk when KeepErased returns.
 func (f Folder) KeepErased(ledger string, e Erased) error {
 	if err := os.MkdirAll(f.Path, 0o755); err != nil {
 		return err

@@ -7,15 +7,14 @@ import (
 	"path/filepath"
 )
 
-// A folder also remembers what a verification found false in a ledger. It is outside of the
-// database, so that an attacker who changed the database does not reach it, and it outlasts a
-// restart of the node.
+// A folder also records that a verification found a ledger altered. An attacker who has changed
+// the database cannot reach this record, and it survives a restart of the node.
 
-// findingOf returns the name of the file with the finding. It is next to the notes.
+// findingOf returns the name of the file with the finding. The file is next to the notes.
 func findingOf(ledger string) string { return LedgerName(ledger) + ".found-false" }
 
-// Finding returns what is remembered of a ledger, or an empty text. ledger is the origin
-// without a partition.
+// Finding returns the recorded finding of a ledger, or an empty text. ledger is the origin without
+// a partition.
 func (f Folder) Finding(ledger string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(f.Path, findingOf(ledger)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -24,7 +23,7 @@ func (f Folder) Finding(ledger string) (string, error) {
 	return string(text), err
 }
 
-// KeepFinding remembers a finding.
+// KeepFinding records a finding and replaces an earlier one.
 func (f Folder) KeepFinding(ledger, finding string) error {
 	return f.write(findingOf(ledger), []byte(finding), 0o755, 0o644)
 }

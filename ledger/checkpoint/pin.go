@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// Pin is what a verifier keeps of a ledger: the newest note it has seen, of each tenant whose
-// events it has checked the last one, and of each series the newest number that was claimed.
-// The note alone does not show where a tenant's history or a series ends.
+// Pin is the record that a verifier keeps of a ledger: the newest note that it has seen, the last
+// event that it has checked of each tenant, and the highest number of each series. The note alone
+// does not show where a tenant's history or a series ends.
 //
-// As a file it is the note; then, if it knows tenants, an empty line and a line for each
-// tenant and series: its name, the sequence or number, and the event's hash in hex, separated
-// by spaces. The name is the tenant, or the tenant and the series, or these and the agent. A
-// note alone is a pin that knows no tenant.
+// A pin file contains the note. If the pin has tenants, an empty line follows, and then a line for
+// each tenant and series: its name, the sequence or number, and the event's hash in hex, separated
+// by spaces. The name is the tenant, or tenant and series, or tenant, series and agent. A file
+// with a note alone is a pin without tenants.
 type Pin struct {
 	Note    []byte
-	Tenants map[string]Seen // by name; SeriesName is that of a series
+	Tenants map[string]Seen // by name; SeriesName returns the name of a series
 }
 
-// Seen is an event of a tenant or series that a verifier has checked.
+// Seen identifies the last event of a tenant or series that a verifier has checked.
 type Seen struct {
-	Sequence int64  // or the number in the series
-	Hash     string // in hex
+	Sequence int64  // sequence of the tenant, or number in the series
+	Hash     string // hash of the event in hex
 }
 
-// SeriesName is the name of a series in a pin. agent is empty for the series of a tenant.
+// SeriesName returns the name of a series in a pin. agent is empty for the series of a tenant.
 func SeriesName(tenant, series, agent string) string {
 	if agent == "" {
 		return tenant + " " + series
@@ -36,8 +36,8 @@ func SeriesName(tenant, series, agent string) string {
 	return tenant + " " + series + " " + agent
 }
 
-// SplitName returns the parts of a name in a pin. series is empty for a tenant, and agent for a
-// series of a tenant.
+// SplitName splits a name in a pin. series is empty if the name is a tenant, and agent is empty if
+// it is the series of a tenant.
 func SplitName(name string) (tenant, series, agent string) {
 	tenant, rest, _ := strings.Cut(name, " ")
 	series, agent, _ = strings.Cut(rest, " ")
@@ -46,7 +46,7 @@ func SplitName(name string) (tenant, series, agent string) {
 
 var pinLine = regexp.MustCompile(`^([^ ]+(?: [^ ]+){0,2}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})$`)
 
-// ParsePin reads a pin. It does not check who signed the note; Open does.
+// ParsePin parses a pin file. It does not check the signatures of the note; Open does.
 func ParsePin(text []byte) (Pin, error) {
 	body, rest, _ := strings.Cut(string(text), "\n\n")
 	signatures, tenants, more := strings.Cut(rest, "\n\n")
@@ -69,7 +69,7 @@ func ParsePin(text []byte) (Pin, error) {
 	return pin, nil
 }
 
-// Text formats the pin as ParsePin reads it.
+// Text returns the pin as a file that ParsePin can parse.
 func (p Pin) Text() []byte {
 	text := string(p.Note)
 	if len(p.Tenants) > 0 {

@@ -15,27 +15,28 @@ import (
 	"time"
 )
 
-// S3 keeps notes in a bucket of S3 or of a compatible server, under path-style addresses. It
-// needs only two requests, PUT and GET, signed with AWS Signature Version 4; a client library
-// would bring twenty modules for them. The operator should give the bucket versioning or an
-// object lock: then an attacker with these keys can add notes, but take none back.
+// S3 stores notes in a bucket of S3 or of a compatible server, with path-style addresses. It needs
+// only PUT and GET requests, signed with AWS Signature Version 4; a client library would need
+// twenty modules for that. The operator should enable versioning or an object lock for the bucket:
+// then an attacker with these keys can add notes but not remove any.
 type S3 struct {
 	Endpoint, Region, Bucket, Prefix string
 	AccessKey, SecretKey             string
-	Client                           *http.Client     // nil: one that follows no redirect, with a time-out
-	Now                              func() time.Time // nil: the machine's clock
+	Client                           *http.Client     // nil means a client with a time-out that follows no redirect
+	Now                              func() time.Time // nil means time.Now
 }
 
 const (
 	s3Timeout   = 10 * time.Second
-	fileTimeout = 2 * time.Minute // of one that may have some ten megabytes
-	maxNote     = 64 << 10        // bytes, with the lines of many witnesses
+	fileTimeout = 2 * time.Minute // for files, which may have tens of megabytes
+	maxNote     = 64 << 10        // bytes, including the signature lines of many witnesses
 )
 
 // String implements Store.
 func (s *S3) String() string { return "s3://" + s.Bucket + "/" + s.Prefix }
 
-// Put implements Store: the note, and then an object that names the newest.
+// Put implements Store. It stores the note, and then an object that contains the name of the
+// newest note.
 func (s *S3) Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error {
 	key := name(c.Origin, epoch, c.Size)
 	if _, err := s.do(ctx, http.MethodPut, key, text); err != nil {
@@ -115,8 +116,8 @@ func (s *S3) ask(ctx context.Context, method, key string, body []byte, most int6
 	return text, nil
 }
 
-// sign adds the headers of AWS Signature Version 4 for the service s3. All headers
-// that the request has by now are signed.
+// sign adds the headers of AWS Signature Version 4 for the service s3. The signature covers all
+// headers that the request has so far.
 func (s *S3) sign(r *http.Request, body []byte, now time.Time) {
 	stamp, day := now.UTC().Format("20060102T150405Z"), now.UTC().Format("20060102")
 	hash := sha256.Sum256(body)

@@ -16,32 +16,32 @@ import (
 	"strings"
 )
 
-// Store is a place outside the database that keeps notes. There are three: a
-// Folder, a Git folder and an S3-compatible bucket.
+// Store stores notes outside the database. It has three implementations: a Folder, a Git folder
+// and an S3-compatible bucket.
 type Store interface {
-	// Put keeps a note for ever, as the newest of its ledger and epoch.
+	// Put stores a note permanently, as the newest of its ledger and epoch.
 	Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error
-	// Newest returns the note of a ledger's highest epoch and, in it, of the largest size,
-	// together with that epoch. Without a note the error is fs.ErrNotExist.
+	// Newest returns the note with the highest epoch of a ledger and, within it, the largest size.
+	// It also returns the epoch. If there is no note, the error is fs.ErrNotExist.
 	Newest(ctx context.Context, origin string) (epoch int64, text []byte, err error)
-	// String names the place for people, without secrets.
+	// String returns a description of the store for people, without secrets.
 	String() string
 }
 
-// Files keeps files by name, outside of the database. The parts of a name are separated by
-// slashes. There are two: a Folder and an S3-compatible bucket.
+// Files stores files by name, outside of the database. The parts of a name are separated by
+// slashes. It has two implementations: a Folder and an S3-compatible bucket.
 type Files interface {
-	// Write keeps a file. It replaces a file of the same name as a whole.
+	// Write stores a file. It replaces an existing file of the same name completely.
 	Write(ctx context.Context, name string, octets []byte) error
-	// Read returns a file. A file longer than most bytes is an error. If there is no file,
-	// the error is fs.ErrNotExist.
+	// Read returns a file. It fails if the file is longer than most bytes. If there is no such
+	// file, the error is fs.ErrNotExist.
 	Read(ctx context.Context, name string, most int64) ([]byte, error)
-	// String names the folder or bucket for people, without secrets.
+	// String returns a description of the store for people, without secrets.
 	String() string
 }
 
-// ParseFiles reads where to keep files: a folder's path, or s3://BUCKET/PREFIX as in
-// ParseStore.
+// ParseFiles parses the address of a store of files: the path of a folder, or s3://BUCKET/PREFIX
+// as in ParseStore.
 func ParseFiles(address string, env func(string) string) (Files, error) {
 	store, err := ParseStore(address, env)
 	if err != nil {
@@ -54,9 +54,9 @@ func ParseFiles(address string, env func(string) string) (Files, error) {
 	return files, nil
 }
 
-// ParseStore reads where to keep notes: a folder's path, git:PATH for a folder that is a Git
-// working tree, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, whose keys are in
-// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (env looks them up).
+// ParseStore parses the address of a store of notes: the path of a folder, git:PATH for a folder
+// that is a Git working tree, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME. For S3 it takes the
+// keys from env("AWS_ACCESS_KEY_ID") and env("AWS_SECRET_ACCESS_KEY").
 func ParseStore(address string, env func(string) string) (Store, error) {
 	if path, ok := strings.CutPrefix(address, "git:"); ok {
 		return Git{Folder{path}}, nil
@@ -82,13 +82,13 @@ func ParseStore(address string, env func(string) string) (Store, error) {
 	return s, nil
 }
 
-// name returns the path of a note: a part for the ledger, one for the epoch, and the size, in
-// digits of fixed length, so that the last name in the order of names is the newest note.
+// name returns the path of a note: ledger, epoch and size. The digits have a fixed length, so in
+// the order of names the last name is the newest note.
 func name(origin string, epoch, size int64) string {
 	return fmt.Sprintf("%s/epoch-%06d/%019d.note", LedgerName(origin), epoch, size)
 }
 
-// epochOf reads the epoch in the name of a note's folder.
+// epochOf returns the epoch in the name of a note's folder.
 func epochOf(folder string) (int64, error) {
 	digits, ok := strings.CutPrefix(folder, "epoch-")
 	if !ok {
@@ -97,13 +97,13 @@ func epochOf(folder string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
-// LedgerName returns an origin as one part of a path.
+// LedgerName converts an origin to a name that can be one part of a path.
 func LedgerName(origin string) string {
 	return strings.NewReplacer("/", "_", `\`, "_", ":", "_", "..", "__").Replace(origin)
 }
 
-// Folder keeps notes as files. It writes a temporary file, syncs it and renames it, so that a
-// note is complete or does not exist.
+// Folder stores notes as files. It writes a temporary file, syncs it and renames it, so a note is
+// either complete or absent.
 type Folder struct{ Path string }
 
 // String implements Store.
@@ -117,11 +117,11 @@ func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) e
 	return nil
 }
 
-// Write implements Files. Unlike notes, only the owner of these files can read them.
+// Write implements Files. Unlike notes, these files can be read only by their owner.
 func (f Folder) Write(_ context.Context, name string, octets []byte) error {
 	err := f.write(name, octets, 0o700, 0o600)
-	// The caller may remove its own copy after this, so the names of new folders must be
-	// synced, too.
+	// The caller may delete its own copy after this, so the directory entries of new folders must
+	// be synced, too.
 	for part := path.Dir(name); err == nil && part != "."; part = path.Dir(part) {
 		err = syncFolder(filepath.Join(f.Path, filepath.FromSlash(path.Dir(part))))
 	}
@@ -138,7 +138,7 @@ func (f Folder) Read(_ context.Context, name string, most int64) ([]byte, error)
 	return readMost(file, most)
 }
 
-// readMost reads to the end. More than most bytes are an error.
+// readMost reads r to the end. It fails if there are more than most bytes.
 func readMost(r io.Reader, most int64) ([]byte, error) {
 	octets, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(octets)) > most {
@@ -169,7 +169,7 @@ func (f Folder) write(name string, octets []byte, folders, mode fs.FileMode) err
 	return syncFolder(folder)
 }
 
-// syncFolder syncs a folder, so that a rename in it outlasts a crash.
+// syncFolder syncs a folder, so that a rename in it survives a crash.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
@@ -200,7 +200,7 @@ func (f Folder) Newest(_ context.Context, origin string) (int64, []byte, error) 
 	return 0, nil, fs.ErrNotExist
 }
 
-// Ledgers lists the ledgers that the folder has notes of, by their names in paths.
+// Ledgers lists the ledgers whose notes are in the folder, by the names that LedgerName returns.
 func (f Folder) Ledgers() []string {
 	names := backwards(f.Path)
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -209,7 +209,7 @@ func (f Folder) Ledgers() []string {
 	})
 }
 
-// backwards lists a folder, last name first.
+// backwards lists the names in a folder in reverse order, without hidden ones.
 func backwards(path string) []string {
 	entries, _ := os.ReadDir(path) // a folder that cannot be listed counts as empty
 	names := make([]string, 0, len(entries))
@@ -223,8 +223,8 @@ func backwards(path string) []string {
 	return names
 }
 
-// Prune removes the notes of an epoch below a size. It leaves the newest note of each hour (by
-// the file's time) and the notes whose size keep accepts.
+// Prune deletes the notes of an epoch below a size. It keeps the newest note of each hour (by file
+// time) and the notes whose size keep accepts.
 func (f Folder) Prune(origin string, epoch, below int64, keep func(size int64) bool) error {
 	folder := filepath.Dir(filepath.Join(f.Path, filepath.FromSlash(name(origin, epoch, 0))))
 	hours := map[int64]bool{}
@@ -244,8 +244,8 @@ func (f Folder) Prune(origin string, epoch, below int64, keep func(size int64) b
 	return failed
 }
 
-// Git is a Folder inside a Git working tree. Each note is a commit. The operator's own schedule
-// pushes the commits to another machine.
+// Git is a Folder inside a Git working tree. Each note is a commit. The operator must arrange that
+// the commits are pushed to another machine.
 type Git struct{ Folder }
 
 // String implements Store.

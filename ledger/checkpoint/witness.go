@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Witness is a service of another party that signs our checkpoints if each continues the one
-// before, by C2SP tlog-witness: POST <url>/add-checkpoint.
+// Witness is another party's service that signs our checkpoints if each extends the previous one,
+// by C2SP tlog-witness: POST <url>/add-checkpoint.
 type Witness struct {
 	url      string
 	verifier note.Verifier
@@ -30,25 +30,24 @@ type Witness struct {
 
 const outsideTimeout = 10 * time.Second
 
-// outside makes a client for addresses that the operator names. It follows no redirect, so
-// that it asks these addresses and no others.
+// outside returns a client for addresses that the operator has configured. It follows no redirect,
+// so it sends requests to no other address.
 func outside(within time.Duration) *http.Client {
 	return &http.Client{Timeout: within, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// ErrInconsistent means that a witness has seen a history which ours does not continue: the
-// witness was shown another history.
+// ErrInconsistent means that the witness has seen a history that ours does not extend.
 var ErrInconsistent = errors.New("the witness has seen another history")
 
-// SizeError means that the last size that a witness has seen is not the expected one. It is the
-// size that the witness has seen.
+// SizeError means that the witness has seen another size last than the caller assumed. Its value
+// is the size that the witness has seen.
 type SizeError int64
 
-// Error formats the size for people.
+// Error returns a text with the size.
 func (e SizeError) Error() string { return fmt.Sprintf("the witness is at size %d", int64(e)) }
 
-// ParseWitness reads a verifier key (name+hash+base64) and, after a space, the
-// address of a witness.
+// ParseWitness parses a verifier key (name+hash+base64) and, after a space, the address of a
+// witness.
 func ParseWitness(text string) (Witness, error) {
 	key, url, ok := strings.Cut(strings.TrimSpace(text), " ")
 	if !ok || !strings.HasPrefix(url, "http") {
@@ -61,9 +60,9 @@ func ParseWitness(text string) (Witness, error) {
 	return Witness{strings.TrimSuffix(strings.TrimSpace(url), "/"), verifier, outside(outsideTimeout)}, nil
 }
 
-// cosigner checks lines of C2SP tlog-cosignature: 8 bytes of time, then an Ed25519
-// signature over "cosignature/v1\ntime <seconds>\n" and the note's text. Its key
-// has the algorithm byte 4.
+// cosigner verifies signature lines of C2SP tlog-cosignature: 8 bytes of time, then an Ed25519
+// signature over "cosignature/v1\ntime <seconds>\n" and the note's text. Its key has the algorithm
+// byte 4.
 type cosigner struct {
 	name   string
 	hash   uint32
@@ -105,9 +104,9 @@ func (c cosigner) Verify(text, signature []byte) bool {
 // Name returns the name of the witness.
 func (w Witness) Name() string { return w.verifier.Name() }
 
-// Add shows a note to the witness, with a proof that its tree continues the one of
-// the size it saw last, and returns the note with the witness's line. Its errors
-// for branching are SizeError and ErrInconsistent.
+// Add sends a note to the witness, with a proof that its tree extends the tree of size old, and
+// returns the note with the witness's signature line. Callers branch on SizeError and
+// ErrInconsistent.
 func (w Witness) Add(ctx context.Context, old int64, proof []tree.Hash, text []byte) ([]byte, error) {
 	var body bytes.Buffer
 	fmt.Fprintf(&body, "old %d\n", old)

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TestGoldenBytes reads the golden payloads of each type and writes them again. A change
-// of any byte is a new schema version. Together the payloads of a type have all its
-// members, so none can be renamed or moved unseen.
+// TestGoldenBytes decodes the golden payloads of each type and encodes them again. If a byte
+// changes, the type needs a new schema version. Together the payloads of a type have all its
+// members, so the test also detects a renamed or moved member.
 func TestGoldenBytes(t *testing.T) {
 	for _, name := range Types {
 		k := kinds[name]
@@ -52,15 +52,15 @@ func TestGoldenBytes(t *testing.T) {
 	}
 }
 
-// machineText lists the members that hold no free text, whatever type has them: ids,
-// words of ours or of a provider, numbers, addresses of software. Members whose names end
-// in Id, Hash, At, Until, Url, Version or Key are of that sort, too.
+// machineText lists the members that contain no free text in any type: ids, constants, numbers and
+// software addresses. Members whose names end in Id, Hash, At, Until, Url, Version or Key count as
+// such, too.
 var machineText = strings.Fields(`product subscription subject payment mode member plan status state source providerCustomer network
 	invoice evidence cause author asset amount version validBefore validAfter topics signature session service scopes rotates root role
 	providerEvent payTo operation object method machine identityType id head extensions createdBy charge change changed buyerRef before
 	arguments addresses activator type actor stream risk decision matchedRuleIds severity field ruleId`)
 
-// inTheClear lists the members whose free text is stored in the clear, each with the reason.
+// inTheClear lists the members whose free text is stored unencrypted, each with the reason.
 var inTheClear = map[string]string{
 	"organization.created name":          "the name of an organization, not of a person",
 	"organization.updated name":          "the name of an organization, not of a person",
@@ -73,8 +73,8 @@ var inTheClear = map[string]string{
 	"ledger.checkpoints_begun statement": "a text of ours",
 	"workflow.completed workflow":        "computed by rules; holds codes only",
 
-	// Auditors must be able to read why something was done, even if the person is erased later. The form
-	// says that the reason is kept.
+	// Auditors must be able to read the reason of an action, even if the person is erased later.
+	// The form tells the person that the reason is kept.
 	"access_token.revoked reason":       "why an operator or a client did it",
 	"entitlement.granted reason":        "why an operator did it",
 	"entitlement.revoked reason":        "why an operator did it",
@@ -88,7 +88,7 @@ var inTheClear = map[string]string{
 	"signing_key.retired reason":        "a word of ours",
 	"webhook.removed reason":            "why it was done",
 
-	// JSON members. What is personal in them is listed in the row's inRecord.
+	// Members that contain JSON. The row's inRecord lists their personal members.
 	"signing_key.activated record":     "a key",
 	"ledger.rollback_declared record":  "positions and a signed note",
 	"call.completed record":            "hashes and codes; request and answer are sealed",
@@ -105,9 +105,9 @@ var inTheClear = map[string]string{
 	"payment.claimed prepared.payload": "payloads whose personal members are sealed already",
 }
 
-// TestFreeTextIsSealed checks every member of every type that can hold a text which a person
-// typed. Such a member is tagged personal:"true", or listed in the row's inRecord,
-// or listed above with the reason why it is stored in the clear.
+// TestFreeTextIsSealed checks every member of every type that can contain text which a person
+// typed. Such a member must be tagged personal:"true", or be listed in the row's inRecord, or be
+// listed above with the reason why it is unencrypted.
 func TestFreeTextIsSealed(t *testing.T) {
 	used := map[string]bool{}
 	for _, name := range Types {
@@ -142,9 +142,9 @@ func isMachineText(member string) bool {
 	return slices.Contains(machineText, name) || slices.ContainsFunc([]string{"Id", "Hash", "At", "Until", "Url", "Version", "Key"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// textsIn lists the members of a struct that may hold text and are not sealed. Members of
-// other structs have the name of the outer member before theirs. The struct of an integrity
-// holds hashes, keys and signatures only.
+// textsIn lists the members of a struct that may contain text and are not encrypted. The members
+// of an inner struct are prefixed with the name of the outer member. It skips integrity, which
+// contains only hashes, keys and signatures.
 func textsIn(t reflect.Type, before string) (list []string) {
 	for _, m := range membersOf(t) {
 		for m.of.Kind() == reflect.Pointer || m.of.Kind() == reflect.Slice && m.of != reflect.TypeFor[jsontext.Value]() {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Every type is read in one place, and into its own struct only.
+// Every type can be decoded, and only into its own struct.
 func TestEveryTypeIsRead(t *testing.T) {
 	for _, name := range Types {
 		k := kinds[name]
@@ -33,8 +33,8 @@ func TestEveryTypeIsRead(t *testing.T) {
 	}
 }
 
-// A later schema version of a type is written from then on, and those before it are
-// read into the same struct. No type has two yet, so this one is the test's own.
+// After a type gets a new schema version, new events have that version, and older ones are decoded
+// into the same struct. No real type has two versions yet, so the test defines one.
 func TestATypeWithTwoSchemaVersions(t *testing.T) {
 	type happened struct {
 		Name string `json:"name"`
@@ -63,7 +63,7 @@ func TestATypeWithTwoSchemaVersions(t *testing.T) {
 	}
 }
 
-// The narrow reader of signed records says of every type what the whole one says.
+// The fast reader of signed records returns the same as the full decoder for every type.
 func TestSignedAgreesWithTheWholeReader(t *testing.T) {
 	integrity := seal.Integrity{Canonicalization: "svc-stable-json-v1", RecordHash: strings.Repeat("a", 64), KeyID: "0123456789abcdef", Signature: "c2ln"}
 	members := map[string]any{

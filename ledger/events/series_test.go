@@ -2,7 +2,7 @@ package events
 
 import "testing"
 
-// What decides the series of an event is its type and its outcome, and nothing else.
+// Only the type and the outcome determine the series of an event.
 func TestSeriesOf(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ eventType, payload, want string }{
@@ -37,7 +37,7 @@ func TestAgentOf(t *testing.T) {
 		ofDecision               bool
 	}{
 		{TypeDecisionRecorded, `{"record":{"subject":{"agentId":{"$committed":"ab"},"runId":"r"}},` + sealed + `}`, "sub_1", false},
-		{TypeDecisionRecorded, `{"record":{"subject":{"purpose":{"$committed":"ab"},"runId":"r"}},` + sealed + `}`, "", false}, // the key of a run
+		{TypeDecisionRecorded, `{"record":{"subject":{"purpose":{"$committed":"ab"},"runId":"r"}},` + sealed + `}`, "", false}, // the id of a run's data key
 		{TypeDecisionRecorded, `{"record":{"subject":{"runId":"r"}}}`, "", false},
 		{TypeReceiptRecorded, `{"record":{}}`, "", true},
 		{TypeApprovalRecorded, `{"record":{}}`, "", true},

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// denied is a decision of agent-7 that was denied.
+// denied returns a decision that denied a request of agent-7.
 func denied() forms.Event {
 	signer, err := seal.NewSigner(make([]byte, 32))
 	if err != nil {

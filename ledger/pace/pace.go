@@ -1,4 +1,4 @@
-// Package pace lets appends go first while something reads the whole history.
+// Package pace slows down reads of the whole history while there are appends.
 package pace
 
 import (
@@ -9,28 +9,28 @@ import (
 	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// Pace lets appends go first. A reader of the whole history, for example an audit or an
-// export, works at full speed while there are no appends, and for a twentieth of the time
-// while there are: on a busy machine appends lose all the time that the reader takes.
-// A Pace belongs to one goroutine; the zero value never rests.
+// Pace slows down a reader of the whole history, for example an audit or an export, in favour of
+// appends. Without appends the reader works at full speed; otherwise it works a twentieth of the
+// time, because on a busy machine its work delays appends. A Pace belongs to one goroutine. The
+// zero value never pauses.
 type Pace struct {
 	head  func(context.Context) (int64, error)
-	began time.Time // of the work since the last Rest
-	seen  int64     // the head, and when it was there
+	began time.Time // start of the work since the last Rest
+	seen  int64     // number of events at time at
 	at    time.Time
 }
 
 const (
-	paceShare = 20               // of the time one part is work
-	paceMost  = 15 * time.Second // of one rest
-	paceBusy  = 20               // events a second from which others count as appending
+	paceShare = 20               // while there are appends, one part in paceShare of the time is work
+	paceMost  = 15 * time.Second // longest pause
+	paceBusy  = 20               // events per second above which the ledger counts as being appended to
 )
 
-// New returns a pace that learns from head how many events there are.
+// New returns a pace that calls head for the number of events in the ledger.
 func New(head func(context.Context) (int64, error)) *Pace { return &Pace{head: head} }
 
-// Rest is called between two parts of the work. It returns at once while there are no
-// appends, and when ctx ends.
+// Rest pauses between two parts of the work. It returns at once if there are no appends or ctx
+// ends.
 func (p *Pace) Rest(ctx context.Context) error {
 	if p.head == nil {
 		return ctx.Err()
@@ -50,8 +50,8 @@ func (p *Pace) Rest(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Writer returns a writer that rests after each quarter of a megabyte: compressing a
-// history takes as much time as reading it.
+// Writer returns a writer that calls Rest after each 256 KiB, because compressing a history takes
+// as much time as reading it.
 func (p *Pace) Writer(ctx context.Context, to io.Writer) io.Writer {
 	return &pacedWriter{p, ctx, to, 0}
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// While others append, work takes a twentieth of the time; while nobody does, all
-// of it; and a few events of the service itself are nobody.
+// While others append, a reader works a twentieth of the time; otherwise all of it. The few events
+// that the service itself appends do not slow it down.
 func TestPaceLetsAppendsGoFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		perSecond int64
-		want      time.Duration // for 20 parts of 100 ms
+		want      time.Duration // time for 20 parts of 100 ms
 	}{
 		"busy": {1000, 2*time.Second + 19*1900*time.Millisecond}, "quiet": {0, 2 * time.Second}, "hardly": {10, 2 * time.Second},
 	} {
@@ -26,7 +26,7 @@ func TestPaceLetsAppendsGoFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 20 {
-					time.Sleep(100 * time.Millisecond) // the work
+					time.Sleep(100 * time.Millisecond) // stands for work of 100 ms
 					if err := p.Rest(t.Context()); err != nil {
 						t.Fatal(err)
 					}

@@ -1,10 +1,10 @@
-// Package packing makes small JSON texts smaller: with a dictionary of what countersign
-// writes again and again, names of members, texts of rules and whole lists that never
-// change cost one or two bytes. A packed text has one of two forms, which differ in their
-// first bytes; no JSON text begins like either.
+// Package packing compresses small JSON texts. It uses a dictionary of texts that countersign
+// writes often: member names, rule texts and constant lists then take one or two bytes. A packed
+// text has one of two forms, which differ in their first bytes. No JSON text begins like either of
+// them.
 //
-// A long text is a Zstandard frame (RFC 8878), which names its dictionary. Any Zstandard
-// program can read it:
+// A long text is a Zstandard frame (RFC 8878), which names its dictionary. Any Zstandard program
+// can decompress it:
 //
 //	zstd -d -D v1.dict
 //
@@ -12,20 +12,19 @@
 //
 //	0x02 ‖ the number of its dictionary ‖ the number of hashes ‖ the hashes ‖ an S2 block
 //
-// The block holds the text, in which each string of 64 lower-case hexadecimal digits is
-// the byte 0x00, which no JSON text holds; the hashes are their bytes, 32 each, in the same
-// order. S2 is Snappy's block format with repeated offsets, as package s2 of
-// klauspost/compress describes and reads it. Its dictionary is the content of the same file
+// The block contains the text, in which each string of 64 lower-case hexadecimal digits is
+// replaced by the byte 0x00, which no JSON text contains. The hashes are the replaced strings in
+// the same order, as 32 bytes each. S2 is Snappy's block format with repeated offsets, as package
+// s2 of klauspost/compress describes and reads it. Its dictionary is the content of the same file
 // after the tables (RFC 8878, section 5), with the first repeat at its start.
 //
-// Short texts are not frames, since a frame has a fixed cost (a copy of its tables, a code for
-// its literals) of five times the cost of a block. That was a quarter of the program's time in
-// a call of the quick gate.
+// Short texts are not frames, because a frame has a fixed cost (a copy of its tables, a code for
+// its literals) of five times the cost of a block. That was a quarter of the processor time of a
+// call of the quick gate.
 //
-// A dictionary that was released is never changed and never removed: texts that were packed
-// with it must stay readable for ever. The next one gets the next number and its own file next
-// to the first. Texts are packed with the newest dictionary. The help of bench packing says how
-// a dictionary is made.
+// A released dictionary is never changed or removed, because texts packed with it must stay
+// readable. The next dictionary gets the next number and a file of its own. New texts are packed
+// with the newest dictionary. "bench packing --help" says how a dictionary is made.
 package packing
 
 import (
@@ -44,32 +43,32 @@ import (
 //go:embed v1.dict
 var first []byte
 
-// dictionaries lists every dictionary that was ever released, the newest last.
+// dictionaries lists all dictionaries that were ever released, the newest last.
 var dictionaries = [][]byte{first}
 
 const (
-	frameMagic = "\x28\xb5\x2f\xfd" // begins a frame
-	blockMark  = 0x02               // begins a text that is packed in a block
-	blockHead  = 3                  // bytes: the mark, the dictionary's number, the number of hashes
-	hashMark   = 0x00               // stands for a hash
+	frameMagic = "\x28\xb5\x2f\xfd" // first bytes of a frame
+	blockMark  = 0x02               // first byte of a text that is packed as a block
+	blockHead  = 3                  // bytes of the header: blockMark, number of the dictionary, number of hashes
+	hashMark   = 0x00               // replaces a hash in the text
 
-	// shortText is the length in bytes from which a frame is worth its cost. The records of the
-	// quick gate are shorter, the answers of whole workflows longer.
+	// shortText is the length in bytes from which a frame is smaller at an acceptable cost. The
+	// records of the quick gate are shorter, the answers of whole workflows longer.
 	shortText = 1024
 )
 
-// Limit is the largest number of bytes that Unpack returns. An event's payload has at most
-// 2 MiB; the sealed part of it is smaller, and is packed a second time.
+// Limit is the largest number of bytes that Unpack returns for a frame. It is far above the 2 MiB
+// that an event's payload may have.
 const Limit = 8 << 20
 
-// encoder, decoder and blocks are made when they are needed first: most runs of the program
-// read no ledger.
+// encoder, decoder and blocks are created at first use, because most runs of the program read no
+// ledger.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderDict(dictionaries[len(dictionaries)-1]), zstd.WithEncoderLevel(zstd.SpeedFastest),
 			zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithSingleSegment(true))
 		if err != nil {
-			panic(fmt.Sprintf("packing: the newest dictionary: %v", err)) // it is a part of the program, and a test packs by it
+			panic(fmt.Sprintf("packing: the newest dictionary: %v", err)) // cannot happen: the dictionary is embedded, and a test packs with it
 		}
 		return e
 	})
@@ -93,8 +92,8 @@ var (
 	})
 )
 
-// ErrDictionary means that a text was packed with a dictionary which this program does not
-// have. A newer program has written the text.
+// ErrDictionary means that a text was packed with a dictionary that this program does not have. A
+// newer version of the program has written it.
 var ErrDictionary = errors.New("packed by a dictionary of a newer program: start that one")
 
 // Pack returns the text in packed form.
@@ -111,8 +110,8 @@ func Pack(text []byte) []byte {
 	return packed[:len(packed)+len(block)]
 }
 
-// withoutHashes takes the hashes out of a text. If the text holds hashMark already, it takes
-// none out.
+// withoutHashes splits a text into the text with hashMark for each hash, and the hashes. If the
+// text already contains hashMark, it replaces none.
 func withoutHashes(text []byte) (rest, hashes []byte) {
 	if bytes.IndexByte(text, hashMark) >= 0 {
 		return text, nil
@@ -125,13 +124,13 @@ func withoutHashes(text []byte) (rest, hashes []byte) {
 		}
 		rest, text = append(rest, text[:quote+1]...), text[quote+1:]
 		if len(text) > hexDigits && text[hexDigits] == '"' && lowerHex(text[:hexDigits]) {
-			hashes, _ = hex.AppendDecode(hashes, text[:hexDigits]) // only hex digits
+			hashes, _ = hex.AppendDecode(hashes, text[:hexDigits]) // cannot fail: these are hex digits
 			rest, text = append(rest, hashMark), text[hexDigits:]
 		}
 	}
 }
 
-const hexDigits = 2 * sha256.Size // of a hash
+const hexDigits = 2 * sha256.Size // length of a hash in hex digits
 
 func lowerHex(digits []byte) bool {
 	for _, c := range digits {
@@ -142,7 +141,7 @@ func lowerHex(digits []byte) bool {
 	return true
 }
 
-// withHashes puts the hashes back.
+// withHashes replaces each hashMark by its hash.
 func withHashes(rest, hashes []byte) ([]byte, error) {
 	if len(hashes) == 0 {
 		return rest, nil
@@ -159,7 +158,7 @@ func withHashes(rest, hashes []byte) ([]byte, error) {
 	return append(text, rest...), nil
 }
 
-// Packed says whether the bytes are in packed form, and not the text itself.
+// Packed reports whether the bytes are a packed text, and not the text itself.
 func Packed(octets []byte) bool { return framed(octets) || inBlock(octets) }
 
 func framed(octets []byte) bool { return bytes.HasPrefix(octets, []byte(frameMagic)) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A released dictionary never changes: what was packed by it could not be read.
+// A released dictionary never changes, because texts packed with it could not be read any more.
 func TestDictionariesAreWhatTheyWere(t *testing.T) {
 	for i, want := range []string{"aa15ebcfc1df106dacb58fcfb5ee37ec667935eeacb5b739a6c3c6a63dbc8e11"} {
 		if sum := sha256.Sum256(dictionaries[i]); hex.EncodeToString(sum[:]) != want {
@@ -28,7 +28,7 @@ const (
 	blockWithHash = "020101ea18b77412e6c7c2431a64d1b0792f694ecec267bd78a812fbc7bdbc820d3acd30007b7263350000019311001073223a317d"
 )
 
-// What was packed in the past, in either form, is read for ever.
+// Texts that earlier versions have packed, in either form, can still be read.
 func TestWhatWasPackedIsRead(t *testing.T) {
 	for _, tc := range []struct{ packed, text string }{{frameOf, ofThePast}, {blockOf, ofThePast}, {blockWithHash, hashOfThePast}} {
 		octets, err := hex.DecodeString(tc.packed)
@@ -41,7 +41,7 @@ func TestWhatWasPackedIsRead(t *testing.T) {
 	}
 }
 
-// What is written again and again costs next to nothing, short or long.
+// Text from the dictionary takes almost no space, in short and in long texts.
 func TestTheDictionaryIsUsed(t *testing.T) {
 	long := "[" + strings.Repeat(ofThePast+",", 20) + "{}]"
 	for _, tc := range []struct {
@@ -55,7 +55,7 @@ func TestTheDictionaryIsUsed(t *testing.T) {
 	}
 }
 
-// A hash takes 32 bytes, wherever it is; a text that only looks like one stays as it is.
+// A hash takes 32 bytes, wherever it is. A string that only resembles a hash stays unchanged.
 func TestHashesTakeHalf(t *testing.T) {
 	hash := sha256.Sum256([]byte("x"))
 	digits := hex.EncodeToString(hash[:])
@@ -87,8 +87,8 @@ func TestHashesTakeHalf(t *testing.T) {
 	}
 }
 
-// Each length, as far as the forms meet and beyond, comes back; no text is taken for
-// a packed one.
+// Texts of every length, on both sides of the limit between the two forms, are restored. No text
+// is mistaken for a packed one.
 func TestEveryLengthComesBack(t *testing.T) {
 	noise := make([]byte, shortText+10)
 	rand.Read(noise)
@@ -106,13 +106,13 @@ func TestEveryLengthComesBack(t *testing.T) {
 	}
 }
 
-// What a dictionary has packed that is not here names it, and no memory is spent on
-// what claims to be large.
+// A text that was packed with an unknown dictionary gives ErrDictionary. A false length causes no
+// large allocation.
 func TestWhatCannotBeUnpacked(t *testing.T) {
 	frame, block := Pack(make([]byte, shortText)), Pack([]byte(`{"charge":"free"}`))
 	for name, tc := range map[string]struct {
 		packed []byte
-		at     int // of the number of the dictionary, in one byte
+		at     int // index of the byte with the number of the dictionary
 	}{"frame": {frame, bytes.IndexByte(frame[5:], 1) + 5}, "block": {block, 1}} {
 		for _, number := range []byte{200, 255} {
 			other := bytes.Clone(tc.packed)
@@ -134,7 +134,7 @@ func TestWhatCannotBeUnpacked(t *testing.T) {
 	}
 }
 
-// Fuzzing: whatever is packed comes back, and nothing that is no frame does harm.
+// Every packed text is restored, and other input does no harm.
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte(`{"charge":"free"}`))
 	f.Add(Pack([]byte(`{"charge":"free","priceCents":1}`)))

@@ -15,8 +15,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Unhashed lists the members of a service's answer that its outputHash leaves out:
-// the receipt that carries the hash, and members that depend on time and place.
+// Unhashed lists the members of a service's answer that its outputHash does not cover: the
+// receipt, which contains the hash, and members that depend on the time and the address of the
+// service.
 var Unhashed = []string{"outputHash", "receipt", "record", "integrity", "verifyUrl", "workflowId", "statusUrl", "createdAt", "expiresAt"}
 
 // Gap is a member of a document that no signature covers.
@@ -28,41 +29,39 @@ type Gap struct {
 // Examination is the result of examining a document.
 type Examination struct {
 	Valid bool `json:"valid"`
-	// Says is one line: what is valid, or the first thing that is not.
+	// Says is a summary in one line: what is valid, or the first failed check.
 	Says       string  `json:"says"`
 	Checks     []Check `json:"checks"`
 	NotCovered []Gap   `json:"notCovered" jsonschema_description:"Members of the document that no signature covers: believe them as far as you believe who gave you the document."`
 }
 
-// ErrNoRecord means that a document has no signed record in it.
+// ErrNoRecord means that a document contains no signed record.
 var ErrNoRecord = &canon.Error{Code: "missing_field", Message: "there is no signed record in it: want an object with record and integrity, an answer with a receipt, or a list of them"}
 
-// ErrTooMany means that a document has more records than the caller of Examine allows.
+// ErrTooMany means that a document contains more records than Examiner.Most.
 var ErrTooMany = &canon.Error{Code: "too_many_items", Message: "there are too many signed records in it; send them in parts"}
 
-// ErrTooMuchUnsigned means that a document has more members without a signature than the
-// caller of Examine allows.
+// ErrTooMuchUnsigned means that a document has more unsigned members than Examiner.Rest.
 var ErrTooMuchUnsigned = &canon.Error{Code: "too_many_items", Message: "there is too much in it that no signature covers; send the signed records alone, or use countersign verify"}
 
-// Examiner examines documents: a signed record, the answer of a service with its
-// receipt, a workflow's status record, or anything that holds some of these.
+// Examiner verifies documents: a signed record, a service's answer with its receipt, the status
+// record of a workflow, or any JSON value that contains some of these.
 type Examiner struct {
 	Keys   Keys
-	Locate func(Envelope) Check // looks a record up in the ledger; nil: without a ledger
-	Most   int                  // limit of records in one document; 0: any number
-	Rest   int                  // limit of members outside of the records that are examined; 0: any number
+	Locate func(Envelope) Check // finds a record in the ledger; nil if there is no ledger
+	Most   int                  // largest number of records in one document; 0 means no limit
+	Rest   int                  // largest number of members to examine outside of the records; 0 means no limit
 }
 
-// Examine checks every member of a document, which must be a strict JSON text. A member that
-// a signed record covers is recomputed from the record or compared with it. A member that no
-// record covers is reported as a gap. The error is a *canon.Error: the document cannot be read,
-// or nothing in it is signed.
+// Examine checks every member of a document, which must be strict JSON. If a signed record covers
+// a member, Examine recomputes it from the record or compares it. Other members are reported as
+// gaps. The error is a *canon.Error: the document cannot be parsed, or nothing in it is signed.
 func (x Examiner) Examine(text []byte) (Examination, error) {
 	canonical, err := canon.Canonical(text)
 	if err != nil {
 		return Examination{}, err
 	}
-	if !holdsRecord(canonical) { // which a megabyte of anything else is soon asked for
+	if !holdsRecord(canonical) { // a fast refusal of large documents that contain no record
 		return Examination{}, ErrNoRecord
 	}
 	d := document{examiner: x}
@@ -83,21 +82,21 @@ func (x Examiner) Examine(text []byte) (Examination, error) {
 	return e, nil
 }
 
-// document is one under examination.
+// document is the state of one examination.
 type document struct {
 	examiner Examiner
 	checks   []Check
 	gaps     []Gap
 	found    []found
-	looked   int // number of members outside of the records that were examined
+	looked   int // number of members examined outside of the records
 }
 
-// found is a signed record, at the path of the envelope.
+// found is a signed record. path is that of its envelope.
 type found struct {
 	path     string
 	envelope Envelope
-	members  map[string]jsontext.Value // of the record
-	workflow map[string]jsontext.Value // of its workflow, nil without one
+	members  map[string]jsontext.Value // members of the record
+	workflow map[string]jsontext.Value // members of the record's workflow; nil if it has none
 	signed   bool
 }
 
@@ -111,7 +110,7 @@ func (d *document) gap(path, detail string) {
 	}
 }
 
-// look counts a member that is examined, and says whether it is still within the limit.
+// look counts an examined member and reports whether the count is still within the limit.
 func (d *document) look() bool {
 	d.looked++
 	return d.examiner.Rest == 0 || d.looked <= d.examiner.Rest
@@ -119,10 +118,10 @@ func (d *document) look() bool {
 
 const unsigned = "no signature covers it"
 
-// holdsRecord says whether there may be a signed record in a canonical value.
+// holdsRecord reports whether a canonical value may contain a signed record.
 func holdsRecord(text jsontext.Value) bool { return bytes.Contains(text, []byte(`"integrity":`)) }
 
-// value looks for signed records in a canonical value.
+// value searches a canonical value for signed records.
 func (d *document) value(path string, text jsontext.Value) error {
 	if !holdsRecord(text) {
 		d.gap(path, unsigned)
@@ -181,7 +180,8 @@ func (d *document) object(path string, text jsontext.Value) error {
 	return nil
 }
 
-// envelope examines a record, and reports the members of the envelope that are not signed.
+// envelope verifies a record. It reports the members ledger and verify, which are not signed, as
+// gaps.
 func (d *document) envelope(path string, members map[string]jsontext.Value) error {
 	if d.examiner.Most > 0 && len(d.found) == d.examiner.Most {
 		return ErrTooMany
@@ -229,7 +229,7 @@ func (d *document) envelope(path string, members map[string]jsontext.Value) erro
 	return nil
 }
 
-// answer examines the other members of an object that has a receipt.
+// answer compares the other members of an object that contains a receipt with the signed record.
 func (d *document) answer(path string, members map[string]jsontext.Value, receipt found) {
 	signed, hash := receipt.members["outputHash"], members["outputHash"]
 	if signed == nil || hash == nil && isStatusRecord(members) {
@@ -257,9 +257,9 @@ func (d *document) answer(path string, members map[string]jsontext.Value, receip
 	d.remaining(path, members, append(rest, "outputHash", "receipt", "record", "integrity", "ledger", "verify"), receipt)
 }
 
-// isStatusRecord says whether an object has only members of a workflow's status record. A
-// status record has no hash, so its members are compared one by one. An answer whose hash was
-// removed has other members, and is not taken for a status record.
+// isStatusRecord reports whether an object has only members of a workflow's status record. A
+// status record has no hash, so its members are compared one by one. An answer from which the hash
+// was removed is not mistaken for one, because an answer has other members.
 func isStatusRecord(members map[string]jsontext.Value) bool {
 	known := []string{"workflowId", "status", "risk", "decision", "requiresHumanReview", "audit", "createdAt", "expiresAt",
 		"actionBindingVersion", "actionHash", "binding", "receipt", "boundaries"}
@@ -271,8 +271,8 @@ func isStatusRecord(members map[string]jsontext.Value) bool {
 	return members["workflowId"] != nil
 }
 
-// remaining compares members that no hash covers with those of the same name in
-// the signed record, and names those that have no counterpart.
+// remaining handles members that no hash covers. It compares each with the member of the same name
+// in the signed record, and reports those without such a member as gaps.
 func (d *document) remaining(path string, members map[string]jsontext.Value, done []string, f found) {
 	left := maps.Clone(members)
 	for _, name := range done {
@@ -302,8 +302,8 @@ func (d *document) uncovered(path, name string, value jsontext.Value, f found) {
 	d.gap(path, unsigned)
 }
 
-// compare compares a member with its counterpart in the signed record. It returns false if
-// there is none.
+// compare compares a member with the member of the same name in the signed record. It returns
+// false if there is none.
 func (d *document) compare(path, name string, value jsontext.Value, f found, tellEqual bool) bool {
 	of, signed, found := f.counterpart(name)
 	switch {
@@ -317,7 +317,8 @@ func (d *document) compare(path, name string, value jsontext.Value, f found, tel
 	return true
 }
 
-// counterpart finds a member in the workflow of a record, or in the record itself.
+// counterpart returns the member of a name from the workflow of a record, or from the record
+// itself.
 func (f found) counterpart(name string) (of string, value jsontext.Value, ok bool) {
 	if value := f.workflow[name]; value != nil {
 		return "workflow", value, true
@@ -335,7 +336,8 @@ func sortedNames(members map[string]jsontext.Value) []string {
 	return names
 }
 
-// escape makes a member name a part of a JSON pointer that can be shown.
+// escape returns a member name as a part of a JSON pointer. It hides names that are unsafe to
+// show.
 func escape(name string) string {
 	if canon.SafePointer("/"+name) != "/"+name {
 		return "(member with an unusual name)"
@@ -343,8 +345,8 @@ func escape(name string) string {
 	return name
 }
 
-// word returns a short plain value as it is, and "another value" for all others. The author of
-// a document may be an attacker, and the values are shown on terminals.
+// word returns a short plain value unchanged, and "another value" for all others. Values are shown
+// on terminals, and the author of a document may be an attacker.
 func word(value jsontext.Value) string {
 	const most = 80
 	text := string(value)

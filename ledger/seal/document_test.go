@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// sealed is an envelope over a record, as text.
+// sealed signs a record and returns its envelope as text.
 func sealed(t *testing.T, payloadType, record string) string {
 	t.Helper()
 	canonical, err := canon.Canonical([]byte(record))
@@ -31,7 +31,7 @@ func sealed(t *testing.T, payloadType, record string) string {
 	return string(text)
 }
 
-// answered is an answer of a workflow with its receipt, as a service gives it.
+// answered returns the answer of a workflow with its receipt, as a service sends it.
 func answered(t *testing.T) string {
 	t.Helper()
 	body := `"decision":"needs_review","findings":[{"id":"f"}],"risk":"critical","service":"action-safety-run"`
@@ -110,7 +110,7 @@ func TestWhatCannotBeExamined(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
 	}
-	// One record of many that is not good makes all of it not good.
+	// One invalid record makes the whole document invalid.
 	bad := strings.Replace(one, `"a":1`, `"a":2`, 1)
 	e, err := x.Examine([]byte(`[` + one + `,` + bad + `]`))
 	if err != nil || e.Valid {
@@ -118,8 +118,8 @@ func TestWhatCannotBeExamined(t *testing.T) {
 	}
 }
 
-// A long name is part of the path of every member below it. The memory that an examination
-// needs has a bound for all paths together, whatever shape the document has.
+// A long member name is part of the path of every member below it. An examination limits the
+// memory for all paths together, whatever the shape of the document.
 func TestPlacesAreBounded(t *testing.T) {
 	s := testSigner(t)
 	one := sealed(t, seal.TypeReceipt, `{"a":1}`)

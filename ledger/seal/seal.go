@@ -1,5 +1,5 @@
-// Package seal signs and checks records: decisions, receipts, workflow receipts,
-// attestations and all others that an auditor may want to check without us.
+// Package seal signs and verifies records: decisions, receipts, workflow receipts, attestations
+// and all other records that an auditor can verify without this service.
 //
 // # The envelope
 //
@@ -12,25 +12,24 @@
 //	  "verify":    { "url": "<base>/api/verify", "method": "POST" }
 //	}
 //
-// recordHash is the SHA-256 of the record's canonical form. signature is Ed25519
-// (RFC 8032) over the DSSE v1 pre-authentication encoding
+// recordHash is the SHA-256 of the record's canonical form. signature is Ed25519 (RFC 8032) over
+// the DSSE v1 pre-authentication encoding
 //
 //	"DSSEv1" SP len(payloadType) SP payloadType SP len(record) SP record
 //
-// where record is the canonical form and the lengths are decimal ASCII, so each
-// record is a valid DSSE payload. keyId is the first 16 hex digits of the
-// SHA-256 of the public key. The signature does not cover the members ledger and verify. The
-// event contains the signed record, so the chain commits to both.
+// where record is the canonical form and the lengths are decimal ASCII, so each record is a valid
+// DSSE payload. keyId is the first 16 hex digits of the SHA-256 of the public key. The signature
+// does not cover the members ledger and verify. The event contains the signed record, so the hash
+// chain covers record and signature.
 //
 // Example: with the seed 00 01 … 1f (keyId 56475aa75463474c), payload type
-// "application/vnd.svc.receipt.v1+json" and record {"b":1,"a":"x"}, the signed
-// bytes are
+// "application/vnd.svc.receipt.v1+json" and record {"b":1,"a":"x"}, the signed bytes are
 //
 //	DSSEv1 35 application/vnd.svc.receipt.v1+json 15 {"a":"x","b":1}
 //
 // and recordHash is the SHA-256 of their last 15.
 //
-// A verifier takes keys from a place it trusts, never from the envelope.
+// A verifier must take the public key from a source that it trusts, never from the envelope.
 package seal
 
 import (
@@ -49,16 +48,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Payload types of the records that exist.
+// Payload types that this package needs. Other packages define those of their records.
 const (
 	TypeReceipt    = "application/vnd.svc.receipt.v1+json"
 	TypeSigningKey = "application/vnd.svc.signing-key.v1+json"
-	// TypeCommitted is a record as it is stored, with commitments in the place of
-	// personal members.
+	// TypeCommitted is the type of a record as it is stored, with commitments in place of personal
+	// members.
 	TypeCommitted = "application/vnd.svc.committed.v1+json"
 )
 
-// Integrity is the member of an envelope that says how the record is signed.
+// Integrity is the member of an envelope that describes the signature.
 type Integrity struct {
 	Canonicalization   string `json:"canonicalization" jsonschema_description:"How record is made canonical."`
 	HashAlgorithm      string `json:"hashAlgorithm" jsonschema_description:"Hash of the canonical record."`
@@ -69,16 +68,16 @@ type Integrity struct {
 	Signature          string `json:"signature" jsonschema_description:"Base64 of the signature over the DSSE pre-authentication encoding."`
 }
 
-// Place is the position in the ledger of the event with the record.
-type Place struct {
-	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent in the first
+// LedgerPosition identifies the ledger event that contains the record, by its position and by its hash.
+type LedgerPosition struct {
+	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent if it is 0
 	Position  int64  `json:"position" jsonschema_description:"Position in the ledger."`
 	Tenant    string `json:"tenant" jsonschema_description:"Organization, or service."`
 	Sequence  int64  `json:"sequence" jsonschema_description:"Number among the tenant's events."`
 	EventHash string `json:"eventHash" jsonschema_description:"SHA-256 of the event that holds the record."`
 }
 
-// VerifyAt says where an envelope can be checked for free.
+// VerifyAt is the address at which anyone can verify the envelope for free.
 type VerifyAt struct {
 	URL    string `json:"url" jsonschema_description:"Where to send the envelope."`
 	Method string `json:"method" jsonschema_description:"HTTP method."`
@@ -86,14 +85,14 @@ type VerifyAt struct {
 
 // Envelope is a signed record, its signature, and its position in the ledger.
 type Envelope struct {
-	Record    jsontext.Value `json:"record" jsonschema_description:"What is signed."`
-	Integrity Integrity      `json:"integrity" jsonschema_description:"Hash and signature of record."`
-	Ledger    *Place         `json:"ledger,omitempty" jsonschema_description:"Where in the ledger the record stands."`
-	Verify    *VerifyAt      `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
+	Record    jsontext.Value  `json:"record" jsonschema_description:"What is signed."`
+	Integrity Integrity       `json:"integrity" jsonschema_description:"Hash and signature of record."`
+	Ledger    *LedgerPosition `json:"ledger,omitempty" jsonschema_description:"Where in the ledger the record stands."`
+	Verify    *VerifyAt       `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
 }
 
-// Canonical returns the envelope as the service answers it. The record is canonical already
-// and is not read again.
+// Canonical returns the envelope in canonical form. The record must be canonical already; it is
+// not parsed again.
 func (e Envelope) Canonical() ([]byte, error) {
 	record := e.Record
 	e.Record = jsontext.Value("{}")
@@ -104,19 +103,19 @@ func (e Envelope) Canonical() ([]byte, error) {
 	return canon.Put(text, record, "record"), nil
 }
 
-// ErrNoSigner means that there is no signing key or that it cannot be reached. Then no record
+// ErrNoSigner means that no signing key is configured or that it cannot be reached. Then no record
 // may be written.
 var ErrNoSigner = errors.New("seal: no signing key is available")
 
-// Signer signs records with one Ed25519 key, which may be in this process or outside of it. A
-// nil Signer refuses to sign.
+// Signer signs records with one Ed25519 key, which may be outside of this process. A nil Signer
+// returns ErrNoSigner.
 type Signer struct {
 	key    crypto.Signer
 	public ed25519.PublicKey
 	id     string
 }
 
-// NewSigner makes a signer from an Ed25519 seed (RFC 8032: 32 bytes).
+// NewSigner returns a signer for an Ed25519 seed of 32 bytes (RFC 8032).
 func NewSigner(seed []byte) (*Signer, error) {
 	if len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("seal: a signing seed has %d bytes", ed25519.SeedSize)
@@ -124,9 +123,9 @@ func NewSigner(seed []byte) (*Signer, error) {
 	return Using(ed25519.NewKeyFromSeed(seed))
 }
 
-// Using makes a signer from a key that may be outside of this process: in an agent, a
-// hardware module or a key service. The signer asks it for Ed25519 signatures of whole
-// messages (crypto.Hash(0)), and never for the key itself.
+// Using returns a signer for a key that may be outside of this process: in an agent, a hardware
+// module or a key service. The signer requests Ed25519 signatures of whole messages
+// (crypto.Hash(0)) and never needs the private key itself.
 func Using(key crypto.Signer) (*Signer, error) {
 	public, ok := key.Public().(ed25519.PublicKey)
 	if !ok {
@@ -135,13 +134,13 @@ func Using(key crypto.Signer) (*Signer, error) {
 	return &Signer{key, public, KeyID(public)}, nil
 }
 
-// KeyID names a public key: the first 16 hex digits of its SHA-256.
+// KeyID returns the id of a public key: the first 16 hex digits of its SHA-256.
 func KeyID(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:8])
 }
 
-// KeyID returns the id of the signer's key, or an empty id without a key.
+// KeyID returns the id of the signer's key, or an empty string for a nil Signer.
 func (s *Signer) KeyID() string {
 	if s == nil {
 		return ""
@@ -152,10 +151,10 @@ func (s *Signer) KeyID() string {
 // Public returns the signer's public key.
 func (s *Signer) Public() ed25519.PublicKey { return s.public }
 
-// Key returns the key that signs, for signatures in other forms than an envelope's.
+// Key returns the signing key, for signatures in other forms than an envelope.
 func (s *Signer) Key() crypto.Signer { return s.key }
 
-// Sign signs a record, which may be any Go value that has a canonical form.
+// Sign signs a record: any Go value that can be encoded as canonical JSON.
 func (s *Signer) Sign(payloadType string, record any) (Envelope, error) {
 	if s == nil {
 		return Envelope{}, ErrNoSigner
@@ -167,7 +166,7 @@ func (s *Signer) Sign(payloadType string, record any) (Envelope, error) {
 	return s.SignCanonical(payloadType, canonical)
 }
 
-// SignCanonical is Sign for a record that is in canonical form already.
+// SignCanonical signs a record that is already in canonical form.
 func (s *Signer) SignCanonical(payloadType string, canonical []byte) (Envelope, error) {
 	if s == nil {
 		return Envelope{}, ErrNoSigner
@@ -187,7 +186,7 @@ func preAuth(payloadType string, record []byte) []byte {
 	return slices.Concat(preAuthHead(payloadType, record), record)
 }
 
-// preAuthHead returns the part of the pre-authentication encoding before the record.
+// preAuthHead returns the bytes of the pre-authentication encoding that precede the record.
 func preAuthHead(payloadType string, record []byte) []byte {
 	b := append(make([]byte, 0, 128), "DSSEv1 "...)
 	b = strconv.AppendInt(b, int64(len(payloadType)), 10)
@@ -196,14 +195,14 @@ func preAuthHead(payloadType string, record []byte) []byte {
 	return append(b, ' ')
 }
 
-// Result of a check.
+// Values of Check.Result.
 const (
 	Pass    = "pass"
 	Fail    = "fail"
-	Unknown = "unknown" // it could not be checked here
+	Unknown = "unknown" // the check could not be made
 )
 
-// Check is one check and its result.
+// Check is the result of one check.
 type Check struct {
 	Name   string `json:"name" jsonschema_description:"Name of the check."`
 	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown" jsonschema_description:"unknown: what is needed is missing."`
@@ -211,15 +210,15 @@ type Check struct {
 	Path   string `json:"path,omitempty" jsonschema_description:"JSON pointer of what was looked at, where the document holds more than a record."`
 }
 
-// Keys finds the public key a verifier trusts under an id. The position is that
-// of the record's event in its partition, 0 if it is not known: a key is valid between
-// its activation and its retirement. If there is no such key, the text says why.
+// Keys finds trusted public keys by id. position is that of the record's event in its partition,
+// or 0 if it is unknown; a key is valid from its activation to its retirement. If there is no
+// valid key, whyNot says why.
 type Keys interface {
 	Find(keyID string, partition int16, position int64) (key ed25519.PublicKey, whyNot string)
 }
 
-// Examine makes every check that needs no ledger: form, recordHash, key and
-// signature. An envelope is good only if every check passes.
+// Examine makes every check that needs no ledger: algorithms, form, recordHash, key and signature.
+// Good decides from the checks whether the envelope is valid.
 func (e Envelope) Examine(keys Keys) []Check {
 	var checks []Check
 	add := func(name, result, detail string) {
@@ -241,7 +240,7 @@ func (e Envelope) Examine(keys Keys) []Check {
 	} else {
 		add("recordHash", Pass, "the record has the hash that integrity names")
 	}
-	var at Place
+	var at LedgerPosition
 	if e.Ledger != nil {
 		at = *e.Ledger
 	}
@@ -260,15 +259,15 @@ func (e Envelope) Examine(keys Keys) []Check {
 	return checks
 }
 
-// Signed says whether a key has made a signature over a record in canonical form. The
-// signature must have the one spelling that base64 has for it. Signed does not say whether the
-// record itself is good; Examine does.
+// Signed reports whether a key has signed a record in canonical form. The signature must be in the
+// one base64 form that encoders write. Signed does not check the rest of the envelope; Examine
+// does.
 func Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
 	octets, ok := oneSpelling(signature)
 	return ok && ed25519.Verify(key, preAuth(payloadType, canonical), octets)
 }
 
-// Good says whether no check failed, and the signature was checked and is right.
+// Good reports whether no check failed and the signature was verified.
 func Good(checks []Check) bool {
 	signed := false
 	for _, c := range checks {

@@ -30,7 +30,7 @@ func testSigner(t *testing.T) *seal.Signer {
 	return s
 }
 
-// The example of the package comment, checked with the standard library alone.
+// The example of the package comment is checked with only the standard library.
 func TestTheExampleOfThePackageComment(t *testing.T) {
 	s := testSigner(t)
 	if s.KeyID() != "56475aa75463474c" {

@@ -28,8 +28,8 @@ func (d *document) says(valid bool) string {
 	return fmt.Sprintf("VALID %d records: %s · %s", len(d.found), strings.Join(d.counts(), ", "), first.times(d.found[len(d.found)-1]))
 }
 
-// counts lists each statement with the number of records that make it, in the order in which
-// it appears first.
+// counts lists each statement with the number of records that make it, in order of first
+// appearance.
 func (d *document) counts() []string {
 	var order []string
 	n := map[string]int{}
@@ -45,9 +45,9 @@ func (d *document) counts() []string {
 	return order
 }
 
-// statement lists what a record states, the most important first: the conformance of an
-// assurance receipt, the decision or verdict of a record that has one, and the kind of any
-// other record.
+// statement lists the main facts of a record, the most important first: the conformance of an
+// assurance receipt, the decision or verdict of a record that has one, or else the kind of the
+// record.
 func (f found) statement() []string {
 	if conformance := f.text("conformance"); conformance != "" {
 		return f.with(conformance, f.text("outcome")+" after "+f.text("decision"), f.rules("findings"))
@@ -70,12 +70,13 @@ func (f found) statement() []string {
 	return f.with("record " + word(jsontext.Value(`"`+kind+`"`)))
 }
 
-// with returns the parts without the empty ones, which the record does not have.
+// with returns the parts that are not empty.
 func (f found) with(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }
 
-// text returns a member that is a plain word. For any other member it returns an empty text.
+// text returns a string member if it is a plain word, "another value" if it is another string, and
+// an empty text if it is no string.
 func (f found) text(name string) string {
 	if value := f.members[name]; value.Kind() == '"' {
 		return word(value)
@@ -83,7 +84,8 @@ func (f found) text(name string) string {
 	return ""
 }
 
-// rules names the first rules of a member, which lists ids or findings.
+// rules returns the first three rule ids of a member that lists ids or findings, and how many more
+// follow.
 func (f found) rules(name string) string {
 	const most = 3
 	var list []jsontext.Value
@@ -105,7 +107,8 @@ func (f found) rules(name string) string {
 	return strings.Join(ids, ", ")
 }
 
-// times says when the records of a document were made, and which key has signed them.
+// times returns the period from the first to the last record of a document, and the id of the
+// signing key.
 func (f found) times(last found) string {
 	from, to := f.time(), last.time()
 	if from != to && from != "" && to != "" {
@@ -114,7 +117,7 @@ func (f found) times(last found) string {
 	return strings.Join(f.with(from, "key "+word(jsontext.Value(`"`+f.envelope.Integrity.KeyID+`"`))), " · ")
 }
 
-// time returns when a record was made, to the second.
+// time returns the time in the record, to the second, or an empty text.
 func (f found) time() string {
 	for _, name := range []string{"issuedAt", "receivedAt"} {
 		if t := f.text(name); t != "" {

@@ -11,37 +11,36 @@ import (
 	"filippo.io/edwards25519"
 )
 
-// Verifier checks many signatures of few keys for less than half of the cost of checking each
-// alone. It keeps the multiples of a key that has signed much, and then needs only additions of
-// points. Its result for each signature is exactly that of crypto/ed25519 and verify.py, by the
-// same equation:
+// Verifier verifies many signatures of few keys for less than half of the cost of single
+// verifications. For a key with many signatures it caches multiples of the public key, and then
+// needs only additions of points. Its result is the same as that of crypto/ed25519 and verify.py
+// for every signature, because it evaluates the same equation:
 //
 //	R = [s]B - [k]A
 //
-// Checking a batch of signatures by one sum of all would be faster still, but is not used: it
-// also accepts signatures that the equation refuses, those with a point of small order in
-// them, which the holder of a key can make on purpose. A ledger must not be true for one
-// verifier and false for the next.
+// Verifying a batch of signatures by one sum would be faster, but it also accepts some signatures
+// that the equation refuses: those that contain a point of small order, which the holder of a key
+// can make on purpose. Two verifiers must not disagree about a ledger.
 //
-// The zero value is ready, and safe for several goroutines.
+// The zero value is ready for use by several goroutines.
 type Verifier struct {
-	mu   sync.Mutex // guards keys and what is counted in them
+	mu   sync.Mutex // guards keys and their counters
 	keys map[string]*verified
 }
 
-// verified is a key whose signatures the Verifier has checked.
+// verified is the state of a key whose signatures the Verifier has checked.
 type verified struct {
 	times int
 	once  sync.Once
-	minus *multiples // of -A; nil until it is worth the work, and where A is no point
+	minus *multiples // multiples of -A; nil until times exceeds worthMultiples, or if the key is not a valid point
 }
 
 const (
-	worthMultiples = 64 // signatures, for which the multiples of a key are made: they cost what 20 to 30 cost
-	mostMultiples  = 32 // keys that a Verifier remembers, each with 640 KiB
+	worthMultiples = 64 // number of signatures after which the multiples of a key are computed: that costs as much as 20 to 30 verifications
+	mostMultiples  = 32 // largest number of keys that a Verifier caches, each with 640 KiB
 )
 
-// Signed returns the same as the function Signed.
+// Signed returns the same result as the function Signed.
 func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
 	octets, ok := oneSpelling(signature)
 	if !ok || len(octets) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize {
@@ -61,8 +60,8 @@ func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical [
 	return bytes.Equal(r.Bytes(), octets[:32])
 }
 
-// multiples returns the multiples of the negated key, or nil while the key has not signed
-// enough to be worth the work.
+// multiples returns the multiples of the negated key, or nil if the key has too few signatures so
+// far to justify computing them.
 func (v *Verifier) multiples(key ed25519.PublicKey) *multiples {
 	v.mu.Lock()
 	k := v.keys[string(key)]
@@ -90,7 +89,7 @@ func (v *Verifier) multiples(key ed25519.PublicKey) *multiples {
 	return k.minus
 }
 
-// challenge is k = SHA-512(R ‖ A ‖ text), as RFC 8032 has it, of a text in two parts.
+// challenge returns k = SHA-512(R ‖ A ‖ text) of RFC 8032. The text is passed in two parts.
 func challenge(r, key, head, rest []byte) *edwards25519.Scalar {
 	h := sha512.New()
 	for _, part := range [][]byte{r, key, head, rest} {
@@ -98,12 +97,12 @@ func challenge(r, key, head, rest []byte) *edwards25519.Scalar {
 	}
 	k, err := edwards25519.NewScalar().SetUniformBytes(h.Sum(nil))
 	if err != nil {
-		panic(err) // 64 bytes always make a number
+		panic(err) // cannot happen: 64 bytes always give a scalar
 	}
 	return k
 }
 
-// multiples of a point P: [i][j] is (j+1)·256ⁱ·P.
+// multiples contains multiples of a point P: [i][j] is (j+1)·256ⁱ·P.
 type multiples [32][128]edwards25519.Point
 
 func multiplesOf(p *edwards25519.Point) *multiples {
@@ -119,13 +118,13 @@ func multiplesOf(p *edwards25519.Point) *multiples {
 	return &m
 }
 
-// ofBase are the multiples of the base point B.
+// ofBase returns the multiples of the base point B.
 var ofBase = sync.OnceValue(func() *multiples { return multiplesOf(edwards25519.NewGeneratorPoint()) })
 
-// add adds n·P to a sum. Each byte of n selects a multiple; a byte above 128 selects a
-// negative one, and carries one to the next byte. The last byte of a reduced scalar is at
-// most 16, so nothing is carried out of it. The time that add takes depends on n, which is
-// harmless, since everything that is checked here is public.
+// add adds n·P to a sum. Each byte of n selects a multiple. A byte above 128 selects a negative
+// multiple and carries one to the next byte. The last byte of a reduced scalar is at most 16, so
+// it carries nothing. The running time depends on n, which is harmless, because all inputs are
+// public.
 func (m *multiples) add(sum *edwards25519.Point, n *edwards25519.Scalar) {
 	carry := 0
 	for i, octet := range n.Bytes() {
@@ -143,8 +142,8 @@ func (m *multiples) add(sum *edwards25519.Point, n *edwards25519.Scalar) {
 	}
 }
 
-// oneSpelling decodes a signature, and refuses every spelling of it but the one that base64
-// encoders write. The strict decoder alone would skip line breaks.
+// oneSpelling decodes a base64 signature and refuses any encoding other than the one that encoders
+// write. The strict decoder alone would skip line breaks.
 func oneSpelling(signature string) (octets []byte, ok bool) {
 	if strings.ContainsAny(signature, "\r\n") {
 		return nil, false

@@ -19,7 +19,7 @@ import (
 
 const testType = "application/vnd.svc.test.v1+json"
 
-// A Verifier says of every signature what checking it alone says, whichever byte is
+// A Verifier gives the same result for every signature as a single verification, whichever byte is
 // changed, for any number of signatures and keys.
 func TestAVerifierSaysWhatCheckingAloneSays(t *testing.T) {
 	var signers []*seal.Signer
@@ -60,15 +60,14 @@ func TestAVerifierSaysWhatCheckingAloneSays(t *testing.T) {
 	}
 }
 
-// crafted is a signature that the holder of a key makes on purpose, so that
-// verifiers might differ.
+// crafted is a signature that the holder of a key makes on purpose, to make verifiers disagree.
 type crafted struct {
 	name           string
 	key, signature []byte
 }
 
-// craft makes signatures over a text with every point of small order added to R, to
-// the key or to both, and with numbers and points that are not written as they must.
+// craft makes signatures over a text with every point of small order added to R, to the key or to
+// both, and with numbers and points in a non-canonical encoding.
 func craft(t *testing.T, text []byte) []crafted {
 	t.Helper()
 	seed := sha512.Sum512([]byte("the holder of the key"))
@@ -98,9 +97,9 @@ func craft(t *testing.T, text []byte) []crafted {
 			sign(fmt.Sprint("both with small ", i), with(A), with(R), r),
 			sign(fmt.Sprint("R small ", i), A.Bytes(), small.Bytes(), edwards25519.NewScalar()))
 	}
-	identity := append([]byte{0xee}, bytes.Repeat([]byte{0xff}, 31)...) // y = p+1, which is 1
+	identity := append([]byte{0xee}, bytes.Repeat([]byte{0xff}, 31)...) // y = p+1, a non-canonical encoding of 1
 	identity[31] = 0x7f
-	negative := append([]byte{1}, make([]byte, 31)...) // x = 0 with the sign of a negative
+	negative := append([]byte{1}, make([]byte, 31)...) // x = 0 with the sign bit set
 	negative[31] = 0x80
 	list = append(list, sign("R above p", A.Bytes(), identity, edwards25519.NewScalar()), sign("R negative zero", A.Bytes(), negative, edwards25519.NewScalar()))
 	above := sign("s above the order", A.Bytes(), R.Bytes(), r)
@@ -113,7 +112,7 @@ func craft(t *testing.T, text []byte) []crafted {
 	return append(list, above)
 }
 
-// smallOrder are the eight points of small order: the multiples of one of order 8.
+// smallOrder returns the eight points of small order: the multiples of a point of order 8.
 func smallOrder(t *testing.T) []*edwards25519.Point {
 	octets := []byte{0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f,
 		0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a}
@@ -128,9 +127,9 @@ func smallOrder(t *testing.T) []*edwards25519.Point {
 	return list
 }
 
-// What the holder of a key crafts is right for each verifier or for none: for the
-// audit of a database, for crypto/ed25519, for the verify.py of a bundle and for the Python
-// client. The last two have the curve in their own text, so that each can be had alone.
+// All verifiers agree on every crafted signature: the audit of a database, crypto/ed25519, the
+// verify.py of a bundle and the Python client. The last two contain their own code for the curve,
+// so that each can be used alone.
 func TestNoSignatureIsRightForOneVerifierAlone(t *testing.T) {
 	record := []byte(`{}`)
 	text := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(testType), testType, len(record), record)
@@ -144,7 +143,7 @@ func TestNoSignatureIsRightForOneVerifierAlone(t *testing.T) {
 			right++
 		}
 		var verifier seal.Verifier
-		for range 66 { // by then it has the multiples of the key
+		for range 66 { // enough signatures for the verifier to compute the multiples of the key
 			if got := verifier.Signed(c.key, testType, record, base64.StdEncoding.EncodeToString(c.signature)); got != alone {
 				t.Fatalf("%s: %t, crypto/ed25519 says %t", c.name, got, alone)
 			}
@@ -161,7 +160,8 @@ func TestNoSignatureIsRightForOneVerifierAlone(t *testing.T) {
 	}
 }
 
-// python asks a function of Python that is imported from a folder; nil without Python.
+// python calls a Python function that is imported from a folder. It returns nil if Python is
+// missing.
 func python(t *testing.T, folder, imported string, text []byte, list []crafted) (answers []bool) {
 	t.Helper()
 	program, err := exec.LookPath("python3")

@@ -1,12 +1,12 @@
-// Package stored has the form in which a row of the table events stores a payload:
-// as text, which begins with "{", or packed, which does not:
+// Package stored defines the form in which a row of the table events stores a payload. It is
+// either the text, which begins with "{", or packed, which does not:
 //
 //	packed ‖ box ‖ the length of box ‖ CRC-32C of all that
 //
-// The first part (package packing) has the text without the base64 of /sealed/box. That is
-// ciphertext, which does not compress, so its bytes follow as they are. The last two fields
-// are 4 bytes each, big-endian. The hash is always that of the text. Since two packed forms
-// can have the same text, the CRC is needed to detect a changed byte in every case.
+// The first part (package packing) is the text without the base64 of /sealed/box. The box is
+// ciphertext, which cannot be compressed, so its bytes follow unchanged. The last two fields are 4
+// bytes each, big-endian. The payload hash is always that of the text. Two packed forms may have
+// the same text, so the CRC is needed to detect every changed byte.
 package stored
 
 import (
@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	packPayload = 256 // bytes from which a payload is packed: below, unpacking costs more than it saves
-	packedTail  = 8   // bytes of length and CRC
+	packPayload = 256 // smallest payload in bytes that is packed; for smaller ones unpacking costs more than it saves
+	packedTail  = 8   // bytes of length and CRC at the end
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Form returns the payload of an event of a type in the form of its row.
+// Form returns a payload in the form in which its row stores it.
 func Form(eventType string, payload []byte) []byte {
 	if len(payload) < packPayload || events.ReadInSQL(eventType) {
 		return payload
@@ -42,8 +42,8 @@ func Form(eventType string, payload []byte) []byte {
 	return packed
 }
 
-// Payload returns the payload of a row, for readers of the table. stored is the column. If it
-// cannot be unpacked it is returned as it is, and then does not have the hash of its event.
+// Payload returns the payload of a stored column. If the column cannot be unpacked, Payload
+// returns it unchanged; then it does not match the hash of its event.
 func Payload(stored []byte) []byte {
 	end := len(stored) - packedTail
 	if end < 0 || !packing.Packed(stored) ||
@@ -62,8 +62,8 @@ func Payload(stored []byte) []byte {
 	return withBox(text, box)
 }
 
-// withoutBox splits a payload into its text without the sealed box and the bytes of the box.
-// The box stays in the text if decoding and encoding it would change the text.
+// withoutBox splits a payload into its text without the encrypted box, and the bytes of the box.
+// The box stays in the text if decoding and encoding it again would change the text.
 func withoutBox(payload []byte) (text, box []byte) {
 	start, end, sealed := canon.Find(payload, "sealed", "box")
 	if !sealed || end-start < 2 {

@@ -15,12 +15,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// sealedIn is a payload with a sealed member.
+// sealedIn returns a payload with a member sealed.
 func sealedIn(box string) []byte {
 	return fmt.Appendf(nil, `{"answer":{"$committed":"%064d"},"sealed":{"box":"%s","keyId":"sub_1","nonce":"AAAA"},"service":"%s"}`, 1, box, strings.Repeat("action-safety/quick", 10))
 }
 
-// Every payload comes back as it was, and what repeats is packed.
+// Every payload is restored unchanged, and a repetitive one is packed.
 func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, 400)
@@ -53,7 +53,7 @@ func TestAPayloadIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What says of itself that it is packed, and is not, is no reason to end.
+// Bytes that begin like a packed payload but are not one cause no panic.
 func FuzzPayload(f *testing.F) {
 	f.Add(Form("test.happened", sealedIn("AAAA")))
 	f.Add([]byte(`{}`))
@@ -71,18 +71,18 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// isPayload says that bytes can be a payload.
+// isPayload reports whether bytes can be a payload.
 func isPayload(octets []byte) bool {
 	return len(octets) > 1 && octets[0] == '{' && canon.IsCanonical(octets)
 }
 
-// If any byte of a packed payload is changed or removed, the text that is read is not the
-// payload any more, so its hash shows it.
+// If any byte of a packed payload is changed or removed, the result differs from the payload, so
+// its hash does not match.
 func TestAChangedOctetOfAPackedPayloadIsSeen(t *testing.T) {
 	t.Parallel()
 	short := sealedIn(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("aabaab", 10))))
 	long := slices.Concat(short[:len(short)-1], []byte(`,"text":"`+strings.Repeat("needs_review ", 100)+`"}`))
-	for name, text := range map[string][]byte{"short": short, "long": long} { // by both forms of package packing
+	for name, text := range map[string][]byte{"short": short, "long": long} { // one for each form of package packing
 		stored := Form("test.happened", text)
 		if bytes.Equal(stored, text) {
 			t.Fatalf("%s: not packed", name)

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// ErrNoTile means that a tile is not stored, or not yet as wide as requested.
+// ErrNoTile means that a tile is not stored, or is narrower than requested.
 var ErrNoTile = errors.New("tree: there is no such tile")
 
-// Source reads stored tiles and returns them in the order of wanted. A tile may be wider than
-// it was when the tree had the size of the proof.
+// Source reads stored tiles and returns them in the order of wanted. A tile may be wider than it
+// was at the size of the tree that the proof is for.
 type Source func(ctx context.Context, wanted []Tile) ([]Tile, error)
 
-// Proofs makes proofs from tiles. It checks all tiles that it reads against the root first, so
-// that it returns either a right proof or an error.
+// Proofs makes proofs from tiles. It checks all tiles that it reads against the root, so it
+// returns either a correct proof or an error.
 type Proofs struct {
 	size   int64
 	hashes tlog.HashReader
 }
 
-// NewProofs makes proofs for a tree of this size and root, and smaller ones.
+// NewProofs returns Proofs for the tree with this size and root, and for all smaller trees.
 func NewProofs(ctx context.Context, size int64, root Hash, source Source) *Proofs {
 	return &Proofs{size, tlog.TileHashReader(tlog.Tree{N: size, Hash: root}, &reader{ctx: ctx, source: source, checked: map[tileAt][]byte{}})}
 }
 
-// Inclusion proves that a tree of a size holds the event at a position. The proof has the
-// siblings of the nodes on the path from leaf to root, from the bottom up.
+// Inclusion returns a proof that the tree of a size contains the event at a position. The proof
+// has the siblings of the nodes on the path from leaf to root, from the bottom up.
 func (p *Proofs) Inclusion(size, position int64) ([]Hash, error) {
 	if size < 1 || size > p.size || position < 1 || position > size {
 		return nil, fmt.Errorf("%w: position %d of %d", ErrNoTile, position, size)
@@ -41,8 +41,7 @@ func (p *Proofs) Inclusion(size, position int64) ([]Hash, error) {
 	return []Hash(proof), err
 }
 
-// Consistency proves that the tree of the smaller size is the beginning of the
-// larger one.
+// Consistency returns a proof that the tree of size to extends the tree of size from.
 func (p *Proofs) Consistency(from, to int64) ([]Hash, error) {
 	if from < 1 || from > to || to > p.size {
 		return nil, fmt.Errorf("%w: sizes %d and %d", ErrNoTile, from, to)
@@ -51,7 +50,7 @@ func (p *Proofs) Consistency(from, to int64) ([]Hash, error) {
 	return []Hash(proof), err
 }
 
-// Root returns the root of the tree when it had a smaller size.
+// Root returns the root that the tree had at a size.
 func (p *Proofs) Root(size int64) (Hash, error) {
 	if size < 0 || size > p.size {
 		return Hash{}, fmt.Errorf("%w: size %d", ErrNoTile, size)
@@ -59,9 +58,9 @@ func (p *Proofs) Root(size int64) (Hash, error) {
 	return tlog.TreeHash(size, p.hashes)
 }
 
-// Range proves that a tree of a size holds the events at the positions from+1 to
-// to. before and behind are the roots of the perfect subtrees on either side, from left to
-// right. Together with the leaves between them they cover the tree.
+// Range returns a proof that the tree of a size contains the events at positions from+1 to to.
+// before and behind are the roots of the perfect subtrees on either side, from left to right.
+// Together with the leaves in the range they cover the tree.
 func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) {
 	if from < 0 || from >= to || to > size || size > p.size {
 		return nil, nil, fmt.Errorf("%w: positions %d to %d of %d", ErrNoTile, from+1, to, size)
@@ -78,8 +77,8 @@ func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) 
 	return hashes[:len(left):len(left)], hashes[len(left):], nil
 }
 
-// CheckRange checks a proof of Range: leaves are those at the positions from from+1
-// on, root is that of size.
+// CheckRange checks a proof of Range. leaves are those at the positions after from, and root is
+// that of the tree of this size.
 func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves []Hash) error {
 	bad := errors.New("the hashes are not those on both sides of the range in the tree")
 	to := from + int64(len(leaves))
@@ -106,13 +105,14 @@ func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves
 	return nil
 }
 
-// subtree is a perfect subtree: it covers 2^level leaves from an index on.
+// subtree is a perfect subtree. It covers 2^level leaves, beginning at index from.
 type subtree struct {
 	from  int64
 	level int
 }
 
-// subtrees lists the fewest perfect subtrees that cover the leaves from an index up to another.
+// subtrees returns the smallest list of perfect subtrees that cover the leaves from index from to
+// to-1.
 func subtrees(from, to int64) (list []subtree) {
 	for from < to {
 		level := 0
@@ -125,15 +125,15 @@ func subtrees(from, to int64) (list []subtree) {
 	return list
 }
 
-// rootOf computes the hash over the leaves from an index up to another, from known subtrees
-// that cover them.
+// rootOf computes the hash over the leaves from index from to to-1. The known subtrees must cover
+// them.
 func rootOf(known map[subtree]Hash, from, to int64) Hash {
 	level := bits.Len64(uint64(to-from)) - 1
 	if hash, ok := known[subtree{from, level}]; ok && to-from == 1<<level {
 		return hash
 	}
 	if to-from == 1 {
-		return Hash{} // a leaf that is not in known: the root will be wrong
+		return Hash{} // known lacks a leaf: the result will not match the root
 	}
 	half := from + 1<<(bits.Len64(uint64(to-from-1))-1)
 	return tlog.NodeHash(rootOf(known, from, half), rootOf(known, half, to))
@@ -144,8 +144,8 @@ func CheckInclusion(proof []Hash, size int64, root Hash, position int64, leaf Ha
 	return tlog.CheckRecord(tlog.RecordProof(proof), size, root, position-1, leaf)
 }
 
-// CheckConsistency checks a proof of Consistency: root is the root at size, and old the root
-// at the smaller oldSize. Every tree continues the empty one.
+// CheckConsistency checks a proof of Consistency. root is the root at size, and old is the root at
+// oldSize, which is smaller. Every tree extends the empty tree.
 func CheckConsistency(proof []Hash, size int64, root Hash, oldSize int64, old Hash) error {
 	if oldSize == 0 {
 		if old != Empty() {
@@ -156,13 +156,13 @@ func CheckConsistency(proof []Hash, size int64, root Hash, oldSize int64, old Ha
 	return tlog.CheckTree(tlog.TreeProof(proof), size, root, oldSize, old)
 }
 
-// reader makes a Source a tlog.TileReader.
+// reader implements tlog.TileReader with a Source.
 type reader struct {
 	ctx    context.Context
 	source Source
 
 	mu      sync.Mutex        // guards checked
-	checked map[tileAt][]byte // data of tiles that belong to the tree
+	checked map[tileAt][]byte // data of tiles that were checked against the root
 }
 
 type tileAt struct {
@@ -170,14 +170,15 @@ type tileAt struct {
 	n     int64
 }
 
-// cachedTiles bounds the memory of a reader to 16 MiB. An export asks for its proofs in the
-// order of positions, so it rarely comes back to an older tile.
+// cachedTiles limits the memory of a reader to 16 MiB. An export requests its proofs in the order
+// of positions, so it rarely needs an older tile again.
 const cachedTiles = 2048
 
 // Height implements tlog.TileReader.
 func (r *reader) Height() int { return Height }
 
-// SaveTiles implements tlog.TileReader. It is called with tiles that belong to the tree.
+// SaveTiles implements tlog.TileReader. It is called with tiles that were checked against the
+// root.
 func (r *reader) SaveTiles(tiles []tlog.Tile, data [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,9 +221,9 @@ func (r *reader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return data, nil
 }
 
-// ParseNumber reads the number of a tile as C2SP tlog-tiles writes it in a path:
-// groups of three digits, an x before each but the last (x001/x234/067), then,
-// for a partial tile, .p/ and its width.
+// ParseNumber parses the number of a tile in a path of C2SP tlog-tiles. It has groups of three
+// digits, and an x before each group but the last (x001/x234/067). In the path of a partial tile,
+// .p/ and the width follow.
 func ParseNumber(path string) (n int64, width int, err error) {
 	bad := errors.New("tile: want a number such as x001/234, or x001/234.p/17 for a partial tile")
 	width = Width

@@ -1,23 +1,22 @@
-// Package tree is the Merkle tree over the events of a ledger, in tiles.
+// Package tree implements the Merkle tree over the events of a ledger, stored in tiles.
 //
-// It is the tree of RFC 6962 with SHA-256. The data of leaf i is the 32 bytes of
-// the hash of the event at position i+1, so
+// It is the tree of RFC 6962 with SHA-256. The data of leaf i is the 32 bytes of the hash of the
+// event at position i+1, so
 //
 //	leaf = SHA-256( 0x00 ‖ event hash )        node = SHA-256( 0x01 ‖ left ‖ right )
 //
-// and the root of no events is SHA-256("").
+// and the root of an empty tree is SHA-256("").
 //
 // # Tiles
 //
-// As in C2SP tlog-tiles: tile (level L, n) holds the hashes of 256 neighbouring
-// subtrees, each over 256^L leaves, from number 256·n on, 32 bytes each. The last
-// tile of a level may be partial; its hashes never change, it only grows. Every
-// proof, for every size, is made from tiles.
+// As in C2SP tlog-tiles, tile (level L, n) contains the hashes of 256 neighbouring subtrees, each
+// over 256^L leaves, starting at subtree 256·n, 32 bytes each. The last tile of a level may be
+// partial. It only grows: its hashes never change. Every proof, for every size, is made from
+// tiles.
 //
-// Example: a tree of 70,000 events has the full level-0 tiles 0 to 272 and a
-// partial one (273) of 112 hashes, one full level-1 tile (0), and a partial one (1)
-// of 17 hashes: 70,000 = 256·273 + 112 and 273 = 256·1 + 17. Level 2 has one
-// partial tile of one hash.
+// Example: a tree of 70,000 events has the full level-0 tiles 0 to 272 and a partial one (273) of
+// 112 hashes, one full level-1 tile (0), and a partial one (1) of 17 hashes: 70,000 = 256·273 +
+// 112 and 273 = 256·1 + 17. Level 2 has one partial tile of one hash.
 package tree
 
 import (
@@ -27,43 +26,42 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Height of a tile: 2^8 hashes at its lower edge.
+// Height is the height of a tile: its lower edge has 2^8 hashes.
 const Height = 8
 
-// Width of a full tile, in hashes.
+// Width is the number of hashes in a full tile.
 const Width = 1 << Height
 
 // Hash is a leaf, a node or a root.
 type Hash = tlog.Hash
 
-// Leaf is the leaf of an event, given its hash.
+// Leaf returns the leaf for an event's hash.
 func Leaf(event [32]byte) Hash { return tlog.RecordHash(event[:]) }
 
-// Empty is the root of no events.
+// Empty returns the root of an empty tree.
 func Empty() Hash {
-	h, _ := tlog.TreeHash(0, nil) // reads nothing
+	h, _ := tlog.TreeHash(0, nil) // cannot fail: an empty tree needs no reads
 	return h
 }
 
-// Tile is a stored tile: 32 bytes per hash.
+// Tile is a tile of the tree. Data has 32 bytes per hash.
 type Tile struct {
 	Level int
 	N     int64
 	Data  []byte
 }
 
-// Builder grows a tree leaf by leaf. It holds the partial tiles of the right edge
-// and nothing else, so its size does not grow with the tree's. The zero value is
-// the empty tree.
+// Builder grows a tree leaf by leaf. It keeps only the partial tiles of the right edge, so it
+// stays small for any size of the tree. The zero value is the empty tree.
 type Builder struct {
 	size int64
-	edge [][]Hash // by level: the hashes of the last, partial tile; never 256
+	edge [][]Hash // for each level the hashes of the last tile, if it is partial; never 256
 }
 
-// ErrEdge means that a right edge does not belong to a tree of the given size.
+// ErrEdge means that partial tiles do not belong to a tree of the given size.
 var ErrEdge = errors.New("tree: the right edge is not that of a tree of this size")
 
-// Resume continues a tree of a size from its partial tiles.
+// Resume returns a builder for a tree of a size, given the partial tiles of its right edge.
 func Resume(size int64, partial []Tile) (*Builder, error) {
 	b := &Builder{size: size}
 	for level := 0; size>>(Height*level) > 0; level++ {
@@ -85,7 +83,7 @@ func Resume(size int64, partial []Tile) (*Builder, error) {
 	return b, nil
 }
 
-// Partial names the tiles of the right edge of a tree of that size, which Resume needs.
+// Partial lists the partial tiles of a tree's right edge, without data. Resume needs these tiles.
 func Partial(size int64) []Tile {
 	var tiles []Tile
 	for level := 0; size>>(Height*level) > 0; level++ {
@@ -104,10 +102,10 @@ func hashes(data []byte) []Hash {
 	return h
 }
 
-// Size is the number of leaves.
+// Size returns the number of leaves.
 func (b *Builder) Size() int64 { return b.size }
 
-// Add appends a leaf and gives every tile that became full to full.
+// Add appends a leaf and calls full for every tile that became full.
 func (b *Builder) Add(leaf Hash, full func(Tile)) {
 	b.size++
 	for level := 0; ; level++ {
@@ -149,8 +147,8 @@ func perfect(h []Hash) Hash {
 	return tlog.NodeHash(perfect(h[:len(h)/2]), perfect(h[len(h)/2:]))
 }
 
-// Edge returns the compact right edge: the roots of the perfect subtrees that make up the
-// tree, the largest (leftmost) first.
+// Edge returns the roots of the perfect subtrees that make up the tree, the largest (leftmost)
+// first.
 func (b *Builder) Edge() []Hash {
 	var nodes []Hash
 	for level := len(b.edge) - 1; level >= 0; level-- {
@@ -165,7 +163,7 @@ func (b *Builder) Edge() []Hash {
 	return nodes
 }
 
-// Root returns the hash of the tree with the leaves added so far.
+// Root returns the root of the tree.
 func (b *Builder) Root() Hash {
 	nodes := b.Edge()
 	if len(nodes) == 0 {

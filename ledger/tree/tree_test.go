@@ -14,12 +14,12 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// grown is a tree with every tile it ever stored.
+// grown is a tree with all tiles that it ever stored.
 type grown struct {
 	tree.Builder
 	tiles  map[[2]int64][]byte
 	theirs *compact.Range
-	roots  []tree.Hash // by size
+	roots  []tree.Hash // roots[n] is the root at size n
 }
 
 func grow(n int64) *grown {
@@ -31,7 +31,7 @@ func grow(n int64) *grown {
 		if err := g.theirs.Append(rfc6962.DefaultHasher.HashLeaf(event[:]), nil); err != nil {
 			panic(err)
 		}
-		if n <= 3_000 { // every root of a small tree
+		if n <= 3_000 { // compute every root only for a small tree
 			g.roots = append(g.roots, g.Root())
 		}
 	}
@@ -52,7 +52,7 @@ func (g *grown) source(_ context.Context, wanted []tree.Tile) ([]tree.Tile, erro
 	return wanted, nil
 }
 
-// The empty tree, and one of 70,000 leaves as the package comment tells.
+// The tiles are those of the package comment, for the empty tree and for one of 70,000 leaves.
 func TestTilesOfTheExample(t *testing.T) {
 	if tree.Empty() != sha256.Sum256(nil) {
 		t.Error("the root of no events")
@@ -68,8 +68,8 @@ func TestTilesOfTheExample(t *testing.T) {
 	}
 }
 
-// Root, edge and proofs are those of another implementation, and a tree goes on
-// from its partial tiles as if it had never stopped.
+// Root, edge and proofs equal those of another implementation, and a tree that is resumed from its
+// partial tiles grows in the same way.
 func TestTreeIsThatOfAnotherImplementation(t *testing.T) {
 	g := grow(3_000)
 	root, err := g.theirs.GetRootHash(nil)
@@ -135,7 +135,7 @@ func TestTreeIsThatOfAnotherImplementation(t *testing.T) {
 	}
 }
 
-// A stored tile that was changed proves nothing.
+// A changed tile gives an error and no proof.
 func TestAChangedTileGivesNoProof(t *testing.T) {
 	g := grow(700)
 	g.tiles[[2]int64{0, 1}][40] ^= 1
@@ -168,8 +168,8 @@ func octets(h []tree.Hash) [][]byte {
 	return b
 }
 
-// A range of leaves and the hashes on both sides of it are the tree; with any other leaf, or
-// at another place, they are not.
+// CheckRange accepts a range of leaves with the hashes on both sides. It refuses another leaf or
+// another position.
 func TestRangeOfATree(t *testing.T) {
 	const most = 3_000
 	g := grow(most)
@@ -202,7 +202,7 @@ func TestRangeOfATree(t *testing.T) {
 	})
 }
 
-// A tile is read once for all proofs that need it.
+// Proofs that need the same tile read it only once.
 func TestProofsReadATileOnce(t *testing.T) {
 	t.Parallel()
 	const size = 3 * tree.Width

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DataKeyOf names a data key of a tenant.
+// DataKeyOf identifies a data key of a tenant.
 type DataKeyOf struct{ Tenant, KeyID string }
 
-// Refuse makes the vault open nothing that these data keys have sealed, as if they were
-// destroyed. They are keys that were destroyed according to a record outside of the database. It
-// returns those that the database still has, since it was restored from before their erasure:
-// their erasures must be repeated. Call it before the vault is used.
+// Refuse makes the vault treat these data keys as destroyed. The caller has a record outside of
+// the database that they were destroyed. Refuse returns the keys that the database still has,
+// because it was restored from a backup made before their erasure; these erasures must be
+// repeated. Call Refuse before the vault is used.
 func (v *Vault) Refuse(ctx context.Context, keys []DataKeyOf) (still []DataKeyOf, err error) {
 	v.refused = map[DataKeyOf]bool{}
 	for _, k := range keys {
@@ -36,9 +36,9 @@ func (v *Vault) Refuse(ctx context.Context, keys []DataKeyOf) (still []DataKeyOf
 
 const rewrite = `alter table subject_keys alter column wrapped_key type bytea using wrapped_key || ''::bytea`
 
-// Vacuum rewrites the table of data keys, so that no page of it or its indexes has a wrapped
-// key that was destroyed, and then makes a checkpoint of the database. The role of url must own
-// the table. Segments of the write-ahead log, replicas and backups keep what they have.
+// Vacuum rewrites the table of data keys, so that no page of the table or its indexes contains a
+// destroyed key, and then runs CHECKPOINT if the role may. The role in url must own the table. Vacuum does not
+// remove destroyed keys from write-ahead log segments, replicas and backups.
 func Vacuum(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -52,14 +52,14 @@ func Vacuum(ctx context.Context, url string) error {
 	if !owns {
 		return errors.New("the role of DATABASE_URL does not own the table subject_keys: run the command with the role that migrates the schema")
 	}
-	// A vacuum keeps the rows that an older snapshot may still read. A change of the type writes
-	// a new table and new indexes with the present rows only.
+	// VACUUM would keep rows that an older snapshot may still read. Changing the column type
+	// writes a new table and new indexes with only the current rows.
 	if _, err := conn.Exec(ctx, rewrite); err != nil {
 		return fmt.Errorf("rewrite subject_keys: %w", err)
 	}
 	var may bool
 	if err := conn.QueryRow(ctx, `select pg_has_role('pg_checkpoint', 'usage')`).Scan(&may); err != nil || !may {
-		return err // the old pages are unlinked; the next checkpoint is made by the server itself
+		return err // not an error: the old pages are unlinked, and the server makes its next checkpoint itself
 	}
 	_, err = conn.Exec(ctx, `checkpoint`)
 	return err

@@ -13,11 +13,11 @@ import (
 	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// RotateKEK wraps every data key again, under another key-encryption key, in one transaction,
-// and returns how many it has wrapped. No event changes, since payloads are sealed with the
-// data keys. Keys that are wrapped under the new key already stay as they are, so it can be
-// repeated. The login must own the tables, which the service's role does not. No node may be
-// connected: it would go on making data keys under the old key.
+// RotateKEK wraps every data key again under another key-encryption key, in one transaction, and
+// returns the number of keys that it has wrapped. No event changes, because payloads are encrypted
+// with the data keys. Keys that are already wrapped under the new key stay unchanged, so a
+// rotation can be repeated. The login must own the tables, which the service's role does not. No
+// node may be connected, because it would continue to create data keys under the old key.
 func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapped int, err error) {
 	from, err := sealing.Cipher(old)
 	if err != nil {
@@ -66,10 +66,9 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	return wrapped, nil
 }
 
-// alone returns an error if another session uses the database. It tries for some seconds,
-// since a session that has just ended is still listed for a moment. A login without
-// pg_read_all_stats cannot see what the sessions of other roles are, so these count as
-// nodes.
+// alone returns an error if another session uses the database. It retries for some seconds,
+// because a session that has just ended is still listed briefly. A login without pg_read_all_stats
+// cannot see which kind the sessions of other roles are, so these count as nodes.
 func alone(ctx context.Context, conn *pgx.Conn) error {
 	var others int
 	for range 30 {

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// After a rotation the new key-encryption key opens everything and the old one nothing, and no
-// event has changed. A login without the right and a wrong old key change nothing.
+// After a rotation the new key-encryption key decrypts everything and the old one nothing, and no
+// event has changed. A login without the right, or a wrong old key, changes nothing.
 func TestRotateKEK(t *testing.T) {
 	t.Parallel()
 	db, ctx := ledgertest.New(t), t.Context()
@@ -40,10 +40,10 @@ func TestRotateKEK(t *testing.T) {
 	}
 	l.Close()
 	owner := db.OwnerURL
-	if ledgertest.OnCluster() { // it has sessions of its own, which only a superuser can recognize
+	if ledgertest.OnCluster() { // a cluster has its own sessions, which only a superuser can recognize
 		owner = db.SuperURL
 	}
-	stranger := fixture.Must(pgx.Connect(ctx, db.SuperURL)) // the owner cannot see what its session is
+	stranger := fixture.Must(pgx.Connect(ctx, db.SuperURL)) // a session whose kind the owner cannot see
 	if _, err := vault.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
 		t.Errorf("beside a session of another login: %v", err)
 	}
@@ -60,7 +60,7 @@ func TestRotateKEK(t *testing.T) {
 	l = fixture.Open(t, db)
 	fixture.Must(vault.Open(ctx, l, old))
 	l.Close()
-	if n, err := vault.RotateKEK(ctx, owner, old, next); err != nil || n != 5 { // four and the key of Reference
+	if n, err := vault.RotateKEK(ctx, owner, old, next); err != nil || n != 5 { // four data keys and the key of Reference
 		t.Fatalf("%d, %v", n, err)
 	}
 	if n, err := vault.RotateKEK(ctx, owner, old, next); err != nil || n != 0 {

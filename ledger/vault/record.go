@@ -12,12 +12,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// SealRecord is Seal for a payload with a signed record, given by its members in canonical
-// form (record, integrity and others). pointers name the personal members in the payload,
-// for example "/record/subject/agentId"; absent ones are skipped. The member sealed also
-// gets the signer's signature over the record with its commitments, so that the stored
-// record can be checked without the openings and after an erasure. The record's own
-// signature holds again after Open has put the values back.
+// SealRecord encrypts personal members, as Seal does, in a payload with a signed record. stored
+// has the payload's members in canonical form (record, integrity and others). pointers lists the
+// personal members, for example "/record/subject/agentId"; absent ones are skipped. The member
+// sealed also gets the signer's signature over the record with its commitments, so the stored
+// record can be verified without the plaintext and after an erasure. The record's own signature is
+// valid again after Open has restored the values.
 func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, signer *seal.Signer, stored map[string]jsontext.Value, pointers ...string) ([]byte, error) {
 	key, err := v.dataKey(ctx, tenant, keyID)
 	if err != nil {

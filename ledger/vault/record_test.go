@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A record with personal members verifies in its stored form, also after an erasure, and with
-// its own signature once it is opened.
+// A record with personal members verifies in its stored form, even after an erasure, and with its
+// own signature once the members are decrypted.
 func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -77,7 +77,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	}
 	fixture.Clean(t, l, 3)
 
-	// The audit finds a record that was changed in the database without a signing key.
+	// The audit finds a record that was changed in the database without the signing key.
 	pending.Stream, pending.Type, pending.ID, pending.Agent, pending.Payload = "other/2", "test.happened", "evt_2", "", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
 	fixture.Must(l.Append(ctx, ledger.Append{Tenant: "org_1", Events: []ledger.Pending{pending}}))
 	report, err := audit.Ledger(ctx, l, nil)

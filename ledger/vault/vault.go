@@ -1,14 +1,13 @@
-// Package vault keeps the personal members of payloads where they can be erased. In the
-// place of each the payload has {"$committed":"<hex>"} with
+// Package vault stores the personal members of payloads in a way that they can be erased. In the
+// payload, each personal member is replaced by {"$committed":"<hex>"} with
 //
 //	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random bytes of salt ‖ canonical value )
 //
-// and the payload's member "sealed" {keyId, nonce, box} has the openings
-// [{pointer, salt, value}], encrypted with AES-256-GCM under the subject's data key and the
-// additional data S(tenant) ‖ S(event_id) ‖ S(keyId). payload_hash covers commitments and
-// ciphertext, so destroying a data key erases a person and changes no event. Data keys are
-// in the table subject_keys, wrapped under a key-encryption key (DATA_KEK) that is not in
-// the database.
+// and the payload's member "sealed" {keyId, nonce, box} contains the openings [{pointer, salt,
+// value}], encrypted with AES-256-GCM under the subject's data key and the additional data
+// S(tenant) ‖ S(event_id) ‖ S(keyId). payload_hash covers commitments and ciphertext, so
+// destroying a data key erases a person's data and changes no event. Data keys are in the table
+// subject_keys, wrapped under a key-encryption key (DATA_KEK) that is not in the database.
 package vault
 
 import (
@@ -35,15 +34,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Vault seals and opens the personal members of a ledger's payloads. It is safe for
+// Vault encrypts and decrypts the personal members of a ledger's payloads. It is safe for
 // concurrent use.
 type Vault struct {
 	ledger *ledger.Ledger
 	kek    cipher.AEAD
 	kekID  string
-	ref    []byte // key of the HMAC of Reference
+	ref    []byte // HMAC key of Reference
 
-	refused map[DataKeyOf]bool // never opened, whatever the database says; set before the vault is used
+	refused map[DataKeyOf]bool // keys that the vault never uses, even if the database has them; set before the vault is used
 
 	mu    sync.Mutex // guards cache
 	cache map[string]cachedKey
@@ -54,19 +53,19 @@ type cachedKey struct {
 	until time.Time
 }
 
-// cacheFor bounds how long a node may still use the data key of an erased subject.
+// cacheFor limits how long a node may still use the data key of an erased subject.
 const cacheFor = 60 * time.Second
 
-// cachedDataKeys bounds the memory of unwrapped keys.
+// cachedDataKeys is the largest number of unwrapped keys in memory.
 const cachedDataKeys = 10_000
 
-// ErrErased says that the data key of an event was destroyed.
+// ErrErased means that the data key of an event was destroyed.
 var ErrErased = errors.New("ledger: the personal members of this event are erased")
 
-// ErrWrongKEK says that the data keys were wrapped under another key-encryption key.
+// ErrWrongKEK means that the data keys were wrapped under another key-encryption key.
 var ErrWrongKEK = sealing.ErrWrongKEK
 
-// HoldsKeys says whether a ledger has data keys, so that it needs its key-encryption key.
+// HoldsKeys reports whether a ledger has data keys, so that it needs its key-encryption key.
 func HoldsKeys(ctx context.Context, l *ledger.Ledger) (held bool, err error) {
 	for _, p := range l.Partitions() {
 		err = l.Row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.Number()}, &held)
@@ -77,15 +76,16 @@ func HoldsKeys(ctx context.Context, l *ledger.Ledger) (held bool, err error) {
 	return held, err
 }
 
-// Open opens the vault of a ledger with a key-encryption key of 32 bytes. It returns
-// ErrWrongKEK if the data keys were wrapped under another one.
+// Open opens the vault of a ledger with a key-encryption key of 32 bytes. It returns ErrWrongKEK
+// if the ledger's data keys were wrapped under another key.
 func Open(ctx context.Context, l *ledger.Ledger, kek []byte) (*Vault, error) {
 	aead, err := sealing.Cipher(kek)
 	if err != nil {
 		return nil, fmt.Errorf("DATA_KEK: %w", err)
 	}
 	v := &Vault{ledger: l, kek: aead, kekID: sealing.KEKName(kek), cache: map[string]cachedKey{}}
-	// The key of Reference is a row of the same table, with a reference that no subject has.
+	// The key of Reference is a row of the same table, with an all-zero reference that no subject
+	// has.
 	if _, err := v.ensure(ctx, ledger.ServiceTenant, "subject_ref", ledger.Hash{}); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func Open(ctx context.Context, l *ledger.Ledger, kek []byte) (*Vault, error) {
 	return v, err
 }
 
-// Reference is the pseudonym of a subject, for example of an e-mail address: HMAC-SHA-256
+// Reference returns the pseudonym of a subject, for example of an e-mail address: HMAC-SHA-256
 // under a key that is wrapped in the vault.
 func (v *Vault) Reference(tenant, subject string) ledger.Hash {
 	mac := hmac.New(sha256.New, v.ref)
@@ -101,13 +101,13 @@ func (v *Vault) Reference(tenant, subject string) ledger.Hash {
 	return ledger.Hash(mac.Sum(nil))
 }
 
-// Subject returns the id of a subject's data key. If there is none yet, it makes one with
-// the id newID.
+// Subject returns the id of a subject's data key. If the subject has none, Subject creates one
+// with the id newID.
 func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (string, error) {
 	return v.ensure(ctx, tenant, newID, v.Reference(tenant, subject))
 }
 
-// Find returns the id of a subject's data key, or an empty id if the subject has none or the
+// Find returns the id of a subject's data key, or an empty string if the subject has none or the
 // key was destroyed.
 func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
 	reference := v.Reference(tenant, subject)
@@ -119,20 +119,20 @@ func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, er
 	return id, err
 }
 
-// Holds says whether a tenant has a data key of this id, destroyed or not.
+// Holds reports whether a tenant has a data key with this id, destroyed or not.
 func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err error) {
 	err = v.ledger.Row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
 		[]any{v.ledger.Home(tenant).Number(), tenant, keyID}, &held)
 	return held, err
 }
 
-// Erase destroys a subject's data key and appends the event subject.erased, which the caller
-// prepares, in one transaction. This node forgets the key at once, other nodes within a
-// minute.
+// Erase appends the event subject.erased, which the caller prepares, and destroys the subject's
+// data key in the same transaction. This node drops the key from its cache at once, other nodes
+// within a minute.
 //
-// In a Citus cluster the key is destroyed right after that transaction: only the owner of
-// the table may do it, and the owner's session on the worker sees the event only after its
-// commit. If that fails, the error says so and the caller repeats Erase.
+// In a Citus cluster the key is destroyed after that transaction: only the owner of the table may
+// do it, and the owner's session on the worker sees the event only after the commit. If destroying
+// fails, Erase returns an error, and the caller must repeat it.
 func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Pending) (ledger.Result, error) {
 	if keyID == "subject_ref" {
 		return ledger.Result{}, errors.New("this data key names the subjects, and is none's")
@@ -149,9 +149,9 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Pen
 	return result, v.destroy(ctx, result.Events[0])
 }
 
-// destroy destroys the key that an event subject.erased names, unless that is done.
+// destroy destroys the key that an event subject.erased names. It may be repeated.
 func (v *Vault) destroy(ctx context.Context, e ledger.Event) error {
-	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
+	err := v.ledger.Reading(ctx, func() error { // may be repeated
 		_, err := v.ledger.Pool().Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
 		return err
 	})
@@ -161,13 +161,13 @@ func (v *Vault) destroy(ctx context.Context, e ledger.Event) error {
 	return nil
 }
 
-// ensure inserts a wrapped data key unless the subject has one, and returns the id of the
+// ensure creates a wrapped data key unless the subject has one, and returns the id of the
 // subject's key.
 func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.Hash) (string, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
 	wrapped := sealing.Wrap(v.kek, key, tenant, id, reference[:])
-	err := v.ledger.Reading(ctx, func() error { // harmless to repeat
+	err := v.ledger.Reading(ctx, func() error { // may be repeated
 		_, err := v.ledger.Pool().Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
 			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).Number(), tenant, id, reference[:], v.kekID, wrapped)
 		return err
@@ -183,8 +183,8 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
 	var erased bool
-	// The event alone is enough to refuse: a row that was put back from a backup must not
-	// open anything.
+	// The event alone is enough to refuse: a row that was restored from a backup must not decrypt
+	// anything.
 	err := v.ledger.Row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
 			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
 		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,
@@ -224,19 +224,19 @@ func (v *Vault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, er
 	return key, nil
 }
 
-// DataKey is the id of the data key that seals an event's personal members, empty if it has
-// none.
+// DataKey returns the id of the data key for an event's personal members, or an empty string if
+// the event has none.
 func DataKey(e ledger.Event) string {
 	var payload struct {
 		Sealed sealing.Sealed `json:"sealed"`
 	}
-	_ = json.Unmarshal(e.Payload, &payload) // a payload of another form has no sealed members
+	_ = json.Unmarshal(e.Payload, &payload) // a payload in another form has no encrypted members
 	return payload.Sealed.KeyID
 }
 
-// Seal turns a stored struct into a payload: canonical JSON with a commitment in the place of
-// each member that is tagged personal:"true". keyID is the data key of the person whom the
-// event is about. A struct without personal members needs canon.Marshal only.
+// Seal converts a struct to a payload: canonical JSON in which a commitment replaces each member
+// that is tagged personal:"true". keyID is the data key of the person whom the event concerns. A
+// struct without personal members needs only canon.Marshal.
 func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored any) ([]byte, error) {
 	key, err := v.dataKey(ctx, tenant, keyID)
 	if err != nil {
@@ -270,7 +270,7 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 	return canon.Object(members), nil
 }
 
-// personalOf caches the results of personal: there are few types, and they do not change.
+// personalOf caches the results of personal, which depend only on the type.
 var personalOf sync.Map // []string by reflect.Type
 
 // personal lists the JSON names of a struct's tagged members, in order.
@@ -289,15 +289,15 @@ func personal(t reflect.Type) []string {
 	return names
 }
 
-// Sealed says whether an event has personal members, which only Open can read.
+// Sealed reports whether an event has personal members, which only Open can read.
 func Sealed(e ledger.Event) bool {
 	_, _, sealed := canon.Find(e.Payload, "sealed")
 	return sealed
 }
 
-// Open reads an event's payload into its stored struct, with the personal members in their
-// place. If the person was erased, it reads the rest and returns ErrErased. Openings that do
-// not match their commitments are ledger.ErrTampered.
+// Open decodes an event's payload into its struct, with the personal members restored. If the
+// person was erased, it decodes the other members and returns ErrErased. If a decrypted value does
+// not match its commitment, it returns ledger.ErrTampered.
 func (v *Vault) Open(ctx context.Context, e ledger.Event, stored any) error {
 	members, err := canon.Members(e.Payload)
 	if err != nil {
@@ -317,14 +317,14 @@ func (v *Vault) Open(ctx context.Context, e ledger.Event, stored any) error {
 	return erased
 }
 
-// Opening is a personal member of a payload and the salt of its commitment.
+// Opening is a decrypted personal member with the salt of its commitment.
 type Opening struct {
-	Pointer string // in the payload
+	Pointer string // JSON pointer in the payload
 	Salt    []byte // 32 bytes
 	Value   jsontext.Value
 }
 
-// Openings returns the openings of an event's payload, none if it has no personal members. It
+// Openings returns the openings of an event's payload, or none if it has no personal members. It
 // returns ErrErased if the person was erased.
 func (v *Vault) Openings(ctx context.Context, e ledger.Event) ([]Opening, error) {
 	members, err := canon.Members(e.Payload)

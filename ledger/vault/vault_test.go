@@ -76,8 +76,8 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	fixture.Clean(t, l, 2) // the chain still verifies
 }
 
-// Sealing a body of a megabyte takes memory for a few copies of it, since no copy is parsed as
-// JSON again. A body of the greatest depth can be sealed too.
+// Sealing a body of a megabyte needs memory for only a few copies, because no copy is parsed
+// again. A body with the greatest depth can be sealed too.
 func TestSealingLargeAndDeepBodies(t *testing.T) {
 	db := ledgertest.New(t)
 	v, err := vault.Open(t.Context(), fixture.Open(t, db), make([]byte, 32))
@@ -103,7 +103,7 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 		strings.Repeat("[", canon.MaxDepth) + strings.Repeat("]", canon.MaxDepth),
 	} {
 		e, asked := seal(body)
-		for range 3 { // the first use of a packer allocates its tables
+		for range 3 { // the first uses allocate the tables of the packer
 			_, again := seal(body)
 			asked = min(asked, again)
 		}
@@ -120,8 +120,8 @@ func TestSealingLargeAndDeepBodies(t *testing.T) {
 	}
 }
 
-// The service's role can make data keys. It can destroy one only together with the event that
-// says so.
+// The service's role can create data keys. It can destroy one only together with the event that
+// records the erasure.
 func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -144,7 +144,7 @@ func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
 			t.Errorf("the application may: %s", statement)
 		}
 	}
-	// The function without such an event does nothing.
+	// Without such an event the function does nothing.
 	fixture.Must(l.Append(t.Context(), fixture.One("s", ledger.New(), "a")))
 	fixture.Must(conn.Exec(t.Context(), `select erase_subject(0::smallint, 1)`))
 	if found := fixture.Must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {

@@ -95,7 +95,7 @@ func (m *maker) sealed(by *seal.Signer, payloadType string, record any, position
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	e.Ledger = &seal.Place{Position: position, Tenant: orgID, Sequence: position, EventHash: canon.Hash(e.Record)}
+	e.Ledger = &seal.LedgerPosition{Position: position, Tenant: orgID, Sequence: position, EventHash: canon.Hash(e.Record)}
 	e.Verify = &seal.VerifyAt{URL: "https://countersign.example/api/verify", Method: "POST"}
 	return e
 }

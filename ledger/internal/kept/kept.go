@@ -1,6 +1,6 @@
-// Package kept has what the keeper of a partition's checkpoints (package keeper) tells the
-// rest of its node. Package ledger has it for each partition, so that its callers can ask
-// without knowing the keeper.
+// Package kept contains the state that the keeper of a partition's checkpoints (package keeper)
+// shares with the rest of its node. Package ledger stores it in each partition, so that readers of
+// the state need not import package keeper.
 package kept
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/countersign/countersign/ledger/internal/wait"
 )
 
-// State is written by the keeper alone and may be read at any time.
+// State is written only by the keeper and may be read at any time.
 type State struct {
-	Every     time.Duration                        // between two checkpoints
-	Beginning atomic.Bool                          // the tree is being brought to the head since a start that did not wait for it
-	Published atomic.Pointer[checkpoint.Published] // the newest checkpoint, nil before the first
-	News      wait.Broadcast                       // after each new checkpoint
-	Current   atomic.Int64                         // unix microseconds when the newest checkpoint last covered the head
+	Every     time.Duration                        // time between two checkpoints
+	Beginning atomic.Bool                          // the tree is still behind the head, after a start that did not wait for it
+	Published atomic.Pointer[checkpoint.Published] // newest checkpoint; nil before the first
+	News      wait.Broadcast                       // signalled after each new checkpoint
+	Current   atomic.Int64                         // last time when the newest checkpoint covered the head, in microseconds since 1970
 }

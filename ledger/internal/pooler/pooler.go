@@ -1,4 +1,4 @@
-// Package pooler recognizes a connection pooler between the ledger and PostgreSQL.
+// Package pooler detects a connection pooler between the ledger and PostgreSQL.
 package pooler
 
 import (
@@ -11,28 +11,28 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrMixes refuses a connection through a pooler that mixes sessions.
+// ErrMixes means that the connection leads through a pooler that mixes sessions.
 var ErrMixes = errors.New("DATABASE_URL leads through a pooler in transaction mode, which mixes the sessions of its clients, " +
 	"and with them roles and settings: name PostgreSQL itself, or set the pooler to session mode")
 
-// poolerClients is how many other connections hold a session during the check. A pooler with
-// no more idle sessions than these must give the first connection another one.
+// poolerClients is the number of other connections that occupy a session during the check. If a
+// pooler has at most this many idle sessions, the first connection then gets another one.
 const poolerClients = 4
 
-// patience bounds the check.
+// patience limits the time of the check.
 const patience = 5 * time.Second
 
-// Refuse returns an error if the connection leads through a pooler that lends a session
-// for one transaction only. Role, time-outs, LISTEN and durability are settings of the
-// session, and such a pooler would give them to other clients.
+// Refuse returns ErrMixes if the connection leads through a pooler that assigns a session for only
+// one transaction. Role, time-outs, LISTEN and durability are settings of the session, and such a
+// pooler would apply them to other clients.
 //
-// PostgreSQL names the process of a session when it begins. If pg_backend_pid() returns the
-// same, there is no pooler, and the check ends. A pooler or proxy names a process of its own.
-// It is accepted if it keeps one session per client: no two clients have the same process,
-// and none changes.
+// PostgreSQL sends the process id of a session when the session begins. If pg_backend_pid()
+// returns the same id, there is no pooler, and the check ends. A pooler or proxy sends an id of
+// its own. It is accepted if each client keeps one session: no two clients have the same process,
+// and the process of a client does not change.
 //
-// The check runs before any other statement, since the first statements set role and
-// time-outs, which such a pooler would leave in sessions of other clients.
+// The check runs before all other statements. The first statements set role and time-outs, and a
+// mixing pooler would leave these in the sessions of other clients.
 func Refuse(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -46,7 +46,7 @@ func Refuse(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) er
 			return fmt.Errorf("connect to the database: %w", err)
 		}
 		defer hangUp(other)
-		// The open transaction keeps its session from other clients.
+		// The open transaction keeps other clients from this session.
 		if got, err := ask(ctx, other, `begin; select pg_backend_pid()`); err != nil {
 			return err
 		} else if got == process {
@@ -59,7 +59,7 @@ func Refuse(ctx context.Context, first *pgconn.PgConn, config *pgconn.Config) er
 	return nil
 }
 
-// ask runs statements and returns the value of the last one.
+// ask runs statements and returns the single value of the last one.
 func ask(ctx context.Context, conn *pgconn.PgConn, sql string) (string, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package preimage writes the two fields of which the ledger's hashes and additional data
-// are made (package ledger, "Hashes, byte for byte").
+// Package preimage encodes the two kinds of fields in the ledger's hash inputs and in the
+// additional data of encryptions (package ledger, "Hashes, byte for byte").
 package preimage
 
 import "encoding/binary"
 
-// S appends a text or bytes: the length in bytes as 4 bytes, big-endian, then x itself.
+// S appends a text or bytes: the length as 4 bytes, big-endian, then x itself.
 func S[T ~string | ~[]byte](b []byte, x T) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(x)))
 	return append(b, x...)

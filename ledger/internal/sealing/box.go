@@ -1,7 +1,7 @@
-// Package sealing has the cryptography of the vault, which an audit does again with keys
-// that it unwraps itself: data keys wrapped under a key-encryption key, the box in which a
-// payload carries its personal members, and the commitments in their place. Package vault
-// has the specification.
+// Package sealing contains the cryptography of the vault: wrapping of data keys under a
+// key-encryption key, the encrypted box with a payload's personal members, and the commitments in
+// their place. It is separate from the vault because an audit uses it with keys that it unwraps
+// itself. Package vault has the specification.
 package sealing
 
 import (
@@ -20,23 +20,23 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// packFrom is the length in bytes from which the openings in a box are packed. Below it
-// packing saves next to nothing.
+// packFrom is the length in bytes from which the openings in a box are packed. Below it packing
+// saves almost nothing.
 //
-// A box holds its openings as canonical JSON, which begins with "[", or the same packed
-// (package packing). They are packed before they are encrypted, since ciphertext cannot
-// be compressed. A reader of the ledger sees the length of either form.
+// The plaintext of a box is the canonical JSON of the openings, which begins with "[", or its
+// packed form (package packing). It is packed before encryption, because ciphertext cannot be
+// compressed. A reader of the ledger can see the length of the plaintext.
 const packFrom = 128
 
 const commitmentDomain = "svc-commitment-v1\n"
 
-// Sealed is the member "sealed" of a payload. Its box holds the openings of the payload's
-// personal members.
+// Sealed is the member "sealed" of a payload. Its box contains the encrypted openings of the
+// payload's personal members.
 type Sealed struct {
 	KeyID     string `json:"keyId"`
 	Nonce     []byte `json:"nonce"`
 	Box       []byte `json:"box"`
-	Signature string `json:"signature,omitempty"` // over the record with commitments in place, if there is a record
+	Signature string `json:"signature,omitempty"` // signature over the record with its commitments, if the payload has a record
 }
 
 // Seal encrypts the openings of an event into the box.
@@ -80,17 +80,17 @@ type Opening struct {
 	Value   canon.Value `json:"value"`
 }
 
-// NewOpening draws the salt for a value.
+// NewOpening returns an opening of a value with a random salt.
 func NewOpening(pointer string, value jsontext.Value) Opening {
 	o := Opening{Pointer: pointer, Salt: make([]byte, 32), Value: canon.Value(value)}
 	rand.Read(o.Salt)
 	return o
 }
 
-// Path splits a JSON pointer without escapes into its members.
+// Path splits a JSON pointer without escapes into member names.
 func Path(pointer string) []string { return strings.Split(strings.TrimPrefix(pointer, "/"), "/") }
 
-// Committed is the value that replaces the opening's value in the payload.
+// Committed returns the JSON value that replaces the opening's value in the payload.
 func (o Opening) Committed() []byte { return []byte(`{"$committed":"` + o.commitment() + `"}`) }
 
 func (o Opening) commitment() string {
@@ -101,8 +101,8 @@ func (o Opening) commitment() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Reopen puts the values of openings back in the place of their commitments. It returns an
-// error that names the pointer of an opening which does not match its commitment.
+// Reopen replaces commitments by the values of their openings. If an opening does not match its
+// commitment, the error names its pointer.
 func Reopen(members map[string]jsontext.Value, openings []Opening) error {
 	for _, o := range openings {
 		path := Path(o.Pointer)

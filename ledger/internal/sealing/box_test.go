@@ -15,8 +15,7 @@ func testOpenings(answer string) []Opening {
 	return []Opening{{Pointer: "/answer", Salt: bytes.Repeat([]byte{7}, 32), Value: canon.Value(answer)}}
 }
 
-// Long boxes are packed, since answers repeat themselves. Short boxes are not. Both can be
-// opened.
+// Long boxes are packed, because they repeat text. Short boxes are not. Both can be decrypted.
 func TestLongBoxesAreCompressed(t *testing.T) {
 	t.Parallel()
 	key, err := Cipher(make([]byte, 32))
@@ -26,7 +25,7 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 	finding := `{"evidence":"git push --force","message":"Rewrites a branch on the remote","path":"/command"}`
 	for _, tc := range []struct {
 		findings int
-		most     int // bytes of the box
+		most     int // largest allowed size of the box in bytes
 	}{{1, 1 << 10}, {50, 1 << 10}, {20_000, 64 << 10}} {
 		want := testOpenings(`[` + strings.Repeat(finding+",", tc.findings-1) + finding + `]`)
 		s := Sealed{KeyID: "sub_1"}
@@ -50,7 +49,7 @@ func TestLongBoxesAreCompressed(t *testing.T) {
 	}
 }
 
-// A box that unpacks to more than a payload may have, or to nothing, is refused.
+// A box is refused if it unpacks to more than a payload may have, or to nothing.
 func TestBoxThatDoesNotUnpack(t *testing.T) {
 	t.Parallel()
 	key, err := Cipher(make([]byte, 32))

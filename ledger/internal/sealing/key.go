@@ -14,7 +14,7 @@ import (
 // ErrWrongKEK means that a data key was wrapped under another key-encryption key.
 var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
 
-// Cipher is AES-256-GCM under a data key or a key-encryption key.
+// Cipher returns AES-256-GCM under a data key or a key-encryption key.
 func Cipher(key []byte) (cipher.AEAD, error) {
 	if len(key) != 32 {
 		return nil, errors.New("a key of 32 bytes is needed")
@@ -26,20 +26,21 @@ func Cipher(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// KEKName identifies a key-encryption key: the first 16 hex digits of its SHA-256.
+// KEKName returns the id of a key-encryption key: the first 16 hex digits of its SHA-256.
 func KEKName(kek []byte) string {
 	sum := sha256.Sum256(kek)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Wrap encrypts a data key under a key-encryption key: nonce, then ciphertext.
+// Wrap encrypts a data key under a key-encryption key. It returns the nonce followed by the
+// ciphertext.
 func Wrap(kek cipher.AEAD, key []byte, tenant, id string, reference []byte) []byte {
 	nonce := make([]byte, kek.NonceSize())
 	rand.Read(nonce)
 	return kek.Seal(nonce, nonce, key, bound(tenant, id, reference))
 }
 
-// Unwrap decrypts what Wrap returned. An error is ErrWrongKEK.
+// Unwrap decrypts a data key that Wrap has encrypted. Its only error is ErrWrongKEK.
 func Unwrap(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) ([]byte, error) {
 	n := kek.NonceSize()
 	if len(wrapped) < n {
@@ -52,8 +53,8 @@ func Unwrap(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte
 	return key, nil
 }
 
-// bound binds a wrapped key to its tenant, its id and the pseudonym of its subject, so that
-// the key of one row does not unwrap in another row.
+// bound returns the additional data that binds a wrapped key to its tenant, its id and the
+// pseudonym of its subject, so that a key cannot be moved to another row.
 func bound(tenant, id string, reference []byte) []byte {
 	return preimage.S(preimage.S(preimage.S(nil, tenant), id), reference)
 }

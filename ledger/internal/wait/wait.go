@@ -1,5 +1,5 @@
-// Package wait has the two ways in which the ledger's goroutines wait for each other: a
-// signal that wakes all who wait, and a pause that ends early.
+// Package wait provides the two ways in which the ledger's goroutines wait: for a signal that
+// wakes all waiting goroutines, and for a pause that can end early.
 package wait
 
 import (

@@ -63,7 +63,7 @@ class Asserted(TypedDict):
 
 class AssuranceBindReceiptAnswer(TypedDict):
     integrity: Integrity
-    ledger: Place
+    ledger: LedgerPosition
     record: ReceiptRecord
     verify: VerifyAt
 
@@ -83,7 +83,7 @@ class AssuranceBindReceiptRequest(TypedDict):
 
 class AssuranceDecideAnswer(TypedDict):
     integrity: Integrity
-    ledger: Place
+    ledger: LedgerPosition
     record: DecisionRecord
     verify: VerifyAt
 
@@ -98,7 +98,7 @@ class AssuranceDecideRequest(TypedDict):
 
 class AssuranceGetApprovalAnswer(TypedDict):
     integrity: Integrity
-    ledger: Place
+    ledger: LedgerPosition
     record: ApprovalRecord
     verify: VerifyAt
 
@@ -255,19 +255,19 @@ class Judged(TypedDict):
     target: NotRequired[str]
 
 
-class NextCall(TypedDict):
-    method: Literal['POST']
-    path: str
-    priceCents: int
-    tool: str
-
-
-class Place(TypedDict):
+class LedgerPosition(TypedDict):
     eventHash: str
     partition: NotRequired[int]
     position: int
     sequence: int
     tenant: str
+
+
+class NextCall(TypedDict):
+    method: Literal['POST']
+    path: str
+    priceCents: int
+    tool: str
 
 
 class ReceiptFinding(TypedDict):

@@ -60,7 +60,7 @@ export interface components {
         };
         AssuranceBindReceiptAnswer: {
             integrity: components["schemas"]["Integrity"];
-            ledger: components["schemas"]["Place"];
+            ledger: components["schemas"]["LedgerPosition"];
             record: components["schemas"]["ReceiptRecord"];
             verify: components["schemas"]["VerifyAt"];
         };
@@ -80,7 +80,7 @@ export interface components {
         };
         AssuranceDecideAnswer: {
             integrity: components["schemas"]["Integrity"];
-            ledger: components["schemas"]["Place"];
+            ledger: components["schemas"]["LedgerPosition"];
             record: components["schemas"]["DecisionRecord"];
             verify: components["schemas"]["VerifyAt"];
         };
@@ -94,7 +94,7 @@ export interface components {
         } & (unknown & unknown);
         AssuranceGetApprovalAnswer: {
             integrity: components["schemas"]["Integrity"];
-            ledger: components["schemas"]["Place"];
+            ledger: components["schemas"]["LedgerPosition"];
             record: components["schemas"]["ApprovalRecord"];
             verify: components["schemas"]["VerifyAt"];
         };
@@ -253,19 +253,19 @@ export interface components {
             risk: "low" | "medium" | "high" | "critical";
             target?: string;
         };
+        LedgerPosition: {
+            eventHash: string;
+            partition?: number;
+            position: number;
+            sequence: number;
+            tenant: string;
+        };
         NextCall: {
             /** @enum {string} */
             method: "POST";
             path: string;
             priceCents: number;
             tool: string;
-        };
-        Place: {
-            eventHash: string;
-            partition?: number;
-            position: number;
-            sequence: number;
-            tenant: string;
         };
         ReceiptFinding: {
             /** @enum {string} */

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A bundle with gate verdicts has the rule tables that they name, each under its hash, and its
-// manifest also names those that this program does not have.
+// A bundle with gate verdicts contains each rule set that they name, in a file named by its hash.
+// The manifest also names the rule sets that this program does not have.
 func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -60,7 +60,7 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	}
 }
 
-// A bundle that could not be stored is not recorded as an export in the ledger.
+// If a bundle cannot be stored, the ledger records no export.
 func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -82,8 +82,7 @@ func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 	}
 }
 
-// An evidence pack is not built again, and nothing of its history is written before that is
-// refused.
+// ExportAgain refuses an evidence pack before it writes any file.
 func TestAnEvidencePackIsNotBuiltAgain(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

@@ -30,7 +30,7 @@ func newWebhook(t *testing.T, a *commands.App, p organizations.Principal) webhoo
 	return created
 }
 
-// secretBytes returns the bytes that a shown secret encodes.
+// secretBytes decodes a webhook secret as it is shown to the member.
 func secretBytes(t *testing.T, secret string) []byte {
 	t.Helper()
 	text, ok := strings.CutPrefix(secret, "whsec_")
@@ -148,7 +148,7 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	wantRefusal(t, err, "invalid_enum", "topics holds a topic that does not exist")
 }
 
-// However many are requested at once, an organization has at most twenty.
+// An organization has at most twenty webhooks, even if more are created at the same time.
 func TestWebhooksAreBounded(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -159,7 +159,7 @@ func TestWebhooksAreBounded(t *testing.T) {
 			for {
 				_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: fmt.Sprintf("https://siem.example.com/%d", i)})
 				if err == nil || !strings.Contains(err.Error(), "unavailable") {
-					return // it exists, or there are too many
+					return // the webhook exists, or the organization has too many
 				}
 			}
 		})

@@ -14,24 +14,24 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Erasure describes whose personal members are to be erased, and the two people who requested
-// and approved it. One person cannot do it alone.
+// Erasure names a subject whose personal data is to be erased, and the two different people who
+// requested and approved this.
 type Erasure struct {
-	Tenant      string // org_…, or service
-	Subject     string // "agent:<agentId>", "run:<runId>", "email:<address>" or "payer:<network>:<address>"; or
-	KeyID       string // the data key, sub_…, if it is known
+	Tenant      string // id of an organization (org_…), or "service"
+	Subject     string // "agent:<agentId>", "run:<runId>", "email:<address>" or "payer:<network>:<address>"; not used if KeyID is set
+	KeyID       string // id of the data key (sub_…), if known; empty: it is found by Subject
 	Reason      string
 	RequestedBy string
 	ApprovedBy  string
 }
 
-// erasuresSubject names the data key under which a tenant's events subject.erased are
-// sealed. It has no prefix such as "agent:", so that no caller's subject is equal to it.
+// erasuresSubject names the data key that encrypts a tenant's events subject.erased. It has no
+// prefix such as "agent:", so it differs from every subject that a caller can name.
 const erasuresSubject = "erasures"
 
-// EraseSubject destroys a subject's data key and records that in an event. The chain, the tree,
-// the counts and the signatures over stored records stay unchanged. A second erasure of the
-// same subject adds no event. It returns the data key's id.
+// EraseSubject destroys a subject's data key and records this in an event. Hash chain, tree,
+// counts and the signatures of stored records stay valid. Erasing the same subject again adds no
+// event. It returns the id of the data key.
 func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
 	switch {
 	case a.Vault == nil:
@@ -60,11 +60,11 @@ func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, e
 	return keyID, nil
 }
 
-// heldKey is a data key and its tenant.
+// heldKey is the id of a data key with its tenant.
 type heldKey struct{ tenant, id string }
 
-// dataKeysOf returns the data keys to destroy. A subject of an organization has one; a subject
-// of the service itself has one in each partition with data about it.
+// dataKeysOf returns the data keys to destroy. A subject of an organization has one; a subject of
+// the service has one in each partition that stores data about it.
 func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
 	tenants := []string{e.Tenant}
 	if e.Tenant == ledger.ServiceTenant {
@@ -90,7 +90,7 @@ func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error)
 			held = append(held, heldKey{tenant, id})
 		}
 	}
-	if held == nil && e.KeyID != "" { // an id that is not a data key is refused when it is looked up
+	if held == nil && e.KeyID != "" { // unknown in every partition: the vault will refuse it
 		held = []heldKey{{e.Tenant, e.KeyID}}
 	}
 	return held, nil
@@ -100,8 +100,8 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 	if err := a.endSessions(ctx, key); err != nil {
 		return err
 	}
-	// The reason and the two names are encrypted with a key of the tenant's own, so that they
-	// remain readable after this erasure and are never stored unencrypted.
+	// The event's reason and names are encrypted with another key of the tenant. So they are never
+	// stored unencrypted, and stay readable after this erasure.
 	erasures, err := a.Vault.Subject(ctx, key.tenant, erasuresSubject, a.NewID("sub_"))
 	if err != nil {
 		return err
@@ -124,11 +124,11 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 		return err
 	}
 	a.ForgetDataKey(key.id)
-	return a.endSessions(ctx, key) // sessions that began in the meantime, too
+	return a.endSessions(ctx, key) // again, for sessions that began during the erasure
 }
 
-// endSessions signs the person with this data key out, if it is a customer's. Every node reads
-// the table at each request.
+// endSessions deletes the sessions of the customer with this data key, if there is one. Each node
+// reads sessions from the database, so this takes effect immediately.
 func (a *Evidence) endSessions(ctx context.Context, key heldKey) error {
 	stored, err := a.Ledger.ByKey(ctx, key.tenant, accounts.CustomerKey(key.id), ledger.Hash{})
 	if err != nil || stored == nil {

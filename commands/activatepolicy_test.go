@@ -36,7 +36,7 @@ func TestSeparationOfDuties(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
-	const another = "an own draft is activated by another admin"
+	const another = "another admin must activate your own draft"
 
 	orgID, _ := newOrganization(t, a, "business")
 	bob := memberOf(t, a, orgID, "bob@example.com", "admin")
@@ -113,7 +113,7 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 	}
 	draft(t, a, operator, loose)
 	_, err := a.DraftPolicy(t.Context(), operator, []byte(`{"policyId":"another","requireHttps":true}`))
-	wantRefusal(t, err, "inconsistent_input", "policyId is not the one of this organization")
+	wantRefusal(t, err, "inconsistent_input", "policyId must be the one of this organization's policy")
 	d := draft(t, a, operator, `{"policyId":"default","allowedNetworks":["base"]}`)
 	if len(d.Lint) == 0 || string(d.Canonical) != `{"allowedNetworks":["base"],"policyId":"default"}` || d.Hash != canon.Hash(d.Canonical) {
 		t.Errorf("%+v", d)
@@ -359,7 +359,7 @@ func TestAPolicyMayCarryItsNextVersion(t *testing.T) {
 				continue
 			}
 			_, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(other))
-			wantRefusal(t, err, "inconsistent_input", fmt.Sprintf("version is not the one that activation would give: leave it out, or make it %d", version))
+			wantRefusal(t, err, "inconsistent_input", fmt.Sprintf("version must be left out, or be the next version: %d", version))
 		}
 		d, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(version))
 		if err != nil || strings.Contains(string(d.Canonical), "version") {

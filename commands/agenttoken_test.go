@@ -213,7 +213,7 @@ func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
 	}
 	for _, asked := range []string{"support:read", "billing:manage entitlements:read", "other", "CATALOG:READ", " "} {
 		_, err := a.IssueAccessToken(client, asked, "")
-		wantRefusal(t, err, "invalid_scope", "scope holds none that this client may have")
+		wantRefusal(t, err, "invalid_scope", "scope must contain a scope that this client may have")
 	}
 	a.TokenKeys = nil
 	_, err := a.IssueAccessToken(client, "", "")
@@ -358,5 +358,5 @@ func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
 		}
 	}
 	_, err = a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "n", Email: "ada@example.com"})
-	wantRefusal(t, err, "inconsistent_input", "email goes with identity_type verified_email")
+	wantRefusal(t, err, "inconsistent_input", "email is allowed only with identity_type verified_email")
 }

@@ -95,7 +95,7 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com", ""); err == nil || !strings.Contains(err.Error(), "keys of the month") {
+	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com", ""); err == nil || !strings.Contains(err.Error(), "keys of this month") {
 		t.Errorf("the fourth key of one mailbox: %v", err)
 	}
 	if _, err := a.IssueFreeKey(t.Context(), "ada.lovelace@example.com", ""); err != nil {

@@ -151,7 +151,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 	}
 	own := decided(t, a, asToken, "k3", "needs_review")
 	_, err = a.Approve(ctx, admin, own.record.DecisionID, approved)
-	wantRefusal(t, err, "forbidden", "an own request is resolved by another admin")
+	wantRefusal(t, err, "forbidden", "another admin must resolve your own request")
 	_, err = a.Approve(ctx, asToken, own.record.DecisionID, approved)
 	wantRefusal(t, err, "forbidden", "a signed-in session is required")
 	_, err = a.Approve(ctx, admin, decided(t, a, asToken, "k4", "deny").record.DecisionID, approved)

@@ -64,7 +64,7 @@ func TestAnErasureKeepsItsReasonSealed(t *testing.T) {
 	}
 	said.Subject, said.KeyID = "", own
 	_, err = a.EraseSubject(t.Context(), said)
-	wantRefusal(t, err, "invalid_value", "keyId must not name the key of the erasures themselves: it seals who asked for each of them, and why")
+	wantRefusal(t, err, "invalid_value", "keyId must not name the key that encrypts the reasons of erasures")
 	clean(t, a)
 }
 

@@ -65,7 +65,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const last = "an organization keeps at least one owner"
+	const last = "an organization must have at least one owner"
 	wantRefusal(t, a.RemoveMember(ctx, session(t, a, orgID, ada), ada), "conflict", last)
 	_, err = a.AddMember(ctx, session(t, a, orgID, ada), "ada@example.com", "admin")
 	wantRefusal(t, err, "conflict", last)

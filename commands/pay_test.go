@@ -262,7 +262,7 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	}
 	b.verify = errors.New("connection refused")
 	_, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", "ls"), paymentOf(1))
-	wantRefusal(t, err, payments.CodeNoFacilitator, "payment facilitator unavailable, nothing was charged")
+	wantRefusal(t, err, payments.CodeNoFacilitator, "payment facilitator unavailable; nothing was charged")
 	b.verify, b.asked = nil, 0
 	if _, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", " ls"), paymentOf(1)); err == nil || b.asked != 0 {
 		t.Errorf("an invalid request was verified %d times: %v", b.asked, err)
@@ -309,10 +309,10 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 			return echoOutput{answer}, nil
 		})
 		_, err := a.RunPaidService(t.Context(), call, paymentOf(1))
-		wantRefusal(t, err, "too_large", "request and answer are too large to be kept")
+		wantRefusal(t, err, "too_large", "request and answer are too large to be stored")
 	}
 	_, err := a.RunService(t.Context(), call)
-	wantRefusal(t, err, "too_large", "request and answer are too large to be kept")
+	wantRefusal(t, err, "too_large", "request and answer are too large to be stored")
 	if n := len(everything(t, a)); n != before || b.asked != 0 {
 		t.Errorf("%d events, verified %d times", n-before, b.asked)
 	}
@@ -521,7 +521,7 @@ func TestResolvePayment(t *testing.T) {
 		}
 		if tx == "" {
 			_, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx)
-			wantRefusal(t, err, organizations.CodeConflict, "the payment can still be settled: wait until its window has passed")
+			wantRefusal(t, err, organizations.CodeConflict, "the payment can still settle; wait until its validBefore has passed")
 			a.Clock = func() time.Time { return time.Unix(1_800_000_301, 0) }
 		}
 		for range 2 {

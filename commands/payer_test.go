@@ -116,7 +116,7 @@ func TestAPayerIsErased(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, known, err)
 		}
 		_, err := node.RunPaidService(t.Context(), call, p)
-		wantRefusal(t, err, ground.CodeErased, "what this payment was made for was erased on request: it answers nothing any more")
+		wantRefusal(t, err, ground.CodeErased, "the answer to this payment was erased on request")
 		if state, err := node.Settle(t.Context(), open.ID, 2); state != "unknown" || err == nil {
 			t.Errorf("%s: an erased payment was settled: %s, %v", name, state, err)
 		}

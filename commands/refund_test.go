@@ -36,15 +36,15 @@ func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 	other := order
 	other.Request = quickCall(t, accounts.Caller{}, "", "ls").Body
 	_, err := a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, ground.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, ground.CodeOtherRequest, "the payment was made for another request: send the operation and body that were paid for")
 	other = order
 	other.Service = actionrisk.Quick
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, ground.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, ground.CodeOtherRequest, "the payment was made for another request: send the operation and body that were paid for")
 	other = order
 	other.PaymentID = paymentOf(2).ID
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, ground.CodeNotFound, "payment not found: its id follows from network, asset, payer and nonce of what was signed")
+	wantRefusal(t, err, ground.CodeNotFound, "payment not found: its id is computed from network, asset, payer and nonce of the signed payment")
 	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "")
 	wantRefusal(t, err, ground.CodeNotFound, "refund not found")
 	if n := len(everything(t, a)); n != before {

@@ -177,7 +177,7 @@ func TestReplayIsTheStoredAnswer(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		_, err = node.RunService(t.Context(), runCall(t, again, "k", "rm -rf /tmp"))
-		wantRefusal(t, err, ground.CodeKeyReused, "idempotency key was used with other content")
+		wantRefusal(t, err, ground.CodeKeyReused, "idempotency key was used with different content")
 	}
 	if _, err := b.RunService(t.Context(), runCall(t, caller, "", "ls")); err == nil {
 		t.Error("a node without signer signs")

@@ -155,7 +155,7 @@ func TestReceiptsAfterAStop(t *testing.T) {
 			}
 			w.activate(testPolicy)
 			w.clock.Add(time.Minute)
-			if got := w.standing(ds[3]); got != "a policy that denied this action was activated after it was permitted" {
+			if got := w.standing(ds[3]); got != "a policy that denies this action was activated after the action was permitted" {
 				t.Error(got)
 			}
 			is(ds[3], "failed", w.one.Clock(), "violation receipt.executed_after_stop")

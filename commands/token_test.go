@@ -235,9 +235,9 @@ func TestTokenOrderIsChecked(t *testing.T) {
 		order         organizations.TokenOrder
 		code, message string
 	}{
-		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes holds a scope that does not exist"},
+		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes must contain only existing scopes"},
 		{organizations.TokenOrder{Days: -1}, "out_of_range", "expiresInDays must be 1 to 365"},
-		{organizations.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must hold networks such as 192.0.2.0/24"},
+		{organizations.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must contain networks such as 192.0.2.0/24"},
 		{organizations.TokenOrder{Addresses: make([]string, 101)}, "too_many_items", "addresses must have at most 100 items"},
 		{organizations.TokenOrder{Name: "a\r\nb"}, "out_of_range", "name must be one line of 1 to 200 characters"},
 		{organizations.TokenOrder{Member: "cus_01JD3Z8W5T0000000000000000"}, "not_found", "member not found"},

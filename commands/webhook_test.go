@@ -126,8 +126,8 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, p := newOrganization(t, a, "team")
-	const form, plain = "url must be an https address without user name and fragment", "url must be https outside private networks"
-	const private = "url must not be a private address (operators allow networks with WEBHOOK_NETWORKS)"
+	const form, plain = "url must be an https address without user name or fragment", "url must be an https address, except in a private network"
+	const private = "url must not be a private address (the operator can allow networks with WEBHOOK_NETWORKS)"
 	for _, bad := range []struct{ url, message string }{
 		{"", form}, {"siem", form}, {"ftp://siem.example.com/", form}, {"https://u:p@siem.example.com/", form},
 		{"https://siem.example.com/#f", form}, {"https://127.1/", form}, {"http://siem.example.com/", plain},
@@ -145,7 +145,7 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: "https://192.168.0.1/"})
 	wantRefusal(t, err, "out_of_range", private)
 	_, err = a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: hookURL, Topics: []string{"everything"}})
-	wantRefusal(t, err, "invalid_enum", "topics holds a topic that does not exist")
+	wantRefusal(t, err, "invalid_enum", "topics must contain only existing topics")
 }
 
 // An organization has at most twenty webhooks, even if more are created at the same time.

@@ -58,5 +58,5 @@ func TestCheckAsksTheService(t *testing.T) {
 	check(1, 1, "the active policy denies this action", append(ours, token)...)
 	check(0, 2, "\nSTOP NOT CHECKED, valid until ", "--org", org)
 	activate()
-	check(1, 3, "a policy that denied this action was activated after it was permitted", append(ours, token)...)
+	check(1, 3, "a policy that denies this action was activated after the action was permitted", append(ours, token)...)
 }

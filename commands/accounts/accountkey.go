@@ -65,7 +65,7 @@ func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (Issu
 			{Stream: "key/" + id, Expect: ledger.New(), ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: customerID, Payload: payload},
 		}})
 		if errors.Is(err, ledger.ErrLimit) {
-			return IssuedKey{}, policy.Refuse(ground.CodeTooManyKeys, "", "the account has had the most keys it may ever have; use one of them, or write to support")
+			return IssuedKey{}, policy.Refuse(ground.CodeTooManyKeys, "", "the account has reached the limit of 100 keys; use one of them, or write to support")
 		}
 		return issued, err
 	})

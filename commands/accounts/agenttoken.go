@@ -82,7 +82,7 @@ func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessTok
 		granted = slices.DeleteFunc(granted, func(s string) bool { return !slices.Contains(asked, s) })
 	}
 	if len(granted) == 0 {
-		return AccessToken{}, policy.Refuse(CodeInvalidScope, "/scope", "scope holds none that this client may have")
+		return AccessToken{}, policy.Refuse(CodeInvalidScope, "/scope", "scope must contain a scope that this client may have")
 	}
 	if len(a.TokenKeys) == 0 {
 		return AccessToken{}, policy.Refuse(ground.CodeUnavailable, "", "access tokens are not configured")

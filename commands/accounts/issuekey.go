@@ -82,7 +82,7 @@ type KeysExhausted struct{ ResetsAt time.Time }
 
 // Error returns a text that states when the next key can be issued.
 func (k *KeysExhausted) Error() string {
-	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + canon.Stamp(k.ResetsAt)
+	return "this address has had all " + strconv.Itoa(freeKeysPerMonth) + " keys of this month; the next key can be issued from " + canon.Stamp(k.ResetsAt)
 }
 
 // CheckEmail checks that a text is one e-mail address of at most 254 bytes, without a display

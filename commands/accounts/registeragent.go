@@ -73,7 +73,7 @@ func (o AgentOrder) check() error {
 	case o.IdentityType != IdentityAnonymous && o.IdentityType != IdentityVerifiedEmail:
 		return policy.Refuse("invalid_enum", "/identity_type", "identity_type must be anonymous or verified_email")
 	case o.Email != "" && o.IdentityType == IdentityAnonymous:
-		return policy.Refuse("inconsistent_input", "/email", "email goes with identity_type verified_email")
+		return policy.Refuse("inconsistent_input", "/email", "email is allowed only with identity_type verified_email")
 	case o.Email != "":
 		_, err := CheckEmail(o.Email)
 		return err

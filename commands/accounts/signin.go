@@ -25,7 +25,7 @@ import (
 // links.
 const CodeGone = "gone"
 
-var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask for a new one")
+var errLink = policy.Refuse(CodeGone, "", "the link was used or has expired; request a new one")
 
 // SignInLink is a link's secret and the e-mail address to send it to. The secret is not stored.
 type SignInLink struct {

@@ -74,7 +74,7 @@ func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c
 		return false, err
 	}
 	if self = self || c.member == p.Member; self && !p.MayActAlone() {
-		return false, organizations.Forbidden("an own request is resolved by another admin")
+		return false, organizations.Forbidden("another admin must resolve your own request")
 	}
 	return self, nil
 }

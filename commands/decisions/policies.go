@@ -196,11 +196,11 @@ type frozenPolicy struct {
 // organization's policies.
 func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.PolicyDrafted, error) {
 	if s.policyID != "" && s.policyID != f.policyID {
-		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId is not the one of this organization")
+		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId must be the one of this organization's policy")
 	}
 	if next := s.nextVersion(); f.version != 0 && f.version != next {
 		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/version",
-			"version is not the one that activation would give: leave it out, or make it "+strconv.FormatInt(next, 10))
+			"version must be left out, or be the next version: "+strconv.FormatInt(next, 10))
 	}
 	return events.PolicyDrafted{PolicyID: f.policyID, Policy: f.canonical, PolicyHash: canon.Hash(f.canonical), Lint: f.lint, Author: p.Member}, nil
 }
@@ -234,7 +234,7 @@ func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principa
 	})
 }
 
-var errOwnDraft = organizations.Forbidden("an own draft is activated by another admin")
+var errOwnDraft = organizations.Forbidden("another admin must activate your own draft")
 
 // permitAlone returns the principal if it may activate an own draft, and refuses otherwise.
 func (a *Decisions) permitAlone(ctx context.Context, p organizations.Principal) (organizations.Principal, error) {

@@ -59,10 +59,10 @@ type Flip struct {
 	DecisionID string   `json:"decisionId"`
 	IssuedAt   string   `json:"issuedAt" jsonschema:"format=date-time"`
 	Protocol   string   `json:"protocol"`
-	Before     string   `json:"before" jsonschema_description:"Under the active policy, which need not be the one of the time."`
-	After      string   `json:"after" jsonschema_description:"Under the draft."`
+	Before     string   `json:"before" jsonschema_description:"Decision under the active policy, which may differ from the policy that applied at the time."`
+	After      string   `json:"after" jsonschema_description:"Decision under the draft."`
 	Hidden     bool     `json:"-"` // the principal may see only own records (Principal.OwnOnly) and this is not one
-	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules behind the new decision; for an allow, the rules that no longer apply."`
+	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules that caused the decision under the draft; if it is allow, the rules that no longer match."`
 }
 
 // Preview is the effect that activating a draft would have on the decisions of the last 30 days.

@@ -80,11 +80,11 @@ type Standing struct {
 	DecisionRecordHash string  `json:"decisionRecordHash"`
 	Decision           string  `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	ApprovalID         *string `json:"approvalId" jsonschema:"nullable"`
-	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the active policy says of the same action."`
-	Holds              bool    `json:"holds" jsonschema_description:"The action may be executed now."`
+	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"Decision of the active policy on the same action."`
+	Holds              bool    `json:"holds" jsonschema_description:"Whether the action may be executed now."`
 	Ended              bool    `json:"-"` // the action was permitted, and a later policy has ended the permission
-	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Why it may not."`
-	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Of the allow, or of its approval."`
+	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Reason why the action may not be executed; null if it may."`
+	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Until when the decision allow, or the approval, is valid."`
 	CheckedAt          string  `json:"checkedAt" jsonschema:"format=date-time"`
 }
 
@@ -159,7 +159,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	case reviewed && approved.Verdict != assurance.VerdictApproved:
 		return "a person rejected it"
 	case stopped:
-		return "a policy that denied this action was activated after it was permitted"
+		return "a policy that denies this action was activated after the action was permitted"
 	case reviewed:
 		until = approved.ValidUntil
 	}

@@ -37,9 +37,9 @@ func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, e
 	case a.Vault == nil:
 		return "", a.NoVault()
 	case strings.TrimSpace(e.Reason) == "" || len(e.Reason) > ground.MaxReason || normal.Text(e.Reason, true) != nil:
-		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 visible characters, without white space at an end")
+		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 visible characters, without white space at the beginning or end")
 	case e.RequestedBy == "" || e.ApprovedBy == "" || e.RequestedBy == e.ApprovedBy:
-		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two people: what is erased cannot come back")
+		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two different people, because an erasure cannot be undone")
 	}
 	if strings.HasPrefix(e.Subject, "payer:") {
 		e.Subject = strings.ToLower(e.Subject)
@@ -55,7 +55,7 @@ func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, e
 		keyID = cmp.Or(keyID, key.id)
 	}
 	if keyID == "" {
-		return "", policy.Refuse(ground.CodeNotFound, "/subject", "no data key of this subject: nothing is sealed for it, or it was erased before")
+		return "", policy.Refuse(ground.CodeNotFound, "/subject", "the subject has no data key: nothing is encrypted for it, or it was erased before")
 	}
 	return keyID, nil
 }
@@ -107,11 +107,11 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 		return err
 	}
 	if key.id == erasures {
-		return policy.Refuse("invalid_value", "/keyId", "keyId must not name the key of the erasures themselves: it seals who asked for each of them, and why")
+		return policy.Refuse("invalid_value", "/keyId", "keyId must not name the key that encrypts the reasons of erasures")
 	}
 	if a.KeepErased != nil {
 		if err := a.KeepErased(key.tenant, key.id); err != nil {
-			return fmt.Errorf("nothing is erased, since its key id cannot be kept next to the checkpoints: %w", err)
+			return fmt.Errorf("store the key id next to the checkpoints (nothing was erased): %w", err)
 		}
 	}
 	eventID := a.NewID("evt_")

@@ -157,7 +157,7 @@ func (x *exporting) run(ctx context.Context, steps []func(context.Context) error
 	return Exported{x.manifest, x.showing}, nil
 }
 
-var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files are no longer those of this export, because a person was erased since, or the program is another version; make a new export")
+var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files of this export cannot be built again, because a person was erased since or the program has another version; make a new export")
 
 // ExportAgain writes the files of an earlier export again, with the same bytes. It refuses if a
 // file would differ, for example because a person was erased since.
@@ -170,6 +170,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	if created < 0 {
 		return bundle.Manifest{}, policy.Refuse(ground.CodeNotFound, "", "export not found")
 	}
+	// Read the signed manifest of the export.
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
 	x.manifest = bundle.Manifest{}
@@ -187,6 +188,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 			return signed, errPack
 		}
 	}
+	// Write the files again, with the filters and the checkpoint that the manifest names.
 	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
 	write := x.writeEvents
 	switch {
@@ -200,6 +202,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 			return signed, ground.Refusal(err)
 		}
 	}
+	// The files must have the hashes of the manifest.
 	if !maps.Equal(x.folder.Files, signed.Files) {
 		return signed, errErasedSince
 	}
@@ -249,7 +252,7 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	end = max(end, start) // only a pack can be made of an empty period
 	x.within = end - start
 	if x.e.Most > 0 && x.within > x.e.Most {
-		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", x.e.Most))
+		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter period, or ask the operator to run countersign export", x.e.Most))
 	}
 	if start > 0 {
 		start--

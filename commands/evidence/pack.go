@@ -17,7 +17,7 @@ import (
 const packFolder = "pack/"
 
 // errPack refuses to build an evidence pack again, because its figures depend on the time.
-var errPack = policy.Refuse(organizations.CodeConflict, "", "an evidence pack has figures of the time when it was made, so it is not built again; make a new one")
+var errPack = policy.Refuse(organizations.CodeConflict, "", "an evidence pack cannot be built again, because its figures depend on the time; make a new one")
 
 // pack calls the export's Pack, if it has one.
 func (x *exporting) pack(ctx context.Context) error {

@@ -21,7 +21,7 @@ import (
 
 // errNoAgent refuses an agent that no decision names. The search does not create a data key: a
 // misspelled id must not look like an agent that has done nothing.
-var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be one that decisions of the organization name, and that was not erased")
+var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be the id of an agent that a decision of the organization names and that was not erased")
 
 // ask computes the sequence numbers of a selection and appends export.requested, the signed claim
 // of what the export will contain. It names the ledger's head at that time; events up to the head
@@ -63,7 +63,7 @@ func (x *exporting) ask(ctx context.Context) error {
 		m.Selection.Series = append(m.Selection.Series, r)
 	}
 	if x.e.Most > 0 && x.within > x.e.Most {
-		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the filters select more than %d events; choose a shorter period, or let the operator run countersign export", x.e.Most))
+		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the filters select more than %d events; choose a shorter period, or ask the operator to run countersign export", x.e.Most))
 	}
 	return x.claim(ctx)
 }
@@ -175,6 +175,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	}
 	s := x.manifest.Selection
 	x.agentKey, x.within = s.Agent, 0
+	// Prepare one page for each series.
 	var pages []*seriesPage
 	for _, r := range s.Series {
 		x.within += r.Last - r.First + 1
@@ -191,6 +192,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 		pace = x.app.Ledger.Pace()
 	}
 	for {
+		// Fill empty pages, and find the page with the lowest position.
 		var first *seriesPage
 		for _, p := range pages {
 			if len(p.events) == 0 && p.next <= p.high {
@@ -208,6 +210,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 				first = p
 			}
 		}
+		// Write the event with the lowest position; the claim is the last one.
 		switch {
 		case first != nil && first.events[0].Position < waiting[0].Position:
 			err = x.numberedEvent(ctx, first)

@@ -49,7 +49,7 @@ type Ground struct {
 }
 
 // ErrTooLarge refuses a request whose events exceed the size that the ledger stores.
-var ErrTooLarge = policy.Refuse("too_large", "", "request and answer are too large to be kept")
+var ErrTooLarge = policy.Refuse("too_large", "", "request and answer are too large to be stored")
 
 // signing is the signer for one partition, with the version of the keyring's stream at which its
 // key was active. The signer is nil if none of this node's keys is active.
@@ -102,7 +102,7 @@ const (
 	CodeErased         = "erased"
 	CodeClaimed        = "already_claimed"
 	signingUnavailable = "signing is unavailable, nothing was written or charged"
-	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
+	vaultUnavailable   = "personal data cannot be stored until the operator sets DATA_KEK; nothing was written or charged"
 )
 
 // SendAgain is the text of a refusal with CodeUnavailable.
@@ -122,7 +122,7 @@ func (a *Ground) NoVault() error {
 func Refusal(err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused):
-		return policy.Refuse(CodeKeyReused, "", "idempotency key was used with other content")
+		return policy.Refuse(CodeKeyReused, "", "idempotency key was used with different content")
 	case errors.Is(err, ledger.ErrTooLarge):
 		return ErrTooLarge
 	case errors.Is(err, seal.ErrNoSigner):

@@ -23,7 +23,7 @@ const (
 	longestWait  = 2 * time.Second // a request that has waited this long is refused
 )
 
-var errBusy = policy.Refuse(CodeUnavailable, "", "busy with other computations, nothing was charged; retry with the same idempotencyKey")
+var errBusy = policy.Refuse(CodeUnavailable, "", "the service is busy and nothing was charged; retry with the same idempotencyKey")
 
 // compute limits how many requests are computed at once. Heavy and small requests have separate
 // slots and queues, so that heavy requests do not delay small ones. Heavy requests have one slot

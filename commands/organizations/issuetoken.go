@@ -54,7 +54,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 	o.Scopes = slices.Compact(slices.Sorted(slices.Values(o.Scopes)))
 	for _, scope := range o.Scopes {
 		if !slices.Contains(Scopes, scope) {
-			return o, policy.Refuse("invalid_enum", "/scopes", "scopes holds a scope that does not exist")
+			return o, policy.Refuse("invalid_enum", "/scopes", "scopes must contain only existing scopes")
 		}
 	}
 	if o.Days == 0 {
@@ -76,7 +76,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 		if err != nil {
 			ip, err := netip.ParseAddr(text)
 			if err != nil || ip.Zone() != "" {
-				return o, policy.Refuse("out_of_range", "/addresses", "addresses must hold networks such as 192.0.2.0/24")
+				return o, policy.Refuse("out_of_range", "/addresses", "addresses must contain networks such as 192.0.2.0/24")
 			}
 			network = netip.PrefixFrom(ip, ip.BitLen())
 		}

@@ -131,7 +131,7 @@ func (o Organization) mayChange(p Principal, member, role string) error {
 			}
 		}
 		if owners == 1 {
-			return policy.Refuse(CodeConflict, "", "an organization keeps at least one owner")
+			return policy.Refuse(CodeConflict, "", "an organization must have at least one owner")
 		}
 	}
 	return nil
@@ -168,7 +168,7 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 			}
 		}
 		if len(pending) > ledger.MaxEvents {
-			return struct{}{}, policy.Refuse(CodeConflict, "", "the member has too many tokens, revoke them first")
+			return struct{}{}, policy.Refuse(CodeConflict, "", "the member has too many tokens; revoke them first")
 		}
 		_, err = a.AppendAs(ctx, p, pending, stored)
 		return struct{}{}, err

@@ -160,7 +160,7 @@ type OrganizationInfo struct {
 	State       string  `json:"state" jsonschema:"enum=active,enum=suspended,enum=lapsed"`
 	PlanEndedAt *string `json:"planEndedAt" jsonschema:"nullable"`
 	Members     int     `json:"members"`
-	Arguments   string  `json:"arguments" jsonschema:"enum=off,enum=reviews,enum=always" jsonschema_description:"Which decisions keep the arguments of tools, sealed and erasable: none, those that need a review, or all."`
+	Arguments   string  `json:"arguments" jsonschema:"enum=off,enum=reviews,enum=always" jsonschema_description:"Which decisions store the arguments of tools, encrypted and erasable: off (none), reviews (those that need a review) or always."`
 	CreatedAt   string  `json:"createdAt" jsonschema:"format=date-time"`
 }
 

@@ -93,8 +93,8 @@ func RequestHash(operation string, canonical []byte) ledger.Hash {
 var (
 	errOtherRequest    = policy.Refuse(ground.CodeOtherRequest, "", "this payment was made for another request")
 	errOtherIdentifier = policy.Refuse(ground.CodeOtherRequest, "", "this payment identifier was used with another payment")
-	errPayerErased     = policy.Refuse(ground.CodeErased, "", "what this payment was made for was erased on request: it answers nothing any more")
-	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
+	errPayerErased     = policy.Refuse(ground.CodeErased, "", "the answer to this payment was erased on request")
+	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable; nothing was charged")
 )
 
 // CodeNoFacilitator is the code for a payment that the facilitator cannot verify at the moment.

@@ -208,7 +208,7 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (Progress, error)
 func (s Progress) payment() (Payment, error) {
 	c := s.Claim
 	if s.erased {
-		return Payment{}, fmt.Errorf("%s cannot be settled any more: its payer was erased, so only an operator can resolve it", c.PaymentID)
+		return Payment{}, fmt.Errorf("payment %s cannot be settled, because its payer was erased; only an operator can resolve it", c.PaymentID)
 	}
 	p := Payment{
 		ID: c.PaymentID, Signature: string(c.Signature), Network: c.Network, Asset: c.Asset, Payer: string(c.Payer), PayTo: c.PayTo,
@@ -271,7 +271,7 @@ func (s Progress) pending(cause error) *SettlementPending {
 func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
 	modes, err := a.Ledger.Directory(ctx, events.SettledModes)
 	if err != nil {
-		return false, false, fmt.Errorf("read by what payments were settled: %w", err)
+		return false, false, fmt.Errorf("read how payments were settled: %w", err)
 	}
 	dev = slices.Contains(modes, ModeDev)
 	facilitator = slices.ContainsFunc(modes, func(mode string) bool { return mode != ModeDev })

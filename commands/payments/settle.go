@@ -33,7 +33,7 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 	case a.Settler == nil:
 		return s.State, errNotConfigured
 	case s.Claim.Mode != a.Settler.Mode():
-		return s.State, fmt.Errorf("%s was claimed in mode %s: only an operator can resolve it now", id, s.Claim.Mode)
+		return s.State, fmt.Errorf("payment %s was claimed in mode %s, so only an operator can resolve it", id, s.Claim.Mode)
 	}
 	p, err := s.payment()
 	if err != nil {
@@ -235,7 +235,7 @@ func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (
 	case s.State == "":
 		return PaymentInfo{}, errNoPayment
 	case transaction == "" && s.Open() && a.Clock().Unix() <= s.validBefore():
-		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment can still be settled: wait until its window has passed")
+		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment can still settle; wait until its validBefore has passed")
 	case s.Open():
 		if _, err = a.recordEnd(ctx, id, wanted); err != nil {
 			return PaymentInfo{}, ground.Refusal(err)
@@ -245,7 +245,7 @@ func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (
 		return PaymentInfo{}, ground.Refusal(err)
 	}
 	if s.State != string(wanted.State) || string(s.Settled.Transaction) != transaction {
-		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment has ended otherwise: "+s.State)
+		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment has another final result: "+s.State)
 	}
 	return s.info(), nil
 }

@@ -64,7 +64,7 @@ func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r
 			}
 		}
 		if r.Lines[0].Before != last.Head || r.Lines[0].Number != last.Last+1 {
-			return GuardReport{}, policy.Refuse(organizations.CodeConflict, "/lines", "lines must follow on what this machine reported before; nothing was recorded")
+			return GuardReport{}, policy.Refuse(organizations.CodeConflict, "/lines", "lines must continue the last report of this machine; nothing was recorded")
 		}
 		return a.recordGuard(ctx, p, r, history)
 	})

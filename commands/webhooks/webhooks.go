@@ -117,7 +117,7 @@ type WebhookOrder struct {
 type WebhookInfo struct {
 	WebhookID string   `json:"webhookId"`
 	Name      string   `json:"name"`
-	Origin    string   `json:"origin" jsonschema_description:"Scheme, host and port of its address; the rest may be a secret."`
+	Origin    string   `json:"origin" jsonschema_description:"Scheme, host and port of the address; path and query are not shown, because they may contain a secret."`
 	Topics    []string `json:"topics"`
 	CreatedAt string   `json:"createdAt" jsonschema:"format=date-time"`
 	// RotatesUntil is the time until which messages are also signed with the previous secret;
@@ -147,7 +147,7 @@ func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal,
 		}
 		live := slices.DeleteFunc(hooks, func(hook webhook) bool { return hook.removed })
 		if len(live) >= maxWebhooks {
-			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "organization has too many webhooks, remove one first")
+			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "organization has too many webhooks; remove one first")
 		}
 		id, secret := a.NewID("whk_"), newWebhookSecret()
 		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookCreated,
@@ -180,14 +180,14 @@ func originOf(address string) string {
 func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	u, err := normal.ParseURL(o.URL)
 	if err != nil || u.UserInfo || u.Fragment || u.Scheme != "https" && u.Scheme != "http" {
-		return o, policy.Refuse("out_of_range", "/url", "url must be an https address without user name and fragment")
+		return o, policy.Refuse("out_of_range", "/url", "url must be an https address without user name or fragment")
 	}
 	private := normal.IsPrivate(u.Host)
 	if u.Scheme == "http" && !private {
-		return o, policy.Refuse("out_of_range", "/url", "url must be https outside private networks")
+		return o, policy.Refuse("out_of_range", "/url", "url must be an https address, except in a private network")
 	}
 	if private && !a.mayReach(u.Host) {
-		return o, policy.Refuse("out_of_range", "/url", "url must not be a private address (operators allow networks with WEBHOOK_NETWORKS)")
+		return o, policy.Refuse("out_of_range", "/url", "url must not be a private address (the operator can allow networks with WEBHOOK_NETWORKS)")
 	}
 	o.URL = u.String()
 	if len(o.Topics) == 0 {
@@ -196,7 +196,7 @@ func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	o.Topics = slices.Compact(slices.Sorted(slices.Values(o.Topics)))
 	for _, topic := range o.Topics {
 		if !slices.Contains(Topics, topic) {
-			return o, policy.Refuse("invalid_enum", "/topics", "topics holds a topic that does not exist")
+			return o, policy.Refuse("invalid_enum", "/topics", "topics must contain only existing topics")
 		}
 	}
 	if o.Name != "" {
@@ -252,7 +252,7 @@ func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal,
 		case hook == nil:
 			return CreatedWebhook{}, errNoWebhook
 		case len(hook.rotations) >= maxRotations:
-			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "webhook was rotated too often, make a new one")
+			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "webhook was rotated too often; create a new one")
 		}
 		secret, until := newWebhookSecret(), a.Now().Add(organizations.RotationOverlap)
 		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookRotated,

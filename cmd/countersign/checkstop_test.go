@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The service that check asks knows about an emergency stop at once. A token of another
-// organization learns nothing from it.
+// The command check asks the service, which reports an emergency stop immediately. A token of
+// another organization gets no information about the decision.
 func TestCheckAsksTheService(t *testing.T) {
 	t.Parallel()
 	a := &audited{T: t, data: dataDir(t), work: t.TempDir()}

@@ -313,7 +313,7 @@ func TestWebhookOperations(t *testing.T) {
 		t.Errorf("send again: %d %s", got.status, got.body)
 	}
 	ada.post(path+"/deliveries", `{"messageId":"0:1:decisions"}`).want(t, 404, "message not found")
-	ada.post("/api/assurance/webhooks", `{"url":"https://10.0.0.1/"}`).want(t, 400, "url must not be a private address (operators allow networks with WEBHOOK_NETWORKS)")
+	ada.post("/api/assurance/webhooks", `{"url":"https://10.0.0.1/"}`).want(t, 400, "url must not be a private address (the operator can allow networks with WEBHOOK_NETWORKS)")
 	if got := ada.do("DELETE", path, "", ""); got.status != 200 || !strings.Contains(got.body, `"removed"`) {
 		t.Errorf("remove: %d %s", got.status, got.body)
 	}

@@ -29,7 +29,7 @@ var withoutExample = map[string]string{
 	"create_download": "no customer has bought anything", "list_customer_entitlements": "the operator chooses who may ask",
 	"probe_purchase": "it answers 402", "get_export": "a file", "get_event": "its payload is that of its type", "request_refund": "no call was paid for here",
 	"assurance_approve": "nothing waits for a review here", "assurance_get_approval": "nothing waits for a review here",
-	"activate_policy": "an own draft is activated by another admin",
+	"activate_policy": "another admin must activate your own draft",
 	"prove_inclusion": "no checkpoints are kept here", "prove_consistency": "no checkpoints are kept here",
 }
 

@@ -382,7 +382,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	activate := "/api/assurance/policies/" + draft.DraftID + "/activate"
-	admin.want(admin.post(activate, `{"reason":"mine"}`), 403, `{"error":"an own draft is activated by another admin"}`)
+	admin.want(admin.post(activate, `{"reason":"mine"}`), 403, `{"error":"another admin must activate your own draft"}`)
 	dev.want(dev.post(activate, `{"reason":"x"}`), 403, "missing role owner or admin")
 	owner.want(owner.post(activate, `{}`), 400, "reason is required")
 	owner.want(owner.get("/api/assurance/policies/"+draft.DraftID+"/preview"), 200, `"flips":[]`)
@@ -427,7 +427,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	thaw := "/api/assurance/policies/" + draft.DraftID + "/activate"
-	admin.want(admin.post(thaw, `{"reason":"over"}`), 403, "an own draft is activated by another admin")
+	admin.want(admin.post(thaw, `{"reason":"over"}`), 403, "another admin must activate your own draft")
 	owner.want(owner.post(thaw, `{"reason":"over"}`), 201, `"version":3`)
 	if got := c.decide(t, decisionBody("k3", weather)).decision(t).Record.Decision; got != "allow" {
 		t.Errorf("after: %s", got)

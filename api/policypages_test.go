@@ -274,7 +274,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e := opened()
 		e.fields.Set("policy", `{"policyId":"another"}`)
 		e.press("draft", 400)
-		e.want(e.page, 400, "That did not work: policyId is not the one of this organization.")
+		e.want(e.page, 400, "That did not work: policyId must be the one of this organization's policy.")
 		e.text(`{"policyId":"another"}`)
 	})
 	t.Run("a draft", func(t *testing.T) {

@@ -214,7 +214,7 @@ func TestPurchaseErrors(t *testing.T) {
 func TestRepeatedPurchasePayment(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	refused := `"error":"sign in with the e-mail of the order, or send the claimSecret of the first answer"`
+	refused := `"error":"sign in with the e-mail address of the order, or send the claimSecret of the first answer"`
 	again := func(o x402test.Order) answer {
 		return s.do(http.MethodGet, "/api/purchase/verification-kit", "", "", "PAYMENT-SIGNATURE", o.Header())
 	}

@@ -1,6 +1,6 @@
-// Package cmd_test checks the structure of the project: which folders exist, which packages
-// each may import, and that everything exported has a comment. The tests parse the files,
-// because an answer of the go command could come from the test cache.
+// Package cmd_test checks the structure of the project: which folders exist, which packages each
+// folder may import, and that all exported names have a comment. The tests parse the files. They
+// do not run "go list", because the test cache would return an outdated answer.
 package cmd_test
 
 import (
@@ -18,9 +18,9 @@ import (
 
 const module = "github.com/countersign/countersign/"
 
-// rooms are the top-level folders and what each may import of ours, by prefix. If several
-// entries fit a folder, the longest prefix counts. The order of the rooms inside a layer is
-// held by TestRoomsFollowTheirOrder.
+// rooms lists the folders and the packages of this project that each may import, by prefix. For a
+// folder, the entry with the longest prefix applies. TestRoomsFollowTheirOrder checks the order of
+// the packages inside a layer.
 var rooms = map[string][]string{
 	"policy":            {"policy"},
 	"migrations":        {},
@@ -30,17 +30,18 @@ var rooms = map[string][]string{
 	"projections":       {"projections", "ledger", "policy", "migrations"},
 	"commands":          {"commands", "ledger", "policy"},
 	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	// The rooms of the API, in their order: each may use those above it.
+	// The packages of the API, in order: each may import those above it.
 	"api/schema": {"policy"},
 	"api/op":     {"api/schema", "api/credential", "commands/ground", "policy"},
 	"api/words":  {"ledger/events", "policy"},
 	"api/query":  {"api/words", "commands", "projections", "ledger", "policy"},
 	"api/mail":   {"api/words", "commands", "projections", "ledger", "policy"},
 	"api/web":    {"api/web", "api/words", "api/query", "api/mail", "api/credential", "api/plot", "api/site", "commands", "projections", "ledger", "policy"},
-	// What others build into their programs has nothing of the service in it.
+	// Other programs import these packages, so they must not import the service.
 	"api/client": {"policy", "ledger/seal"},
 	"cmd":        {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
-	// What runs on laptops at every tool call of an agent has nothing of the service in it.
+	// The guard runs on users' computers at every tool call of an agent, so it must not contain
+	// the service.
 	"cmd/countersign-guard":         {"cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/screen", "policy"},
 	"cmd/countersign/gate":          {"cmd/countersign/guard", "cmd/countersign/screen", "cmd/countersign/files", "policy"},
 	"cmd/countersign/guard":         {"cmd/countersign/guard", "cmd/countersign/files", "policy"},
@@ -50,12 +51,12 @@ var rooms = map[string][]string{
 	"cmd/countersign/screen":        {"policy/canon"},
 	"cmd/countersign/files":         {},
 	"cmd/countersign/logs":          {"cmd/countersign/screen"},
-	// The clients of brokers are in a program of their own, so that the service does not
-	// carry them: only fanout has them.
+	// Only the program fanout contains the clients of message brokers, so that the service does
+	// not.
 	"cmd/countersign": {"cmd/countersign", "api", "commands", "projections", "ledger", "policy", "migrations"},
 }
 
-// file is one Go file of the project.
+// file is a parsed Go file of the project.
 type file struct {
 	path, folder string
 	test         bool
@@ -109,7 +110,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 	prefixes := slices.SortedFunc(maps.Keys(rooms), func(a, b string) int { return len(b) - len(a) })
 	for _, f := range files(t) {
 		if f.test {
-			continue // a test may be anywhere and import anything
+			continue // tests may import every package
 		}
 		i := slices.IndexFunc(prefixes, func(p string) bool { return f.folder == p || strings.HasPrefix(f.folder, p+"/") })
 		if i < 0 {
@@ -129,7 +130,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 	}
 }
 
-// forbidden are the packages that would let the outside into a rule.
+// forbidden lists packages that give access to input other than the arguments. A rule that used
+// one would not be deterministic.
 var forbidden = []string{"os", "net", "net/http", "time", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/fs", "log", "log/slog", "syscall", "unsafe"}
 
 func TestPolicyIsPure(t *testing.T) {
@@ -160,8 +162,8 @@ func TestPolicyIsPure(t *testing.T) {
 	}
 }
 
-// calendarOnly says whether a file uses package time for dates and durations
-// alone, never for a clock or a timer.
+// calendarOnly reports whether a file uses package time only for dates and durations, and not for
+// a clock or a timer.
 func calendarOnly(f *ast.File) bool {
 	pure := true
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -246,7 +248,7 @@ func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
 	}
 }
 
-// decoders may look into a payload without package events, and why.
+// decoders lists the files that may decode a payload without package events, with the reason.
 var decoders = map[string]string{
 	"ledger/vault/vault.go":        "it seals and opens personal members of every type",
 	"ledger/audit/datakeys.go":     "likewise, with keys that it unwraps itself",
@@ -255,8 +257,8 @@ var decoders = map[string]string{
 	"api/x402/facilitator.go":      "likewise",
 }
 
-// The payload of an event is decoded in one place, ledger/events, so that an event can get a
-// second version.
+// Payloads of events are decoded only in ledger/events, so that an event can get a second schema
+// version.
 func TestEventsAreReadInOnePlace(t *testing.T) {
 	for _, f := range files(t) {
 		if f.test || f.folder == "ledger/events" || strings.HasPrefix(f.folder, "policy") || decoders[f.path] != "" {
@@ -279,7 +281,8 @@ func TestEventsAreReadInOnePlace(t *testing.T) {
 	}
 }
 
-// guardRooms are all packages of ours in the program of the guard, direct and indirect.
+// guardRooms lists the packages of this project that the guard's program may import, directly or
+// indirectly.
 var guardRooms = []string{"cmd/countersign-guard", "cmd/countersign/gate", "cmd/countersign/guard", "cmd/countersign/guard/agents", "cmd/countersign/guard/launch", "cmd/countersign/guard/pattern", "cmd/countersign/screen", "cmd/countersign/files",
 	"policy", "policy/actionrisk", "policy/canon", "policy/guardlog", "policy/secrets"}
 

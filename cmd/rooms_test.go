@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// orders are the reading orders of layers that have rooms: a package uses names only of
-// packages that come before it. most is how many names may be used against the order; Go
-// itself refuses a cycle, but not an arrow that points back.
+// orders lists the packages of each layer in order: a package should use only names of packages
+// before it. most is the number of names that may be used against the order. Go refuses an import
+// cycle, but not an import against the order.
 var orders = map[string]struct {
 	most     int
 	packages []string
@@ -29,11 +29,11 @@ var orders = map[string]struct {
 		"commands/services", "commands/decisions", "commands/evidence", "commands/webhooks", "commands",
 	}},
 	"api": {0, []string{
-		"api/client", "api/clients/conformance", "api/clients/conformance/play", "api/clients/engine", "api/clients/recompute", "api/clients/verifier", "api/clients/verifier/make", // for those who call the service
-		"api/largebody", "api/schema", "api/credential", "api/op", // the words that every endpoint is written in
-		"api/x402", "api/x402/x402test", "api/checkout", "api/stripe", "api/webhook", "api/catalog", "api/traces", "api/plot", "api/mcp", "api/site", // what others speak
-		"api/words", "api/query", "api/mail", "api/web", "api/web/public", "api/web/account", "api/web/org", "api/web/review", // what people read
-		"api/contract", "api/payments", "api/request", // what every call passes
+		"api/client", "api/clients/conformance", "api/clients/conformance/play", "api/clients/engine", "api/clients/recompute", "api/clients/verifier", "api/clients/verifier/make", // for programs that call the service
+		"api/largebody", "api/schema", "api/credential", "api/op", // types with which endpoints are declared
+		"api/x402", "api/x402/x402test", "api/checkout", "api/stripe", "api/webhook", "api/catalog", "api/traces", "api/plot", "api/mcp", "api/site", // protocols of other parties
+		"api/words", "api/query", "api/mail", "api/web", "api/web/public", "api/web/account", "api/web/org", "api/web/review", // pages and mails
+		"api/contract", "api/payments", "api/request", // the path of every call
 		"api/store", "api/services", "api/accounts", "api/organizations", "api/decisions", "api/evidence", "api/webhooks",
 		"api/tools", "api/discovery", "api",
 	}},
@@ -59,7 +59,7 @@ func TestRoomsFollowTheirOrder(t *testing.T) {
 				t.Errorf("%s is in no room of %s: give its package a place in the order", f.path, layer)
 				continue
 			case f.test:
-				continue // a test may use every name
+				continue // tests may use all names
 			}
 			for name := range namesOf(f, order.packages[at+1:]) {
 				against[f.folder+" uses "+name] = true
@@ -72,9 +72,9 @@ func TestRoomsFollowTheirOrder(t *testing.T) {
 	}
 }
 
-// namesOf lists the names that a file uses of some packages of ours, as package.Name.
+// namesOf returns the names that a file uses of the packages in of, in the form package.Name.
 func namesOf(f file, of []string) map[string]bool {
-	imported := map[string]string{} // package by its name in the file
+	imported := map[string]string{} // package path, by the name that the file uses for it
 	for _, spec := range f.syntax.Imports {
 		path, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
 		if !ours || !slices.Contains(of, path) {
@@ -98,8 +98,8 @@ func namesOf(f file, of []string) map[string]bool {
 	return names
 }
 
-// A package with more than this is hard to hold in one's head. The gate's engine is the
-// exception: it is large because languages are, and has rooms of its own.
+// Limits of the size of a package, so that it stays easy to understand. The gate's engine is an
+// exception: it covers many languages and is divided into packages of its own.
 const (
 	mostFiles = 25
 	mostLines = 4000
@@ -128,14 +128,14 @@ func TestPackagesAreSmall(t *testing.T) {
 	}
 }
 
-// mostDependencies is how many things from outside a room of the API may hold in one struct.
-// A struct with more than that knows too much to be read alone.
+// mostDependencies is the number of dependencies that one struct of the API may have. A struct
+// with more cannot be understood by itself.
 const mostDependencies = 6
 
-// TestRoomsOfTheAPIHoldFewThings counts what the structs of a room work with: fields that are
-// of a type of another package of ours, loggers, or functions. Fields with a tag are members
-// of a request or an answer and do not count. Only the root of the API may name every command
-// at once.
+// TestRoomsOfTheAPIHoldFewThings counts the dependencies of each struct in the API: fields whose
+// type is from another package of this project, loggers and functions. Fields with a tag are
+// members of a request or an answer and are not counted. Only package api itself may use
+// commands.App.
 func TestRoomsOfTheAPIHoldFewThings(t *testing.T) {
 	for _, f := range files(t) {
 		if f.test || !strings.HasPrefix(f.folder, "api/") {
@@ -144,7 +144,7 @@ func TestRoomsOfTheAPIHoldFewThings(t *testing.T) {
 		if namesOf(f, []string{"commands"})["commands.App"] {
 			t.Errorf("%s names commands.App: take the commands of the room's subject instead", f.path)
 		}
-		ours := map[string]bool{} // packages of ours by their names in the file
+		ours := map[string]bool{} // whether a package name in this file counts as a dependency
 		for _, spec := range f.syntax.Imports {
 			path, is := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
 			name := path[strings.LastIndexByte(path, '/')+1:]
@@ -176,8 +176,8 @@ func TestRoomsOfTheAPIHoldFewThings(t *testing.T) {
 	}
 }
 
-// isDependency reports whether a field of a type holds something that works elsewhere: a
-// function, or a value of one of packages or a pointer to one.
+// isDependency reports whether a field type is a function, or a type of one of packages or a
+// pointer to one.
 func isDependency(of ast.Expr, packages map[string]bool) bool {
 	switch of := of.(type) {
 	case *ast.FuncType:

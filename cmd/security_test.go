@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// requirements lists what the security of the service depends on, and what proves each line:
-// tests as folder.Name, or a file with a text that must be in it. It is the only such list;
+// requirements lists the security requirements of the service with their proof: tests as
+// folder.Name, or a file and a text that it must contain. It is the only such list;
 // .github/SECURITY.md refers to it.
 var requirements = []struct {
 	number int
@@ -69,7 +69,7 @@ var requirements = []struct {
 		map[string]string{".deploy/release": "CGO_ENABLED=0", ".deploy/sbom/main.go": "CycloneDX"}},
 }
 
-// Every requirement names its proof, and the proof exists.
+// Each requirement has a proof, and the proof exists.
 func TestEveryRequirementIsHeld(t *testing.T) {
 	there := map[string]bool{}
 	for _, f := range files(t) {
@@ -97,9 +97,9 @@ func TestEveryRequirementIsHeld(t *testing.T) {
 	}
 }
 
-// outbound lists the files that open connections to other hosts, and to which. An address from
-// a caller is used only by webhooks, whose dialer refuses every address that is not on the
-// public internet.
+// outbound lists the files that open connections to other hosts, with the hosts. Only webhooks
+// connect to an address from a caller. Their dialer accepts only public addresses, and the private
+// networks that the operator allows.
 var outbound = map[string]string{
 	"api/webhook/webhook.go":              "webhooks of organizations",
 	"api/client/http.go":                  "not of the service: what a program with the client asks for",
@@ -115,27 +115,27 @@ var outbound = map[string]string{
 	"cmd/fanout/pubsub/pubsub.go":         "Google Pub/Sub or an emulator of the settings, and where its credentials say tokens come from",
 }
 
-// dials are the functions that open a connection, by package and name.
+// dials lists the functions and types that open connections.
 var dials = []string{"http.Client", "http.DefaultClient", "http.Get", "http.Post", "http.PostForm", "http.Head", "net.Dial", "net.DialTimeout", "net.Dialer",
 	"tls.Dial", "tls.Dialer", "smtp.Dial", "smtp.SendMail", "rpc.Dial", "websocket.Dial", "nats.Connect", "kgo.NewClient"}
 
-// byHand reports whether a folder holds commands that a person starts and tells where to
-// connect.
+// byHand reports whether a folder contains commands that a person starts with the address to
+// connect to.
 func byHand(folder string) bool {
 	return strings.HasPrefix(folder, "cmd/bench") || slices.Contains([]string{"cmd/countersign", "cmd/countersign/proof", "cmd/countersign/operate", "cmd/countersign/serve"}, folder)
 }
 
-// Only the files above may open connections, and they follow no redirect.
+// Only the files in outbound open connections, and they do not follow redirects.
 func TestWhatReachesOutIsListed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range files(t) {
 		if f.test || byHand(f.folder) || f.folder == "ledger/ledgertest" {
-			continue // tests, and commands that a person runs
+			continue // tests and commands of byHand
 		}
 		reaches, redirects := false, false
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.StarExpr: // the type of a member, whose value is created elsewhere
+			case *ast.StarExpr: // a pointer type of a field or parameter opens no connection
 				return false
 			case *ast.SelectorExpr:
 				if of, ok := n.X.(*ast.Ident); ok && slices.Contains(dials, of.Name+"."+n.Sel.Name) && imports(f, of.Name) {
@@ -166,8 +166,8 @@ func TestWhatReachesOutIsListed(t *testing.T) {
 	}
 }
 
-// imports reports whether a file imports a package of the standard library, or one whose path
-// ends in the name, with or without .go.
+// imports reports whether a file imports a package whose path is name or ends in it, with or
+// without ".go".
 func imports(f file, name string) bool {
 	return slices.ContainsFunc(f.syntax.Imports, func(spec *ast.ImportSpec) bool {
 		path := strings.Trim(spec.Path.Value, `"`)

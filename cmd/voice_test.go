@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// words are those that readers had to read twice, and what to write instead. They are held
-// in comments, in Go strings of more than one word, in pages and in documents.
+// words lists expressions that readers had to read twice, with replacements. TestWords checks
+// comments, Go strings of more than one word, pages and documents.
 var words = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -42,20 +42,20 @@ func word(alternatives string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(` + alternatives + `)\b`)
 }
 
-// exempt are texts that show a word because they are about it, by the beginning of a path.
+// exempt lists the beginnings of paths whose texts may contain these words, with the reason.
 var exempt = map[string]string{
 	"cmd/voice_test.go":       "the list itself",
 	"policy/meaning/words.go": "the vocabulary of English",
 }
 
-// unread are folders whose texts were not yet read by this list. It only gets shorter.
+// unread lists beginnings of paths that are not checked yet. Entries may only be removed.
 var unread = []string{
-	// Tests expect these texts of pages:
+	// Tests expect the texts of these pages:
 	"api/web/forms.go", "api/web/org/policyform.go", "api/web/templates/policies.html", "api/web/templates/policy-draft.html",
 	"api/web/templates/policy.html", "api/web/templates/webhook.html",
 }
 
-// TestWords fails where a text has a word that the list replaces.
+// TestWords fails if a text contains one of words.
 func TestWords(t *testing.T) {
 	found := map[string]int{}
 	check := func(path string, line int, text string) {
@@ -77,7 +77,7 @@ func TestWords(t *testing.T) {
 			}
 		}
 		if f.test || strings.HasSuffix(f.path, "_gen.go") {
-			continue // a test's strings are data
+			continue // strings in tests are test data
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			lit, ok := n.(*ast.BasicLit)
@@ -95,7 +95,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// byPlace sorts "path:line: text" by path and line.
+// byPlace compares two findings "path:line: text" by path and line.
 func byPlace(a, b string) int {
 	pathA, restA, _ := strings.Cut(a, ":")
 	pathB, restB, _ := strings.Cut(b, ":")
@@ -106,8 +106,8 @@ func byPlace(a, b string) int {
 	return cmp.Or(strings.Compare(pathA, pathB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// documents returns the texts that people read outside of Go, by path: pages, templates, the
-// README, the CHANGELOG, the rules of the gate and the schema of the database.
+// documents returns the contents of all documents, pages, templates, schema and rule files, by
+// path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}

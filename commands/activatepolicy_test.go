@@ -30,13 +30,13 @@ func draft(t *testing.T, a *commands.App, p organizations.Principal, text string
 	return d
 }
 
-// TestSeparationOfDuties: the author of a draft cannot activate it, except the only admin of
-// a team; the event records that.
+// The author of a draft cannot activate it, unless the author is the only admin of a team. Then
+// the event records the exception.
 func TestSeparationOfDuties(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	ctx := t.Context()
-	const another = "an own draft is activated by another admin"
+	const another = "another admin must activate your own draft"
 
 	orgID, _ := newOrganization(t, a, "business")
 	bob := memberOf(t, a, orgID, "bob@example.com", "admin")
@@ -55,7 +55,8 @@ func TestSeparationOfDuties(t *testing.T) {
 	_, err = a.ActivatePolicy(ctx, dev, written.DraftID, "mine")
 	wantRefusal(t, err, "forbidden", "missing role owner or admin")
 
-	// The member who issued a token is also an author of its drafts, even if another member owns it.
+	// If a token creates a draft, its authors are the token's owner and the member who issued the
+	// token.
 	issued, err := a.IssueToken(ctx, session(t, a, orgID, bob.Member), organizations.TokenOrder{Scopes: []string{"policy:draft"}, Member: dev.Member})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestSeparationOfDuties(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 
-	// On a Business with one admin an own draft waits for a second admin.
+	// On the plan business, the only admin cannot activate an own draft: it needs a second admin.
 	lonely, _ := newOrganization(t, a, "business")
 	owner := memberOf(t, a, lonely, "ada@example.com", "owner")
 	_, err = a.ActivatePolicy(ctx, owner, draft(t, a, owner, loose).DraftID, "alone")
@@ -112,7 +113,7 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 	}
 	draft(t, a, operator, loose)
 	_, err := a.DraftPolicy(t.Context(), operator, []byte(`{"policyId":"another","requireHttps":true}`))
-	wantRefusal(t, err, "inconsistent_input", "policyId is not the one of this organization")
+	wantRefusal(t, err, "inconsistent_input", "policyId must be the one of this organization's policy")
 	d := draft(t, a, operator, `{"policyId":"default","allowedNetworks":["base"]}`)
 	if len(d.Lint) == 0 || string(d.Canonical) != `{"allowedNetworks":["base"],"policyId":"default"}` || d.Hash != canon.Hash(d.Canonical) {
 		t.Errorf("%+v", d)
@@ -142,7 +143,7 @@ func TestFreezeStopsEverything(t *testing.T) {
 	clean(t, a)
 }
 
-// decide requests a decision about 1 USD to a URL.
+// decide requests a decision about paying 1 USD to a URL.
 func decide(t *testing.T, a *commands.App, p organizations.Principal, key, url string) assurance.DecisionRecord {
 	t.Helper()
 	r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run-1"},
@@ -151,7 +152,7 @@ func decide(t *testing.T, a *commands.App, p organizations.Principal, key, url s
 		t.Fatal(err)
 	}
 	recorded, err := a.Decide(t.Context(), p, r)
-	for errors.As(err, new(*ground.Unavailable)) { // the caller repeats it with the same key
+	for errors.As(err, new(*ground.Unavailable)) { // a caller repeats a refused request with the same key
 		recorded, err = a.Decide(t.Context(), p, r)
 	}
 	if err != nil {
@@ -181,8 +182,8 @@ func wantDecision(t *testing.T, a *commands.App, orgID, key, url, want string) {
 	}
 }
 
-// TestActivationsRace checks that versions are dense, and that each decision names the last
-// activation before its own position in the chain.
+// Policies are activated and decisions made at the same time: versions have no gaps, and each
+// decision names the last activation before its own position in the chain.
 func TestActivationsRace(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -198,7 +199,7 @@ func TestActivationsRace(t *testing.T) {
 		all.Go(func() {
 			text := fmt.Sprintf(`{"policyId":"default","maxUsdPerTransaction":%d,"allowedHosts":["api.example.com"]}`, n+1)
 			_, err := apps[n%2].DraftAndActivate(t.Context(), operator, []byte(text), "race")
-			for errors.As(err, new(*ground.Unavailable)) { // five tries have failed: the caller sends it again
+			for errors.As(err, new(*ground.Unavailable)) { // after five tries the command gives up, and a caller repeats the request
 				_, err = apps[n%2].DraftAndActivate(t.Context(), operator, []byte(text), "race")
 			}
 			if err != nil {
@@ -269,7 +270,8 @@ func TestPreviewListsEachFlip(t *testing.T) {
 	if err != nil || len(same.Flips) != 0 || same.Decisions != 3 {
 		t.Errorf("the policy in force changes nothing: %+v, %v", same, err)
 	}
-	// A draft that changes nothing shows no changes of an earlier activation.
+	// A draft that equals the active policy has an empty list of changes, not the list of an
+	// earlier activation.
 	if _, err := a.ActivatePolicy(ctx, operatorOf(t, a, orgID), tighter.DraftID, "tighter"); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +318,8 @@ func TestExplainNamesEveryRule(t *testing.T) {
 	if results["x402.host.not_allowed"] != "deny" || results["x402.https.required"] != "passed" {
 		t.Errorf("%v", results)
 	}
-	// A stricter assertion is kept, and counts again.
+	// An assertion that is stricter than the policy is stored. ExplainDecision and PreviewPolicy
+	// evaluate it again.
 	r, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"strict","subject":{"runId":"run-1"},
 		"policy":{"policyId":"default","version":1,"maxUsdPerTransaction":0.5},
 		"intent":{"resourceUrl":"https://api.example.com/a","method":"GET","amountUsd":1}}`))
@@ -342,7 +345,7 @@ func TestExplainNamesEveryRule(t *testing.T) {
 	}
 }
 
-// A policy file may carry the version that activation would give, and no other.
+// A policy file may name the version that the next activation gives, and no other version.
 func TestAPolicyMayCarryItsNextVersion(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -356,7 +359,7 @@ func TestAPolicyMayCarryItsNextVersion(t *testing.T) {
 				continue
 			}
 			_, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(other))
-			wantRefusal(t, err, "inconsistent_input", fmt.Sprintf("version is not the one that activation would give: leave it out, or make it %d", version))
+			wantRefusal(t, err, "inconsistent_input", fmt.Sprintf("version must be left out, or be the next version: %d", version))
 		}
 		d, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(version))
 		if err != nil || strings.Contains(string(d.Canonical), "version") {

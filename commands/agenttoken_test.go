@@ -16,10 +16,10 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// tokenKey signs access tokens; the record key of openApp is another one.
+// tokenKey signs access tokens. The key that signs records in openApp is a different one.
 var tokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
 
-// openTokens is openApp with a key of access tokens.
+// openTokens returns a node as openApp does, with a key for access tokens.
 func openTokens(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App {
 	t.Helper()
 	a := openApp(t, db, c)
@@ -49,7 +49,7 @@ func newAccessToken(t testing.TB, a *commands.App, c accounts.Client, scope stri
 	return token.Text
 }
 
-// tokenOf returns an agent with all scopes of a new agent.
+// tokenOf registers an agent and returns it with a token that has all scopes of a new agent.
 func tokenOf(t testing.TB, a *commands.App) (string, accounts.Agent) {
 	t.Helper()
 	_, client := newAgent(t, a)
@@ -83,7 +83,7 @@ func TestAccessTokenHasTheMembersOfRFC9068(t *testing.T) {
 	}
 }
 
-// forge signs any header and claims with any method and key.
+// forge makes a token from any header and claims, signed with any method and key.
 func forge(t *testing.T, method jwt.SigningMethod, key any, header map[string]any, claims jwt.MapClaims) string {
 	t.Helper()
 	token := jwt.NewWithClaims(method, claims)
@@ -106,7 +106,7 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 	registered, client := newAgent(t, a)
 	good := newAccessToken(t, a, client, "")
 	public := tokenKey.Public().(ed25519.PublicKey)
-	record := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)) // the record key of openApp
+	record := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)) // the key that signs records in openApp
 	header := map[string]any{"typ": "at+jwt", "kid": accounts.TokenKeyID(tokenKey)}
 	claims := func(change func(jwt.MapClaims)) jwt.MapClaims {
 		m := jwt.MapClaims{"iss": a.BaseURL, "aud": a.BaseURL, "sub": registered.ClientID, "client_id": registered.ClientID, "jti": "atk_1",
@@ -174,7 +174,7 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 	wantRefusal(t, err, "unauthorized", "invalid or expired token")
 }
 
-// A scope that a token claims counts only while the agent may have it.
+// A scope in a token is valid only as long as the agent may have that scope.
 func TestScopeOfATokenIsWhatTheAgentMayHave(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -213,15 +213,15 @@ func TestAskedScopesAreGrantedAsFarAsTheyMayBe(t *testing.T) {
 	}
 	for _, asked := range []string{"support:read", "billing:manage entitlements:read", "other", "CATALOG:READ", " "} {
 		_, err := a.IssueAccessToken(client, asked, "")
-		wantRefusal(t, err, "invalid_scope", "scope holds none that this client may have")
+		wantRefusal(t, err, "invalid_scope", "scope must contain a scope that this client may have")
 	}
 	a.TokenKeys = nil
 	_, err := a.IssueAccessToken(client, "", "")
 	wantRefusal(t, err, "temporarily_unavailable", "access tokens are not configured")
 }
 
-// While keys rotate, tokens of the older one are valid, and new tokens are signed by the newer
-// one.
+// During a rotation, tokens signed with the older key are valid, and new tokens are signed with
+// the newer key.
 func TestTokenKeyRotates(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
@@ -241,7 +241,7 @@ func TestTokenKeyRotates(t *testing.T) {
 	wantRefusal(t, err, "unauthorized", "invalid or expired token")
 }
 
-// A revocation takes effect at once on another node that has the agent in its cache.
+// A revocation takes effect immediately on another node, even if that node has cached the agent.
 func TestRevokedTokenIsDeadOnEveryNode(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -358,5 +358,5 @@ func TestRegisteredAgentIsSealedAndItsSecretNowhere(t *testing.T) {
 		}
 	}
 	_, err = a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "n", Email: "ada@example.com"})
-	wantRefusal(t, err, "inconsistent_input", "email goes with identity_type verified_email")
+	wantRefusal(t, err, "inconsistent_input", "email is allowed only with identity_type verified_email")
 }

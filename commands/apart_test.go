@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// refusing makes the database refuse events of streams with a prefix, so that a command fails
-// before the append that contains such an event. allow ends that.
+// refusing adds a trigger that refuses events of streams with a prefix, so that a command fails at
+// its first append with such an event. allow removes the trigger.
 func refusing(t *testing.T, db *ledgertest.DB, prefix string) (allow func()) {
 	t.Helper()
 	run := func(sql string) {
@@ -40,8 +40,8 @@ func refusing(t *testing.T, db *ledgertest.DB, prefix string) (allow func()) {
 	}
 }
 
-// addressAt returns an e-mail address whose customer is, or is not, in the same partition as a
-// name.
+// addressAt returns an e-mail address whose customer belongs to the same partition as name, or to
+// another partition if together is false.
 func addressAt(t *testing.T, a *commands.App, name string, together bool) string {
 	t.Helper()
 	for i := range 500 {
@@ -55,7 +55,8 @@ func addressAt(t *testing.T, a *commands.App, name string, together bool) string
 	return ""
 }
 
-// streamsOf counts the events of each type in each stream of a noun.
+// streamsOf counts events by noun of their stream and type, for example "agent agent.claimed". It
+// leaves out the events that create customers and agents.
 func streamsOf(t *testing.T, a *commands.App, nouns ...string) map[string]int {
 	t.Helper()
 	count := map[string]int{}
@@ -68,16 +69,17 @@ func streamsOf(t *testing.T, a *commands.App, nouns ...string) map[string]int {
 	return count
 }
 
-// pair is a command that appends in two or more partitions.
+// pair is a command that appends to two or more partitions.
 type pair struct {
-	steps []string // prefixes of the streams that its appends write to, in order
+	steps []string // prefixes of the streams that its appends write to, in the order of the appends
 	do    func(ctx context.Context, a *commands.App) error
 	nouns []string
-	want  map[string]int // events, by noun of their stream and type
+	want  map[string]int // number of events at the end, as streamsOf counts them
 }
 
-// Events in two partitions are appended in steps. After a crash before any of them, repeating
-// the command on another node completes the rest; after that, repeating it adds nothing.
+// A command that writes to several partitions makes one append for each. If it fails before any of
+// them, repeating the command on another node makes the missing appends. Repeating it once more
+// adds nothing.
 func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 	t.Parallel()
 	const partitions = 16
@@ -106,7 +108,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			return pair{[]string{"customer/", "agent/", "verified_agents", "agent/"}, func(ctx context.Context, a *commands.App) error {
 				_, err := a.ConfirmAgent(ctx, link.Token)
 				if used && err != nil {
-					return nil // the link is used up after everything else
+					return nil // the link was deleted in the last step, so a repeated call is refused
 				}
 				used = err == nil
 				return err
@@ -171,7 +173,7 @@ func TestWhatStandsApartIsMadeWhole(t *testing.T) {
 			for _, step := range pair.steps {
 				node := open()
 				ctx, cancel := context.WithCancel(t.Context())
-				b.during = cancel // settling must not wait for a database that refuses
+				b.during = cancel // the settler stops waiting while the database refuses
 				allow := refusing(t, db, step)
 				if err := pair.do(ctx, node); err == nil {
 					t.Errorf("%s was refused, and nobody was told", step)

@@ -1,10 +1,10 @@
-// Package commands decides and appends. Its rooms are packages, one for each subject, and
-// App has the commands of all of them. A command reads the streams that its decision depends
-// on, asks package policy, signs what must be signed and appends the result, all or nothing.
-// A command never reads a projection and starts no goroutine.
+// Package commands joins the commands of all subjects; each subject is a package below this one. A
+// command reads the streams that its decision depends on, asks package policy, signs the result if
+// it is a record, and appends all its events or none. A command never reads a projection and
+// starts no goroutine.
 //
-// A caller's key makes a command safe to repeat: the same key and content give
-// the stored answer, byte for byte, before any check of present state.
+// A caller can repeat a command safely with an idempotency key: the same key and content return
+// the stored answer, byte for byte, before the current state is checked.
 package commands
 
 import (
@@ -19,7 +19,8 @@ import (
 	"github.com/countersign/countersign/commands/webhooks"
 )
 
-// New makes the commands on one ground. What else a room needs is set afterwards.
+// New joins the commands on one ground. The caller sets the fields that only one package needs
+// afterwards.
 func New(g *ground.Ground) *App {
 	accounts := &accounts.Accounts{Ground: g}
 	organizations := &organizations.Organizations{Ground: g, Accounts: accounts}
@@ -35,7 +36,7 @@ func New(g *ground.Ground) *App {
 	}
 }
 
-// App is every command. Its rooms share one ground.
+// App has the commands of all subjects. They share one ground.
 type App struct {
 	*ground.Ground
 	*accounts.Accounts

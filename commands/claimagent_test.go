@@ -33,7 +33,8 @@ var (
 	claimedScopes   = []string{"catalog:read", "checkout:create", "billing:manage", "entitlements:read"}
 )
 
-// register -> token A -> claim -> token B: A keeps its scopes, B has more.
+// After a claim the agent's old token keeps its scopes, and a new token has the scopes of a
+// claimed agent.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -61,7 +62,7 @@ func TestClaim(t *testing.T) {
 	}
 	its := "agent/" + agent.ClientID
 	want := []string{its + " agent.claimed", its + " agent.verified", "verified_agents credit.granted"}
-	if a.Ledger.Home(agent.ClientID).Number() != 0 { // the count is in another partition
+	if a.Ledger.Home(agent.ClientID).Number() != 0 { // the count of credits is in another partition than the agent
 		want = []string{want[2], want[0], want[1], its + " credit.granted"}
 	}
 	if diff := cmp.Diff(want, types); diff != "" {
@@ -81,7 +82,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// If eight customers on two nodes claim one agent at once, the first gets it.
+// If eight customers claim one agent at the same time on two nodes, exactly one succeeds.
 func TestClaimRace(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -112,7 +113,7 @@ func TestClaimRace(t *testing.T) {
 	}
 }
 
-// credited returns the grants of credit.
+// credited returns all grants of credit in the ledger.
 func credited(t testing.TB, a *commands.App) []events.CreditGranted {
 	t.Helper()
 	history, err := a.Ledger.Read(t.Context(), ledger.ServiceTenant, "verified_agents")
@@ -130,7 +131,8 @@ func credited(t testing.TB, a *commands.App) []events.CreditGranted {
 	return grants
 }
 
-// creditOf returns the credit that the stream of an agent grants.
+// creditOf returns the credit in cents that an agent's stream grants, and whether the agent is
+// verified.
 func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verified bool) {
 	t.Helper()
 	history, err := a.Ledger.Read(t.Context(), a.Ledger.Service(clientID), "agent/"+clientID)
@@ -157,8 +159,8 @@ func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verifi
 	return cents, verified
 }
 
-// The first $1 is free for the first 100 verified agents. 130 customers verify one each, at
-// once, on two nodes.
+// The first 100 verified agents get one dollar of credit. 130 customers verify one agent each, at
+// the same time on two nodes.
 func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -198,8 +200,8 @@ func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	}
 }
 
-// A customer's second agent is verified and has no credit, also when both are
-// claimed at once.
+// The second agent of a customer is verified but gets no credit, even if both agents are claimed
+// at the same time.
 func TestCreditIsOnePerCustomer(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -232,7 +234,7 @@ func TestCreditIsOnePerCustomer(t *testing.T) {
 	}
 }
 
-// agentWithEmail registers an agent with an address and returns its mailed link.
+// agentWithEmail registers an agent with an e-mail address and returns the link for that address.
 func agentWithEmail(t *testing.T, a *commands.App, email string) (clientID, link string) {
 	t.Helper()
 	r, err := a.RegisterAgent(t.Context(), accounts.AgentOrder{Name: "buyer", IdentityType: "verified_email", Email: email})
@@ -263,8 +265,8 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 		t.Errorf("%d cents", cents)
 	}
 	_, err = a.ConfirmAgent(t.Context(), link)
-	wantRefusal(t, err, "gone", "the link was used or is too old, ask for a new one")
-	// The address is a customer now: its next agent has no credit.
+	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
+	// The address is a customer now, so its next agent gets no credit.
 	second, link := agentWithEmail(t, a, "ada@example.com")
 	if _, err := a.ConfirmAgent(t.Context(), link); err != nil {
 		t.Fatal(err)
@@ -275,10 +277,10 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 	_, link = agentWithEmail(t, a, "eve@example.com")
 	c.Add(10 * time.Minute)
 	_, err = a.ConfirmAgent(t.Context(), link)
-	wantRefusal(t, err, "gone", "the link was used or is too old, ask for a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
 }
 
-// The two kinds of link do not replace each other, and requesting one does not end the
+// A sign-in link and a link for an agent do not replace each other, and neither works as the
 // other.
 func TestAgentLinkSignsNobodyIn(t *testing.T) {
 	t.Parallel()
@@ -289,9 +291,9 @@ func TestAgentLinkSignsNobodyIn(t *testing.T) {
 	}
 	clientID, link := agentWithEmail(t, a, "ada@example.com")
 	_, err = a.ConfirmSignIn(t.Context(), link)
-	wantRefusal(t, err, "gone", "the link was used or is too old, ask for a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
 	_, err = a.ConfirmAgent(t.Context(), signIn.Token)
-	wantRefusal(t, err, "gone", "the link was used or is too old, ask for a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
 	if who, err := a.ConfirmSignIn(t.Context(), signIn.Token); err != nil || who.Address != "ada@example.com" {
 		t.Errorf("%+v, %v", who, err)
 	}
@@ -300,7 +302,8 @@ func TestAgentLinkSignsNobodyIn(t *testing.T) {
 	}
 }
 
-// Claimed by one customer after another confirmed its link: one verification.
+// If one customer confirms the link for an agent and another claims the agent, it is verified
+// once.
 func TestAgentIsVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())

@@ -45,7 +45,7 @@ func TestHeavyComputationsLeaveAPlaceToSmallOnes(t *testing.T) {
 	done()
 }
 
-// takeHeavyPlaces takes all slots for heavy computations until they are freed.
+// takeHeavyPlaces takes all slots for heavy requests. leave frees them.
 func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
 	t.Helper()
 	var taken []func()
@@ -63,8 +63,8 @@ func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
 	}
 }
 
-// A heavy call that gets no slot is refused before anything is claimed or charged, so its key
-// can be used again.
+// A heavy call that gets no slot is refused before anything is claimed or charged. A later call
+// can use its idempotency key.
 func TestARefusedComputationChargesNothing(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -86,7 +86,7 @@ func TestARefusedComputationChargesNothing(t *testing.T) {
 	}
 }
 
-// A thousand spellings of one mailbox are one person.
+// A thousand spellings of one mailbox count as one mailbox.
 func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -95,14 +95,14 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com", ""); err == nil || !strings.Contains(err.Error(), "keys of the month") {
+	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com", ""); err == nil || !strings.Contains(err.Error(), "keys of this month") {
 		t.Errorf("the fourth key of one mailbox: %v", err)
 	}
 	if _, err := a.IssueFreeKey(t.Context(), "ada.lovelace@example.com", ""); err != nil {
 		t.Errorf("another mailbox: %v", err)
 	}
-	// A stranger on another network has used up the keys; the owner of the address still gets
-	// keys.
+	// After a stranger on another network has used up the keys of an address there, its owner
+	// still gets keys.
 	for range 3 {
 		if _, err := a.IssueFreeKey(t.Context(), "grace@example.com", "203.0.113.9"); err != nil {
 			t.Fatal(err)
@@ -116,8 +116,8 @@ func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 	}
 }
 
-// One mailbox gets one of the hundred credits, however it is spelled and whichever customer
-// vouches for the agent. Each spelling is a customer of its own.
+// One mailbox gets one of the hundred credits, although each spelling of its address is a customer
+// who vouches for an agent.
 func TestOneMailboxHasOneCredit(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())

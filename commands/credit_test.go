@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// creditedAgent is a claimed agent, the first of its customer.
+// creditedAgent returns a claimed agent, the first of its customer.
 func creditedAgent(t testing.TB, a *commands.App, email string) accounts.Agent {
 	t.Helper()
 	token, agent := tokenOf(t, a)
@@ -37,8 +37,8 @@ func agentCall(t testing.TB, g accounts.Agent, key, command string) services.Cal
 	return call
 }
 
-// spent returns the last total in the agent's credit stream, and checks that each earlier total
-// rises by the price of a call.
+// spent returns the last total in the agent's credit stream and the number of calls. It checks
+// that each call raises the total by its price.
 func spent(t testing.TB, a *commands.App, clientID string) (cents, calls int) {
 	t.Helper()
 	history, err := a.Ledger.Read(t.Context(), a.Ledger.Service(clientID), "credit/"+clientID)
@@ -74,7 +74,8 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// Only whole calls are paid: three of 25 cents fit into the rest, four do not.
+	// A call is not paid in part: the rest pays three calls of 25 cents, and the fourth is
+	// refused.
 	for i := range 4 {
 		call := agentCall(t, agent, "", "ls")
 		call.Service = runCall(t, accounts.Caller{}, "", "ls").Service
@@ -97,7 +98,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if cents, calls := spent(t, a, agent.ClientID); cents != 100 || calls != 28 {
 		t.Errorf("%d cents in %d calls", cents, calls)
 	}
-	// A call that was paid for is still answered.
+	// A repeated call that was paid for is answered although the credit is used up.
 	if again, err = a.RunService(t.Context(), agentCall(t, agent, "k1", "ls")); err != nil || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -126,7 +127,7 @@ func TestAgentWithoutCreditCannotPay(t *testing.T) {
 	}
 }
 
-// 120 calls at once on two nodes: exactly 100 cents are spent.
+// Of 120 calls at the same time on two nodes, the credit of 100 cents pays exactly 100.
 func TestCreditRace(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -159,8 +160,8 @@ func TestCreditRace(t *testing.T) {
 	}
 }
 
-// again repeats a call that was refused only for the moment, as the caller is told to do: its
-// stream moved five times, or the database was slow.
+// again repeats a call as long as it is refused as temporarily unavailable: its streams moved five
+// times, or the database was slow.
 func again(do func() error) (err error) {
 	for {
 		var passing *ground.Unavailable
@@ -170,7 +171,7 @@ func again(do func() error) (err error) {
 	}
 }
 
-// Eight equal calls for the last cent: one is paid for, all are answered.
+// Of eight equal calls at the same time, the last cent pays one, and all get its answer.
 func TestEqualCallsForTheLastCent(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
@@ -196,7 +197,7 @@ func TestEqualCallsForTheLastCent(t *testing.T) {
 	}
 }
 
-// A token that is revoked between authentication and the append pays for nothing.
+// A call is not paid if its token is revoked between authentication and append.
 func TestRevokedAgentSpendsNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

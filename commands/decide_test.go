@@ -28,7 +28,7 @@ import (
 
 const testPolicy = `{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"]}`
 
-// intent of an allow, a deny and a needs_review under testPolicy.
+// intentFor has, for each decision, an intent that testPolicy decides that way.
 var intentFor = map[string]string{
 	"allow":        `{"resourceUrl":"https://api.example/","method":"GET","network":"base","amountUsd":0.5}`,
 	"deny":         `{"resourceUrl":"https://api.example/","method":"GET","network":"base","amountUsd":5}`,
@@ -62,7 +62,7 @@ func decided(t testing.TB, a *commands.App, p organizations.Principal, key, want
 	return signedDecision{record, recorded.Envelope.Integrity.RecordHash}
 }
 
-// outcomeOf is a report about a decision, observed now.
+// outcomeOf returns a request for a receipt: the outcome of a decision, observed at a time.
 func outcomeOf(t testing.TB, d signedDecision, outcome string, observed time.Time) assurance.ReceiptRequest {
 	t.Helper()
 	r, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":%q,"observedAt":%q}`,
@@ -132,7 +132,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 		t.Errorf("%+v", receipt)
 	}
 
-	// An approval that is used after it has expired does not permit the action.
+	// An approval does not permit an action after it has expired.
 	d = decided(t, a, developer, "k2", "needs_review")
 	if _, err := a.Approve(ctx, admin, d.record.DecisionID, approved); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 		t.Errorf("%+v", receipt)
 	}
 
-	// What cannot be resolved, and who cannot resolve it.
+	// Decisions that cannot be resolved, and members who may not resolve them.
 	admin = session(t, a, orgID, admin.Member)
 	token := newToken(t, a, admin)
 	asToken, err := a.AuthenticateOrganization(ctx, token.Token)
@@ -151,7 +151,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 	}
 	own := decided(t, a, asToken, "k3", "needs_review")
 	_, err = a.Approve(ctx, admin, own.record.DecisionID, approved)
-	wantRefusal(t, err, "forbidden", "an own request is resolved by another admin")
+	wantRefusal(t, err, "forbidden", "another admin must resolve your own request")
 	_, err = a.Approve(ctx, asToken, own.record.DecisionID, approved)
 	wantRefusal(t, err, "forbidden", "a signed-in session is required")
 	_, err = a.Approve(ctx, admin, decided(t, a, asToken, "k4", "deny").record.DecisionID, approved)
@@ -189,7 +189,7 @@ func TestATeamsOnlyAdminMayApproveAlone(t *testing.T) {
 	clean(t, a)
 }
 
-// There is one approval per decision, however many admins approve at once.
+// If many admins approve a decision at the same time, one approval is recorded.
 func TestApprovalsAtOnce(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -223,8 +223,8 @@ func TestApprovalsAtOnce(t *testing.T) {
 	clean(t, one)
 }
 
-// The engine, the policy and the recorded intent of a decision give the recorded findings and
-// binding, byte for byte, with an assertion too.
+// Evaluating a recorded intent again under the same policy gives the recorded findings and
+// binding, byte for byte, also with an assertion.
 func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -287,8 +287,8 @@ func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	clean(t, a)
 }
 
-// Personal members are never stored unencrypted. After their key is destroyed, the chain still
-// verifies, the receipt can be bound, and the agent gets its next decision.
+// Members with personal data are never stored unencrypted. After their key is destroyed, the chain
+// still verifies, the receipt can be bound, and the agent can request new decisions.
 func TestDecisionOfAnErasedAgent(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -322,7 +322,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	}
 	defer owner.Close(ctx)
 	erase(t, a, orgID, payload.Sealed.KeyID)
-	c.Add(61 * time.Second) // the longest time that a decrypted data key stays in memory
+	c.Add(61 * time.Second) // longer than a decrypted data key stays in memory
 	keys := func() (n int) {
 		if err := owner.QueryRow(ctx, `select count(*) from subject_keys where tenant = $1`, orgID).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -347,7 +347,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 	clean(t, a)
 }
 
-// A retired key signs nothing more. What it has signed is still returned.
+// A retired key signs no new records. Records that it has signed are still returned.
 func TestARetiredKeySignsNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -392,9 +392,8 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	clean(t, a)
 }
 
-// Rights and plan count at the position of the append: with a revoked token, a lapsed plan or a
-// suspended organization nothing is decided, even on a node that does not know of the change
-// yet.
+// Rights and plan are checked at the position of the append. Nothing is decided with a revoked
+// token, a lapsed plan or a suspended organization, even on a node that has not seen the change.
 func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -411,15 +410,15 @@ func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	if err := one.RevokeToken(ctx, operator, token.TokenID, "lost"); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"k2", "k1"} { // new, and a replay
+	for _, key := range []string{"k2", "k1"} { // a new request, and a repeated one
 		_, err = two.Decide(ctx, p, decisionRequest(t, key, "allow"))
 		wantRefusal(t, err, "unauthorized", "invalid or expired token")
 	}
 	clean(t, one)
 }
 
-// A refusal that comes from a cache is confirmed before it is given: what another process has
-// restored or granted takes effect at once.
+// Before a refusal that depends on a cached state is returned, the state is read again. So a right
+// that another process has restored or granted takes effect immediately.
 func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -452,15 +451,15 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	for state, message := range map[string]string{"suspended": "organization is suspended", "lapsed": "organization plan required"} {
 		change(state)
 		wantRefusal(t, permitted(), "forbidden", message)
-		wantRefusal(t, permitted(), "forbidden", message) // cached by now
+		wantRefusal(t, permitted(), "forbidden", message) // the state is in the cache now
 		change("active")
 		if err := permitted(); err != nil {
 			t.Errorf("%s, then restored elsewhere: %v", state, err)
 		}
 	}
 
-	// A member who is removed, added again, given another role, and becomes the only one who
-	// may act alone.
+	// Another node changes the roles of members and adds a member. This node caches members, but
+	// refuses an auditor, and permits the same member as an owner.
 	session := func() (organizations.Principal, error) {
 		return two.SessionPrincipal(ctx, orgID, admin.MemberID, c.Now())
 	}
@@ -495,8 +494,8 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 	clean(t, one)
 }
 
-// Database connections are cut under load, and callers send again with the same key. Every key
-// has one decision, and every answer that was given contains it.
+// Database connections are cut under load, and callers repeat their requests with the same key. In
+// the end each key has one decision, and every answer that was given contains that decision.
 func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -509,14 +508,14 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	token := newToken(t, nodes[0], operator)
 	const callers, keys = 8, 60
 	var mu sync.Mutex
-	journal := map[string]map[string]bool{} // key to record hashes that were answered
+	journal := map[string]map[string]bool{} // hashes of the records that were returned, by key
 	working, stop := sync.WaitGroup{}, make(chan struct{})
 	var done atomic.Int64
 	for w := range callers {
 		working.Go(func() {
 			a := nodes[w%2]
 			for i := range keys {
-				key := fmt.Sprintf("key-%d", (w/2*keys+i)%(callers*keys/4)) // each key from several callers
+				key := fmt.Sprintf("key-%d", (w/2*keys+i)%(callers*keys/4)) // several callers use each key
 				for tries := 0; ; tries++ {
 					p, err := a.AuthenticateOrganization(ctx, token.Token)
 					var recorded decisions.Recorded
@@ -585,7 +584,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	sound(t, last, p)
 }
 
-// erase destroys a data key, as the operator does.
+// erase destroys a data key with the command of the operator.
 func erase(t *testing.T, a *commands.App, tenant, keyID string) {
 	t.Helper()
 	got, err := a.EraseSubject(t.Context(), evidence.Erasure{Tenant: tenant, KeyID: keyID, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"})

@@ -26,8 +26,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Who asked for an erasure, who approved it and why are personal as well: the ledger
-// stores them sealed, under a key that the erasure does not destroy.
+// The names of those who requested and approved an erasure, and the reason, are personal data,
+// too. The ledger stores them encrypted with a key that the erasure does not destroy.
 func TestAnErasureKeepsItsReasonSealed(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -64,12 +64,12 @@ func TestAnErasureKeepsItsReasonSealed(t *testing.T) {
 	}
 	said.Subject, said.KeyID = "", own
 	_, err = a.EraseSubject(t.Context(), said)
-	wantRefusal(t, err, "invalid_value", "keyId must not name the key of the erasures themselves: it seals who asked for each of them, and why")
+	wantRefusal(t, err, "invalid_value", "keyId must not name the key that encrypts the reasons of erasures")
 	clean(t, a)
 }
 
-// A data key that is restored from a backup decrypts nothing, because the event
-// subject.erased counts, not only the row.
+// If the row of a destroyed data key is restored from a backup, the key still decrypts nothing,
+// because the event subject.erased is checked, too.
 func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -104,7 +104,7 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Add(2 * 60e9) // no node has the key in memory any more
+	c.Add(2 * 60e9) // longer than a decrypted data key stays in memory
 	history, err := a.Ledger.Read(t.Context(), orgID, "decision/"+d.record.DecisionID)
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	}
 }
 
-// An export of one agent shows its decisions, whatever characters the id has, and also
-// where personal members are left out; the number of decisions is reported.
+// An export of one agent contains its decisions, whatever characters the agent's id has, even if
+// personal data are left out. The export reports the number of decisions.
 func TestAnExportOfOneAgentShowsItsDecisions(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -165,9 +165,9 @@ func TestAnExportOfOneAgentShowsItsDecisions(t *testing.T) {
 	}
 }
 
-// After an erasure and a vacuum nothing of the person is in any table, index or file of the
-// database but the write-ahead log, which the documentation names. The log has the wrapped key,
-// never a personal value.
+// After an erasure and a vacuum, no table, index or file of the database contains anything about
+// the person. The write-ahead log is an exception, which the documentation names: it contains the
+// encrypted data key, but no personal value.
 func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -205,7 +205,7 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	}
 	secrets := map[string][]byte{"name": []byte(name), "purpose": []byte(purpose), "wrapped key": wrapped}
 
-	// Every table, as text.
+	// Search all tables, read as text.
 	rows, err := owner.Query(ctx, `select format('%I.%I', schemaname, tablename) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`)
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 		}
 	}
 
-	// Every file of the database, with those of tables and indexes.
+	// Search all files of the database, with those of its tables and indexes.
 	var folder, oid string
 	if err := owner.QueryRow(ctx, `select setting, (select oid::text from pg_database where datname = current_database()) from pg_settings where name = 'data_directory'`).Scan(&folder, &oid); err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	seen := 0
 	if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // the server removes files meanwhile
+			return nil // the server may have removed the file meanwhile
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -265,9 +265,8 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	}
 }
 
-// The id of a destroyed data key is kept outside of the database. A database that was restored
-// from before the erasure does not open what the key has sealed, and names the erasure to
-// repeat.
+// The id of a destroyed data key is also kept outside the database. If the database is restored
+// from before the erasure, it does not decrypt with that key, and reports the erasure to repeat.
 func TestARestoredLedgerDoesNotOpenErasedKeys(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -283,7 +282,7 @@ func TestARestoredLedgerDoesNotOpenErasedKeys(t *testing.T) {
 	}
 	held := vault.DataKey(history.Events[0])
 	folder := checkpoint.Folder{Path: t.TempDir()}
-	if err := folder.KeepErased(a.Ledger.Base(), checkpoint.Erased{Tenant: orgID, KeyID: held}); err != nil { // by an erasure that this database has lost
+	if err := folder.KeepErased(a.Ledger.Base(), checkpoint.Erased{Tenant: orgID, KeyID: held}); err != nil { // as an erasure did that this database has lost
 		t.Fatal(err)
 	}
 	kept, err := folder.Erased(a.Ledger.Base())

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A bundle with gate verdicts has the rule tables that they name, each under its hash, and its
-// manifest also names those that this program does not have.
+// A bundle with gate verdicts contains each rule set that they name, in a file named by its hash.
+// The manifest also names the rule sets that this program does not have.
 func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -60,7 +60,7 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	}
 }
 
-// A bundle that could not be stored is not recorded as an export in the ledger.
+// If a bundle cannot be stored, the ledger records no export.
 func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -82,8 +82,7 @@ func TestAnExportIsRecordedWhenItsBundleIsWhole(t *testing.T) {
 	}
 }
 
-// An evidence pack is not built again, and nothing of its history is written before that is
-// refused.
+// ExportAgain refuses an evidence pack before it writes any file.
 func TestAnEvidencePackIsNotBuiltAgain(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -98,7 +97,7 @@ func TestAnEvidencePackIsNotBuiltAgain(t *testing.T) {
 	}
 	again := t.TempDir()
 	_, err = a.ExportAgain(t.Context(), tenant, made.ExportID, again)
-	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack has figures of the time when it was made, so it is not built again; make a new one")
+	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack cannot be built again, because its figures depend on the time; make a new one")
 	if written, err := os.ReadDir(again); err != nil || len(written) != 0 {
 		t.Errorf("%v, %v", written, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// Payment, invoice and customer may each be in another partition. If the database refuses
-// between two appends, the next delivery appends the rest.
+// A payment, its invoice and its customer may belong to different partitions. If the database
+// refuses between two of the appends, the provider's next delivery makes the missing ones.
 func TestARefundFindsItsSubscriptionInEveryPartition(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.NewPartitioned(t, 4), newClock()
@@ -35,7 +35,7 @@ func TestARefundFindsItsSubscriptionInEveryPartition(t *testing.T) {
 				}
 				allow()
 			}
-			for range 2 { // the provider delivers again
+			for range 2 { // the provider delivers the same message again
 				if err := record(t.Context(), from); err != nil {
 					t.Fatal(err)
 				}

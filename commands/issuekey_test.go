@@ -23,7 +23,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// newKey issues a key and authenticates it.
+// newKey issues a free key and authenticates with it.
 func newKey(t testing.TB, a *commands.App, email string) (string, accounts.Caller) {
 	t.Helper()
 	issued, err := a.IssueFreeKey(t.Context(), email, "")
@@ -37,7 +37,7 @@ func newKey(t testing.TB, a *commands.App, email string) (string, accounts.Calle
 	return issued.APIKey, caller
 }
 
-// quickCall is a call of the quick gate, runCall one of the workflow.
+// quickCall returns a call of the quick gate; runCall returns one of the workflow.
 func quickCall(t testing.TB, c accounts.Caller, key, command string) services.Call {
 	t.Helper()
 	body, err := canon.Marshal(map[string]string{"command": command})
@@ -54,13 +54,13 @@ func runCall(t testing.TB, c accounts.Caller, key, command string) services.Call
 	return call
 }
 
-// everything returns the ledger from its first event on, one partition after the other.
+// everything returns all events of the ledger, one partition after the other.
 func everything(t testing.TB, a *commands.App) []ledger.Event {
 	t.Helper()
 	return since(t, a, make([]int64, len(a.Ledger.Partitions())))
 }
 
-// heads returns the positions at which since begins.
+// heads returns the last position of each partition, for since.
 func heads(t testing.TB, a *commands.App) []int64 {
 	t.Helper()
 	heads, err := a.Ledger.Heads(t.Context())
@@ -70,7 +70,7 @@ func heads(t testing.TB, a *commands.App) []int64 {
 	return heads
 }
 
-// since returns the events after some positions, one partition after the other.
+// since returns the events after the given positions, one partition after the other.
 func since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	t.Helper()
 	for _, p := range a.Ledger.Partitions() {
@@ -88,8 +88,8 @@ func since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	return list
 }
 
-// A key is issued in two events of one append: one counts for the month of its address, in a
-// stream that does not name the address; the other has the key with the hash of its secret.
+// Issuing a key appends two events at once. One counts the key for its mailbox and month, in a
+// stream whose name does not contain the address. The other contains the hash of the key's secret.
 func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -142,7 +142,7 @@ func TestRevokeKey(t *testing.T) {
 	defer clean(t, a)
 	key, caller := newKey(t, a, "ada@example.com")
 	wantRefusal(t, a.RevokeKey(t.Context(), "000000000000", "why"), "not_found", "key not found")
-	for range 2 { // the second time changes nothing
+	for range 2 { // revoking a second time changes nothing
 		if err := a.RevokeKey(t.Context(), key[5:17], "leaked"); err != nil {
 			t.Fatal(err)
 		}
@@ -153,14 +153,14 @@ func TestRevokeKey(t *testing.T) {
 	}
 	_, err = a.Authenticate(t.Context(), key)
 	wantRefusal(t, err, "unauthorized", "API key is not valid")
-	// A caller who was authenticated before is refused, too.
+	// A caller who was authenticated before the revocation is refused, too.
 	_, err = a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
 	wantRefusal(t, err, "unauthorized", "API key is not valid")
 	_, err = a.Usage(t.Context(), caller)
 	wantRefusal(t, err, "unauthorized", "API key is not valid")
 }
 
-// No call is appended after the revocation of its key, whatever runs at once on any node.
+// While nodes handle calls at the same time, no call is appended after the revocation of its key.
 func TestNoCallAfterTheRevocation(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

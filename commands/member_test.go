@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// memberOf gives a person a role and signs the person in.
+// memberOf adds a member with a role and returns the member's session.
 func memberOf(t *testing.T, a *commands.App, orgID, email, role string) organizations.Principal {
 	t.Helper()
 	m, err := a.AddMember(t.Context(), operatorOf(t, a, orgID), email, role)
@@ -65,11 +65,11 @@ func TestTheLastOwnerStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const last = "an organization keeps at least one owner"
+	const last = "an organization must have at least one owner"
 	wantRefusal(t, a.RemoveMember(ctx, session(t, a, orgID, ada), ada), "conflict", last)
 	_, err = a.AddMember(ctx, session(t, a, orgID, ada), "ada@example.com", "admin")
 	wantRefusal(t, err, "conflict", last)
-	// If two owners remove each other at once, on two nodes, one of them remains.
+	// If two owners remove each other at the same time on two nodes, one of them remains.
 	bob := memberOf(t, a, orgID, "bob@example.com", "owner")
 	pair := []organizations.Principal{session(t, apps[0], orgID, ada), session(t, apps[1], orgID, bob.Member)}
 	victims := []string{bob.Member, ada}
@@ -121,7 +121,7 @@ func TestMembersShowTheNewestRoleOnce(t *testing.T) {
 	}
 }
 
-// TestOrganizationsAreApart checks that what belongs to another organization is not found.
+// Members, tokens and policies of another organization are reported as not found.
 func TestOrganizationsAreApart(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

@@ -19,12 +19,13 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// newClock returns a clock that stands still, at the same time for all tests.
+// newClock returns a clock that does not advance by itself. It starts at the same time in all
+// tests.
 func newClock() *ledgertest.Clock {
 	return ledgertest.NewClock(time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC))
 }
 
-// openApp is one node on a database.
+// openApp opens one node on a database. Several nodes may share a database.
 func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Clock: c.Now, Log: slog.New(slog.DiscardHandler)})
@@ -46,7 +47,7 @@ func openApp(t *testing.T, db *ledgertest.DB, c *ledgertest.Clock) *commands.App
 	return a
 }
 
-// clean verifies the whole chain, as every test of an append does at its end.
+// clean verifies all chains of the ledger. Tests that append call it at their end.
 func clean(t *testing.T, a *commands.App) {
 	t.Helper()
 	report, err := audit.Ledger(t.Context(), a.Ledger, nil)

@@ -27,22 +27,23 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// world is one ledger whose history a test writes. Every step begins with the same random
-// bytes and an app without memory, so that two worlds with the same steps write the same.
+// world is a ledger with a history that a test writes step by step. Each step starts with a fixed
+// random source and an app with empty caches, so two worlds with the same steps have the same
+// history.
 type world struct {
 	t     *testing.T
 	app   *commands.App
 	clock *ledgertest.Clock
 	orgs  []string
-	owner map[string]string // member id, by organization
-	said  []string          // every answer, without the members that depend on the partition
+	owner map[string]string // member ids of developers, by organization
+	said  []string          // all answers, without the members that depend on the number of partitions
 
 	market market
 
 	decided  map[string][]signedDecision
 	receipts int
-	chains   map[string][]ledger.Event      // by tenant, at the end
-	exports  map[string]map[string][]string // likewise, of two tenants
+	chains   map[string][]ledger.Event      // by tenant, set at the end
+	exports  map[string]map[string][]string // files of two tenants' exports, by tenant and file name, set at the end
 }
 
 func newWorld(t *testing.T, partitions int) *world {
@@ -52,15 +53,16 @@ func newWorld(t *testing.T, partitions int) *world {
 		market: market{bank: newBank("facilitator")}}
 }
 
-// again is an app on the same ledger that remembers nothing. Its ids are drawn as for
-// 48 partitions: so they are at home together in 1, 3 and 16 as well, and the same.
+// again returns an app with empty caches on the same ledger. It draws ids for 48 partitions: ids
+// that belong together in 48 partitions also do in 1, 3 and 16, so worlds with different numbers
+// of partitions get the same ids.
 func (w *world) again() *commands.App {
 	a := commands.New(&ground.Ground{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL})
 	a.DrawFor = 48
 	return w.equip(a)
 }
 
-// step does one thing, whose choices follow from the number alone.
+// step makes one random step; seed alone determines it.
 func (w *world) step(seed uint64) {
 	w.clock.Add(1300 * time.Millisecond)
 	cryptotest.SetGlobalRandom(w.t, seed)
@@ -89,7 +91,7 @@ func (w *world) step(seed uint64) {
 		if w.answered(recorded, err); err == nil {
 			w.receipts++
 		}
-	case n == 3: // an equal request, or a different one
+	case n == 3: // one key for all such requests, so the content is equal to the first or different
 		w.decide(org, "again", []string{"allow", "deny"}[r.IntN(2)])
 	default:
 		w.decide(org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])
@@ -121,8 +123,8 @@ func (w *world) decide(org, key, want string) {
 	}
 }
 
-// answered notes an envelope with its sequence, which is the tenant's, and without its other
-// positions.
+// answered notes an answer. It keeps the sequence number, which counts within the tenant, and
+// drops the positions, which depend on the partition.
 func (w *world) answered(recorded decisions.Recorded, err error) {
 	position := seal.LedgerPosition{}
 	if recorded.Envelope.Ledger != nil {
@@ -136,8 +138,8 @@ func (w *world) say(answer any, err error) {
 	w.said = append(w.said, fmt.Sprintf("%+v %v", answer, err))
 }
 
-// chain returns a tenant's events as they would be in partition 0: a partition determines
-// the position of an event, and the origin in the genesis hash of the chain.
+// chain returns a tenant's events as they would be in partition 0. It replaces what depends on the
+// partition: the number and position of events, and all hashes, which begin with the origin.
 func (w *world) chain(tenant string) []ledger.Event {
 	list, err := w.app.Ledger.Tenant(context.WithoutCancel(w.t.Context()), tenant, 1, 10_000)
 	if err != nil {
@@ -165,7 +167,7 @@ func (w *world) chain(tenant string) []ledger.Event {
 	return list
 }
 
-// export returns the files of a tenant's bundle, without positions and hashes of the partition.
+// export exports a tenant and returns the lines of each file, without positions and hashes.
 func (w *world) export(tenant string) map[string][]string {
 	cryptotest.SetGlobalRandom(w.t, 2)
 	w.app = w.again()
@@ -177,7 +179,7 @@ func (w *world) export(tenant string) map[string][]string {
 	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
 		name, _ := filepath.Rel(folder, path)
 		if err != nil || d.IsDir() || name == "manifest.json" || name == "keys.jsonl" || strings.HasPrefix(name, "views/") {
-			return err // the other files have positions, keys of the partition or the manifest
+			return err // these files contain positions, hashes or keys of the partition
 		}
 		text, err := os.ReadFile(path)
 		for line := range strings.Lines(string(text)) {
@@ -207,9 +209,8 @@ func withoutPlace(line string) string {
 	return line
 }
 
-// Random histories with 3 and 16 partitions: the events, answers and exports of any tenant are
-// byte-equal to those of the same history with one partition, except for positions and
-// partition.
+// Random histories in ledgers with 3 and 16 partitions give the same events, answers and exports
+// as in a ledger with one partition, byte for byte, except for positions and partition numbers.
 func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 	var paid []string
 	for _, seed := range []uint64{1, 2, 3} {
@@ -266,8 +267,8 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 	}
 }
 
-// The count of a key, and everything by which the key is found, is in the key's partition: the
-// metered calls of many keys are spread over all partitions.
+// The streams of a key and the count of its calls are in the key's partition, so the counted calls
+// of many keys are spread over all partitions.
 func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
@@ -320,7 +321,8 @@ func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 	}
 }
 
-// A token names no organization, and is found in the organization's partition.
+// A token contains no organization id, but belongs to the organization's partition, so it is found
+// there.
 func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
@@ -337,7 +339,7 @@ func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
 	clean(t, a)
 }
 
-// An address that was erased is erased in every partition that has data about it.
+// Erasing an address erases its data in all partitions.
 func TestErasureReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
@@ -361,8 +363,8 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	clean(t, a)
 }
 
-// A rotation retires the old key in every partition. If it is interrupted between two of them,
-// the same rotation finishes it when it is repeated.
+// A key rotation retires the old key in all partitions. If it is interrupted in between, repeating
+// it completes it.
 func TestARotationReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())

@@ -16,15 +16,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// market has the callers and buyers of a world.
+// market has the API keys, agents and payments of a world.
 type market struct {
 	bank   *bank
 	keys   []string // API keys
 	tokens []string // access tokens of agents
-	calls  []string // of what was paid with: free, pass, credit, x402
+	calls  []string // how each call was paid: free, pass, credit or x402
 }
 
-// equip gives an app what calls and payments need.
+// equip sets the fields of an app that calls and payments need.
 func (w *world) equip(a *commands.App) *commands.App {
 	a.Settler, a.TokenKeys = w.market.bank, []ed25519.PrivateKey{tokenKey}
 	a.Products = []store.Product{
@@ -34,7 +34,7 @@ func (w *world) equip(a *commands.App) *commands.App {
 	return a
 }
 
-// trade does one thing as a caller, a buyer or the card provider.
+// trade makes one random step as a caller, a buyer or the card provider.
 func (w *world) trade(seed uint64, r *rand.Rand) {
 	ctx, a := w.t.Context(), w.app
 	address := fmt.Sprintf("u%d@example.com", r.IntN(2))
@@ -122,7 +122,7 @@ var (
 	dataKeyID = regexp.MustCompile(`sub_[0-9A-Z]{26}`)
 )
 
-// answer notes a reply without the position of its receipt.
+// answer notes a reply, without the position of its receipt.
 func (w *world) answer(r services.Reply, err error) {
 	w.say(fmt.Sprintf("%s %v %s %d", inLedger.ReplaceAllString(string(r.Body), ""), r.Replayed, r.Charge, r.Remaining), err)
 	if err == nil {
@@ -130,10 +130,10 @@ func (w *world) answer(r services.Reply, err error) {
 	}
 }
 
-// streams returns the streams of the service's own tenants, with encrypted members decrypted
-// and without positions. Data keys belong to a tenant, so their ids and the salts differ. Three
-// things are stored in another way in separate partitions: that an agent has credit, what a
-// payment has prepared, and whose an identifier is.
+// streams returns the events of the service's own tenants by stream, decrypted and without
+// positions. It leaves out what differs with the number of partitions: ids of data keys, salts,
+// the credit in an agent's stream, the answer that a payment has prepared, and reservations of
+// identifiers.
 func (w *world) streams() map[string][]string {
 	all := map[string][]string{}
 	for _, e := range everything(w.t, w.app) {

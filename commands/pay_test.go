@@ -31,22 +31,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// bank is a settler whose answers a test chooses. It moves the money of a payment
-// once at most, as a chain does, and counts.
+// bank is a settler with answers that a test sets. Like a blockchain it transfers the money of a
+// payment at most once. It records the attempts.
 type bank struct {
 	mode string
 
 	mu      sync.Mutex
 	verify  error
-	script  []answered // of the next attempts; later ones succeed
+	script  []answered // results of the next attempts; later attempts succeed
 	moved   map[string]bool
 	asked   int
 	attempt []int
-	during  func() // of the next attempt
+	during  func() // called once, during the next attempt
 }
 
-// answered is the result of an attempt: whether the money moves, and what the answer says about
-// it. Without a state the answer is true.
+// answered is the result of an attempt: whether the money moves, and what the settler answers. If
+// says has no state, the settler answers that the payment is settled.
 type answered struct {
 	moves bool
 	says  payments.Settlement
@@ -54,16 +54,16 @@ type answered struct {
 
 func newBank(mode string) *bank { return &bank{mode: mode, moved: map[string]bool{}} }
 
-// Mode implements commands.Settler.
+// Mode implements payments.Settler.
 func (b *bank) Mode() string { return b.mode }
 
-// Configured implements commands.Settler.
+// Configured implements payments.Settler.
 func (b *bank) Configured() bool { return true }
 
-// Head implements commands.Settler.
+// Head implements payments.Settler.
 func (b *bank) Head(context.Context) int64 { return 7 }
 
-// Verify implements commands.Settler.
+// Verify implements payments.Settler.
 func (b *bank) Verify(context.Context, payments.Payment) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +71,7 @@ func (b *bank) Verify(context.Context, payments.Payment) error {
 	return b.verify
 }
 
-// Settle implements commands.Settler.
+// Settle implements payments.Settler.
 func (b *bank) Settle(_ context.Context, p payments.Payment, attempt int) payments.Settlement {
 	b.mu.Lock()
 	during := b.during
@@ -109,7 +109,7 @@ var (
 	expired = answered{false, payments.Settlement{State: payments.Refused, Reason: "authorization_expired_unused"}}
 )
 
-// paymentOf makes a payment as api/x402 does from what a buyer sent.
+// paymentOf returns payment number n, with the fields that api/x402 reads from a request.
 func paymentOf(n int) payments.Payment {
 	return payments.Payment{
 		ID: fmt.Sprintf("pay_%032x", n), Signature: fmt.Sprintf("0x%0130x", n), Network: "eip155:84532", Asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
@@ -126,7 +126,7 @@ func paidApp(t *testing.T, b *bank) *commands.App {
 	return a
 }
 
-// clean2 is clean for a cleanup, when the test's context has ended.
+// clean2 does what clean does, in a cleanup, when the test's context has ended.
 func clean2(t *testing.T, a *commands.App) {
 	t.Helper()
 	report, err := audit.Ledger(context.Background(), a.Ledger, nil)
@@ -143,7 +143,8 @@ func types(list []ledger.Event) []string {
 	return names
 }
 
-// Claim, settle, record: the events of a paid workflow, and the same payment again.
+// The stream of a paid workflow has the events of claim, settlement and answer. Sending the same
+// payment again adds none.
 func TestEventsOfAPaidCall(t *testing.T) {
 	t.Parallel()
 	b := newBank("dev")
@@ -171,7 +172,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 	if !bytes.Contains(first.Body, []byte(`"paymentId":"`+paymentOf(1).ID+`"`)) || !bytes.Contains(first.Body, []byte(`"settlement":"dev"`)) {
 		t.Errorf("the receipt names neither payment nor mode: %s", first.Body)
 	}
-	a.Signer = nil // stored answers need no key
+	a.Signer = nil // stored answers can be returned without a signing key
 	again, err := a.RunPaidService(t.Context(), call, paymentOf(1))
 	if err != nil || !again.Replayed || !bytes.Equal(again.Body, first.Body) || again.Payment.Transaction != first.Payment.Transaction {
 		t.Errorf("%+v, %v", again, err)
@@ -181,7 +182,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 	}
 }
 
-// A payment belongs to the request it was claimed for.
+// A payment pays only for the request that it was claimed for.
 func TestReplayRulesOfAPayment(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -215,7 +216,7 @@ func TestReplayRulesOfAPayment(t *testing.T) {
 	}
 }
 
-// A payment identifier is valid once, and cannot affect another payer's payment.
+// A payment identifier can be used for one payment, and cannot affect a payment of another payer.
 func TestPaymentIdentifier(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -247,8 +248,8 @@ func TestPaymentIdentifier(t *testing.T) {
 	}
 }
 
-// A payment that does not verify, or whose answer cannot be computed, is neither claimed nor
-// settled.
+// A payment is neither claimed nor settled if it does not verify, or if the answer that it pays
+// for cannot be computed.
 func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -261,7 +262,7 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	}
 	b.verify = errors.New("connection refused")
 	_, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", "ls"), paymentOf(1))
-	wantRefusal(t, err, payments.CodeNoFacilitator, "payment facilitator unavailable, nothing was charged")
+	wantRefusal(t, err, payments.CodeNoFacilitator, "payment facilitator unavailable; nothing was charged")
 	b.verify, b.asked = nil, 0
 	if _, err := a.RunPaidService(t.Context(), quickCall(t, accounts.Caller{}, "", " ls"), paymentOf(1)); err == nil || b.asked != 0 {
 		t.Errorf("an invalid request was verified %d times: %v", b.asked, err)
@@ -274,7 +275,7 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	}
 }
 
-// A purchase that is not paid creates no customer.
+// A purchase whose payment is refused creates no customer.
 func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -292,7 +293,7 @@ func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A request that is too large to be stored is not paid.
+// No payment is taken for a request that is too large to be stored.
 func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -301,24 +302,24 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	before := len(everything(t, a))
 	call := quickCall(t, caller, "", "ls")
 	for _, size := range []int{600 << 10, 2 << 20} {
-		noise := make([]byte, size) // random, since repeated bytes would be stored compressed
+		noise := make([]byte, size) // random bytes, because repeated bytes would be compressed
 		rand.NewChaCha8([32]byte{}).Read(noise)
 		answer := base64.StdEncoding.EncodeToString(noise)
 		call.Service = policy.Declare(policy.Service{Name: "large/answer", PriceCents: 1, Bare: true}, func(echoInput) (echoOutput, error) {
 			return echoOutput{answer}, nil
 		})
 		_, err := a.RunPaidService(t.Context(), call, paymentOf(1))
-		wantRefusal(t, err, "too_large", "request and answer are too large to be kept")
+		wantRefusal(t, err, "too_large", "request and answer are too large to be stored")
 	}
 	_, err := a.RunService(t.Context(), call)
-	wantRefusal(t, err, "too_large", "request and answer are too large to be kept")
+	wantRefusal(t, err, "too_large", "request and answer are too large to be stored")
 	if n := len(everything(t, a)); n != before || b.asked != 0 {
 		t.Errorf("%d events, verified %d times", n-before, b.asked)
 	}
 }
 
-// Only a refusal of the first attempt is definite. While the result is not known, the answer is
-// "not known", never a demand to pay again.
+// A refusal is final only if it is the result of the first attempt. As long as the result of a
+// payment is unknown, the answer is "unknown" and never asks for another payment.
 func TestThreeOutcomesOfSettling(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -369,8 +370,8 @@ func TestThreeOutcomesOfSettling(t *testing.T) {
 	}
 }
 
-// If a process dies after the claim, or after the money has moved, any node can settle the
-// claimed payment, without a signing key.
+// If a node crashes after the claim, or after the transfer, any other node can settle the claimed
+// payment, even without a signing key.
 func TestAClaimHealsWithoutItsNode(t *testing.T) {
 	t.Parallel()
 	for name, died := range map[string]answered{"before settling": timeout, "between settling and recording": lost} {
@@ -382,7 +383,7 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 			first.Settler, second.Settler = b, b
 			second.Signer = nil
 			call := runCall(t, accounts.Caller{}, "", "rm -rf /")
-			// The node begins to settle the payment and dies.
+			// The first node claims the payment and crashes before it settles it.
 			first.Settling = func(string, int) <-chan struct{} { return nil }
 			first.PaymentWait = time.Nanosecond
 			var pending *payments.SettlementPending
@@ -404,8 +405,8 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 	}
 }
 
-// While one node makes the first attempt, another begins to settle the payment, and the money
-// moves. That the first one is refused afterwards proves nothing.
+// During the first attempt of one node, another node attempts the settlement, and the transfer is
+// made. So a refusal of the first attempt is not final.
 func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -428,7 +429,8 @@ func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 	}
 }
 
-// A first attempt that begins late does not count as the first.
+// A first attempt that starts late counts as a later one, because another node may have tried
+// before. So its refusal is not final.
 func TestALateFirstAttemptIsNone(t *testing.T) {
 	t.Parallel()
 	c, b := newClock(), newBank("facilitator")
@@ -450,7 +452,7 @@ func TestALateFirstAttemptIsNone(t *testing.T) {
 	}
 }
 
-// A payment that was claimed in one mode is never settled in another.
+// A payment that was claimed in one mode is never settled in another mode.
 func TestNoSilentChangeOfMode(t *testing.T) {
 	t.Parallel()
 	b := newBank("dev")
@@ -467,7 +469,8 @@ func TestNoSilentChangeOfMode(t *testing.T) {
 	}
 }
 
-// Eight at once, on two nodes: one claim, one transfer, equal answers.
+// If the same payment is sent eight times at once to two nodes, there is one claim and one
+// transfer, and all get equal answers.
 func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -504,7 +507,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	}
 }
 
-// The operator's result ends an open payment, once.
+// An operator can record the result of an open payment, once.
 func TestResolvePayment(t *testing.T) {
 	t.Parallel()
 	b := newBank("facilitator")
@@ -518,7 +521,7 @@ func TestResolvePayment(t *testing.T) {
 		}
 		if tx == "" {
 			_, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx)
-			wantRefusal(t, err, organizations.CodeConflict, "the payment can still be settled: wait until its window has passed")
+			wantRefusal(t, err, organizations.CodeConflict, "the payment can still settle; wait until its validBefore has passed")
 			a.Clock = func() time.Time { return time.Unix(1_800_000_301, 0) }
 		}
 		for range 2 {
@@ -540,8 +543,8 @@ func TestResolvePayment(t *testing.T) {
 	wantRefusal(t, err, ground.CodeNotFound, "payment not found")
 }
 
-// For any results of the attempts and any callers: at most one transfer, an answer only when
-// the money has moved, and a final state that does not change.
+// For random results of attempts and random callers: there is at most one transfer, the answer is
+// given only after the transfer, and a final state never changes.
 func TestPaymentsUnderAnyFaults(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -582,7 +585,7 @@ func TestPaymentsUnderAnyFaults(t *testing.T) {
 	})
 }
 
-// SettledModes counts only settled payments, no claims and refusals, and reads no read model.
+// SettledModes counts settled payments in the ledger, without claims, refusals or read models.
 func TestSettledModesOfTheLedger(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

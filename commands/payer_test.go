@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// stored returns every byte of every column of the events, as text.
+// stored returns all columns of all events as text.
 func stored(t *testing.T, a *commands.App) string {
 	t.Helper()
 	var rows string
@@ -26,7 +26,7 @@ func stored(t *testing.T, a *commands.App) string {
 		t.Fatal(err)
 	}
 	for _, e := range everything(t, a) {
-		rows += string(e.Payload) // the row may hold a compressed form of it
+		rows += string(e.Payload) // the row may contain the payload in compressed form
 	}
 	return strings.ToLower(rows)
 }
@@ -37,7 +37,7 @@ func kitOf(a *commands.App) store.Product {
 	return kit
 }
 
-// notReproduced requests a refund for a call of a service that never gives the same answer.
+// notReproduced requests a refund for a paid call of a service whose answer differs each time.
 func notReproduced(paymentID string) store.RefundOrder {
 	broken := policy.Declare(policy.Service{Name: "broken/echo", PriceCents: 1, Bare: true}, func(in echoInput) (echoOutput, error) {
 		return echoOutput{in.Command}, nil
@@ -46,9 +46,8 @@ func notReproduced(paymentID string) store.RefundOrder {
 	return store.RefundOrder{PaymentID: paymentID, Service: broken, Request: []byte(`{"slug":"kit"}`)}
 }
 
-// Everything that identifies a payer, on the chain or here, is encrypted with the payer's data
-// key. Nothing of it is stored unencrypted, everything works, and after an erasure it is
-// unreadable for ever, on every node.
+// All data that identify a payer are encrypted with the payer's data key; none is stored
+// unencrypted. After an erasure no node can read them any more, and all commands still work.
 func TestAPayerIsErased(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -117,13 +116,13 @@ func TestAPayerIsErased(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, known, err)
 		}
 		_, err := node.RunPaidService(t.Context(), call, p)
-		wantRefusal(t, err, ground.CodeErased, "what this payment was made for was erased on request: it answers nothing any more")
+		wantRefusal(t, err, ground.CodeErased, "the answer to this payment was erased on request")
 		if state, err := node.Settle(t.Context(), open.ID, 2); state != "unknown" || err == nil {
 			t.Errorf("%s: an erased payment was settled: %s, %v", name, state, err)
 		}
 	}
-	// An operator can resolve an open payment. The result is encrypted for this payment alone,
-	// so the same payer is unknown at the next payment.
+	// An operator can record the result of an open payment of an erased payer. The result is
+	// encrypted with a key for this payment alone, so it does not link the payer's next payment.
 	if info, err := other.ResolvePayment(t.Context(), open.ID, transaction); err != nil || info.State != "settled" || info.Payer != "" || info.Transaction != transaction {
 		t.Errorf("%+v, %v", info, err)
 	}

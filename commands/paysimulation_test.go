@@ -19,20 +19,20 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A payment's settlement as a model: two nodes attempt it, each in three steps.
+// A model of the settlement of a payment: two nodes attempt it, each in three steps.
 //
-//	s  the node reads the payment and is about to ask the facilitator
-//	m  the facilitator acts: the money moves, or not
-//	r  its answer reaches the node, which records what it has shown
+//	s  the node reads the payment and is about to call the facilitator
+//	m  the facilitator acts: it transfers the money, or not
+//	r  its answer reaches the node, which records the result
 //
-// The steps of the two are taken in every order; each facilitator's call ends in
-// every way; each node crashes before it asks, before the answer, or not at all.
-// The nodes are the real commands on a real database: only the chain is a model,
-// on which an authorization is good once.
+// The steps of the two attempts are interleaved in every order. Each call of the facilitator has
+// every outcome. Each node crashes before the call, before the answer, or not at all. The nodes
+// are real commands on a real database; only the blockchain is a model, in which an authorization
+// can be used once.
 type settlement struct {
-	order    string    // of steps: a is a step of the first node, b one of the second
-	outcomes [2]string // moves, lost, timeout or refused
-	crashes  [2]string // none, asked or answered
+	order    string    // order of the steps: a is the next step of the first node, b of the second
+	outcomes [2]string // by node: moves, lost, timeout or refused
+	crashes  [2]string // by node: none, asked or answered
 }
 
 var (
@@ -40,7 +40,7 @@ var (
 	crashesOfANode  = []string{"none", "asked", "answered"}
 )
 
-// settlements is every one of the model.
+// settlements returns all settlements of the model.
 func settlements() (all []settlement) {
 	var orders []string
 	var next func(order, a, b string)
@@ -67,39 +67,40 @@ func settlements() (all []settlement) {
 	return all
 }
 
-// chain is the model of facilitator and chain, and holds each attempt at its steps.
+// chain is a model of the facilitator and the blockchain. It holds each attempt at each of its
+// steps until the test continues it.
 type chain struct {
 	mu    sync.Mutex
 	moved map[string]bool
 }
 
-// attempt is an attempt of one node. It waits at each step until the test lets it continue.
+// attempt is one node's attempt to settle a payment. It waits before each step for the test.
 type attempt struct {
 	outcome, crash string
-	act, answer    chan struct{} // closed by the test
-	reached, acted chan struct{} // closed by the attempt
-	done           chan struct{} // closed when the node has returned, or died
+	act, answer    chan struct{} // closed by the test to start a step
+	reached, acted chan struct{} // closed by the attempt after a step
+	done           chan struct{} // closed when the node has returned or crashed
 }
 
 type attemptKey struct{}
 
-// errDied is the value with which a node panics when it crashes in the middle of a call.
+// errDied is the value with which a node panics to simulate a crash during a call.
 var errDied = errors.New("the node died")
 
-// Mode implements commands.Settler.
+// Mode implements payments.Settler.
 func (c *chain) Mode() string { return payments.ModeFacilitator }
 
-// Configured implements commands.Settler.
+// Configured implements payments.Settler.
 func (c *chain) Configured() bool { return true }
 
-// Head implements commands.Settler.
+// Head implements payments.Settler.
 func (c *chain) Head(context.Context) int64 { return 7 }
 
-// Verify implements commands.Settler.
+// Verify implements payments.Settler.
 func (c *chain) Verify(context.Context, payments.Payment) error { return nil }
 
-// Settle implements commands.Settler. Without an attempt in the context the chain itself
-// answers, long afterwards.
+// Settle implements payments.Settler. If the context has no attempt, it reports what the
+// blockchain shows after the authorization has expired.
 func (c *chain) Settle(ctx context.Context, p payments.Payment, _ int) payments.Settlement {
 	a, held := ctx.Value(attemptKey{}).(*attempt)
 	if !held {
@@ -129,7 +130,8 @@ func (c *chain) has(id string) bool {
 	return c.moved[id]
 }
 
-// call returns whether the money moves in a facilitator's call, and what the call answers.
+// call makes a call to the facilitator with this outcome: it moves the money or not, and returns
+// the answer.
 func (c *chain) call(id, outcome string) payments.Settlement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,13 +140,14 @@ func (c *chain) call(id, outcome string) payments.Settlement {
 	switch {
 	case outcome == "lost" || outcome == "timeout":
 		return payments.Settlement{State: payments.Unknown, Reason: "unexpected_settle_error"}
-	case outcome == "refused", used: // an authorization is valid once
+	case outcome == "refused", used: // an authorization can be used once
 		return payments.Settlement{State: payments.Refused, Reason: "invalid_transaction_state"}
 	}
 	return payments.Settlement{State: payments.Settled, Transaction: "tx:" + id, Evidence: "facilitator"}
 }
 
-// step lets an attempt take its next step. An attempt that has ended has no more steps.
+// step makes an attempt take a step and waits until it is done. It returns at once if the attempt
+// has ended.
 func (a *attempt) step(t *testing.T, node *commands.App, id string, number, step int) {
 	switch step {
 	case 0:
@@ -175,7 +178,7 @@ func (a *attempt) step(t *testing.T, node *commands.App, id string, number, step
 	}
 }
 
-// play takes one settlement of the model through its steps and returns what is wrong.
+// play runs one settlement of the model and returns an error if a property does not hold.
 func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) error {
 	p := paymentOf(n)
 	call := quickCall(t, accounts.Caller{}, "", fmt.Sprint("ls ", n))
@@ -204,13 +207,13 @@ func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) 
 	}
 	for _, who := range s.order {
 		i := int(who - 'a')
-		attempts[i].step(t, nodes[i], p.ID, i+1, steps[i]) // only the claiming node makes the first attempt
+		attempts[i].step(t, nodes[i], p.ID, i+1, steps[i]) // number 1 is the first attempt, which only the node that claimed the payment makes
 		steps[i]++
 		if err := look(); err != nil {
 			return err
 		}
 	}
-	if _, err := nodes[1].Settle(t.Context(), p.ID, 3); err != nil { // in the end the chain shows the result
+	if _, err := nodes[1].Settle(t.Context(), p.ID, 3); err != nil { // a last attempt gets the final result from the blockchain
 		return err
 	}
 	if err := look(); err != nil || ended == "" {
@@ -219,8 +222,8 @@ func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) 
 	return s.recorded(t, nodes[0], p.ID, ended)
 }
 
-// recorded checks the payment's stream: one claim, one final result, and after a settlement the
-// answer that was paid for.
+// recorded checks the payment's stream: one claim, one final result, and the paid answer if the
+// payment was settled.
 func (s settlement) recorded(t *testing.T, node *commands.App, id, ended string) error {
 	history, err := node.Ledger.Read(t.Context(), node.Ledger.Service(id), "payment/"+id)
 	if err != nil {
@@ -237,10 +240,10 @@ func (s settlement) recorded(t *testing.T, node *commands.App, id, ended string)
 	return nil
 }
 
-// TestSimulatedSettlements plays settlements of the model, drawn by a seed that is
-// printed; SETTLEMENTS=all plays every one, SEED repeats a draw. For any
-// order and any crashes: a final state never changes, the ledger says settled if and only if
-// the money has moved, and each payment reaches a final state.
+// TestSimulatedSettlements plays 120 random settlements of the model. It prints the seed;
+// SEED=<number> repeats a run, and SETTLEMENTS=all plays all settlements. For any order of steps
+// and any crashes: a final state never changes, the ledger says settled if and only if the money
+// has moved, and each payment reaches a final state.
 func TestSimulatedSettlements(t *testing.T) {
 	seed := rand.Uint64()
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
@@ -265,7 +268,7 @@ func playAll(t *testing.T, all []settlement, partitions int) {
 	defer clean(t, nodes[0])
 	for _, node := range nodes {
 		node.Settler = c
-		node.Settling = func(string, int) <-chan struct{} { return nil } // the test itself settles
+		node.Settling = func(string, int) <-chan struct{} { return nil } // the test settles the payments itself
 		node.PaymentWait = time.Nanosecond
 	}
 	for n, s := range all {

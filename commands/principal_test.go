@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// cells is the table of assurance.md section 1, written a second time: one line
-// per right, with who has it. A token is named by its scope.
+// cells is the table of rights, written here independently of the code: for each right, the roles
+// and token scopes that have it.
 var cells = map[organizations.Right]string{
 	organizations.RightDecide:   "owner admin developer assurance:decide",
 	organizations.RightReceipt:  "owner admin developer assurance:receipt",
@@ -25,7 +25,7 @@ var cells = map[organizations.Right]string{
 	organizations.RightErase:    "owner operator",
 }
 
-// principals are all kinds of principals, by their names in the table.
+// principals returns one principal of each kind, by its name in the table.
 func principals() map[string]organizations.Principal {
 	all := map[string]organizations.Principal{}
 	for _, role := range append([]string{organizations.RoleOperator}, organizations.Roles...) {
@@ -86,8 +86,8 @@ func TestRefusalsNameWhatIsMissing(t *testing.T) {
 	wantRefusal(t, auditor.May(organizations.RightErase), "forbidden", "missing role owner")
 }
 
-// TestPlanStates walks one organization through its states with one token that
-// has every scope.
+// TestPlanStates takes one organization through all plan states, with a token that has every
+// scope.
 func TestPlanStates(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -127,7 +127,7 @@ func TestPlanStates(t *testing.T) {
 	want(rest, "organization plan required")
 	want(evidence, "")
 	c.Add(90*24*time.Hour - time.Second)
-	// The token has expired long before; a session and the operator have not.
+	// The token has expired by now, but the session and the operator are still valid.
 	operator = operatorOf(t, a, orgID)
 	if err := operator.May(organizations.RightExport); err != nil {
 		t.Errorf("the operator exports for a lapsed organization: %v", err)

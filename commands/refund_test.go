@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// An answer that can be reproduced is not refunded, however often that is requested.
+// A call whose answer can be reproduced is not refunded, however often a refund is requested.
 func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 	t.Parallel()
 	a := paidApp(t, newBank("dev"))
@@ -36,15 +36,15 @@ func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 	other := order
 	other.Request = quickCall(t, accounts.Caller{}, "", "ls").Body
 	_, err := a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, ground.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, ground.CodeOtherRequest, "the payment was made for another request: send the operation and body that were paid for")
 	other = order
 	other.Service = actionrisk.Quick
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, ground.CodeOtherRequest, "this is not the request that the payment was made for: send operation and body as they were paid for")
+	wantRefusal(t, err, ground.CodeOtherRequest, "the payment was made for another request: send the operation and body that were paid for")
 	other = order
 	other.PaymentID = paymentOf(2).ID
 	_, err = a.RequestRefund(t.Context(), other)
-	wantRefusal(t, err, ground.CodeNotFound, "payment not found: its id follows from network, asset, payer and nonce of what was signed")
+	wantRefusal(t, err, ground.CodeNotFound, "payment not found: its id is computed from network, asset, payer and nonce of the signed payment")
 	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "")
 	wantRefusal(t, err, ground.CodeNotFound, "refund not found")
 	if n := len(everything(t, a)); n != before {
@@ -60,8 +60,9 @@ type echoOutput struct {
 	Answer string `json:"answer"`
 }
 
-// An answer that its input does not give is refunded: requested, approved and paid, each step
-// once and in this order. A call that was not charged is not refunded.
+// A call whose input does not give the recorded answer is refunded. The refund is requested,
+// approved and paid, each step once and in this order. A call that was not charged is not
+// refunded.
 func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	t.Parallel()
 	b := newBank("dev")
@@ -122,7 +123,7 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	wantRefusal(t, err, organizations.CodeConflict, "the refund is sent, not approved")
 	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "again")
 	wantRefusal(t, err, organizations.CodeConflict, "the refund is sent, not requested")
-	// The answer that was paid for stays unchanged.
+	// The paid answer stays the same after the refund.
 	if r, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil || !r.Replayed {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -133,8 +134,8 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	wantRefusal(t, err, ground.CodeNotSettled, "the payment was refused, so nothing was charged")
 }
 
-// An operator refunds a settled payment whose answer was right. Nothing is refunded twice, and
-// nothing that was not charged.
+// An operator can refund a settled payment even if its answer was right. A payment is refunded
+// only once, and only if it was charged.
 func TestAnOperatorRefundsAnyCharge(t *testing.T) {
 	t.Parallel()
 	b := newBank("dev")

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// olderAnswer is an answer of the quick gate as an earlier program may have written it.
+// olderAnswer is an answer of the quick gate in the format of an earlier program version.
 type olderAnswer struct {
 	Risk           string   `json:"risk"`
 	MatchedRuleIDs []string `json:"matchedRuleIds"`
 	Gone           string   `json:"gone"`
 }
 
-// older is the quick gate of an earlier program, with the rule set it had.
+// older returns the quick gate of an earlier program version with its rule set.
 func older(version, hash string, judge func(actionrisk.Action) actionrisk.Assessment) policy.Service {
 	s := actionrisk.Quick
 	s.Ruleset = func() (string, string) { return version, hash }
@@ -27,9 +27,9 @@ func older(version, hash string, judge func(actionrisk.Action) actionrisk.Assess
 	})
 }
 
-// Gate verdicts are replayed with the rule set that they name, however the rest of the answer
-// has changed. A false verdict is found. A verdict of a rule set that this program does not
-// have is reported.
+// Gate verdicts are evaluated again with the rule set that they name, even if other members of the
+// answer have changed. The replay finds a false verdict, and reports a verdict whose rule set this
+// program does not have.
 func TestVerdictsAreReplayedByTheRuleSetTheyName(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -42,7 +42,7 @@ func TestVerdictsAreReplayedByTheRuleSetTheyName(t *testing.T) {
 		actionrisk.Quick,
 		older(version, hash, actionrisk.Assess),
 		older(version, hash, lenient),
-		older(version, canon.Hash([]byte("other tables")), actionrisk.Assess), // no rule set of that version has this hash
+		older(version, canon.Hash([]byte("other tables")), actionrisk.Assess), // this program has a rule set of that version, but with another hash
 		older("2026.10.1", hash, actionrisk.Assess),
 	} {
 		call := quickCall(t, caller, "", "rm -rf /")

@@ -29,8 +29,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A call is one event, and so is a run: it contains the receipt, and the receipt contains the
-// workflow.
+// A call of a service appends one event, and so does a run of the workflow. The event contains the
+// signed receipt, and the receipt contains the workflow.
 func TestEventsOfACall(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -77,7 +77,7 @@ func TestEventsOfACall(t *testing.T) {
 	}
 }
 
-// workflowOf returns the workflow in the receipt of a call.
+// workflowOf returns the workflow that the receipt of a call contains.
 func workflowOf(t *testing.T, call events.CallCompleted) events.Workflow {
 	t.Helper()
 	var record struct {
@@ -89,7 +89,7 @@ func workflowOf(t *testing.T, call events.CallCompleted) events.Workflow {
 	return record.Workflow
 }
 
-// A receipt is stored once, unencrypted, and is in every answer.
+// A receipt is stored once and unencrypted, and each answer contains it.
 func TestAReceiptIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -131,7 +131,7 @@ func TestAReceiptIsStoredOnce(t *testing.T) {
 	}
 }
 
-// A call that a service refuses is not counted and leaves no event.
+// A call that the service refuses is not counted and appends no event.
 func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -152,7 +152,8 @@ func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// The stored answer is returned whatever has changed since: clock, month, quota, signer, node.
+// A repeated call gets the stored answer, even if clock, month, quota, signer or node have changed
+// since.
 func TestReplayIsTheStoredAnswer(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -176,14 +177,14 @@ func TestReplayIsTheStoredAnswer(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		_, err = node.RunService(t.Context(), runCall(t, again, "k", "rm -rf /tmp"))
-		wantRefusal(t, err, ground.CodeKeyReused, "idempotency key was used with other content")
+		wantRefusal(t, err, ground.CodeKeyReused, "idempotency key was used with different content")
 	}
 	if _, err := b.RunService(t.Context(), runCall(t, caller, "", "ls")); err == nil {
 		t.Error("a node without signer signs")
 	}
 }
 
-// A call counts in the month in which it is appended.
+// A call counts for the month in which it is appended.
 func TestQuotaOfTheMonth(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -206,8 +207,8 @@ func TestQuotaOfTheMonth(t *testing.T) {
 	}
 }
 
-// Nothing that a key has signed is appended after the key's retirement, on a node that has the
-// key in memory, under load.
+// Nothing signed with a key is appended after the key's retirement, even under load and on a node
+// that has the key in memory.
 func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -235,7 +236,7 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 		})
 	}
 	all.Wait()
-	retired, workflows := map[int16]bool{}, int64(0) // by partition
+	retired, workflows := map[int16]bool{}, int64(0) // partitions whose key is retired
 	for _, e := range everything(t, a) {
 		switch {
 		case e.Type == events.TypeSigningKeyRetired:
@@ -254,7 +255,7 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 	}
 }
 
-// retire retires the signer's key in every partition, unless it is retired already.
+// retire retires the signer's key in each partition where it is active.
 func retire(t testing.TB, a *commands.App) {
 	t.Helper()
 	payload, err := canon.Marshal(events.SigningKeyRetired{KeyID: a.Signer.KeyID(), Reason: "rotated"})
@@ -276,9 +277,9 @@ func retire(t testing.TB, a *commands.App) {
 	}
 }
 
-// Database connections are cut under load. A caller sends again with the same key until it gets
-// an answer. Every answer that was given is stored once, byte for byte, and nothing else is
-// stored.
+// Database connections are cut under load, and callers repeat their requests with the same key
+// until they get an answer. Each answer that was given is stored once, byte for byte, and nothing
+// else is stored.
 func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -286,7 +287,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	_, caller := newKey(t, a, "ada@example.com")
 	p := following(t, a)
 	const workers, calls = 4, 15
-	var journal sync.Map // the answers that were given, by key
+	var journal sync.Map // answers that were given, by key
 	stop := make(chan struct{})
 	var killing, working sync.WaitGroup
 	var done atomic.Int64
@@ -333,8 +334,8 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	}
 }
 
-// If the person with a key is erased, the key stays valid. Its next calls are encrypted for the
-// key alone, on a node that knew it before and on a new one.
+// After the owner of a key is erased, the key stays valid. Its next calls are encrypted with a
+// data key of their own, on a node that has the key in its cache and on a new node.
 func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -359,7 +360,7 @@ func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	for _, key := range held {
 		erase(t, a, key.Tenant, key.ID)
 	}
-	c.Add(61 * time.Second) // the longest time that a decrypted data key stays in memory
+	c.Add(61 * time.Second) // longer than a decrypted data key stays in memory
 	for name, node := range map[string]*commands.App{"node that knew it": a, "new node": openApp(t, db, c)} {
 		again, err := node.Authenticate(t.Context(), key)
 		if err != nil {
@@ -387,8 +388,8 @@ func (s said) Statement(id, issuedAt string) any {
 	return map[string]string{"id": id, "issuedAt": issuedAt, "word": s.Word}
 }
 
-// A service declares what it signs. A service that is not in the catalogue is signed, stated
-// and stored like the others. It is computed once.
+// The declaration of a service states whether and how its answers are signed. A service outside
+// the catalogue is signed and stored like the others, and computed once for each call.
 func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 	t.Parallel()
 	type input struct {

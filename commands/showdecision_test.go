@@ -13,9 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// TestArgumentsOfToolsAreKeptForTheReviewer checks that arguments are stored encrypted, as the
-// organization has set it, that they are erased with the subject, and that no signed record
-// contains them.
+// Arguments of tools are stored encrypted, as the organization's setting requires. No signed
+// record contains them, and an erasure of the subject erases them.
 func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -29,10 +28,10 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 		setting, risk, subject string
 		kept                   bool
 	}{
-		{"", "low", `,"agentId":"agent-7"`, false}, // allowed, and nothing was set
+		{"", "low", `,"agentId":"agent-7"`, false}, // the decision is allow, and the organization has no setting
 		{"", "critical", `,"agentId":"agent-7"`, true},
 		{"always", "low", `,"agentId":"agent-8"`, true},
-		{"always", "low", ``, true}, // no subject is named: the run has its own key
+		{"always", "low", ``, true}, // the request names no agent, so the run has a data key of its own
 		{"off", "critical", `,"agentId":"agent-9"`, false},
 	} {
 		if w.setting != "" {
@@ -75,7 +74,7 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where tenant = $1`, orgID); err != nil {
 		t.Fatal(err)
 	}
-	c.Add(61 * time.Second) // the longest time that a decrypted data key stays in memory
+	c.Add(61 * time.Second) // longer than a decrypted data key stays in memory
 	waiting, err := a.Ledger.Tenant(t.Context(), orgID, 1, 100)
 	if err != nil {
 		t.Fatal(err)

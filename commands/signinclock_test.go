@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A node whose clock is a day ahead ends no session and no link of other nodes, because the
-// database's clock decides about their end.
+// A node whose clock is a day ahead does not delete sessions and links of other nodes that have
+// not expired by the database's clock.
 func TestClockAheadSignsNobodyOut(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

@@ -25,20 +25,20 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// following starts the read models of a node, for sound.
+// following starts the read models of a node, so that sound can compare them.
 func following(t *testing.T, a *commands.App) *projections.Projections {
 	t.Helper()
 	p, err := projections.Start(t.Context(), a.Ledger, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Patience = time.Minute // however busy the machine is
+	p.Patience = time.Minute // enough for a busy machine
 	t.Cleanup(p.Close)
 	return p
 }
 
-// sound checks what must hold after every fault: the chain verifies, every read model that was
-// followed equals the events, row by row, and every decision can be reproduced byte for byte.
+// sound checks the invariants that must hold after every fault: the chains verify, each read model
+// equals the events row by row, and each decision can be reproduced byte for byte.
 func sound(t *testing.T, a *commands.App, p *projections.Projections) {
 	t.Helper()
 	ctx, quiet := context.WithoutCancel(t.Context()), slog.New(slog.DiscardHandler)
@@ -74,9 +74,9 @@ func unreplayable(r evidence.Replayed) (n int) {
 	return n
 }
 
-// While 32 callers request decisions, the signing key is rotated and two agents are erased.
-// Nobody is refused, every record verifies with the key of its position, and only the data of
-// the erased agents is unreadable.
+// While 32 callers request decisions, the signing key is rotated and two agents are erased. No
+// request is refused, each record verifies with the key that was active at its position, and only
+// the data of the erased agents is unreadable.
 func TestRotationAndErasureUnderLoad(t *testing.T) {
 	t.Parallel()
 	db, c, ctx := ledgertest.New(t), newClock(), t.Context()
@@ -94,11 +94,11 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 	token := newToken(t, nodes[0], operator)
 	const callers, each, agents = 32, 24, 6
 	var done atomic.Int64
-	reached := map[int64]chan struct{}{} // closed when so many decisions were made
+	reached := map[int64]chan struct{}{} // channels by number of decisions, closed when that number is reached
 	for _, n := range []int64{callers * each / 4, callers * each / 2, callers * each * 3 / 4} {
 		reached[n] = make(chan struct{})
 	}
-	rotated := make(chan struct{}) // the last quarter waits for it, so that some are signed by the next key
+	rotated := make(chan struct{}) // the last quarter of the requests waits for this, so that the next key signs some decisions
 	var working sync.WaitGroup
 	for caller := range callers {
 		working.Go(func() {
@@ -146,7 +146,7 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 
 	signed, readable, gone := map[string]int{}, 0, 0
 	kek := bytes.Repeat([]byte{3}, 32)
-	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // with an empty cache of keys
+	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // a new vault has no keys in its cache
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// stopWorld is an organization with an agent and a reviewer, on two nodes.
+// stopWorld is an organization on two nodes, with a developer who requests decisions and an admin
+// who reviews them.
 type stopWorld struct {
 	t        *testing.T
 	one, two *commands.App
 	clock    *ledgertest.Clock
 	orgID    string
-	agent    string // member
+	agent    string // member id
 	reviewer string
 }
 
@@ -36,8 +37,8 @@ func (w *stopWorld) as(member string) organizations.Principal {
 	return session(w.t, w.one, w.orgID, member)
 }
 
-// activate activates a policy on the other node, so the first node does not know it yet.
-// Without a text it activates the emergency stop.
+// activate activates a policy on node two, so that node one has not seen it yet. If text is empty,
+// it activates the emergency stop.
 func (w *stopWorld) activate(text string) {
 	w.t.Helper()
 	operator, err := w.two.Operator(w.t.Context(), w.orgID)
@@ -73,7 +74,8 @@ func (w *stopWorld) standing(d signedDecision) string {
 
 const tightened = `{"policyId":"default","maxUsdPerTransaction":0.1,"allowedNetworks":["base"]}`
 
-// After a stop, or a tightened policy, no pending decision can be approved.
+// After an emergency stop, or after the policy is tightened, a pending decision cannot be approved
+// if the active policy denies it.
 func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 	t.Parallel()
 	const denied = "the active policy denies this action"
@@ -84,8 +86,8 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 			if got := w.standing(first); got != "the decision needs an approval" {
 				t.Error(got)
 			}
-			// The approving node knows only the previous policy: its append is refused, and it
-			// evaluates again.
+			// The approving node has the previous policy in its cache. Its append is refused, and
+			// it evaluates the decision again.
 			w.activate(text)
 			wantRefusal(t, w.approve(first, "approved"), "conflict", denied)
 			if got := w.standing(first); got != denied {
@@ -94,8 +96,7 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 			if err := w.approve(second, "rejected"); err != nil {
 				t.Errorf("what is denied can be rejected: %v", err)
 			}
-			// When the policy is loosened again, the same decision can be approved, since a
-			// person approves it now.
+			// When the policy is loosened again, the same decision can be approved.
 			w.activate(testPolicy)
 			if got := w.standing(first); got != "the decision needs an approval" {
 				t.Error(got)
@@ -111,8 +112,8 @@ func TestWhatTheActivePolicyDeniesIsNotApproved(t *testing.T) {
 	}
 }
 
-// An action that was permitted before a stop and executed after it is a violation, also if the
-// stop was lifted in the meantime.
+// If an action was permitted before a stop and executed after it, its receipt is a violation, even
+// if the stop was lifted before the receipt.
 func TestReceiptsAfterAStop(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"stop": "", "tightened": tightened} {
@@ -154,11 +155,11 @@ func TestReceiptsAfterAStop(t *testing.T) {
 			}
 			w.activate(testPolicy)
 			w.clock.Add(time.Minute)
-			if got := w.standing(ds[3]); got != "a policy that denied this action was activated after it was permitted" {
+			if got := w.standing(ds[3]); got != "a policy that denies this action was activated after the action was permitted" {
 				t.Error(got)
 			}
 			is(ds[3], "failed", w.one.Clock(), "violation receipt.executed_after_stop")
-			// The stop does not affect what was decided after it.
+			// An earlier stop does not affect a decision that is made after it was lifted.
 			fresh := decided(t, w.one, w.as(w.agent), "f1", "allow")
 			if got := w.standing(fresh); got != "holds until "+*fresh.record.ValidUntil {
 				t.Error(got)
@@ -169,7 +170,7 @@ func TestReceiptsAfterAStop(t *testing.T) {
 	}
 }
 
-// Standing is shown to those who may read the decision.
+// Only principals who may read a decision can read its standing.
 func TestStandingIsForTheOrganization(t *testing.T) {
 	t.Parallel()
 	w := newStopWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// wantToken authenticates and expects the one refusal, or none.
+// wantToken checks that a token is accepted, or refused with the text for invalid tokens.
 func wantToken(t *testing.T, a *commands.App, token string, good bool) {
 	t.Helper()
 	p, err := a.AuthenticateOrganization(t.Context(), token)
@@ -159,7 +159,7 @@ func TestRotationOverlapsADay(t *testing.T) {
 	}
 	_, err = a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: first.TokenID})
 	wantRefusal(t, err, "not_found", "token not found")
-	// A revocation ends the overlap of a rotation.
+	// A revocation of the old token ends the overlap of a rotation. The new token stays valid.
 	third, err := a.IssueToken(t.Context(), operator, organizations.TokenOrder{Rotates: second.TokenID})
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestRotationOverlapsADay(t *testing.T) {
 	clean(t, a)
 }
 
-// TestRevokedTokenEndsOnEveryNode: the other node has the token in its cache.
+// A token that is revoked on one node is refused on another node that has it in its cache.
 func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -180,7 +180,7 @@ func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 	_, operator := newOrganization(t, one, "team")
 	issued := newToken(t, one, operator)
 	wantToken(t, two, issued.Token, true)
-	for range 2 { // the second time changes nothing
+	for range 2 { // revoking a second time changes nothing
 		if err := one.RevokeToken(t.Context(), operator, issued.TokenID, "left"); err != nil {
 			t.Fatal(err)
 		}
@@ -193,8 +193,7 @@ func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 	}
 }
 
-// TestStalePrincipalCannotAppend checks that a right is checked again when the streams that it
-// depends on have moved.
+// A right is checked again at the append if the streams that it depends on have moved.
 func TestStalePrincipalCannotAppend(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -236,9 +235,9 @@ func TestTokenOrderIsChecked(t *testing.T) {
 		order         organizations.TokenOrder
 		code, message string
 	}{
-		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes holds a scope that does not exist"},
+		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes must contain only existing scopes"},
 		{organizations.TokenOrder{Days: -1}, "out_of_range", "expiresInDays must be 1 to 365"},
-		{organizations.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must hold networks such as 192.0.2.0/24"},
+		{organizations.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must contain networks such as 192.0.2.0/24"},
 		{organizations.TokenOrder{Addresses: make([]string, 101)}, "too_many_items", "addresses must have at most 100 items"},
 		{organizations.TokenOrder{Name: "a\r\nb"}, "out_of_range", "name must be one line of 1 to 200 characters"},
 		{organizations.TokenOrder{Member: "cus_01JD3Z8W5T0000000000000000"}, "not_found", "member not found"},
@@ -265,8 +264,7 @@ func TestTokenOrderIsChecked(t *testing.T) {
 	}
 }
 
-// TestOwnActors: a developer's records are the member's and those of the tokens
-// that were issued to the member.
+// A developer sees the own records: those of the member and of the tokens issued to the member.
 func TestOwnActors(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -295,8 +293,7 @@ func TestOwnActors(t *testing.T) {
 	}
 }
 
-// TestIssueAndRevokeRace: revocations and rotations of one token at once, on two
-// nodes, leave one chain and no live token.
+// If one token is revoked eight times at the same time on two nodes, one revocation is recorded.
 func TestIssueAndRevokeRace(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

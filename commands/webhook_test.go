@@ -30,7 +30,7 @@ func newWebhook(t *testing.T, a *commands.App, p organizations.Principal) webhoo
 	return created
 }
 
-// secretBytes returns the bytes that a shown secret encodes.
+// secretBytes decodes a webhook secret as it is shown to the member.
 func secretBytes(t *testing.T, secret string) []byte {
 	t.Helper()
 	text, ok := strings.CutPrefix(secret, "whsec_")
@@ -126,8 +126,8 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
 	_, p := newOrganization(t, a, "team")
-	const form, plain = "url must be an https address without user name and fragment", "url must be https outside private networks"
-	const private = "url must not be a private address (operators allow networks with WEBHOOK_NETWORKS)"
+	const form, plain = "url must be an https address without user name or fragment", "url must be an https address, except in a private network"
+	const private = "url must not be a private address (the operator can allow networks with WEBHOOK_NETWORKS)"
 	for _, bad := range []struct{ url, message string }{
 		{"", form}, {"siem", form}, {"ftp://siem.example.com/", form}, {"https://u:p@siem.example.com/", form},
 		{"https://siem.example.com/#f", form}, {"https://127.1/", form}, {"http://siem.example.com/", plain},
@@ -145,10 +145,10 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: "https://192.168.0.1/"})
 	wantRefusal(t, err, "out_of_range", private)
 	_, err = a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: hookURL, Topics: []string{"everything"}})
-	wantRefusal(t, err, "invalid_enum", "topics holds a topic that does not exist")
+	wantRefusal(t, err, "invalid_enum", "topics must contain only existing topics")
 }
 
-// However many are requested at once, an organization has at most twenty.
+// An organization has at most twenty webhooks, even if more are created at the same time.
 func TestWebhooksAreBounded(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -159,7 +159,7 @@ func TestWebhooksAreBounded(t *testing.T) {
 			for {
 				_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: fmt.Sprintf("https://siem.example.com/%d", i)})
 				if err == nil || !strings.Contains(err.Error(), "unavailable") {
-					return // it exists, or there are too many
+					return // the webhook exists, or the organization has too many
 				}
 			}
 		})

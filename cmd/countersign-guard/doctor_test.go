@@ -12,20 +12,21 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// doctor --hook compares the rule sets of both programs where both are installed, and says
-// which one to update.
+// doctor --hook compares the rule sets of countersign and countersign-guard if both are installed,
+// and names the older one.
 func TestDoctorComparesTheRuleSets(t *testing.T) {
 	version, hash := actionrisk.Ruleset()
 	folder := t.TempDir()
 	own, other := filepath.Join(folder, "countersign-guard"), filepath.Join(folder, "countersign")
-	// This test uses the small program for both, because their commands are the same code.
+	// This test uses countersign-guard for both, because these commands are the same in both
+	// programs.
 	newest, older := filepath.Join(folder, "newest"), filepath.Join(folder, "older")
 	build(t, newest, "")
 	build(t, older, "2026.01.01")
 	script := filepath.Join(folder, "script")
 	for _, c := range []struct {
 		own, other string
-		script     string // text of other, if it is not one of the programs
+		script     string // content of the other file, if it is not one of the two programs
 		state      string
 		says       string
 	}{
@@ -40,7 +41,7 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 		}
 		install(t, c.own, own)
 		install(t, c.other, other)
-		for _, path := range []string{folder, "/nowhere"} { // found in PATH, or in the folder of this program
+		for _, path := range []string{folder, "/nowhere"} { // the other program is found in PATH, or next to this program
 			if got := rulesFinding(t, own, path, other); got.State != c.state || !strings.Contains(got.Detail, c.says) {
 				t.Errorf("%+v: %+v", c, got)
 			}
@@ -48,7 +49,7 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 	}
 }
 
-// install puts a copy of a program where another one may have been.
+// install copies a program to a path and replaces the file there.
 func install(t *testing.T, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
@@ -61,7 +62,7 @@ func install(t *testing.T, from, to string) {
 	}
 }
 
-// build builds this program, if a version is given with a rule set of that version.
+// build builds countersign-guard. If version is not empty, its rule set gets that version.
 func build(t *testing.T, program, version string) {
 	t.Helper()
 	command := []string{"build", "-o", program}
@@ -93,7 +94,7 @@ func build(t *testing.T, program, version string) {
 
 type finding struct{ Name, State, Detail string }
 
-// rulesFinding returns what a program's doctor reports about the rule set of another program.
+// rulesFinding returns the finding of a program's doctor about the rule set of the other program.
 func rulesFinding(t *testing.T, program, path, other string) finding {
 	t.Helper()
 	cmd := exec.Command(program, "--json", "doctor", "--hook", "--", program+" gate hook --agent claude --no-log")

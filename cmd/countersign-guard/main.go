@@ -1,14 +1,14 @@
-// Command countersign-guard holds the guard of coding agents and the gate, without the service. Its commands
-// give the same answers as those of countersign.
+// Command countersign-guard contains the guard of coding agents and the gate, without the service.
+// Its commands give the same answers as those of countersign.
 //
-//	countersign-guard gate COMMAND     the verdict on a command, offline
-//	countersign-guard gate hook        the guard of a coding agent
-//	countersign-guard rules show|list  what the verdicts rest on
-//	countersign-guard doctor --hook    whether the installed hooks guard
+//	countersign-guard gate COMMAND     print the verdict on a command, offline
+//	countersign-guard gate hook        guard a coding agent
+//	countersign-guard rules show|list  show the rules behind the verdicts
+//	countersign-guard doctor --hook    check whether the installed hooks work
 //
-// An agent starts the guard at every tool call, so the program is kept small: it contains nothing of the
-// service, and it answers a hook's event before it builds the command line parser. Exit codes: 0 done, 1 the
-// answer is no, 2 the command failed.
+// An agent starts the guard at every tool call, so the program must start fast: it contains
+// nothing of the service, and it answers a hook's event before it builds the command line parser.
+// Exit codes: 0 done, 1 the answer is no, 2 the command failed.
 package main
 
 import (
@@ -48,24 +48,25 @@ type logCmd struct {
 	Show gate.LogShow `cmd:"" default:"withargs" help:"Show the log (the default). Exit code 1: the log was cut or edited."`
 }
 
-// memory is the heap size from which garbage is collected: main switches off the usual collection.
+// memory is the heap size in bytes from which garbage is collected. main turns off collection
+// below this size.
 const memory = 256 << 20
 
-// ownAccount returns the account whose settings apply, and askOnTerminal asks the person at the terminal.
-// Tests replace both.
+// ownAccount returns the account whose settings apply. askOnTerminal asks the user at the
+// terminal. Tests replace both.
 var (
 	ownAccount    = guard.OwnAccount
 	askOnTerminal = gate.AskOnTerminal
 )
 
 func main() {
-	debug.SetGCPercent(-1) // the program ends before a collection would pay off
+	debug.SetGCPercent(-1) // the program ends before garbage collection would help
 	debug.SetMemoryLimit(memory)
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the command line args and returns the exit code. An installed hook's command line skips the
-// parser.
+// run executes a command line and returns the exit code. The command line of an installed hook is
+// read without the parser, which is slow.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := &gate.Output{Output: &screen.Output{Stdout: stdout, Stderr: stderr}, Account: ownAccount, Ask: askOnTerminal}
 	if hook, ok := gate.PlainHook(args); ok {
@@ -84,7 +85,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	command, err := parser.Parse(args)
 	switch {
-	case exited >= 0: // --help has been printed
+	case exited >= 0: // the parser has printed help or the version
 		return exited
 	case err != nil:
 		return ended(stderr, err)
@@ -100,7 +101,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return ended(stderr, command.Run(o))
 }
 
-// ended prints err, if any, and returns the exit code for it.
+// ended prints err, unless it is nil or screen.ErrNo, and returns the exit code.
 func ended(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asProgram is an environment variable that makes the test binary run as the program.
+// asProgram is an environment variable. If it is set, the test binary runs as the program.
 const asProgram = "COUNTERSIGN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Both programs give the same bytes and exit codes.
+// Both programs give the same output and exit codes.
 func TestBothProgramsAnswerTheSame(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "countersign")
 	if out, err := exec.Command("go", "build", "-o", other, "../countersign").CombinedOutput(); err != nil {

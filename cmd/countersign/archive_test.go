@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Old payloads move to a folder by command. Verify, doctor, backup and a new database read both
-// the database and the archive, and the payloads can be moved back.
+// Commands move old payloads to an archive folder and back. Verify, doctor, backup and restore
+// read the database together with the archive.
 func TestArchiveByCommand(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)
@@ -44,7 +44,7 @@ func TestArchiveByCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asOwner.run(2, "archive", "move", "--older-than", "0h") // no checkpoint covers them
+	asOwner.run(2, "archive", "move", "--older-than", "0h") // no checkpoint covers the events
 	heads, err := seal.NewSigner([]byte(strings.Repeat("h", 32)))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestArchiveByCommand(t *testing.T) {
 		t.Errorf("young events: %s", text)
 	}
 	o.run(2, "archive", "move", "--older-than", "0h")    // ARCHIVE_STORE is not set
-	with.run(2, "archive", "move", "--older-than", "0h") // the service's role may not move payloads
+	with.run(2, "archive", "move", "--older-than", "0h") // the database role of the service may not move payloads
 	if text := asOwner.run(0, "archive", "move", "--older-than", "0h"); !strings.Contains(text, "moved 1024 events") {
 		t.Errorf("move: %s", text)
 	}
@@ -76,7 +76,7 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := with.run(0, "verify"); !strings.Contains(text, "VALID") {
 		t.Errorf("verify: %s", text)
 	}
-	o.run(2, "verify") // nothing false was found, but a part could not be checked
+	o.run(2, "verify") // no fault was found, but a part could not be checked
 	if text := o.run(0, "verify", "--unarchived"); !strings.Contains(text, "archived events, which were not read") {
 		t.Errorf("verify without the archive: %s", text)
 	}
@@ -98,10 +98,10 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := checked(t, 1, append(check, key(heads))...); !strings.Contains(text, "FALSE") {
 		t.Errorf("check with another key: %s", text)
 	}
-	checked(t, 2, "archive", "check", objects[0], key(records)) // nothing is false, but a key is missing
-	// A backup holds what the database holds; together with the archive it is complete.
+	checked(t, 2, "archive", "check", objects[0], key(records)) // no fault was found, but a key is missing
+	// A backup contains only what is in the database; restoring needs the archive, too.
 	folder := filepath.Join(t.TempDir(), "backup")
-	recipient, file := identity(t) // a passphrase would take a second each time
+	recipient, file := identity(t) // faster than a passphrase, which takes a second each time
 	if text := with.run(0, "backup", folder, "--recipient", recipient); !strings.Contains(text, "NOT in it: the archive, 1024 events in 1 objects") {
 		t.Errorf("backup: %s", text)
 	}
@@ -120,7 +120,7 @@ func TestArchiveByCommand(t *testing.T) {
 	with.run(2, "verify")
 }
 
-// checked runs a command that needs no ledger.
+// checked runs a command that needs no ledger, checks the exit code and returns the output.
 func checked(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	return (&operator{t: t}).run(code, args...)

@@ -16,13 +16,13 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// auditor runs subcommands next to a running service.
+// auditor runs subcommands while a service is running.
 type auditor struct {
 	t    *testing.T
 	data []string
 }
 
-// run runs a subcommand, checks the exit code and a part of its output, and returns the output.
+// run runs a subcommand, checks the exit code and a part of the output, and returns the output.
 func (a *auditor) run(code int, words string, args ...string) string {
 	a.t.Helper()
 	cmd := program(append(args, a.data...)...)
@@ -35,17 +35,17 @@ func (a *auditor) run(code int, words string, args ...string) string {
 	return out.String()
 }
 
-// handedOver is a service with an organization and decisions, and what its auditor works with.
+// handedOver is a service with an organization and decisions, and the files that its auditor gets.
 type handedOver struct {
-	a, bare *auditor // with the data folder of the service, and with files only
-	files   string   // a temporary folder; its jwks.json has the keys of the service
-	answers []string // the decisions, in the order of their keys
+	a, bare *auditor // a has the data folder of the service, bare has only files
+	files   string   // a temporary folder; jwks.json in it has the public keys of the service
+	answers []string // the decisions, in the order of their idempotency keys
 }
 
 // in returns the path of a file in the folder.
 func (h handedOver) in(name string) string { return filepath.Join(h.files, name) }
 
-// handOver starts a service and asks for the decision purchase(key) under each of the keys.
+// handOver starts a service and requests a decision for each idempotency key.
 func handOver(t *testing.T, keys ...string) handedOver {
 	t.Helper()
 	dir := dataDir(t)
@@ -66,16 +66,16 @@ func handOver(t *testing.T, keys ...string) handedOver {
 	return h
 }
 
-// An organization's history is pinned, exported, verified, replayed and erased from, and the
-// keys are rotated, all on the command line next to a running service. A changed or older
-// export, or one under an untrusted key, is refused with the reason.
+// While the service runs, commands pin, export, verify and replay an organization's history, erase
+// data and rotate keys. An export that was changed, is older than the pin, or is signed with an
+// untrusted key is refused with the reason.
 func TestAnAuditOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()
 	const next = "2222222222222222222222222222222222222222222222222222222222222222"
 	s := serveIn(t, dir, "NEXT_SIGNING_KEY="+next)
 	a := &auditor{t, []string{"--data", dir}}
-	bare := &auditor{t, nil} // has no access to the service
+	bare := &auditor{t, nil} // no access to the service's data folder
 	token := organizationToken(t, dir)
 	org := ""
 	decide := func(key, agent string) {
@@ -147,7 +147,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 
 	a.run(2, "NEXT_SIGNING_KEY is not set", "signer", "rotate")
 	a.run(0, "was retired", "signer", "rotate", "--next-signing-key", next)
-	decide("k4", "bob") // the node continues with the new key
+	decide("k4", "bob") // the running node signs with the new key
 	after := keys("after.json")
 	a.run(0, "to ", "signer", "list")
 	for _, args := range [][]string{{"export", "--org", org, "--out", second}, {"org", "list"}} {
@@ -174,7 +174,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 		t.Errorf("what the old key wrapped: %d %s %v", status, answer, err)
 	}
 
-	// One character was changed.
+	// Change one character.
 	text, err := os.ReadFile(second)
 	if err != nil {
 		t.Fatal(err)
@@ -188,9 +188,9 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// The signing key is compromised from some event on. Its successor signs at once, earlier
-// signatures stay valid, later ones are refused by verifiers that have the new keys, and the
-// service continues, because its history is unchanged.
+// The signing key is declared compromised from an event on. The next key signs at once. Earlier
+// signatures stay valid, and verifiers with the new list of keys refuse later ones. The service
+// continues, because its history has not changed.
 func TestAKeyThatSomebodyElseHas(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// identity is an age key pair: the public text, and the file of the other half.
+// identity makes an age key pair and returns the public key and the file with the private key.
 func identity(t *testing.T) (recipient, file string) {
 	t.Helper()
 	i, err := age.GenerateX25519Identity()
@@ -35,8 +35,8 @@ func identity(t *testing.T) (recipient, file string) {
 	return i.Recipient().String(), file
 }
 
-// A disk is lost: the ledger, the keys and the encrypted members are restored from the backup
-// into another folder, and everything verifies.
+// After the loss of a disk, the ledger, the keys and the encrypted data are restored from the
+// backup into another folder, and all of it verifies.
 func TestLoseADiskAndGetItBack(t *testing.T) {
 	t.Parallel()
 	recipient, file := identity(t)
@@ -62,7 +62,7 @@ func TestLoseADiskAndGetItBack(t *testing.T) {
 		t.Errorf("what was sealed stays closed: %s", text)
 	}
 	found.run(0, "verify")
-	found.run(2, "restore", folder, "--identity", file) // not into an existing ledger
+	found.run(2, "restore", folder, "--identity", file) // refused: the folder contains a ledger
 }
 
 func firstLine(t *testing.T, path string) string {
@@ -107,7 +107,7 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	folder := filepath.Join(t.TempDir(), "backup")
-	o.run(2, "backup", folder)                                    // nobody could decrypt the keys
+	o.run(2, "backup", folder)                                    // refused: without a recipient the keys cannot be encrypted
 	o.run(2, "backup", folder, "--recipient", "ssh-ed25519 AAAA") // not an age key
 	o.run(2, "backup", o.file("{}"), "--without-keys")            // the file exists
 	o.run(0, "backup", folder, "--passphrase", "correct horse battery staple")
@@ -115,7 +115,7 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 	other := &operator{t, append([]string{"--database-url", db.OwnerURL}, o.base[2:]...)}
 	other.run(2, "restore", folder, "--passphrase", "wrong")
 	other.run(2, "restore", folder, "--keys", folder+".none", "--passphrase", "correct horse battery staple")
-	// A file that differs from the one written is found before anything is restored.
+	// If a file of the backup was changed, restore refuses before it restores anything.
 	path := filepath.Join(folder, "tables", "events.copy.gz")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -132,9 +132,9 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 	other.run(0, "restore", folder, "--passphrase", "correct horse battery staple")
 }
 
-// While a backup is written, another one to the same folder is refused and changes nothing. The
-// next run replaces the unfinished files of a backup that was killed. Files of another owner
-// stay, and the error names them.
+// While a backup is written, a second one to the same folder is refused and changes nothing. The
+// next run replaces the unfinished files of a killed backup. Files that are not of a backup stay,
+// and the error names them.
 func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
@@ -168,7 +168,7 @@ func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 			t.Errorf("the refused backup touched the other's: %v", err)
 		}
 	}
-	end() // a killed process lets go the same way
+	end() // the lock of a killed process is free, too
 	foreign := filepath.Join(half, "letter.txt")
 	if err := os.WriteFile(foreign, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
@@ -210,8 +210,8 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return out.Bytes()
 }
 
-// Every table is in the backup, or in a list of tables that are rebuilt, so that a table of a
-// later migration is not forgotten.
+// Each table is in the backup or in a list of tables that are rebuilt, so that no table of a later
+// migration is forgotten.
 func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -242,8 +242,8 @@ func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// A disk is lost between two backups: base copy and log bring the ledger back to the
-// end of the log, to a moment, and to a position.
+// After the loss of a disk between two backups, a base backup and the write-ahead log restore the
+// ledger to the end of the log, to a time, or to a position.
 func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	t.Parallel()
 	recipient, file := identity(t)
@@ -260,12 +260,12 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		lost.run(0, "org", "create", "--name", name, "--plan", "team", "--owner", "ada@example.com")
 	}
 	create("Before")
-	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // the log is not archived
+	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // refused: the log is not archived
 	lost.base = append(lost.base, "--wal-dir", log)
 	began := time.Now()
 	lost.run(0, "backup", folder, "--base", "--recipient", recipient)
 	t.Logf("base copy in %v", time.Since(began))
-	lost.base = lost.base[:2] // the data folder remembers
+	lost.base = lost.base[:2] // the setting is stored in the data folder
 	create("Within")
 	var middle struct{ Partition, Position int64 }
 	events := strings.Split(strings.TrimSpace(lost.run(0, "--json", "tail", "--once")), "\n")
@@ -297,7 +297,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 				t.Errorf("organizations:\n%s", orgs)
 			}
 			found.run(0, "org", "create", "--name", "Later", "--plan", "team", "--owner", "bob@example.com")
-			found.run(2, "restore", folder, "--identity", file, "--wal", log) // not into an existing ledger
+			found.run(2, "restore", folder, "--identity", file, "--wal", log) // refused: the folder contains a ledger
 		})
 	}
 	refused := func(words string, args ...string) {
@@ -314,7 +314,7 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	refused("before the base copy", "--wal", log, "--at", began.Add(-time.Minute).UTC().Format(time.RFC3339))
 	refused("before the base copy", "--wal", log, "--position", "0:1")
 	refused("not both", "--wal", log, "--at", moment, "--position", "1")
-	refused("partition", "--wal", log, "--position", "1") // the partition is missing
+	refused("partition", "--wal", log, "--position", "1") // refused: a position needs a partition
 	refused("partition", "--wal", log, "--position", "2:1")
 	refused("WAL_DIR is the folder", "--wal", log, "--wal-dir", log)
 }

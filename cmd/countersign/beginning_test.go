@@ -41,7 +41,7 @@ const (
 	lostDataKeys = "data.kek is missing in the data folder, and this ledger has data keys"
 )
 
-// Every command refuses the database of an earlier day and says what to do.
+// All commands refuse a database with a schema from before the first release, and tell what to do.
 func TestADatabaseOfAnEarlierDayIsRefused(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -62,7 +62,7 @@ func TestADatabaseOfAnEarlierDayIsRefused(t *testing.T) {
 	}
 }
 
-// The same for a data folder, and for one that has lost the key of its data keys.
+// They also refuse such a data folder, and one without the key that encrypts its data keys.
 func TestADataFolderOfAnEarlierDayIsRefused(t *testing.T) {
 	t.Parallel()
 	o := &operator{t, []string{"--data", dataDir(t)}}
@@ -96,7 +96,7 @@ func TestADataFolderOfAnEarlierDayIsRefused(t *testing.T) {
 	}
 }
 
-// So is a backup.
+// Restore refuses such a backup.
 func TestABackupOfAnEarlierDayIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

@@ -18,7 +18,7 @@ import (
 
 const pendingIntent = `{"resourceUrl":"https://api.example/v1","method":"GET","amountUsd":0.5}`
 
-// signedFile is a signed record in a file.
+// signedFile writes a signed record to a file and returns its path.
 func signedFile(t *testing.T, signer *seal.Signer, payloadType string, record any) string {
 	t.Helper()
 	envelope, err := signer.Sign(payloadType, record)
@@ -114,8 +114,8 @@ func TestCheckBeforeExecution(t *testing.T) {
 	}
 }
 
-// A decision is used once on a machine, however many checks run at once. If that use cannot be
-// recorded, the check fails.
+// A decision can be used once on a machine, even if several checks run at the same time. If the
+// use cannot be recorded, the check fails.
 func TestCheckFindsASecondUse(t *testing.T) {
 	t.Parallel()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The service that check asks knows about an emergency stop at once. A token of another
-// organization learns nothing from it.
+// The command check asks the service, which reports an emergency stop immediately. A token of
+// another organization gets no information about the decision.
 func TestCheckAsksTheService(t *testing.T) {
 	t.Parallel()
 	a := &audited{T: t, data: dataDir(t), work: t.TempDir()}
@@ -58,5 +58,5 @@ func TestCheckAsksTheService(t *testing.T) {
 	check(1, 1, "the active policy denies this action", append(ours, token)...)
 	check(0, 2, "\nSTOP NOT CHECKED, valid until ", "--org", org)
 	activate()
-	check(1, 3, "a policy that denied this action was activated after it was permitted", append(ours, token)...)
+	check(1, 3, "a policy that denies this action was activated after the action was permitted", append(ours, token)...)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A PostgreSQL with fsync or full_page_writes off may lose acknowledged commits: serve does not
-// start on it unless the settings say that the provider makes commits durable, and then /readyz
-// reports it. The clusters of these tests have fsync off.
+// A PostgreSQL server with fsync or full_page_writes off can lose acknowledged commits. Serve
+// refuses to start on it, unless DURABILITY=provider says that the provider makes commits durable;
+// /readyz then reports the setting. The servers of these tests have fsync off.
 func TestServeRefusesAPostgreSQLThatMayLoseCommits(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
@@ -53,7 +53,7 @@ func line(text, word string) string {
 	return ""
 }
 
-// readyz returns the service's own report.
+// readyz returns the members of the answer of /readyz.
 func (s *served) readyz(t *testing.T) (members map[string]any) {
 	t.Helper()
 	answer, err := http.Get(s.base + "/readyz")

@@ -40,7 +40,7 @@ func TestEntitlementsOfTheOperator(t *testing.T) {
 	}
 }
 
-// A wrong setting of the storefront is reported at the start, with its name.
+// Serve checks the settings of the storefront at the start, and names a wrong one.
 func TestStorefrontSettingsAreCheckedAtTheStart(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A pack of a quarter has its cover page, statements, figures and histories, all under one
-// signature, and an empty quarter has one, too. A changed figure is refused.
+// An evidence pack of a quarter contains a cover page, statements, figures and histories under one
+// signature, even for an empty quarter. A pack with a changed figure is refused.
 func TestAnEvidencePack(t *testing.T) {
 	t.Parallel()
 	h := handOver(t, "k1", "k2")
@@ -43,7 +43,7 @@ func TestAnEvidencePack(t *testing.T) {
 			}
 		}
 	}
-	// Of a year before there was anything, and of one to come.
+	// One period is before the first event, the other in the future.
 	for _, period := range []string{"2020Q1", "2999"} {
 		has(pack("eu-ai-act", period), "EU AI Act", "no agent is named", "<tr><th>decisions: allow</th><td>0</td></tr>")
 		if text := read("export/pack/access.jsonl"); text != "" {

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// TestFaultKillNine runs the rows of the fault table in which processes are killed without
-// warning while clients call. Afterwards each acknowledged answer exists exactly once, byte for
-// byte, and the ledger verifies.
+// TestFaultKillNine runs the rows of the fault table in which processes are killed during calls.
+// Afterwards each acknowledged answer is stored exactly once, byte for byte, and the ledger
+// verifies.
 func TestFaultKillNine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
@@ -31,8 +31,8 @@ func TestFaultKillNine(t *testing.T) {
 	}
 }
 
-// Two processes serve one data folder: the second joins the PostgreSQL of the first, and when
-// the first ends, it starts its own and continues.
+// Two processes serve one data folder. The second uses the PostgreSQL server of the first; when
+// the first ends, the second starts its own server and continues.
 func TestSecondProcessJoinsAndTakesOver(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -55,7 +55,7 @@ func TestSecondProcessJoinsAndTakesOver(t *testing.T) {
 	sound(t, dir)
 }
 
-// A signing key of another environment is not a key of this ledger, so serve does not start.
+// Serve refuses to start with a signing key that this ledger does not know.
 func TestForeignSigningKeyDoesNotStart(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheFirstStartShowsItsSteps holds that serve names each step of the first start before it takes
-// its time, in order, and that the second start does not repeat those that are done.
+// TestTheFirstStartShowsItsSteps checks that serve prints each slow step of the first start before
+// it begins, in order, and that the second start does not repeat these steps.
 func TestTheFirstStartShowsItsSteps(t *testing.T) {
 	t.Parallel()
 	dir := reachable(t)

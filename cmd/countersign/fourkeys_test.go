@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A start that fails has activated nothing, neither the signing key nor a data key, so that the
-// next start can use others. A setting for checkpoints without CHECKPOINT_KEY is such an error,
-// and so is another ledger name.
+// A start that fails does not activate a signing key or a data key, so the next start can use
+// other keys. It fails, for example, because of a checkpoint setting without CHECKPOINT_KEY, or
+// another ledger name.
 func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -57,7 +57,7 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 			t.Errorf("%d %s after starts that failed", n, table)
 		}
 	}
-	// Other keys can therefore be set now, and a missing key is reported.
+	// So a start with other keys works, and reports a missing key.
 	s := serveIn(t, folder, "DATABASE_URL="+db.URL, "SIGNING_KEY="+key("17"), "DATA_KEK="+key("18"), "TOKEN_KEY="+key("19"), "LEDGER_ORIGIN="+ledgertest.Origin)
 	says := s.readyz(t)
 	if degraded, _ := says["degraded"].([]any); !slices.Contains(degraded, any("checkpoints")) || !strings.Contains(says["checkpoints"].(string), "CHECKPOINT_KEY") {
@@ -75,7 +75,7 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 	}
 }
 
-// Each shipped configuration file sets all four keys.
+// Each configuration file in the repository sets all four keys.
 func TestEveryShippedFileNamesFourKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".deploy/README.md", ".deploy/countersign.env.example", ".deploy/kubernetes/countersign.yaml",

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// answering simulates a person at the terminal who gives one answer.
+// answering replaces the terminal by a user who gives one answer, and returns the question.
 func answering(t *testing.T, answer string) *string {
 	t.Helper()
 	before, asked := askOnTerminal, ""
@@ -23,7 +23,7 @@ func answering(t *testing.T, answer string) *string {
 	return &asked
 }
 
-// runGate runs a command of the gate. Its terminal gives only the answers of answering.
+// runGate runs a gate command and returns exit code and output. Its terminal is that of answering.
 func runGate(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -31,7 +31,7 @@ func runGate(t *testing.T, args ...string) (int, string) {
 	return code, out.String()
 }
 
-// TestGateAllowWritesWhatTheGuardReads also checks that the rest of the file is kept.
+// TestGateAllowWritesWhatTheGuardReads also checks that the rest of the settings file is kept.
 func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("HOME", folder)
@@ -60,8 +60,8 @@ func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	}
 }
 
-// Without a rule, allow offers the last blocked action, and the answer selects how long it is
-// allowed.
+// Without a rule, "gate allow" offers the last blocked action. The answer selects for how long it
+// is allowed.
 func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 	for answer, want := range map[string]string{"o": `"once":true`, "s": `"session":"s"`, "t": `"until":"`, "a": `"action":"`, "n": "nothing was allowed"} {
 		home := t.TempDir()
@@ -93,8 +93,8 @@ func TestGateAllowOffersTheLastBlockedAction(t *testing.T) {
 	}
 }
 
-// TestGateTrust checks that trust shows what the file requests, and stores the text that was
-// shown.
+// TestGateTrust checks that "gate trust" shows the settings that a project's file requests, and
+// that it stores the text that was shown.
 func TestGateTrust(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -120,7 +120,8 @@ func TestGateTrust(t *testing.T) {
 	}
 }
 
-// Consent is given at a terminal: not through a pipe, and not where there is none.
+// The user must confirm at a terminal: input from a pipe is refused, and so is a process without a
+// terminal.
 func TestConsentNeedsATerminal(t *testing.T) {
 	setsid, err := exec.LookPath("setsid")
 	if err != nil {

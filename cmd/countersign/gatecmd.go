@@ -5,20 +5,19 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard"
 )
 
-// gateCmd runs the engine of the action-safety services without network, database or key: it
-// prints verdicts and guards coding agents.
+// gateCmd has the commands of the gate and the guard. They need no network, database or key.
 type gateCmd struct {
 	gate.Commands
 	Log gateLogCmd `cmd:"" help:"Show what the guard decided on this machine, or push it to the team's ledger."`
 }
 
-// gateLogCmd shows the log, or sends it to a ledger.
+// gateLogCmd shows the guard's log or sends it to a ledger.
 type gateLogCmd struct {
 	Show gate.LogShow   `cmd:"" default:"withargs" help:"Show the log (the default). Exit code 1: the log was cut or edited."`
 	Push gateLogPushCmd `cmd:"" help:"Send new lines of the log to the team's ledger, signed with a key of this machine."`
 }
 
-// ownAccount returns the account whose settings apply, and askOnTerminal asks the person at the
+// ownAccount returns the account whose settings apply. askOnTerminal asks the user at the
 // terminal. Tests replace both.
 var (
 	ownAccount    = guard.OwnAccount

@@ -16,12 +16,13 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// shellEvent is Claude Code's event before a command.
+// shellEvent returns the event that Claude Code sends before it runs a command.
 func shellEvent(command string) string {
 	return fmt.Sprintf(`{"hook_event_name":"PreToolUse","cwd":"/","permission_mode":"default","tool_name":"Bash","tool_input":{"command":%q}}`, command)
 }
 
-// TestHookProcess runs the program itself and checks exit codes and both outputs.
+// TestHookProcess starts the program as a hook and checks exit code, standard output and standard
+// error.
 func TestHookProcess(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -50,7 +51,7 @@ func TestHookProcess(t *testing.T) {
 	}
 }
 
-// TestGateForms: verdict is the default subcommand, and hook is another one.
+// TestGateForms checks that "gate COMMAND" prints a verdict and that "gate hook" is a subcommand.
 func TestGateForms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -79,8 +80,8 @@ func TestGateForms(t *testing.T) {
 	}
 }
 
-// TestHookInstall: doctor finds the printed configuration, and with the test binary as the
-// program it guards.
+// TestHookInstall checks that doctor finds the printed configuration and that the installed hook
+// works.
 func TestHookInstall(t *testing.T) {
 	for _, a := range agents.Agents {
 		t.Run(string(a), func(t *testing.T) {
@@ -96,13 +97,14 @@ func TestHookInstall(t *testing.T) {
 			if code != 0 || !strings.Contains(out, "ok\thook\t"+string(a)+" (") {
 				t.Errorf("exit %d: %s", code, out)
 			}
-			// The guard of another agent is not found.
+			// Doctor does not find a guard in another agent.
 			for _, other := range agents.Agents {
 				if code, out := doctorHook(t, project, "--agent", string(other)); (code == 0) != (other == a) {
 					t.Errorf("--agent %s: exit %d: %s", other, code, out)
 				}
 			}
-			// With a wrong path everything or nothing passes, and doctor says which.
+			// With a wrong path in the entry, the agent allows or blocks everything, and doctor
+			// reports which.
 			broken := strings.ReplaceAll(selfInstall(t, a), os.Args[0], filepath.Join(project, "gone"))
 			place(t, filepath.Join(home, ownSettings[a]), broken)
 			says := map[agents.Agent]string{agents.Claude: "blocks everything from version 2.1.295 on", agents.Codex: "NOT GUARDED", agents.Cursor: "blocks everything", agents.Gemini: "blocks everything",
@@ -168,7 +170,7 @@ func TestDoctorHook(t *testing.T) {
 	}
 }
 
-// TestDoctorHookSettings covers settings files whose entry does not guard.
+// TestDoctorHookSettings checks settings files with an entry that does not guard.
 func TestDoctorHookSettings(t *testing.T) {
 	command := `"` + os.Args[0] + ` gate hook"`
 	for name, c := range map[string]struct {
@@ -206,7 +208,7 @@ func TestDoctorHookSettings(t *testing.T) {
 	}
 }
 
-// TestDoctorHookOffElsewhere: one settings file switches off the guard of another one.
+// TestDoctorHookOffElsewhere checks a guard that another settings file switches off.
 func TestDoctorHookOffElsewhere(t *testing.T) {
 	home, project := hookFolders(t)
 	place(t, filepath.Join(home, ownSettings[agents.Claude]), selfInstall(t, agents.Claude))
@@ -219,11 +221,11 @@ func TestDoctorHookOffElsewhere(t *testing.T) {
 	}
 }
 
-// ownSettings returns the agents' settings files below the home folder.
+// ownSettings has the agents' settings files in the home folder.
 var ownSettings = map[agents.Agent]string{agents.Claude: ".claude/settings.json", agents.Codex: ".codex/hooks.json", agents.Cursor: ".cursor/hooks.json", agents.Gemini: ".gemini/settings.json",
 	agents.Qwen: ".qwen/settings.json", agents.Copilot: ".copilot/hooks/countersign.json", agents.OpenCode: ".config/opencode/plugins/countersign.js"}
 
-// selfInstall returns the printed configuration with the test binary as the program.
+// selfInstall returns the configuration to install, with this test binary as the program.
 func selfInstall(t *testing.T, a agents.Agent) string {
 	t.Helper()
 	_, entry, _ := strings.Cut(a.Instructions(os.Args[0]), "\n\n")
@@ -251,7 +253,7 @@ func place(t *testing.T, file, text string) {
 	}
 }
 
-// doctorHook runs doctor --hook in a project. The hooks that it starts are this test binary.
+// doctorHook runs doctor --hook in a project. The hooks that doctor starts are this test binary.
 func doctorHook(t *testing.T, project string, args ...string) (int, string) {
 	t.Helper()
 	cmd := program(append([]string{"doctor", "--hook"}, args...)...)
@@ -260,10 +262,10 @@ func doctorHook(t *testing.T, project string, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// TestManyHooksAtOnceDenyNothing starts 64 guards at once on any machine. Waiting for a
-// processor must not deny an action: only the limit of elapsed time may, which is shorter than
-// the agent's. On a machine so slow that 64 guards reach that limit, half as many are tried,
-// down to one.
+// TestManyHooksAtOnceDenyNothing starts 64 guards at the same time, on a machine of any speed.
+// Waiting for a processor must not deny an action. Only the time limit may deny, which is shorter
+// than the agent's. If the machine is so slow that 64 guards reach the limit, the test tries half
+// as many, and so on down to one.
 func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -292,13 +294,13 @@ func TestManyHooksAtOnceDenyNothing(t *testing.T) {
 	}
 }
 
-// TestInstallWrites: the entry is merged into the existing settings once, the old file is
-// copied, and the entry can be removed.
+// TestInstallWrites checks that the entry is added to the existing settings once, that the old
+// file is copied, and that the entry can be removed.
 func TestInstallWrites(t *testing.T) {
 	t.Parallel()
 	for _, a := range agents.Agents {
 		if a == agents.OpenCode {
-			continue // its plugin is a file of ours: guard.TestUninstallLeavesTheFileAsItWas
+			continue // its plugin is a file of its own, see guard.TestUninstallLeavesTheFileAsItWas
 		}
 		t.Run(string(a), func(t *testing.T) {
 			home := t.TempDir()
@@ -319,7 +321,7 @@ func TestInstallWrites(t *testing.T) {
 			}
 			there := `{"theme":"dark","hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}`
 			if a == agents.Codex {
-				there = `{"hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}` // the file allows no other member
+				there = `{"hooks":{"Other":[{"hooks":[{"command":"mine"}]}]}}` // this agent accepts no other member in the file
 			}
 			if err := os.WriteFile(place, []byte(there), 0o600); err != nil {
 				t.Fatal(err)
@@ -346,7 +348,7 @@ func TestInstallWrites(t *testing.T) {
 	}
 }
 
-// TestInstallIsOneOrTheOther: --write and --uninstall together are refused.
+// TestInstallIsOneOrTheOther checks that --write and --uninstall together are refused.
 func TestInstallIsOneOrTheOther(t *testing.T) {
 	home, project := hookFolders(t)
 	cmd := program("gate", "hook", "--install", "claude", "--write", "--uninstall")

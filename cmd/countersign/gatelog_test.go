@@ -14,7 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// A command in the guard's log cannot control the terminal or begin a line of its own.
+// A logged command is shown on one line, without control characters that the terminal would
+// interpret.
 func TestLogShowsCommandsOnTheirOwnLine(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	if err := ownAccount().Log().Append(guardlog.Line{At: "2026-11-22T10:00:00Z", Agent: "claude", Decision: "deny", Command: "rm -rf /\n2026-11-22T10:00:01Z\x1b[2K"}); err != nil {
@@ -26,8 +27,8 @@ func TestLogShowsCommandsOnTheirOwnLine(t *testing.T) {
 	}
 }
 
-// TestGateLogAndStats checks the lines and the counts of the guard's decisions. A log that was
-// cut is exit code 1.
+// TestGateLogAndStats checks the lines and the counts of the guard's log. For a truncated log the
+// exit code is 1.
 func TestGateLogAndStats(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	log := ownAccount().Log()

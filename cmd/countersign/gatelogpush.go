@@ -21,16 +21,16 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// pushWithin is the time limit of one report.
+// pushWithin is the time limit for sending one report.
 const pushWithin = 30 * time.Second
 
-// gateLogPushCmd sends the log to a ledger.
+// gateLogPushCmd sends the guard's log to a ledger.
 type gateLogPushCmd struct {
 	URL   string `required:"" name:"url" help:"URL of the service." env:"COUNTERSIGN_URL" placeholder:"URL"`
 	Token string `required:"" help:"Organization token (svco_...) with the scope assurance:decide." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
 }
 
-// Run sends the lines after the last one that the ledger has from this machine.
+// Run sends all lines after the last one that the ledger has from this machine.
 func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 	log := ownAccount().Log()
 	lines, err := log.Unsent()
@@ -55,8 +55,8 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *screen.Output) error {
 	return o.Result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
 }
 
-// machineKey returns the key that signs this machine's reports. It is stored in the folder of
-// the log, readable by its owner only.
+// machineKey returns the key that signs this machine's reports. It is stored in the log's folder
+// and readable by its owner only.
 func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
 	d := setting.Ledger{Data: string(log), Begins: true}
 	text, err := d.DevelopmentKey(guard.KeyName)
@@ -70,8 +70,8 @@ func machineKey(log guard.Log) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// send sends one report. If the answer is lost, sending the same report again is safe: the
-// service answers it as before.
+// send sends one report. If the answer is lost, the report can be sent again: the service records
+// it once.
 func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error {
 	body, err := canon.Marshal(report)
 	if err != nil {
@@ -97,6 +97,6 @@ func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error
 	var said struct {
 		Error string `json:"error"`
 	}
-	_ = json.Unmarshal(text, &said) // a page of a proxy has no such member
+	_ = json.Unmarshal(text, &said) // other answers, for example a proxy's error page, have no such member
 	return fmt.Errorf("the service answered %d: %s", answer.StatusCode, screen.Printable(said.Error))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// TestLogPush: new lines are sent once, in parts that the service accepts. After a lost answer
-// the part is sent again. An edited log is not sent.
+// TestLogPush checks that new lines are sent once, in parts that the service accepts, that a part
+// is sent again if the answer was lost, and that an edited log is not sent.
 func TestLogPush(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	folder := ownAccount().State()

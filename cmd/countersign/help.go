@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// helpAll is the flag that shows help with every flag. Without it, flags with the tag "rare"
-// are hidden, so that the common ones are easy to find.
+// helpAll is a flag that prints the help with all flags. Normally help hides the flags with the
+// tag "rare", so that the common ones are easy to find.
 type helpAll bool
 
 // BeforeReset prints the help and ends the program, as --help does.
@@ -26,8 +26,8 @@ func (helpAll) BeforeReset(ctx *kong.Context) error {
 	return nil
 }
 
-// printHelp prints help as the parser does, except for the usage line: it wraps a long one and
-// shows required flags of which only one is needed as alternatives.
+// printHelp prints the help as the parser does, with a better usage line: it is wrapped, and flags
+// of which only one is required are shown as alternatives.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	width := screen.UsualWidth
 	if file, is := ctx.Stdout.(*os.File); is {
@@ -56,13 +56,13 @@ func usage(ctx *kong.Context) string {
 			}
 		}
 	}
-	for _, flags := range alternatives { // flags of one xor group
+	for _, flags := range alternatives { // required flags of one xor group
 		text = strings.Replace(text, strings.Join(flags, " "), "("+strings.Join(flags, " | ")+")", 1)
 	}
 	return text
 }
 
-// hideRare leaves the rare flags out of the help. They still work.
+// hideRare hides the rare flags in the help. They can still be used.
 func hideRare(root *kong.Node) {
 	eachFlag(root, func(f *kong.Flag) { f.Hidden = f.Hidden || f.Tag.Has("rare") })
 }
@@ -76,14 +76,15 @@ func eachFlag(n *kong.Node, do func(*kong.Flag)) {
 	}
 }
 
-// completionCmd prints a script that completes command lines in a shell. The script asks the
-// program itself for the completions, so the two always agree.
+// completionCmd prints a script that completes command lines in a shell. The script calls the
+// program for the completions, so they always fit its version.
 type completionCmd struct {
 	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish,powershell," default:"" help:"The shell: bash, zsh, fish or powershell."`
 	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"For the scripts: the words so far, the last one unfinished."`
 }
 
-// Run prints the script, or, if no shell is named, where to put it.
+// Run prints the script for a shell. If no shell is named, it explains how to install a script. If
+// words are given, it prints the completions of the last one.
 func (c *completionCmd) Run(o *screen.Output, ctx *kong.Context) error {
 	if c.Shell == "" {
 		_, err := io.WriteString(o.Stdout, completionHelp)
@@ -93,7 +94,7 @@ func (c *completionCmd) Run(o *screen.Output, ctx *kong.Context) error {
 		_, err := io.WriteString(o.Stdout, completionScripts[c.Shell])
 		return err
 	}
-	words := c.Words[min(2, len(c.Words)):] // "--" and the program's own name
+	words := c.Words[min(2, len(c.Words)):] // skip "--" and the name of the program
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -129,8 +130,8 @@ complete -o default -F _countersign countersign
 }
 compdef _countersign countersign
 `,
-	// PowerShell before 7.3 drops empty arguments, so the script writes an empty unfinished
-	// word as two quotes.
+	// PowerShell before 7.3 drops empty arguments, so the script passes an empty last word as two
+	// quotation marks.
 	"powershell": `Register-ArgumentCompleter -Native -CommandName countersign -ScriptBlock {
 	param($wordToComplete, $commandAst, $cursorPosition)
 	$words = @($commandAst.CommandElements | ForEach-Object { $_.ToString() })
@@ -144,11 +145,11 @@ compdef _countersign countersign
 `,
 }
 
-// completions returns the commands, flags or values that can replace the last word. It returns
-// none if a file name or a free text is expected.
+// completions returns the commands, flags or values that can complete the last word. It returns
+// none if a file name or free text is expected.
 func completions(at *kong.Node, words []string) []string {
 	flags := slices.Clone(at.Flags)
-	var pending *kong.Flag // the flag whose value comes next
+	var pending *kong.Flag // flag whose value is the next word
 	for _, word := range words[:len(words)-1] {
 		if pending != nil {
 			pending = nil

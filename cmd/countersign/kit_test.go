@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/commands/store"
 )
 
-// audited is a service that an auditor reviews with the kit that is sold, unpacked into its own
+// audited is a service, and an auditor who reviews it with the verification kit, unpacked into a
 // folder.
 type audited struct {
 	*testing.T
@@ -30,8 +30,8 @@ type audited struct {
 	org              string
 }
 
-// auditedService starts a service with an organization of two members: ada, its owner, and bob,
-// an admin.
+// auditedService starts a service with an organization of two members: ada, its owner, and bob, an
+// admin.
 func auditedService(t *testing.T) *audited {
 	for _, needed := range []string{"node", "python3"} {
 		if _, err := exec.LookPath(needed); err != nil {
@@ -48,7 +48,7 @@ func auditedService(t *testing.T) *audited {
 	return a
 }
 
-// unpackKit unpacks the kit as it is sold.
+// unpackKit unpacks the archive that is sold.
 func unpackKit(t *testing.T, folder string) {
 	t.Helper()
 	list, err := catalog.Default()
@@ -69,7 +69,7 @@ func unpackKit(t *testing.T, folder string) {
 	}
 }
 
-// countersign runs the operator's command line, which must succeed.
+// countersign runs a command of the operator, which must succeed, and returns its output.
 func (a *audited) countersign(args ...string) string {
 	a.Helper()
 	cmd := program(append(args, "--data", a.data)...)
@@ -83,7 +83,8 @@ func (a *audited) countersign(args ...string) string {
 	return string(out)
 }
 
-// run runs a command of the auditor in the kit's folder and checks the exit code.
+// run runs a command of the auditor in the kit's folder, checks the exit code and returns the
+// output.
 func (a *audited) run(code int, args ...string) string {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), args[0], args[1:]...)
@@ -118,7 +119,7 @@ func (a *audited) keep(name, text string) {
 	}
 }
 
-// send calls the service. credential is a complete header line.
+// send sends a request to the service. credential is a complete header line.
 func (a *audited) send(method, path, credential, media, body string) (string, *http.Response) {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, strings.NewReader(body))
@@ -156,7 +157,7 @@ func (a *audited) post(path, credential, body string) string {
 
 var signInLink = regexp.MustCompile(`/sign-in/confirm\?token=([A-Za-z0-9_-]+)`)
 
-// signIn signs a member in and returns the cookie of the session.
+// signIn signs a member in and returns the session's cookie.
 func (a *audited) signIn(email string) string {
 	a.Helper()
 	a.post("/api/auth/sign-in", "", fmt.Sprintf(`{"email":%q}`, email))
@@ -173,13 +174,13 @@ func (a *audited) signIn(email string) string {
 	return session
 }
 
-// signed is the part of an envelope that a receipt refers to.
+// signed has the members of a decision that a receipt must repeat.
 type signed struct {
 	Record    struct{ DecisionID, BindingHash, Decision string }
 	Integrity struct{ RecordHash string }
 }
 
-// decide requests a purchase and returns the decision.
+// decide requests a decision on a purchase, checks the result and returns it.
 func (a *audited) decide(token, key, method, usd, decision string) (d signed) {
 	a.Helper()
 	a.read(a.post(decisionsPath, token, fmt.Sprintf(`{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run","agentId":"agent"},
@@ -190,7 +191,7 @@ func (a *audited) decide(token, key, method, usd, decision string) (d signed) {
 	return d
 }
 
-// fulfil records the receipt of an execution.
+// fulfil records a receipt for an executed decision.
 func (a *audited) fulfil(token string, d signed, settlement string) {
 	a.Helper()
 	a.post(receiptsPath, token, fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled",
@@ -198,7 +199,7 @@ func (a *audited) fulfil(token string, d signed, settlement string) {
 		settlement, time.Now().UTC().Format(time.RFC3339), strings.Repeat("ab", 32)))
 }
 
-// export runs the command of REQUESTS 2 and unpacks the result.
+// export runs the export command of REQUESTS 2 and unpacks the bundle.
 func (a *audited) export(name, org string) {
 	a.Helper()
 	from, to := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339), time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
@@ -216,9 +217,9 @@ func holds(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// The sold kit describes a review: this test follows its requests and the steps of its
-// worksheet literally, on an honest history and on one with everything that a review should
-// find.
+// The kit describes how to review a service. This test follows its requests and the steps of its
+// worksheet literally: on a history without faults, and on one with all faults that a review
+// should find.
 func TestTheVerificationKitStepByStep(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -239,9 +240,9 @@ func TestTheVerificationKitStepByStep(t *testing.T) {
 	a.fulfil(token, reviewed, "settlement-2")
 	a.decide(token, "denied", "GET", "5", "deny")
 
-	a.keep("jwks.json", a.get("/.well-known/jwks.json", ""))                                                         // A1, REQUESTS 1
+	a.keep("jwks.json", a.get("/.well-known/jwks.json", ""))                                                         // steps A1 and REQUESTS 1
 	a.export("first", a.org)                                                                                         // REQUESTS 2
-	if got := a.run(0, "python3", "verify.py", "--keys", "jwks.json", "first"); !strings.HasPrefix(got, "VALID\n") { // A2
+	if got := a.run(0, "python3", "verify.py", "--keys", "jwks.json", "first"); !strings.HasPrefix(got, "VALID\n") { // step A2
 		t.Errorf("the export: %s", got)
 	}
 	a.records(token)
@@ -252,14 +253,14 @@ func TestTheVerificationKitStepByStep(t *testing.T) {
 	a.fulfil(token, a.decide(token, "unreviewed", "BREW", "0.5", "needs_review"), "settlement-3")
 	a.fulfil(token, a.decide(token, "against", "GET", "6", "deny"), "settlement-3")
 	a.export("third", a.org)
-	a.run(0, "python3", "verify.py", "--keys", "jwks.json", "third") // everything verifies, although it should not pass a review
+	a.run(0, "python3", "verify.py", "--keys", "jwks.json", "third") // the signatures verify, but the review must find faults
 	holds(t, a.run(1, "node", "review.mjs", "--keys", "jwks.json", "third"),
 		"C2  EXPLAIN  asd_.* was carried out without an approval", "C3  EXPLAIN  asd_.* was carried out",
 		"D4  EXPLAIN  settlement settlement-3 is named by receipts at", "D5  EXPLAIN  .*violation", "A4  OK", "B3  OK", "D2  OK")
 	a.forged()
 }
 
-// activate activates a policy that one member has written and another approves.
+// activate drafts a policy as one member and activates it as another.
 func (a *audited) activate(author, activator, policy string) {
 	a.Helper()
 	var draft struct{ DraftID string }
@@ -267,8 +268,8 @@ func (a *audited) activate(author, activator, policy string) {
 	a.post("/api/assurance/policies/"+draft.DraftID+"/activate", activator, `{"reason":"agreed with the board"}`)
 }
 
-// records follows the other way of REQUESTS 2: it reads the pages of the history and every
-// record that they name (A2, A5).
+// records follows the alternative in REQUESTS 2: it reads the pages of the history and all records
+// that they list (steps A2 and A5).
 func (a *audited) records(token string) {
 	a.Helper()
 	var page struct {
@@ -297,11 +298,11 @@ func (a *audited) records(token string) {
 	if got := a.run(0, verify...); strings.Count(got, "VALID  ") != 5 {
 		a.Errorf("verify.mjs: %s", got)
 	}
-	a.keep("changed.json", strings.Replace(a.file("record0.json"), `"decision":"`, `"decision":"x`, 1)) // A5
+	a.keep("changed.json", strings.Replace(a.file("record0.json"), `"decision":"`, `"decision":"x`, 1)) // step A5
 	holds(a.T, a.run(1, "node", "verify.mjs", "--keys", "jwks.json", "changed.json"), "INVALID")
 }
 
-// honest follows the worksheet on a history with nothing to explain.
+// honest follows the worksheet on a history without faults.
 func (a *audited) honest() {
 	a.Helper()
 	review := a.run(0, "node", "review.mjs", "--keys", "jwks.json", "first")
@@ -309,19 +310,19 @@ func (a *audited) honest() {
 		"A4  OK       .* without a gap", "B1  READ     version 1 .* written by cus_.*: agreed with the board", "B1  READ     version 2 .*changed: maxUsdPerTransaction",
 		"B2  OK", "B3  OK       3 decisions", "C1  READ     1 allowed of 3", "C2  OK       1 needed", "C3  OK       1 denied", "D1  READ", "D2  OK       2 receipts",
 		"D3  READ     2 settlements", "D4  OK", "D5  OK")
-	for _, policy := range regexp.MustCompile(`policies/[0-9a-f]+\.json`).FindAllString(review, -1) { // B4
+	for _, policy := range regexp.MustCompile(`policies/[0-9a-f]+\.json`).FindAllString(review, -1) { // step B4
 		if text := a.file("first/" + policy); !strings.Contains(text, `"maxUsdPerTransaction":`) {
 			a.Errorf("%s: %s", policy, text)
 		}
 	}
-	for _, table := range []string{"views/decisions.csv", "views/receipts.csv"} { // C1, D1
+	for _, table := range []string{"views/decisions.csv", "views/receipts.csv"} { // steps C1 and D1
 		if text := a.file("first/" + table); !strings.Contains(text, "asd_") {
 			a.Errorf("%s: %s", table, text)
 		}
 	}
 }
 
-// pinned is A6: the next export continues the stored checkpoint.
+// pinned follows step A6: the next export must extend the stored checkpoint.
 func (a *audited) pinned() {
 	a.Helper()
 	a.export("second", a.org)
@@ -338,7 +339,7 @@ func (a *audited) pinned() {
 	}
 }
 
-// operator follows the other requests to the operator: REQUESTS 3, 4 and 8.
+// operator follows the requests to the operator: REQUESTS 3, 4 and 8.
 func (a *audited) operator(session string) {
 	a.Helper()
 	for path, want := range map[string]string{
@@ -363,8 +364,8 @@ func (a *audited) operator(session string) {
 	}
 }
 
-// forged changes the export as a party with something to hide would. verify.py refuses it, and
-// review.mjs names the step.
+// forged changes the export in ways that hide a fault. verify.py refuses each changed export, and
+// review.mjs names the failed step.
 func (a *audited) forged() {
 	a.Helper()
 	honest := a.file("third/events.jsonl")

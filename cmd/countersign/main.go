@@ -1,5 +1,5 @@
-// Command countersign runs the service and has the commands that operators, auditors and
-// developers use in a terminal.
+// Command countersign contains the service, and the commands of operators, auditors and
+// developers.
 //
 //	countersign serve                start the service (and its own PostgreSQL)
 //	countersign demo                 run the main job from end to end, explained
@@ -12,21 +12,21 @@
 //	countersign policy activate|…    manage the policy of an organization
 //	countersign webhooks create|…    manage webhooks for an organization's decisions
 //	countersign export               write signed history for auditors
-//	countersign evidence pack        collect what an audit by a framework asks for
+//	countersign evidence pack        collect the evidence that an audit framework requires
 //	countersign prove                state what an agent did in a period
-//	countersign oversight            show how people reviewed in a period
+//	countersign oversight            show how reviewers decided in a period
 //	countersign dispute              write the evidence about one purchase
-//	countersign views EXPORT         make tables and streams for other tools from an export
-//	countersign signer list|rotate   manage the keys that sign
+//	countersign views EXPORT         convert an export to tables and streams for other tools
+//	countersign signer list|rotate   manage the signing keys
 //	countersign erase                erase a person or an agent
-//	countersign payments list|…      manage payments over x402
+//	countersign payments list|…      manage x402 payments
 //	countersign refunds list|…       manage refunds
 //	countersign entitlements list|…  manage customers' access to products
 //	countersign replay rebuild       rebuild a read model
 //	countersign backup|restore       back up and restore the ledger
 //	countersign archive              move old payloads out of the database, and back
 //	countersign migrate              manage the database schema
-//	countersign tail|top             print events as they come; show present figures
+//	countersign tail|top             print new events; show current figures
 //	countersign doctor               check what works and what does not
 //
 // Results go to stdout, logs to stderr. Exit codes: 0 done, 1 the answer is no (tampered, needs
@@ -61,7 +61,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// cli holds every command, flag, environment name and help text of the program.
+// cli declares all commands, flags, environment variables and help texts of the program.
 type cli struct {
 	global
 
@@ -100,7 +100,7 @@ type cli struct {
 	VersionCmd   operate.Version     `cmd:"" name:"version" help:"Print the version and the revision."`
 }
 
-// global are the flags that every command has.
+// global has the flags of every command.
 type global struct {
 	JSON  bool   `help:"Print results as JSON." name:"json"`
 	Quiet bool   `help:"Print only the result: no advice about what to do next." name:"quiet" short:"q"`
@@ -110,10 +110,10 @@ type global struct {
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
-// commandNamed returns the part of cli that the first word of the command line names. It
-// returns nil if the word names no command, or a command that needs the whole of cli (help,
-// completion). Reading all flags takes longer than most commands do, and the guard of a coding
-// agent runs at every tool call.
+// commandNamed returns a parser option with only the command that args begin with. Parsing the
+// declarations of all commands takes longer than most commands run, and the guard of a coding
+// agent runs at every tool call. It returns nil if args name no command, or one that needs all
+// declarations (help, completion).
 func commandNamed(args []string) kong.Option {
 	if len(args) == 0 || args[0] == "completion" {
 		return nil
@@ -127,14 +127,14 @@ func commandNamed(args []string) kong.Option {
 	return nil
 }
 
-// gateMemory is the heap size from which the guard collects garbage: main switches off the
-// usual collection.
+// gateMemory is the heap size in bytes from which the guard collects garbage. main turns off
+// collection below this size.
 const gateMemory = 256 << 20
 
 func main() {
-	localpg.DieWithGoRun() // must be first: "go run" does not pass signals on
+	localpg.DieWithGoRun() // must be first, because "go run" does not forward signals
 	if isGate(os.Args[1:]) {
-		debug.SetGCPercent(-1) // the program ends before a collection would pay off
+		debug.SetGCPercent(-1) // the program ends before garbage collection would help
 		debug.SetMemoryLimit(gateMemory)
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -142,7 +142,7 @@ func main() {
 
 func isGate(args []string) bool { return len(args) > 0 && args[0] == "gate" }
 
-// run runs the command line args and returns the exit code.
+// run executes a command line and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	var c cli
 	grammar, flags, options := any(&c), &c.global, []kong.Option(nil)
@@ -166,7 +166,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exited >= 0 { // --help has been printed
+	if exited >= 0 { // the parser has printed help or the version
 		return exited
 	}
 	if err != nil {
@@ -196,8 +196,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// misread explains what is wrong with a command line and names the command whose help says
-// more. Two of the parser's messages speak of its own tokens; misread replaces them.
+// misread adds to a parser's error which command's help to read. It replaces two messages that use
+// internal terms of the parser.
 func misread(err error) error {
 	text, help := err.Error(), "countersign --help lists the commands"
 	text = valueMissing.ReplaceAllString(text, "a value is missing")
@@ -211,7 +211,7 @@ func misread(err error) error {
 	return fmt.Errorf("%s (%s)", text, help)
 }
 
-// variables returns the values that are filled into help texts and --version.
+// variables returns the values for placeholders in help texts, and for --version.
 func variables(version string) kong.Vars {
 	return kong.Vars{"version": version, "readmodels": strings.Join(projections.Names(), ", "), "viewForms": strings.Join(views.Names(), ", ")}
 }

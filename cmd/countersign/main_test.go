@@ -16,12 +16,12 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// asProgram is an environment variable that makes the test binary run as the program, so that a
-// test can start it as a process, and kill it.
+// asProgram is an environment variable. If it is set, the test binary runs as the program, so that
+// a test can start and kill it as a process.
 const asProgram = "COUNTERSIGN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	ownAccount = func() guard.Account { // the program itself ignores the environment here
+	ownAccount = func() guard.Account { // uses HOME, which the program itself ignores
 		a := guard.OwnAccount()
 		a.Home = os.Getenv("HOME")
 		a.Machine = filepath.Join(a.Home, "machine.json")
@@ -33,22 +33,22 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	_ = os.Setenv("DURABILITY", "provider") // the clusters of the tests have fsync off
+	_ = os.Setenv("DURABILITY", "provider") // the PostgreSQL servers of the tests have fsync off
 	ledgertest.Overlap()
 	code := m.Run()
 	_ = os.RemoveAll(model.folder)
 	os.Exit(code)
 }
 
-// program returns the command of a countersign process.
+// program returns a command that runs the program with args.
 func program(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL=")
 	return cmd
 }
 
-// No help text is wider than a usual terminal, and the usage line says where one of several
-// flags is enough.
+// No help text is wider than a usual terminal, and the usage line shows flags as alternatives if
+// one of them is enough.
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var walk func(path ...string) int
@@ -83,8 +83,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// A command line that begins with a command is parsed without the other commands, with the same
-// result.
+// Parsing a command line with only its own command gives the same result as with all commands.
 func TestACommandIsTheSameWithoutTheOthers(t *testing.T) {
 	t.Parallel()
 	commands := 0

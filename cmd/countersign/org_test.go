@@ -98,8 +98,8 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// An export that cannot be written is refused, with the reason, before the ledger records it. A
-// device or pipe is written to, not replaced.
+// If the file of an export cannot be written, the command refuses with the reason, and the ledger
+// records no export. If it is a device or a pipe, it is written to and not replaced.
 func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
@@ -193,9 +193,8 @@ func TestPolicyOnTheCommandLine(t *testing.T) {
 	o.run(2, "policy", "explain", "--org", org, "asd_01JD3Z8W5T0000000000000000")
 }
 
-// What a command makes goes to standard output alone, so that TOKEN=$(countersign org token
-// issue) works; what a person should know about it goes to standard error, and --quiet
-// leaves it out.
+// Only the result of a command goes to standard output, so that TOKEN=$(countersign org token
+// issue) works. Advice goes to standard error, and --quiet suppresses it.
 func TestAScriptTakesWhatACommandMakes(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

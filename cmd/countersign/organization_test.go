@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOrganizationIsChosen covers the only organization, one chosen by name, the default of
-// this ledger, and an error that says how to choose.
+// TestOrganizationIsChosen checks how a command chooses the organization: the only one, one by
+// name, the default of this ledger, or an error that explains how to choose.
 func TestOrganizationIsChosen(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
@@ -47,8 +47,8 @@ func TestOrganizationIsChosen(t *testing.T) {
 	refused("name an organization", "org", "use")
 }
 
-// TestTailAndTop checks events in order, filtered by type, organization and text, and their
-// counts.
+// TestTailAndTop checks that tail prints events in order, filtered by type, organization and text,
+// and that top counts them.
 func TestTailAndTop(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	o := newOperator(t)
@@ -64,7 +64,7 @@ func TestTailAndTop(t *testing.T) {
 		{[]string{"--type", "organization"}, 2, "organization.created"},
 		{[]string{"--type", "member", "--type", "organization"}, 3, "role=owner"},
 		{[]string{"--org", "acme", "--match", "GROW"}, 1, "they grow"},
-		{[]string{"--match", "ada@example.com"}, 0, ""}, // encrypted, so not found
+		{[]string{"--match", "ada@example.com"}, 0, ""}, // the address is encrypted, so it does not match
 		{[]string{"--type", "organization.updated", "--json"}, 1, `"type":"organization.updated"`},
 	} {
 		text := o.run(0, append([]string{"tail", "--once", "-n", "100"}, c.args...)...)

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// callUnpaid asks for the price and signs what is offered.
+// callUnpaid requests the price of a call, and returns a signed payment for it.
 func callUnpaid(t *testing.T, base, nonce string) string {
 	t.Helper()
 	status, header, _ := callPaid(t, base, "", `{}`)
@@ -52,9 +52,10 @@ func callPaid(t *testing.T, base, payment, body string) (int, http.Header, strin
 	return response.StatusCode, response.Header, string(text)
 }
 
-// TestFaultKillNineBetweenSettlingAndRecording kills the service when the money has moved and
-// nothing is recorded. The next service finds out, the buyer gets the answer for the same
-// payment, and nobody is charged twice. Afterwards the ledger refuses another mode.
+// TestFaultKillNineBetweenSettlingAndRecording kills the service after the money has moved and
+// before that is recorded. The next service finds out, the buyer gets the answer for the same
+// payment, and nobody is charged twice. After that, a service in another payment mode does not
+// start.
 func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -82,7 +83,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	var answer string
 	ledgertest.Until(t, "the payment's end", func() bool {
 		status, header, answer = callPaid(t, second.base, payment, `{"command":"rm -rf /"}`)
-		return status != http.StatusServiceUnavailable // the answer says to send the same payment again
+		return status != http.StatusServiceUnavailable // 503 asks to send the same payment again
 	})
 	response, err := x402.ReadResponse(header.Get(x402.HeaderResponse))
 	if status != http.StatusOK || err != nil || !response.Success || chain.Transfers() != 1 {
@@ -127,7 +128,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	}
 }
 
-// stop ends a service as an operator would.
+// stop ends a service with a signal, as an operator would.
 func stop(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -136,7 +137,7 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// A payment whose result stays unknown is resolved by the operator.
+// An operator resolves a payment whose result stays unknown.
 func TestResolveOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -145,7 +146,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	settings := []string{"X402_MODE=facilitator", "X402_FACILITATOR_URL=" + facilitator.URL, "X402_NETWORK=" + x402.DevNetwork, "X402_PAY_TO=" + x402.DevPayTo}
 	served := serveIn(t, dir, settings...)
 	payment := callUnpaid(t, served.base, t.Name())
-	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop}) // and there is no chain to ask
+	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop}) // and no blockchain can be asked
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		facilitator.Await("settle", 2)
@@ -159,7 +160,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	r.Header.Set("Payment-Signature", payment)
 	if response, err := http.DefaultClient.Do(r); err == nil {
 		_ = response.Body.Close()
-		if response.StatusCode != http.StatusServiceUnavailable { // the result is not known yet
+		if response.StatusCode != http.StatusServiceUnavailable { // the result is unknown
 			t.Fatal("an answer for a payment whose end is not known: ", response.Status)
 		}
 	}
@@ -182,7 +183,8 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	if text := operator(0, "doctor"); !strings.Contains(text, "warning\tpayments\t1 are open") {
 		t.Errorf("%s", text)
 	}
-	// An unset variable of a script, for example, must not resolve the payment as refused.
+	// An invalid transaction, such as the empty value of an unset variable, must not resolve the
+	// payment as refused.
 	for _, tx := range []string{"", "0xabc", transaction + "0", strings.Repeat("a", 66), list[0].PaymentID} {
 		for _, args := range [][]string{{"payments", "resolve", list[0].PaymentID, "--settled=" + tx}, {"refunds", "sent", list[0].PaymentID, "--transaction=" + tx}} {
 			out, err := program(append(args, "--data", dir)...).CombinedOutput()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The command line reports an unknown member with the text of HTTP and MCP, and accepts a
-// policy with the version that its activation would assign.
+// "policy lint" reports an unknown member with the same text as HTTP and MCP, and accepts a policy
+// with the version that its activation would give.
 func TestPolicyLint(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// A ledger that was rolled back or rewritten, and has lost its own checkpoints, is reported as
-// read only by every command: the signed note in the folder of checkpoints is always read,
-// whatever other stores are set.
+// If a ledger was rolled back or rewritten, and its checkpoints are lost, all commands report that
+// it is read-only. They compare it with the signed note in the checkpoint folder, whatever other
+// stores are set.
 func TestALedgerThatWasPutBackIsReadOnlyForEveryCommand(t *testing.T) {
 	t.Parallel()
 	for name, tamper := range map[string]string{

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the reference pages of the documentation")
 
-// The reference pages of commands and settings are made from their declarations, so that
-// they cannot say something else than the program does.
+// The reference pages of commands and settings are generated from the declarations, so that they
+// always describe the program.
 func TestReferencePagesFollowTheDeclarations(t *testing.T) {
 	root := wholeModel(t)
 	for name, page := range map[string]string{"commands.md": commandsPage(root), "settings.md": settingsPage(root)} {
@@ -35,7 +35,7 @@ func TestReferencePagesFollowTheDeclarations(t *testing.T) {
 	}
 }
 
-// wholeModel is the command line with all of its commands and flags.
+// wholeModel returns the parser's model of the command line, with all flags.
 func wholeModel(t *testing.T) *kong.Node {
 	t.Helper()
 	parser, err := kong.New(&cli{}, kong.Name("countersign"), kong.NamedMapper("days", kong.MapperFunc(gate.ReadDays)), setting.SecretsFromFiles, variables(""))
@@ -45,8 +45,8 @@ func wholeModel(t *testing.T) *kong.Node {
 	return parser.Model.Node
 }
 
-// commandsPage lists each command with its arguments and flags. Settings have a page of
-// their own, and --no-fetch, which most commands have, is said once.
+// commandsPage returns the page of all commands with their arguments and flags. Settings are on
+// another page, and the common flag --no-fetch is described once.
 func commandsPage(root *kong.Node) string {
 	var out strings.Builder
 	out.WriteString(`---
@@ -92,7 +92,7 @@ func writeCommand(out *strings.Builder, n *kong.Node, heading string) {
 	}
 }
 
-// summaryOf shows arguments and required flags behind the name of a command.
+// summaryOf returns the arguments and required flags to show after a command's name.
 func summaryOf(n *kong.Node) (text string) {
 	for _, f := range n.Flags {
 		if f.Required && len(f.Envs) == 0 {
@@ -121,7 +121,7 @@ func flagText(f *kong.Flag) string {
 	return text
 }
 
-// settingsPage lists each setting once: flags that also have a name in the environment.
+// settingsPage returns the page of all settings: the flags that also have an environment variable.
 func settingsPage(root *kong.Node) string {
 	var out strings.Builder
 	out.WriteString(`---
@@ -168,5 +168,5 @@ With none of them ` + "`countersign serve`" + ` runs on a PostgreSQL of its own 
 	return out.String()
 }
 
-// cell is a text as the cell of a table in Markdown.
+// cell escapes a text for a table cell in Markdown.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

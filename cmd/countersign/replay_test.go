@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A read model is rebuilt by name; an unknown name lists those there are.
+// "replay rebuild" rebuilds a read model by name. For an unknown name it lists the names.
 func TestReplayRebuild(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the program as a person at a shell does: one script per subject in
-// testdata/script. Each has an empty home folder and no database.
+// TestScripts runs the scripts in testdata/script, one per subject, as a user in a shell would.
+// Each script has an empty home folder and no database.
 func TestScripts(t *testing.T) {
 	self, err := filepath.Abs(os.Args[0])
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A fault that a node found stops every command that appends, on every copy of the ledger,
+// After a node has found a fault, commands that append are refused on each copy of the ledger,
 // until verify finds no fault.
 func TestWhatWasFoundFalseIsRefusedUntilItVerifies(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestWhatWasFoundFalseIsRefusedUntilItVerifies(t *testing.T) {
 	if err := folder.KeepFinding(ledgertest.Origin, "events, pos 3, hash: another"); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // a second start does not help
+	for range 2 { // starting again does not clear the fault
 		if said, code := run(create...); code != 2 || !strings.Contains(said, "events, pos 3") || !strings.Contains(said, "countersign verify") {
 			t.Fatalf("exit %d: %s", code, said)
 		}

@@ -21,13 +21,14 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// served is a countersign serve process.
+// served is a running process "countersign serve".
 type served struct {
 	cmd  *exec.Cmd
 	base string
 }
 
-// serveIn starts the service on a data folder, with NAME=value settings, and waits for its address.
+// serveIn starts the service on a data folder with settings NAME=value, and waits until it
+// listens.
 func serveIn(t *testing.T, dir string, settings ...string) *served {
 	t.Helper()
 	cmd := program("serve", "--listen", "127.0.0.1:0", "--data", dir)
@@ -54,8 +55,9 @@ func serveIn(t *testing.T, dir string, settings ...string) *served {
 	return nil
 }
 
-// reachable creates an empty folder that PostgreSQL's user can reach, also if root runs the
-// tests. It is in memory if there is room, because a killed process loses nothing there.
+// reachable creates an empty folder that PostgreSQL's user can access, even if root runs the
+// tests. If there is enough memory, the folder is in memory: a killed process loses no files
+// there.
 func reachable(t *testing.T) string {
 	t.Helper()
 	dir, err := reachableFolder()
@@ -74,8 +76,8 @@ func reachableFolder() (string, error) {
 	return dir, os.Chmod(dir, 0o711)
 }
 
-// dataDir returns a data folder with a cluster that has been started once. It copies one,
-// because creating a cluster takes as long as most of these tests.
+// dataDir returns a data folder with an initialized PostgreSQL cluster. It copies a cluster,
+// because creating one takes as long as most of these tests.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	needCluster(t)
@@ -86,7 +88,7 @@ func dataDir(t *testing.T) string {
 	return data
 }
 
-// needCluster skips the test if PostgreSQL is not available.
+// needCluster skips the test if PostgreSQL is not installed.
 func needCluster(t *testing.T) {
 	t.Helper()
 	model.once.Do(func() { model.err = makeCluster() })
@@ -98,10 +100,10 @@ func needCluster(t *testing.T) {
 	}
 }
 
-// model is the folder that dataDir copies. TestMain removes it.
+// model is the cluster that dataDir copies. TestMain removes it.
 var model struct {
 	once   sync.Once
-	folder string // around data
+	folder string // parent folder of the data folder
 	data   string
 	err    error
 }
@@ -118,7 +120,7 @@ func makeCluster() (err error) {
 	return server.Stop()
 }
 
-// post sends JSON, with an API key or another bearer token; empty for none.
+// post sends JSON with a bearer token, which may be an API key; empty means none.
 func post(url, token, body string) (status int, answer string, err error) {
 	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -159,8 +161,8 @@ const (
 	receiptsPath  = "/api/assurance/receipts"
 )
 
-// sound checks what must hold after every fault: the ledger verifies, every read model agrees
-// with the events, and every decision can be reproduced.
+// sound checks the invariants that must hold after every fault: the ledger verifies, each read
+// model equals the events, and each decision can be reproduced.
 func sound(t *testing.T, dir string) {
 	t.Helper()
 	for _, args := range [][]string{{"verify"}, {"replay", "diff"}, {"replay", "decisions"}} {
@@ -170,7 +172,7 @@ func sound(t *testing.T, dir string) {
 	}
 }
 
-// organizationToken creates an organization with a policy on the command line and returns a
+// organizationToken creates an organization with an active policy by commands, and returns a
 // token.
 func organizationToken(t *testing.T, dir string) string {
 	t.Helper()
@@ -207,7 +209,7 @@ func purchase(key string) string {
 	return fmt.Sprintf(`{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run","agentId":"agent"},"intent":{"resourceUrl":"https://api.example/","method":"GET","amountUsd":0.5}}`, key)
 }
 
-// fetched returns the body of an answer with status 200.
+// fetched returns the body of an answer, or an error if the status is not 200.
 func fetched(url string) ([]byte, error) {
 	r, err := http.Get(url)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// spans records what a collector received.
+// spans collects the trace data that a collector receives.
 type spans struct {
 	mu       sync.Mutex
 	received []*otlp.ResourceSpans
@@ -35,8 +35,8 @@ func (c *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.received = append(c.received, data.ResourceSpans...)
 }
 
-// A collector receives each request, from its arrival to the commit of its events, as a part of
-// the caller's trace, and no data that the caller sent.
+// The collector receives spans for each request, from its arrival to the commit of its events, as
+// part of the caller's trace. They contain no data that the caller sent.
 func TestTracesFromRequestToAppend(t *testing.T) {
 	t.Parallel()
 	var collected spans
@@ -57,7 +57,7 @@ func TestTracesFromRequestToAppend(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	answer.Body.Close()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // sends the remaining traces
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // on SIGTERM the service sends the remaining spans
 	if err := s.cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestTracesFromRequestToAppend(t *testing.T) {
 	}
 }
 
-// ofTrace returns the parent of each span of a trace by name, or the id of a parent that is not
-// ours, and checks the name of the service.
+// ofTrace returns the parent of each span of a trace, by the span's name; for a parent outside our
+// process, its id. It also returns the service name.
 func ofTrace(c *spans, trace string) (parents map[string]string, service string) {
 	parents = map[string]string{}
 	names, above := map[string]string{}, map[string]string{}
@@ -108,7 +108,7 @@ func ofTrace(c *spans, trace string) (parents map[string]string, service string)
 	return parents, service
 }
 
-// A collector that is down affects neither requests nor the start. An invalid collector URL
+// An unreachable collector affects neither requests nor the start. An invalid collector URL
 // prevents the start.
 func TestTracesGoNowhere(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The commands of the tutorial work as a reader types them, one after the other, and print
-// what the page says. What needs a browser is left out; the approval has a test of its own.
+// The commands of the tutorial work one after the other, and print the output that the page shows.
+// Steps that need a browser are left out; another test covers the approval.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl", "python3"} {
@@ -46,7 +46,8 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// tutorialSteps returns the blocks that run as one script, and what some of them print.
+// tutorialSteps returns the code blocks of the page as one script, and the output that the page
+// shows for them.
 func tutorialSteps(markdown string) (script string, expected []string) {
 	steps := []string{"set -eo pipefail"}
 	blocks := strings.Split("\n"+markdown, "\n```")

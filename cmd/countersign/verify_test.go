@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A complete answer is verified together with its receipt, and a forged answer with an
-// unchanged receipt is not valid.
+// Verify checks a complete answer together with its receipt. A changed answer with an unchanged
+// receipt is not valid.
 func TestVerifyAWholeAnswer(t *testing.T) {
 	t.Parallel()
 	signer, err := seal.NewSigner(make([]byte, 32))

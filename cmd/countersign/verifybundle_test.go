@@ -21,9 +21,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// An export is verified from a file or standard input, with keys from a file or from flags. A
-// pin that is missing or that the export does not continue is refused and stays unchanged. A
-// check that was not possible is never reported as false.
+// Verify reads an export from a file or standard input, with keys from a file or from flags. If a
+// pin is missing, or the export does not extend it, verify refuses and leaves the pin unchanged. A
+// check that could not be made is not reported as failed.
 func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()
@@ -106,8 +106,8 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	}
 }
 
-// Two exports of one organization are joined by their numbers, or contradict each other. The
-// answers that a caller has kept must be in an export that covers them.
+// Verify joins two exports of one organization by their numbers, or reports a contradiction. It
+// checks that the exports contain the answers that a caller has kept, as far as they cover them.
 func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()
@@ -165,7 +165,7 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	verify(2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
 	verify(2, "--with: a record alone", in("kept/k1.json"), "--with", in("kept"))
 
-	// A record that the service has signed, and has not.
+	// Two records: one that the service has signed, and one that it has not.
 	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -202,8 +202,8 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	}
 }
 
-// The pack about one purchase is written, verified with and without what its holder has kept,
-// and refused if a character of its page was changed.
+// A dispute pack about a purchase can be written and verified, with and without the answers that
+// its holder has kept. It is refused if one character of its page was changed.
 func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	t.Parallel()
 	h := handOver(t, "k1")
@@ -231,8 +231,8 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	bare.run(1, "FALSE       views/dispute.html: hash", "verify", in("export"), "--keys", in("jwks.json"))
 }
 
-// A statement about an agent is counted again by the verifier. An agent that no decision names is
-// refused, and an agent that has done nothing in a period has a statement of zeros.
+// The verifier counts a statement about an agent again. An agent that no decision names is
+// refused; for an agent that did nothing in the period, the statement has only zeros.
 func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
 	t.Parallel()
 	h := handOver(t, "k1", "k2")

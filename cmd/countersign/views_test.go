@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// The receiver of an export makes its views without the service, and without a key. With a key
+// The receiver of an export can make its views without the service and without a key. With a key,
 // the export is verified first.
 func TestViewsAreMadeByTheReceiver(t *testing.T) {
 	t.Parallel()
@@ -41,8 +41,8 @@ func TestViewsAreMadeByTheReceiver(t *testing.T) {
 	}
 }
 
-// checkTLogProof checks the proofs of a folder with the parsers of the transparency.dev project and of
-// the Go checksum database, and the keys of the policy file.
+// checkTLogProof checks the proofs in a folder with the parsers of the transparency.dev project
+// and of the Go checksum database, and the keys in the policy file.
 func checkTLogProof(t *testing.T, folder string) {
 	t.Helper()
 	policy, err := os.ReadFile(filepath.Join(folder, "tlog-policy.txt"))

@@ -12,22 +12,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// AccountAgent is an agent that a customer has claimed or vouched for. Its access tokens are
-// not stored and are valid for an hour. A token never allows more than the agent's state allows
-// at the time of a request.
+// AccountAgent is an agent that a customer has claimed or vouched for. Its access tokens are not
+// stored and expire after an hour. A token never permits more than the agent's state at the time
+// of the request permits.
 type AccountAgent struct {
 	ClientID     string
-	Name         string // empty if it was erased or cannot be read here
-	Claimed      bool   // it acts for the account; otherwise only its address was confirmed
+	Name         string // empty if the name was erased, or if no vault is configured to decrypt it
+	Claimed      bool   // true: the agent acts for the customer's account; false: the customer only confirmed its e-mail address
 	Scopes       []string
 	State        string // "active" or "revoked"
 	RegisteredAt string
 }
 
-// AccountAgents lists the agents that a customer has claimed, or vouched for by mail,
-// in the order of their ids.
+// AccountAgents lists the agents that a customer has claimed or vouched for by e-mail, in the
+// order of their ids.
 func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]AccountAgent, error) {
-	streams, err := a.Ledger.Directory(ctx, events.AgentsOf(customerID)) // an agent is in the partition of its own id
+	streams, err := a.Ledger.Directory(ctx, events.AgentsOf(customerID)) // agents are spread over all partitions, so this searches each of them
 	if err != nil {
 		return nil, ground.Refusal(err)
 	}
@@ -44,7 +44,8 @@ func (a *Accounts) AccountAgents(ctx context.Context, customerID string) ([]Acco
 	return list, nil
 }
 
-// accountAgent reads an agent. ours is false if another customer has claimed it since.
+// accountAgent reads an agent's state. ours is false if the agent does not exist, or if another
+// customer has claimed it.
 func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (shown AccountAgent, ours bool, err error) {
 	g, err := a.readAgent(ctx, id)
 	if err != nil || g.id == "" || g.customer != "" && g.customer != customerID {
@@ -64,15 +65,15 @@ func (a *Accounts) accountAgent(ctx context.Context, customerID, id string) (sho
 	return shown, true, nil
 }
 
-// RevokeAccountAgent revokes an agent that a customer has claimed: its secret and all of its
-// tokens, at once.
+// RevokeAccountAgent revokes the secret and all tokens of an agent that the customer has claimed,
+// with immediate effect.
 func (a *Accounts) RevokeAccountAgent(ctx context.Context, customerID, clientID string) error {
 	g, err := a.agentOf(ctx, clientID)
 	switch {
 	case err != nil:
 		return ground.Refusal(err)
 	case g.customer == "" || g.customer != customerID:
-		return policy.Refuse(ground.CodeNotFound, "", "agent not found") // the same answer for an unknown agent and another customer's
+		return policy.Refuse(ground.CodeNotFound, "", "agent not found") // same text for an unknown agent and for another customer's agent
 	}
 	return a.revokeAgent(ctx, clientID, customerID, "revoked in the account")
 }

@@ -14,24 +14,26 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Keys issued in a customer's account share one count of free calls. After that they draw on
-// the customer's pass. The stream account_keys/<customer> lists them.
+// The keys that are issued in a customer's account share one monthly count of free calls. When it
+// is used up, calls are paid from the customer's pass. The stream account_keys/<customer> lists
+// the keys.
 
 func accountKeysStream(customerID string) string { return "account_keys/" + customerID }
 
-// AccountKey holds the fields of a key that its owner is shown after it was issued.
+// AccountKey is an issued key as the account page lists it, without the secret.
 type AccountKey struct {
 	KeyID     string `json:"keyId"`
-	Prefix    string `json:"prefix"` // the beginning of the key
+	Prefix    string `json:"prefix"` // svck_ and the public id, with which the key begins
 	State     string `json:"state" jsonschema:"enum=active,enum=revoked"`
 	CreatedAt string `json:"createdAt" jsonschema:"format=date-time"`
 
-	id string // public part
+	id string // public id, which names the stream key/<id>
 }
 
 var errNoKey = policy.Refuse(ground.CodeNotFound, "", "key not found")
 
-// IssueAccountKey issues a key in a customer's account. Errors: too_many_keys.
+// IssueAccountKey issues a key in a customer's account. It refuses with too_many_keys after
+// maxAccountKeys keys.
 func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (IssuedKey, error) {
 		dataKey, created, err := a.customerOf(ctx, customerID)
@@ -43,7 +45,7 @@ func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (Issu
 			return IssuedKey{}, err
 		}
 		if address == "" {
-			return IssuedKey{}, ErrNoCustomer // erased: there is no address to write to about the key
+			return IssuedKey{}, ErrNoCustomer // the customer was erased, so no notice about the key could be sent
 		}
 		apiKey, id, secret := a.NewCredential(ground.KeyPrefix, customerID)
 		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: NextMonth(a.Now())}
@@ -63,7 +65,7 @@ func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (Issu
 			{Stream: "key/" + id, Expect: ledger.New(), ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: customerID, Payload: payload},
 		}})
 		if errors.Is(err, ledger.ErrLimit) {
-			return IssuedKey{}, policy.Refuse(ground.CodeTooManyKeys, "", "the account has had the most keys it may ever have; use one of them, or write to support")
+			return IssuedKey{}, policy.Refuse(ground.CodeTooManyKeys, "", "the account has reached the limit of 100 keys; use one of them, or write to support")
 		}
 		return issued, err
 	})
@@ -94,20 +96,20 @@ func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]Accoun
 	return list, nil
 }
 
-// RevokeAccountKey revokes a key of a customer's account at once.
+// RevokeAccountKey revokes a key of a customer's account, with immediate effect.
 func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID string) error {
 	list, err := a.AccountKeys(ctx, customerID)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(list, func(k AccountKey) bool { return k.KeyID == keyID })
-	if i < 0 { // the same answer for an unknown key and another customer's
+	if i < 0 { // same text for an unknown key and for another customer's key
 		return errNoKey
 	}
 	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")
 }
 
-// AccountUsage returns how many free calls of the month all keys of an account have used.
+// AccountUsage returns the number of free calls that all keys of an account have used this month.
 func (a *Accounts) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
 	now := a.Now()
 	used, err := a.Ledger.Version(ctx, a.ServiceOf(customerID), UsageStream(Caller{CustomerID: customerID}, now))

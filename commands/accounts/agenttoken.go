@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Scopes of an agent's access token.
+// The scopes that an agent's access token can have.
 const (
 	ScopeCatalog      = "catalog:read"
 	ScopeCheckout     = "checkout:create"
@@ -28,10 +28,10 @@ const (
 	ScopeSupport      = "support:read"
 )
 
-// AgentScopes lists every scope of an access token.
+// AgentScopes lists all scopes of access tokens.
 var AgentScopes = []string{ScopeCatalog, ScopeCheckout, ScopeBilling, ScopeEntitlements, ScopeSupport}
 
-// scopesOf returns the scopes that new tokens of an agent may carry now.
+// scopesOf returns the scopes that an agent may have in its current state.
 func (a *Accounts) scopesOf(g AgentState) []string {
 	scopes := []string{ScopeCatalog, ScopeCheckout}
 	if g.customer != "" {
@@ -43,17 +43,18 @@ func (a *Accounts) scopesOf(g AgentState) []string {
 	return scopes
 }
 
-// Codes of refusals, as RFC 6749, RFC 8707 and RFC 6750 name them.
+// Error codes of RFC 6749 (invalid_scope) and RFC 6750 (insufficient_scope).
 const (
 	CodeInvalidScope      = "invalid_scope"
 	CodeInsufficientScope = "insufficient_scope"
 )
 
-// An access token is a JWT as in RFC 9068: typ at+jwt, EdDSA, kid as of any signing key. It is
-// not stored; the stream agent/<client id> shows whether it is still valid.
+// An access token is a JWT of RFC 9068: its typ is at+jwt, it is signed with EdDSA, and its kid is
+// formed as for every signing key. The token is not stored; the stream agent/<client id> shows
+// whether it was revoked.
 const (
 	tokenType  = "at+jwt"
-	tokenIDs   = "atk_" // prefix of jti
+	tokenIDs   = "atk_" // prefix of the jti claim
 	tokenLives = time.Hour
 )
 
@@ -63,17 +64,17 @@ type accessClaims struct {
 	Scope    string `json:"scope"`
 }
 
-// AccessToken is a token that was just issued.
+// AccessToken is a newly issued token.
 type AccessToken struct {
 	Text      string
 	Scope     string
 	ExpiresIn time.Duration
 }
 
-// IssueAccessToken issues a token for a client. It has those of the requested scopes that the
-// agent may have, or all of those if none is requested. A request for all existing scopes is
-// not refused: the client gets those that it may have. The token is valid at one resource (RFC
-// 8707), or at the whole service if none is named.
+// IssueAccessToken issues a token to a client. The token gets the requested scopes as far as the
+// agent may have them, or all scopes that the agent may have if none is requested. If it may have
+// none of the requested scopes, the request is refused. The token is valid for one resource (RFC
+// 8707), or for the whole service if resource is empty.
 func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
 	granted := a.scopesOf(c.agent)
 	if scope != "" {
@@ -81,7 +82,7 @@ func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessTok
 		granted = slices.DeleteFunc(granted, func(s string) bool { return !slices.Contains(asked, s) })
 	}
 	if len(granted) == 0 {
-		return AccessToken{}, policy.Refuse(CodeInvalidScope, "/scope", "scope holds none that this client may have")
+		return AccessToken{}, policy.Refuse(CodeInvalidScope, "/scope", "scope must contain a scope that this client may have")
 	}
 	if len(a.TokenKeys) == 0 {
 		return AccessToken{}, policy.Refuse(ground.CodeUnavailable, "", "access tokens are not configured")
@@ -96,22 +97,22 @@ func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessTok
 	return AccessToken{Text: text, Scope: claims.Scope, ExpiresIn: tokenLives}, err
 }
 
-// TokenKeyID is the kid of a key of access tokens.
+// TokenKeyID returns the kid (key id) of a key that signs access tokens.
 func TokenKeyID(key ed25519.PrivateKey) string {
 	return seal.KeyID(key.Public().(ed25519.PublicKey))
 }
 
-// Agent is the agent that an access token belongs to.
+// Agent is an agent that was authenticated by its access token.
 type Agent struct {
 	ClientID   string   // agt_…
-	Scopes     []string // of the token, without those that the agent has lost since
-	CustomerID string   // cus_… of the customer who claimed the agent; empty: unclaimed
+	Scopes     []string // scopes of the token, without those that the agent has lost since the token was issued
+	CustomerID string   // id (cus_…) of the customer who claimed the agent; empty if nobody did
 
 	Agent  AgentState
 	claims accessClaims
 }
 
-// May returns nil if the token has a scope, and otherwise the refusal that names it.
+// May returns nil if the agent has a scope. Otherwise it returns a refusal that names the scope.
 func (g Agent) May(scope string) error {
 	if slices.Contains(g.Scopes, scope) {
 		return nil
@@ -119,17 +120,17 @@ func (g Agent) May(scope string) error {
 	return policy.Refuse(CodeInsufficientScope, "", "missing scope "+scope)
 }
 
-// AuthenticateAgent returns the agent that an access token belongs to. A token that is
-// malformed, from another server, expired, revoked, or issued for a resource other than those
-// passed is refused with CodeUnauthorized, always with the same text. A token for the whole
-// service is valid at every resource. The agent's state may change afterwards; an append has
-// its stream as a precondition.
+// AuthenticateAgent returns the agent of an access token. It refuses with CodeUnauthorized, always
+// with the same text, if the token is malformed, of another server, expired, revoked, or issued
+// for a resource that is not in resources. A token for the whole service is valid for every
+// resource. The agent may be revoked after this check, so each append for it has the agent's
+// stream as a precondition.
 func (a *Accounts) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {
 	return a.AgentBehind(ctx, token, jwt.WithAudience(append(resources, a.BaseURL)...))
 }
 
-// AgentBehind is AuthenticateAgent for a token of any resource, with options that check more of
-// it.
+// AgentBehind returns the agent of an access token that may be issued for any resource. options
+// add further checks of the token.
 func (a *Accounts) AgentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
 	claims, err := a.readAccessToken(token, options...)
 	if err != nil {
@@ -147,9 +148,10 @@ func (a *Accounts) AgentBehind(ctx context.Context, token string, options ...jwt
 	return Agent{ClientID: g.id, Scopes: scopes, CustomerID: g.customer, Agent: g, claims: claims}, nil
 }
 
-// readAccessToken checks what the token alone can show. The signing method is fixed, and the
-// key is found by kid among the keys of access tokens only. So a token with the method "none",
-// with a MAC over a public key, or signed by another key of this service is refused.
+// readAccessToken makes all checks that need the token alone and not the ledger. It accepts one
+// signing method, and looks up kid only among the keys of access tokens. So it refuses a token
+// with the method "none", with a MAC over a public key, or signed with another key of this
+// service.
 func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (accessClaims, error) {
 	if len(text) > maxAccessToken {
 		return accessClaims{}, jwt.ErrTokenMalformed
@@ -158,8 +160,8 @@ func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (ac
 		jwt.WithIssuer(a.BaseURL), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.Clock))...)
 	var claims accessClaims
 	_, err := parser.ParseWithClaims(text, &claims, func(t *jwt.Token) (any, error) {
-		// RFC 7515 section 4.1.11: a header that a token calls critical must be understood or
-		// the token refused. This program understands none.
+		// RFC 7515 section 4.1.11: a token must be refused if it lists a header as critical that
+		// the verifier does not understand. This program understands none of them.
 		if _, critical := t.Header["crit"]; critical || t.Header["typ"] != tokenType {
 			return nil, jwt.ErrTokenUnverifiable
 		}
@@ -176,8 +178,8 @@ func (a *Accounts) readAccessToken(text string, options ...jwt.ParserOption) (ac
 	return claims, err
 }
 
-// Introspection is what RFC 7662 lets a client know of a token. The zero value means that it is
-// not a valid token of this server.
+// Introspection is the answer of RFC 7662 about a token. The zero value says that the text is not
+// a valid token of this server.
 type Introspection struct {
 	Active              bool
 	Agent               Agent
@@ -185,7 +187,7 @@ type Introspection struct {
 	IssuedAt, ExpiresAt time.Time
 }
 
-// Introspect returns what a client may know of a token.
+// Introspect returns the state, the agent and the times of a token.
 func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection, error) {
 	g, err := a.AgentBehind(ctx, token)
 	if errors.Is(err, ErrToken) {
@@ -197,8 +199,8 @@ func (a *Accounts) Introspect(ctx context.Context, token string) (Introspection,
 	return Introspection{true, g, g.claims.ID, strings.Join(g.claims.Audience, " "), g.claims.IssuedAt.Time, g.claims.ExpiresAt.Time}, nil
 }
 
-// RevokeAccessToken revokes a token of the client. If the text is not a valid token of that
-// client, nothing happens, and the caller does not learn why.
+// RevokeAccessToken revokes a token of the client. If the text is not a valid token of this
+// client, it does nothing and returns nil, so that the caller learns nothing about the token.
 func (a *Accounts) RevokeAccessToken(ctx context.Context, c Client, token string) error {
 	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.AgentBehind(ctx, token)
@@ -221,7 +223,7 @@ func (a *Accounts) endToken(ctx context.Context, g Agent) error {
 	return err
 }
 
-// CurrentAgent reads the agent again, after its stream has moved.
+// CurrentAgent reads the agent's state again. It is called after the agent's stream has moved.
 func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
 	now, err := a.agentOf(ctx, g.ClientID)
 	if err == nil && (now.revoked || now.ended[g.claims.ID]) {
@@ -231,8 +233,8 @@ func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
 	return g, err
 }
 
-// Payer names whose funds an agent's calls draw on: the agent's, or those of the customer who
-// claimed it.
+// Payer returns the id whose funds pay for the agent's calls: the customer who claimed the agent,
+// or the agent itself if nobody did.
 func (g Agent) Payer() string {
 	if g.CustomerID != "" {
 		return g.CustomerID
@@ -240,5 +242,5 @@ func (g Agent) Payer() string {
 	return g.ClientID
 }
 
-// ErrToken refuses an access token or an organization token that is not valid now.
+// ErrToken refuses an access token or an organization token that is invalid, expired or revoked.
 var ErrToken = policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")

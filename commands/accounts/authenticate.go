@@ -14,21 +14,21 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Caller is the bearer of an API key.
+// Caller is the holder of an API key.
 type Caller struct {
 	KeyID        string // key_…
-	CustomerID   string // cus_… of the account in which the key was issued; empty for a free key
-	ID           string // public part of the key, which names its stream
-	dataKey      string // with which the caller's requests and answers are encrypted
+	CustomerID   string // id (cus_…) of the account in which the key was issued; empty for a free key
+	ID           string // public id of the key, which names its stream
+	dataKey      string // id of the data key that encrypts the caller's requests and answers
 	precondition ledger.Precondition
 }
 
-// Party returns the caller as the party that a call is recorded for.
+// Party returns the actor and data key with which the caller's calls are recorded.
 func (c Caller) Party() Party {
 	return Party{Actor: c.KeyID, DataKey: c.dataKey, Subject: "key:" + c.KeyID, Preconditions: []ledger.Precondition{c.precondition}}
 }
 
-// knownKey is an issued key as read from its stream, at one version of the stream.
+// knownKey is the state of an issued key, read at one version of its stream.
 type knownKey struct {
 	caller  Caller
 	hash    [32]byte
@@ -38,8 +38,8 @@ type knownKey struct {
 // ErrUnauthorized refuses an API key that is malformed, unknown or revoked.
 var ErrUnauthorized = policy.Refuse(ground.CodeUnauthorized, "", "API key is not valid")
 
-// Authenticate returns the caller with an API key. A malformed, unknown or revoked key is
-// refused with CodeUnauthorized, with the same text and after one comparison in every case.
+// Authenticate returns the caller of an API key. It refuses a malformed, unknown or revoked key
+// with CodeUnauthorized, in each case with the same text and after one comparison.
 func (a *Accounts) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
 	id, secret, ok := ground.ParseCredential(ground.KeyPrefix, apiKey)
 	known := knownKey{revoked: true}
@@ -68,7 +68,7 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	for _, e := range history.Events {
 		switch e.Type {
 		case events.TypeKeyIssued:
-			// The key stays valid after its e-mail address was erased.
+			// The key stays valid after the e-mail address of its owner was erased.
 			if a.Vault == nil {
 				return knownKey{}, a.NoVault()
 			}
@@ -86,13 +86,13 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 		}
 	}
 	known.caller.precondition = history.Precondition()
-	if history.Version() > 0 { // unknown ids must not fill the cache
+	if history.Version() > 0 { // guessed ids must not fill the cache
 		a.keys.Put(id, known)
 	}
 	return known, nil
 }
 
-// Current reads the caller's key again, after its stream has moved.
+// Current reads the caller's key again. It is called after the key's stream has moved.
 func (a *Accounts) Current(ctx context.Context, caller Caller) (Caller, error) {
 	a.keys.Remove(caller.ID)
 	known, err := a.lookUpKey(ctx, caller.ID)

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ClaimAgent assigns an agent to a signed-in customer. Only the first customer can claim it. It
-// returns the scopes that tokens issued from now on may carry. If the same customer claims it
-// again, nothing changes; for another customer it refuses with CodeClaimed.
+// ClaimAgent assigns an agent to a signed-in customer and returns the scopes that its next tokens
+// may have. The first customer to claim an agent keeps it: repeating the claim changes nothing,
+// and another customer is refused with CodeClaimed.
 func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) ([]string, error) {
 		g, err := a.agentOf(ctx, who.ClientID)
@@ -35,8 +35,8 @@ func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) (
 	})
 }
 
-// RequestAgentLink makes the link with which the owner of an address vouches for an agent. A
-// newer link for the same agent replaces it.
+// RequestAgentLink makes a link. By opening it the owner of an e-mail address vouches for an
+// agent. The last liveLinks links for an agent are valid.
 func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
 	if a.Vault == nil {
 		return SignInLink{}, a.NoVault()
@@ -44,9 +44,9 @@ func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID strin
 	return a.makeLink(ctx, "agent:"+clientID, linked{Address: address, Agent: clientID})
 }
 
-// ConfirmAgent verifies the agent of a link, makes the address a customer and uses up the link.
-// The link is used up last: if something fails before that, the call can be repeated with the
-// same link, and repeats nothing that was done.
+// ConfirmAgent marks the agent of a link as verified and makes the e-mail address a customer. The
+// link is deleted last, so a call that failed can be repeated with the same link; steps that are
+// already done are not done twice.
 func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
@@ -80,14 +80,15 @@ func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID str
 	return l.Agent, a.dropLink(ctx, hash)
 }
 
-// creditedStream counts the mailboxes whose agent was given credit.
+// creditedStream has one event for each mailbox whose agent was given credit.
 const creditedStream = "verified_agents"
 
-// vouch appends facts to an agent's stream and, unless the agent is verified already, the fact
-// that a customer vouches for it. The first agent of each of the first hundred mailboxes gets
-// credit. The number of those mailboxes is the version of one stream, which moves in the same
-// append or in creditApart. It counts mailboxes, since one mailbox can have many addresses,
-// each of them a customer.
+// vouch appends facts to an agent's stream. If the agent is not verified yet, it also appends
+// agent.verified for the customer. The first agent of a mailbox gets credit, up to
+// CreditedCustomers mailboxes. The version of creditedStream counts them: if the agent is in the
+// same partition, vouch appends to both streams at once, otherwise creditApart does. Mailboxes are
+// counted and not customers, since one mailbox can have many addresses, and each address is a
+// customer.
 func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method string, facts ...fact) error {
 	if g.verified {
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
@@ -108,7 +109,7 @@ func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method str
 			result, err := a.appendAgent(ctx, g, customer, count.IdemKey, count.Events, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
 			switch {
 			case err == nil && result.Replayed:
-				return ledger.ErrMoved // another agent of the mailbox was faster: decide again
+				return ledger.ErrMoved // another agent of this mailbox has just got the credit: decide again
 			case !errors.Is(err, ledger.ErrLimit):
 				return err
 			}
@@ -119,7 +120,7 @@ func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method str
 	return err
 }
 
-// countCredit is the append that counts a mailbox whose agent is given credit.
+// countCredit returns the append that counts the mailbox of a customer as credited.
 func (a *Accounts) countCredit(ctx context.Context, clientID, customer string) (ledger.Append, error) {
 	mailbox, err := a.mailboxOf(ctx, customer)
 	if err != nil {
@@ -131,8 +132,8 @@ func (a *Accounts) countCredit(ctx context.Context, clientID, customer string) (
 		Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}}, err
 }
 
-// mailboxOf names the mailbox of a customer's address; of one that was erased it is the
-// customer alone.
+// mailboxOf returns the pseudonym of a customer's mailbox, or the customer's id if the address was
+// erased.
 func (a *Accounts) mailboxOf(ctx context.Context, customer string) (string, error) {
 	_, created, err := a.customerOf(ctx, customer)
 	if err != nil {
@@ -145,10 +146,10 @@ func (a *Accounts) mailboxOf(ctx context.Context, customer string) (string, erro
 	return a.MailboxRef(address), nil
 }
 
-// creditApart gives an agent the credit of the customer who vouches for it if the agent and
-// the count of credits are in different partitions. It makes two appends after the one that
-// assigned the agent: the count first, so that never more credit is given than counted. A
-// crash may leave any of them out; vouching for the agent again completes them.
+// creditApart gives the credit to a verified agent whose stream is in another partition than
+// creditedStream. One append cannot span partitions, so it makes two: first it counts the mailbox,
+// then it credits the agent. So credit is never given without being counted. If a crash prevents
+// the second append, vouching for the agent again completes it.
 func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
 	if a.ServiceOf(id) == ledger.ServiceTenant {
 		return nil
@@ -165,7 +166,7 @@ func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
 	if errors.Is(err, ledger.ErrLimit) {
 		return nil
 	}
-	for _, e := range counted.Events { // an equal append may have been for another agent, and hold more
+	for _, e := range counted.Events { // the mailbox may have been counted before, for another agent and together with other events
 		var granted events.CreditGranted
 		if e.Type != events.TypeCreditGranted || err != nil {
 			continue

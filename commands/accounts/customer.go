@@ -1,4 +1,4 @@
-// Package accounts has the commands about customers, their sign-in and API keys, and about
+// Package accounts implements the commands for customers, their sign-in and API keys, and for
 // agents and their tokens.
 package accounts
 
@@ -16,22 +16,22 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Accounts has the commands about customers, their sign-in and keys, and agents.
+// Accounts implements the commands for customers, sign-in, API keys and agents.
 type Accounts struct {
 	*ground.Ground
 
-	// TokenKeys are the keys of access tokens: the first signs, all verify. Without any no
-	// token is issued and none is valid.
+	// TokenKeys sign and verify access tokens: the first key signs, and all of them verify.
+	// Without a key no token is issued or accepted.
 	TokenKeys []ed25519.PrivateKey
-	// SupportClients are the agents (agt_…) whose tokens may carry support:read.
+	// SupportClients lists the agents (agt_…) whose tokens may have the scope support:read.
 	SupportClients []string
 
 	keys   cache.Cache[knownKey]
 	agents cache.Cache[AgentState]
 }
 
-// EnsureCustomer returns the customer with an e-mail address, in lower case. If there is none,
-// it creates one.
+// EnsureCustomer returns the id of the customer with an e-mail address, and creates the customer
+// if there is none. The address must be in lower case.
 func (a *Accounts) EnsureCustomer(ctx context.Context, address string) (string, error) {
 	if a.Vault == nil {
 		return "", a.NoVault()
@@ -58,7 +58,7 @@ func (a *Accounts) EnsureCustomer(ctx context.Context, address string) (string, 
 	})
 }
 
-// CustomerKey is the key under which the ledger finds the customer of a data key.
+// CustomerKey returns the idempotency key by which the ledger finds the customer of a data key.
 func CustomerKey(dataKey string) ledger.Hash { return ledger.IdemKey("customer", dataKey) }
 func (a *Accounts) createCustomer(ctx context.Context, home string, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
 	customer, id, tenant := a.NewIDAt(home, "cus_"), a.NewID("evt_"), a.ServiceOf(home)
@@ -73,10 +73,11 @@ func (a *Accounts) createCustomer(ctx context.Context, home string, key ledger.H
 	return result.Events, err
 }
 
-// ErrNoCustomer refuses the id of a customer that does not exist.
+// ErrNoCustomer refuses an id that no customer has.
 var ErrNoCustomer = policy.Refuse(ground.CodeNotFound, "", "customer not found")
 
-// customerOf reads the data key of a customer and the event that has the e-mail address.
+// customerOf returns the id of a customer's data key, and the event that contains the encrypted
+// e-mail address.
 func (a *Accounts) customerOf(ctx context.Context, customerID string) (dataKey string, created ledger.Event, err error) {
 	if !strings.HasPrefix(customerID, "cus_") {
 		return "", created, ErrNoCustomer
@@ -94,8 +95,8 @@ func (a *Accounts) customerOf(ctx context.Context, customerID string) (dataKey s
 	return "", created, ErrNoCustomer
 }
 
-// AddressOf returns the e-mail address in the event that created a customer, and "" once it
-// is erased.
+// AddressOf decrypts the e-mail address in the event that created a customer. It returns "" if the
+// address was erased.
 func (a *Accounts) AddressOf(ctx context.Context, created ledger.Event) (string, error) {
 	if a.Vault == nil {
 		return "", a.NoVault()

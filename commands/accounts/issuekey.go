@@ -18,16 +18,16 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// IssuedKey is a key that was just issued. APIKey is shown once and not stored.
+// IssuedKey is a newly issued key. APIKey contains the secret: it is shown once and not stored.
 type IssuedKey struct {
 	APIKey, KeyID string
 	ResetsAt      time.Time
 }
 
-// IssueFreeKey issues a key of the free plan to an e-mail address, which is not
-// verified: the key draws on its own quota only. network is where it is asked for from;
-// empty for the operator. Errors: invalid_email, *KeysExhausted after 3 of a mailbox and
-// network in a calendar month (UTC).
+// IssueFreeKey issues a key of the free plan to an e-mail address. The address is not verified, so
+// the key has a quota of its own and no access to the account. network is the network of the
+// request, empty for the operator. It refuses with invalid_email, and with *KeysExhausted after
+// freeKeysPerMonth keys for the same mailbox and network in a calendar month (UTC).
 func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
 	address, err := CheckEmail(email)
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (Iss
 
 func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
 	now := a.Now()
-	// Keys of a mailbox are counted in the partition of the mailbox, and stored there.
+	// A mailbox, the count of its keys and the keys themselves are in the same partition.
 	reference := a.MailboxRef(address)
 	counted := "free_keys/" + reference + "/" + month(now)
 	if network != "" {
@@ -76,17 +76,17 @@ func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (I
 	return issued, err
 }
 
-// KeysExhausted is the refusal for an e-mail address that has had all its keys of the month,
-// from one network.
+// KeysExhausted refuses a key because the mailbox has had all its keys of this month from this
+// network.
 type KeysExhausted struct{ ResetsAt time.Time }
 
-// Error says when the next one is possible.
+// Error returns a text that states when the next key can be issued.
 func (k *KeysExhausted) Error() string {
-	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + canon.Stamp(k.ResetsAt)
+	return "this address has had all " + strconv.Itoa(freeKeysPerMonth) + " keys of this month; the next key can be issued from " + canon.Stamp(k.ResetsAt)
 }
 
-// CheckEmail accepts one bare address of at most 254 bytes and returns it in lower case,
-// the form in which addresses are counted.
+// CheckEmail checks that a text is one e-mail address of at most 254 bytes, without a display
+// name. It returns the address in lower case.
 func CheckEmail(email string) (string, error) {
 	bad := policy.Refuse("invalid_email", "/email", "email must be one e-mail address of at most 254 characters")
 	if len(email) > 254 || strings.ContainsFunc(email, func(r rune) bool { return r < 0x21 || r == 0x7f || normal.Invisible(r) }) {

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// An agent's secret has the form of an API key with another prefix; it is found
-// by the client id that comes with it.
+// An agent's secret has the same form as an API key, with another prefix. It is verified together
+// with the client id; the id inside the secret is not used.
 //
 //	svca_<12 id>_<43 secret>_<6 check>
 const (
@@ -29,28 +29,28 @@ const (
 	agentSecretPrefix = "svca_"
 )
 
-// Types of identity an agent may register with.
+// The identity types that an agent can register with.
 const (
 	IdentityAnonymous     = "anonymous"
 	IdentityVerifiedEmail = "verified_email"
 )
 
-// AgentOrder holds the data that an agent gives about itself.
+// AgentOrder is the request to register an agent. All its values are claims of the agent.
 type AgentOrder struct {
 	Name         string
-	IdentityType string // empty: anonymous
-	Email        string // with verified_email, of the customer who vouches for the agent
+	IdentityType string // empty means IdentityAnonymous
+	Email        string // only with IdentityVerifiedEmail: address of the customer who is to vouch for the agent
 }
 
-// RegisteredAgent is an agent that was just registered. Secret is shown once and not stored.
-// Address gets the link that confirms the e-mail; empty: no link is sent.
+// RegisteredAgent is a newly registered agent. Secret is shown once and not stored. Address is
+// where the confirmation link must be sent; if it is empty, no link is sent.
 type RegisteredAgent struct {
 	ClientID, Secret, IdentityType, Address string
 	RegisteredAt                            time.Time
 }
 
-// RegisterAgent creates an OAuth client. Anyone may do so: until a customer vouches for the
-// agent it can only read the catalogue and start a checkout.
+// RegisterAgent creates an OAuth client for any caller. Until a customer vouches for the agent, it
+// can only read the catalogue and start a checkout.
 func (a *Accounts) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAgent, error) {
 	if order.IdentityType == "" {
 		order.IdentityType = IdentityAnonymous
@@ -73,7 +73,7 @@ func (o AgentOrder) check() error {
 	case o.IdentityType != IdentityAnonymous && o.IdentityType != IdentityVerifiedEmail:
 		return policy.Refuse("invalid_enum", "/identity_type", "identity_type must be anonymous or verified_email")
 	case o.Email != "" && o.IdentityType == IdentityAnonymous:
-		return policy.Refuse("inconsistent_input", "/email", "email goes with identity_type verified_email")
+		return policy.Refuse("inconsistent_input", "/email", "email is allowed only with identity_type verified_email")
 	case o.Email != "":
 		_, err := CheckEmail(o.Email)
 		return err
@@ -110,8 +110,8 @@ func (a *Accounts) registerAgent(ctx context.Context, o AgentOrder) (RegisteredA
 
 func agentStream(id string) string { return "agent/" + id }
 
-// agentSubject returns the owner of an agent's data key: the address with which the agent was
-// registered, or the agent itself.
+// agentSubject returns the owner of an agent's data key: the e-mail address with which the agent
+// was registered, or the agent's own id if there is no address.
 func agentSubject(registered events.AgentRegistered) string {
 	if address, _ := registered.Email.(string); address != "" {
 		return "email:" + address
@@ -126,23 +126,23 @@ func IsAgentID(text string) bool {
 	return ok && err == nil
 }
 
-// AgentState is a registered agent as read from its stream.
+// AgentState is the state of a registered agent, folded from its stream.
 type AgentState struct {
 	id           string
-	hash         [32]byte     // of the secret
-	dataKey      string       // with which its calls are encrypted
-	born         ledger.Event // agent.registered, which holds the address
-	verified     bool         // a customer vouches for it
-	sponsor      string       // cus_… of the customer who vouches for it
-	Credit       int          // cents granted
-	customer     string       // cus_… of who claimed it
+	hash         [32]byte     // SHA-256 of the secret
+	dataKey      string       // id of the data key that encrypts the agent's calls
+	born         ledger.Event // the event agent.registered, which contains the encrypted name and address
+	verified     bool         // true if a customer vouches for the agent
+	sponsor      string       // id (cus_…) of the customer who vouches for the agent
+	Credit       int          // US cents of credit that the agent was given
+	customer     string       // id (cus_…) of the customer who claimed the agent; empty if nobody did
 	revoked      bool
-	ended        map[string]bool // ids of tokens that were revoked before they expired
+	ended        map[string]bool // ids of revoked tokens that have not expired
 	now          time.Time       // when the stream was read
 	precondition ledger.Precondition
 }
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event of the agent's stream.
 func (g AgentState) Apply(e ledger.Event) (AgentState, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -175,14 +175,16 @@ func (g AgentState) Apply(e ledger.Event) (AgentState, error) {
 	return g, err
 }
 
-// readAgent reads an agent from its stream. If the stream is empty, it returns the zero agent.
+// readAgent reads an agent's state from its stream, without the cache. If the stream is empty, it
+// returns the zero state.
 func (a *Accounts) readAgent(ctx context.Context, id string) (AgentState, error) {
 	g, history, err := ground.Fold(ctx, a.Ground, a.ServiceOf(id), agentStream(id), AgentState{now: a.Clock(), ended: map[string]bool{}})
 	g.precondition = history.Precondition()
 	return g, err
 }
 
-// agentOf returns the current state of an agent's stream, or the zero state if the id is unknown.
+// agentOf returns the current state of an agent, or the zero state if the id is unknown. It reads
+// the stream again only if the stream has grown since the state was cached.
 func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 	if !IsAgentID(id) {
 		return AgentState{}, nil
@@ -194,25 +196,24 @@ func (a *Accounts) agentOf(ctx context.Context, id string) (AgentState, error) {
 		}
 	}
 	g, err := a.readAgent(ctx, id)
-	if err == nil && g.id != "" { // unknown ids must not fill the cache
+	if err == nil && g.id != "" { // guessed ids must not fill the cache
 		a.agents.Put(g.id, g)
 	}
 	return g, err
 }
 
-// CodeInvalidClient, as RFC 6749 names it, is the code for a client id and a secret that do not
-// belong together.
+// CodeInvalidClient is the code of RFC 6749 for a client id whose secret is wrong.
 const CodeInvalidClient = "invalid_client"
 
-// Client is an agent that has shown its secret.
+// Client is an agent that was authenticated by its id and secret.
 type Client struct{ agent AgentState }
 
-// ID is the client id.
+// ID returns the client id (agt_…).
 func (c Client) ID() string { return c.agent.id }
 
-// AuthenticateClient returns the client with an id and a secret. A malformed, unknown or
-// revoked one is refused with CodeInvalidClient, with the same text and after one comparison in
-// every case.
+// AuthenticateClient returns the client with an id and a secret. It refuses with
+// CodeInvalidClient if the secret is wrong or malformed, or the client is unknown or revoked, in
+// each case with the same text and after one comparison.
 func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
 	_, given, _ := ground.ParseCredential(agentSecretPrefix, secret)
 	g, err := a.agentOf(ctx, id)
@@ -226,8 +227,8 @@ func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (C
 	return Client{g}, nil
 }
 
-// RevokeAgent revokes an agent at once: its tokens and its secret. If it is revoked already,
-// nothing changes.
+// RevokeAgent revokes an agent's secret and all its tokens, with immediate effect. If they are
+// revoked already, it changes nothing.
 func (a *Accounts) RevokeAgent(ctx context.Context, id, reason string) error {
 	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
 		return err
@@ -252,14 +253,14 @@ func (a *Accounts) revokeAgent(ctx context.Context, id, actor, reason string) er
 	return err
 }
 
-// fact is an event to append to an agent's stream.
+// fact is an event to append to an agent's stream; it is encoded when it is appended.
 type fact struct {
 	eventType string
 	stored    any
 }
 
-// appendAgent appends facts to an agent's stream, which must not have moved since it was read,
-// and then the events in more.
+// appendAgent appends facts to an agent's stream, and the events in more to other streams, all in
+// one append. It returns ErrMoved if the agent's stream has grown since it was read.
 func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, key ledger.Hash, more []ledger.Pending, facts ...fact) (ledger.Result, error) {
 	var pending []ledger.Pending
 	for i, f := range facts {
@@ -274,9 +275,9 @@ func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, 
 	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.precondition.Tenant, IdemKey: key, Events: append(pending, more...)})
 }
 
-// AgentDataKey returns the data key under which an agent's calls are encrypted in a tenant.
-// In another tenant than the agent's own it belongs to the same person, so that an erasure
-// of the person affects it, too.
+// AgentDataKey returns the id of the data key that encrypts an agent's calls in a tenant. A tenant
+// has keys of its own: if it is not the agent's tenant, the key belongs to the same person, so
+// that an erasure of the person destroys it, too.
 func (a *Accounts) AgentDataKey(ctx context.Context, tenant string, g AgentState) (string, error) {
 	if tenant == g.precondition.Tenant {
 		return g.dataKey, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// RevokeKey revokes a key at once. If it is revoked already, nothing changes.
+// RevokeKey revokes a key, with immediate effect. If it is revoked already, it changes nothing.
 func (a *Accounts) RevokeKey(ctx context.Context, id, reason string) error {
 	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
 		return err

@@ -21,29 +21,29 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CodeGone is the code for a sign-in link that was used, has expired or was replaced by three
-// newer ones.
+// CodeGone is the code for a sign-in link that was used, has expired, or was replaced by newer
+// links.
 const CodeGone = "gone"
 
-var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask for a new one")
+var errLink = policy.Refuse(CodeGone, "", "the link was used or has expired; request a new one")
 
-// SignInLink is the secret of a link. It is sent to the address and not stored.
+// SignInLink is a link's secret and the e-mail address to send it to. The secret is not stored.
 type SignInLink struct {
 	Address string
 	Token   string // 32 bytes, base64url
 }
 
-// linked is the content of a link, encrypted under a key made from the link's secret. A link
-// with an agent verifies that agent and signs nobody in.
+// linked is the content of a link. It is stored encrypted with a key that is derived from the
+// link's secret. A link with an Agent vouches for that agent and cannot be used to sign in.
 type linked struct {
 	Address string `json:"address"`
 	Next    string `json:"next,omitempty"`
-	Agent   string `json:"agent,omitempty"` // agt_…
+	Agent   string `json:"agent,omitempty"` // id (agt_…) of the agent to vouch for; empty for a sign-in link
 }
 
-// RequestSignIn makes a link for an address, whether it is known or not. The last three links
-// of an address are valid. If only the newest were, anybody could keep a member from signing in
-// by requesting another.
+// RequestSignIn makes a sign-in link for an address, even if no customer has it. The last
+// liveLinks links of an address are valid. If only the newest were valid, a stranger could keep a
+// customer from signing in by requesting links for the address.
 func (a *Accounts) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
 	address, err := CheckEmail(email)
 	if err != nil {
@@ -55,7 +55,8 @@ func (a *Accounts) RequestSignIn(ctx context.Context, email, next string) (SignI
 	return a.makeLink(ctx, "email:"+address, linked{Address: address, Next: LocalPath(next)})
 }
 
-// makeLink stores a link of a subject. If there are three already, it replaces the oldest.
+// makeLink stores a link of a subject. If the subject has liveLinks links already, the new link
+// replaces the oldest.
 func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -64,7 +65,7 @@ func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (Sign
 	if err != nil {
 		return SignInLink{}, err
 	}
-	var places [][]byte // keys of the rows with links of the subject
+	var places [][]byte // primary keys of the rows that hold the subject's links
 	for i := range liveLinks {
 		place := a.Vault.Reference(ledger.ServiceTenant, subject+" "+strconv.Itoa(i))
 		places = append(places, place[:])
@@ -80,13 +81,13 @@ func (a *Accounts) makeLink(ctx context.Context, subject string, l linked) (Sign
 	return SignInLink{l.Address, base64.RawURLEncoding.EncodeToString(secret)}, nil
 }
 
-// SignedIn is the customer who has confirmed a link, and the path to go to next.
+// SignedIn is the customer who has opened a sign-in link, and the path to open next.
 type SignedIn struct {
 	CustomerID, Address, Next string
 }
 
-// ConfirmSignIn uses up a link, which works once. When an address confirms its first link, it
-// becomes a customer.
+// ConfirmSignIn signs a customer in with a link and deletes the link. It creates the customer if
+// the address has none.
 func (a *Accounts) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
@@ -105,7 +106,7 @@ func (a *Accounts) ConfirmSignIn(ctx context.Context, token string) (SignedIn, e
 	return SignedIn{customer, l.Address, l.Next}, a.sweepSignIn(ctx)
 }
 
-// openLink reads a valid link without using it up.
+// openLink reads and decrypts a valid link, and leaves it valid.
 func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.Hash, error) {
 	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(secret) != 32 {
@@ -125,7 +126,7 @@ func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.H
 	return l, hash, err
 }
 
-// dropLink uses up a link. If two requests do so at once, one of them is refused.
+// dropLink deletes a link. If two requests do so at the same time, one of them is refused.
 func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
 	dropped, err := a.Ledger.Pool().Exec(ctx, `delete from signin_links where p = 0 and token_hash = $1`, hash[:])
 	switch {
@@ -137,9 +138,9 @@ func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
 	return nil
 }
 
-// sweepSignIn deletes expired links and sessions. It goes by the database's clock: with its
-// own, a node whose clock is ahead would sign everybody out. Every sign-in calls it, so the
-// tables stay small.
+// sweepSignIn deletes the links and sessions that have expired by this node's clock and by the
+// database's: a node whose clock is ahead must not sign everybody out. Every sign-in calls it, so
+// the tables stay small.
 func (a *Accounts) sweepSignIn(ctx context.Context) error {
 	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < least($1, now())`,
 		`delete from sessions where p = 0 and expires_at < least($1, now())`} {
@@ -150,8 +151,8 @@ func (a *Accounts) sweepSignIn(ctx context.Context) error {
 	return nil
 }
 
-// LocalPath returns a path of this service, with its query, or "/account" for a text that a
-// browser would take for another site.
+// LocalPath returns next if it is a path of this service, with or without a query. Otherwise, for
+// example if a browser could read it as an address of another host, it returns "/account".
 func LocalPath(next string) string {
 	const fallback = "/account"
 	if len(next) < 2 || len(next) > maxNext || next[0] != '/' || next[1] == '/' ||
@@ -161,8 +162,8 @@ func LocalPath(next string) string {
 	return next
 }
 
-// linkCipher is AES-256-GCM under a key that is derived from the link's secret. The key is used
-// once, so the nonce is zero.
+// linkCipher returns AES-256-GCM with a key that is derived from a link's secret. Each key
+// encrypts one text, so a nonce of zeros is safe.
 func linkCipher(secret []byte) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, "svc-signin-v1", 32)
 	if err != nil {
@@ -191,7 +192,7 @@ func openBox(secret, box []byte) (linked, error) {
 	}
 	text, err := aead.Open(nil, make([]byte, aead.NonceSize()), box, nil)
 	if err != nil {
-		return linked{}, errLink // the row was changed by hand
+		return linked{}, errLink // the row is not what this service wrote
 	}
 	var l linked
 	err = json.Unmarshal(text, &l)

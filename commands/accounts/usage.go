@@ -7,14 +7,15 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 )
 
-// Usage is how many calls of its month a free key has used.
+// Usage is the number of free calls that were used this month, and that remain.
 type Usage struct {
 	Used, Remaining int64
 	ResetsAt        time.Time
 }
 
-// Usage counts the calls of the caller's month, which is the version of the caller's usage
-// stream. No append checks the key's stream here, so Usage reads that stream, too.
+// Usage returns the free calls of the caller's current month; the version of the usage stream
+// counts them. Usage appends nothing that would check the key's stream as a precondition, so it
+// checks itself that the key was not revoked.
 func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	now := a.Now()
 	version, err := a.Ledger.Version(ctx, caller.precondition.Tenant, caller.precondition.Stream)
@@ -33,7 +34,8 @@ func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: NextMonth(now)}, nil
 }
 
-// UsageStream counts the free calls of a month. Keys of one account share it.
+// UsageStream returns the stream that counts the free calls of a key in a month. The keys of one
+// account share a stream.
 func UsageStream(caller Caller, now time.Time) string {
 	owner := caller.KeyID
 	if caller.CustomerID != "" {
@@ -42,12 +44,13 @@ func UsageStream(caller Caller, now time.Time) string {
 	return "usage/" + owner + "/" + month(now)
 }
 
-// MonthEnds is when the free calls of this month end.
+// MonthEnds returns the time at which the current month of free calls ends.
 func (a *Accounts) MonthEnds() time.Time { return NextMonth(a.Now()) }
 
 func month(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// NextMonth returns the beginning of the next month, UTC, when the count of free calls starts again.
+// NextMonth returns the first moment of the next month in UTC, when the count of free calls starts
+// again.
 func NextMonth(t time.Time) time.Time {
 	t = t.UTC()
 	return time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,4 +1,5 @@
-// Package cache remembers what streams fold to, so that a command need not read them.
+// Package cache keeps states that were folded from streams, so that a command need not read the
+// streams again.
 package cache
 
 import (
@@ -6,18 +7,18 @@ import (
 	"sync"
 )
 
-// most is how many values a cache holds.
+// most is the number of values that a cache can hold.
 const most = 10_000
 
-// Cache remembers folds of streams by their id. When it is full it is emptied. What it holds
-// may be stale: an append names the version it depends on, and a refusal that depends on a
-// cached value is confirmed. The zero value is ready to use.
+// Cache keeps states of streams by id. When it is full, it is emptied. A state may be outdated. So
+// an append names the stream version that it depends on, and before a command refuses because of a
+// cached state it reads the stream again. The zero value is ready to use.
 type Cache[V any] struct {
 	mu     sync.Mutex // guards values
 	values map[string]V
 }
 
-// Get returns the value of an id.
+// Get returns the value of an id, and whether there is one.
 func (c *Cache[V]) Get(id string) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +26,7 @@ func (c *Cache[V]) Get(id string) (V, bool) {
 	return v, ok
 }
 
-// Put remembers a value.
+// Put stores the value of an id.
 func (c *Cache[V]) Put(id string, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +36,7 @@ func (c *Cache[V]) Put(id string, v V) {
 	c.values[id] = v
 }
 
-// Remove forgets the value of an id.
+// Remove removes the value of an id.
 func (c *Cache[V]) Remove(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,17 +20,17 @@ import (
 
 var errNoDecision = policy.Refuse(ground.CodeNotFound, "", "not found")
 
-// Approve records a person's signed verdict about a decision that needs a review, once per
-// decision. What the active policy denies can be rejected but not approved. The member who
-// requested the decision cannot approve it, except in a Team in which nobody else could; the
-// record states that exception. Refusals: not_found, forbidden, conflict,
+// Approve records a reviewer's signed verdict on a decision that needs a review, at most once per
+// decision. If the active policy denies the action, the reviewer can reject the decision but not
+// approve it. The member who requested the decision cannot approve it, except on the plan team if
+// nobody else could; the record states that exception. Refusals: not_found, forbidden, conflict,
 // idempotency_key_reused, signing_unavailable.
 func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightApprove)
 	if err != nil {
 		return Recorded{}, err
 	}
-	text, err := canon.Marshal([]any{p.Member, in}) // the same input of another member is a different approval
+	text, err := canon.Marshal([]any{p.Member, in}) // the same verdict by another member is a different request
 	if err != nil {
 		return Recorded{}, err
 	}
@@ -59,7 +59,8 @@ func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, deci
 	return recorded, inWords(err, "decision was already resolved")
 }
 
-// mayApprove reports whether it would be a self-approval, or why it may not be.
+// mayApprove returns a refusal if the principal may not resolve the decision. self reports whether
+// the principal is resolving an own request.
 func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c decisionCase) (self bool, err error) {
 	switch {
 	case c.recordHash == "":
@@ -73,14 +74,14 @@ func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c
 		return false, err
 	}
 	if self = self || c.member == p.Member; self && !p.MayActAlone() {
-		return false, organizations.Forbidden("an own request is resolved by another admin")
+		return false, organizations.Forbidden("another admin must resolve your own request")
 	}
 	return self, nil
 }
 
-// notDenied evaluates the recorded intent under the active policy and refuses what it
-// denies. The precondition is the policy's stream: if another policy is activated before the
-// approval is appended, the approval is tried again.
+// notDenied refuses to approve an intent that the active policy denies. The returned precondition
+// is the policy's stream: if another policy is activated before the approval is appended, the
+// approval is tried again.
 func (a *Decisions) notDenied(ctx context.Context, p organizations.Principal, c decisionCase) ([]ledger.Precondition, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
@@ -118,9 +119,9 @@ func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.Approva
 		append(preconditions, precondition), now, ""})
 }
 
-// Record returns a signed record of a decision's stream: the decision itself, its approval or
-// its receipt, by the type of the event. If it does not exist, belongs to another organization,
-// or is not the developer's own, the refusal is not_found.
+// Record returns a signed record of a decision: the decision itself, its approval or its receipt,
+// selected by the type of its event. It refuses with not_found if there is no such record, it
+// belongs to another organization, or the principal may see only own records and this is not one.
 func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decisionID, eventType string) (seal.Envelope, error) {
 	p, err := a.Confirm(ctx, p)
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 		return seal.Envelope{}, errNoDecision
 	}
 	if p.OwnOnly() {
-		// An approval is shown to the actor who requested the decision.
+		// An approval is visible to the actor who requested the decision.
 		actor := history.Events[i].Actor
 		if eventType == events.TypeApprovalRecorded {
 			actor = history.Events[0].Actor
@@ -154,9 +155,9 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 	return envelope, inWords(ground.Refusal(err), "")
 }
 
-// Reviewers returns the addresses of the members who may resolve a decision that a member has
-// requested: all who have the right except that member, unless there is nobody else. Erased
-// addresses are left out.
+// Reviewers returns the e-mail addresses of the members who may resolve a decision that member has
+// requested: all members with the right to approve, without member unless nobody else has it.
+// Members whose address was erased are left out.
 func (a *Decisions) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
 	list, err := a.MembersOf(ctx, orgID)
 	if err != nil {

@@ -20,14 +20,15 @@ import (
 // CodeNoMatch is the code for a receipt that matches no decision of the organization.
 const CodeNoMatch = "receipt_mismatch"
 
-// errNoMatch is the same for an unknown decision, a decision of another organization, and wrong
-// hashes or protocol, so that nobody learns what exists elsewhere.
+// errNoMatch refuses a receipt for an unknown decision, for a decision of another organization, or
+// with wrong hashes or protocol. The text is always the same, so that it does not reveal the
+// decisions of other organizations.
 var errNoMatch = policy.Refuse(CodeNoMatch, "", "receipt does not match a decision of this organization")
 
-// BindReceipt binds evidence of an execution to its decision and records the signed receipt,
-// one per decision. Evidence that contradicts the decision is recorded, not refused. Refusals:
-// receipt_mismatch, idempotency_key_reused (another receipt exists), signing_unavailable,
-// temporarily_unavailable, and those of the principal's right.
+// BindReceipt binds evidence of an execution to its decision and records the signed receipt, at
+// most one per decision. Evidence that contradicts the decision is recorded, too, and not refused.
+// Refusals: receipt_mismatch, idempotency_key_reused (the decision has another receipt),
+// signing_unavailable, temporarily_unavailable, and those of Permit.
 func (a *Decisions) BindReceipt(ctx context.Context, p organizations.Principal, r assurance.ReceiptRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightReceipt)
 	if err != nil {
@@ -51,32 +52,32 @@ func (a *Decisions) BindReceipt(ctx context.Context, p organizations.Principal, 
 	return recorded, inWords(err, "a receipt with different content is already recorded for this decision")
 }
 
-// decisionCase is the fold of a decision's stream: the decision, its approval and its receipt.
+// decisionCase is the state of a decision's stream: the decision, its approval and its receipt.
 type decisionCase struct {
-	record     assurance.DecisionRecord // without personal members
+	record     assurance.DecisionRecord // without members that contain personal data
 	recordHash string
-	actor      string // who requested it
-	agent      string // data key of the agent that requested it, if the decision names one
+	actor      string // member or token that requested the decision
+	agent      string // id of the data key of the decision's agent; empty if the decision names no agent
 	member     string
 	decided    assurance.Decided
 	receipt    bool
 	history    ledger.History
 }
 
-// readCase reads a decision's stream. A stream without events gives a case that no receipt
-// matches.
+// readCase reads a decision's stream. If the stream is empty, it returns a case that matches no
+// receipt.
 func (a *Decisions) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
 	c, history, err := ground.Fold(ctx, a.Ground, orgID, decisionStream(decisionID), decisionCase{})
 	c.history = history
 	return c, err
 }
 
-// caseOf folds a decision's stream.
+// caseOf returns the state of a decision's stream.
 func caseOf(history ledger.History) (decisionCase, error) {
 	return ground.Folded(history, decisionCase{history: history})
 }
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event of the stream.
 func (c decisionCase) Apply(e ledger.Event) (decisionCase, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -100,7 +101,7 @@ func (c decisionCase) Apply(e ledger.Event) (decisionCase, error) {
 func (c decisionCase) decide(e ledger.Event, stored events.DecisionRecorded) (decisionCase, error) {
 	var record struct {
 		assurance.DecisionRecord
-		Subject any `json:"subject"` // may hold commitments; not needed
+		Subject any `json:"subject"` // shadows the record's field, which may contain commitments instead of text
 	}
 	if err := json.Unmarshal(stored.Record, &record); err != nil {
 		return c, err
@@ -126,7 +127,8 @@ func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.Rece
 	if err != nil {
 		return Recorded{}, err
 	}
-	// The policies are a precondition: a stop that is activated meanwhile is seen.
+	// The policies' stream is a precondition, so an emergency stop that is activated before the
+	// append makes the command try again.
 	stopped, policies, err := a.stopOf(ctx, p.OrgID, c)
 	if err != nil {
 		return Recorded{}, err

@@ -1,5 +1,5 @@
-// Package decisions has the commands about policies and the decisions under them: decide,
-// approve, bind a receipt, explain and preview. What they evaluate is in policy/assurance.
+// Package decisions implements the commands for policies and the decisions under them: decide,
+// approve, bind a receipt, explain and preview. Package policy/assurance evaluates the rules.
 package decisions
 
 import (
@@ -24,30 +24,30 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Decisions has the commands about policies, decisions, approvals and receipts.
+// Decisions implements the commands for policies, decisions, approvals and receipts.
 type Decisions struct {
 	*ground.Ground
 	*organizations.Organizations
 
-	policies cache.Cache[ActivePolicy] // by organization
+	policies cache.Cache[ActivePolicy] // active policies, by organization
 	rules    ruleCache
 }
 
-// ForgetPolicy takes the policy of an organization out of the cache.
+// ForgetPolicy removes the active policy of an organization from the cache.
 func (a *Decisions) ForgetPolicy(orgID string) { a.policies.Remove(orgID) }
 
-// Recorded is a signed record of an organization, as it is stored in the ledger.
+// Recorded is a signed record with its position in the ledger.
 type Recorded struct {
 	Envelope seal.Envelope
-	Replayed bool   // an equal request had been answered before
-	Decision string // of a new decision; else empty
+	Replayed bool   // true if an equal request was answered before and this is its record
+	Decision string // allow, deny or needs_review of a new decision; empty for all other records
 }
 
-// Decide evaluates a purchase intent under the organization's active policy and records the
-// signed decision. A request with the same idempotencyKey and content gets the stored record,
-// whatever has changed since. Refusals: idempotency_key_reused, no_active_policy, those of
-// assurance.Assertion.Compare, signing_unavailable, temporarily_unavailable, and those of the
-// principal's right.
+// Decide evaluates a purchase intent under the organization's active policy and records the signed
+// decision. If a request with the same idempotencyKey and content was answered before, it returns
+// that record, even if the policy has changed since. Refusals: idempotency_key_reused,
+// no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
+// temporarily_unavailable, and those of Permit.
 func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDecide)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r ass
 	if err != nil {
 		return Recorded{}, err
 	}
-	delete(members, "idempotencyKey") // the content is compared without the key
+	delete(members, "idempotencyKey") // the content is compared without its key
 	content := ledger.Hash(sha256.Sum256(canon.Object(members)))
 	t := attempt{principal: &p, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
 	ctx, again := a.Again(&p, organizations.RightDecide).Begin(ctx, a.Ground)
@@ -72,11 +72,11 @@ func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r ass
 	}
 }
 
-// judge makes the decision that is to be appended, or finds the one of an equal request.
+// judge returns either a new signed decision to append, or the record of an equal earlier request.
 //
-// Nearly every request is a new one, so the first try asks the database nothing: the append
-// finds out whether the key was used. If anything else is in the way, the stored answer is
-// looked up before it is refused.
+// Most requests are new. So the first try makes the decision without asking the database; the
+// append then detects whether the key was used before. If that decision cannot be made, judge
+// looks for a stored record before it refuses.
 func (a *Decisions) judge(ctx context.Context, t attempt, r assurance.DecisionRequest, first bool) (signedRecord, Recorded, error) {
 	p := *t.principal
 	if first && a.sealable(p.OrgID, r.Subject) {
@@ -96,7 +96,8 @@ func (a *Decisions) judge(ctx context.Context, t attempt, r assurance.DecisionRe
 	return d, Recorded{}, err
 }
 
-// inWords gives refusals the texts of the assurance contract.
+// inWords replaces the texts of two refusals by those that the contract of /api/assurance
+// prescribes. reused is the text for a reused idempotency key.
 func inWords(err error, reused string) error {
 	var refused *policy.Error
 	switch {
@@ -109,8 +110,8 @@ func inWords(err error, reused string) error {
 	return err
 }
 
-// rule evaluates a request under the active policy. The policy may be a moment old, so its
-// stream is a precondition of the append.
+// rule evaluates a request under the active policy. The policy may come from the cache and be
+// outdated, so its stream is a precondition of the append.
 func (a *Decisions) rule(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Precondition, error) {
 	active, err := a.ActivePolicy(ctx, p.OrgID)
 	if err != nil {
@@ -133,25 +134,26 @@ func (a *Decisions) rule(ctx context.Context, p organizations.Principal, r assur
 	return ruling, preconditions, nil
 }
 
-// attempt is one try of a command that appends a signed record: the principal of the command,
-// and the key and content hash by which an equal request is found and gets the stored record.
+// attempt identifies the request of a command that appends a signed record. If an append with the
+// same key and content exists, its record is the answer.
 type attempt struct {
 	principal    *organizations.Principal
 	key, content ledger.Hash
 }
 
-// signedRecord is a signed record that is ready to be appended.
+// signedRecord is a signed record with the event to append.
 type signedRecord struct {
 	envelope      seal.Envelope
 	pending       ledger.Pending
-	preconditions []ledger.Precondition // streams it depends on, in addition to the principal's
+	preconditions []ledger.Precondition // streams that the record depends on, without those of the principal
 	issued        time.Time
-	decision      string // of a decision
+	decision      string // allow, deny or needs_review; empty if the record is not a decision
 }
 
-// prepareDecision evaluates and signs. last is the time of the organization's last event as far
-// as it is known; if the clock is behind the real last event, the append fails and reports
-// that. The preconditions are those that an error depends on.
+// prepareDecision evaluates a request and signs the decision. last is the time of the
+// organization's last event, or zero if it was not read; if the issue time is before that event,
+// the append fails with ErrMoved. The returned preconditions are the streams that an error depends
+// on.
 func (a *Decisions) prepareDecision(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Precondition, error) {
 	ruling, preconditions, err := a.rule(ctx, p, r)
 	if err != nil {
@@ -196,7 +198,7 @@ func (a *Decisions) signDecision(ctx context.Context, p organizations.Principal,
 
 func decisionStream(id string) string { return "decision/" + id }
 
-// VerifyURL returns the address at which records can be verified, as envelopes name it.
+// VerifyURL returns the URL that envelopes name for verification.
 func (a *Decisions) VerifyURL() string { return a.BaseURL + "/api/verify" }
 
 func (a *Decisions) environment() string {
@@ -206,8 +208,8 @@ func (a *Decisions) environment() string {
 	return a.Environment
 }
 
-// issueTime returns the time of a record: the clock's, but not before the last event of the
-// organization, which another node with another clock may have appended.
+// issueTime returns the time of a new record: the current time, or last if that is later, because
+// another node's clock may be ahead. adjusted reports the latter.
 func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 	now, last := a.Now(), last.Truncate(time.Millisecond)
 	if now.Before(last) {
@@ -216,8 +218,8 @@ func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) 
 	return now, false
 }
 
-// appendRecord appends a signed record and answers with it, or with the one that
-// an equal request had appended before.
+// appendRecord appends a signed record and returns it. If an equal request has appended one
+// before, it returns that one.
 func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
 	p := *t.principal
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: t.key, ContentHash: t.content,
@@ -234,9 +236,9 @@ func (a *Decisions) appendRecord(ctx context.Context, t attempt, r signedRecord)
 	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
-// sealDecision makes the payload. The record is canonical and is not read again. newKey says
-// that the subject's data key was made for it. A subject without personal members needs no
-// vault.
+// sealDecision returns the payload of a decision's event, with personal data encrypted. record
+// must be canonical. newKey reports whether a data key was made for this subject. A decision
+// without personal data needs no vault.
 func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) (payload []byte, newKey bool, err error) {
 	stored.Record = jsontext.Value("{}")
 	rest, err := canon.Marshal(stored)
@@ -258,8 +260,9 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, events.PersonalInRecord(events.TypeDecisionRecorded)...)
 }
 
-// SealRecord makes a payload with a signed record. The personal members, which are at pointers,
-// are encrypted with the subject's data key. newKey reports that the key was made for it.
+// SealRecord returns a payload with a signed record. The members at pointers are personal data and
+// are encrypted with the subject's data key. newKey reports whether the key was made for this
+// record.
 func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) (payload []byte, newKey bool, err error) {
 	if a.Vault == nil {
 		return nil, false, a.NoVault()
@@ -270,14 +273,14 @@ func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject str
 	}
 	payload, err = a.Vault.SealRecord(ctx, tenant, eventID, dataKey, signer, members, pointers...)
 	if errors.Is(err, vault.ErrErased) {
-		a.ForgetDataKey(dataKey) // the next attempt begins a new one
+		a.ForgetDataKey(dataKey) // the next try makes a new data key
 		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
 	}
 	return payload, newKey, err
 }
 
-// stored answers from an event of the ledger alone. There is no append with the principal as
-// a precondition, so it confirms the principal.
+// stored returns the record of an earlier event as the answer. No append checks the principal
+// then, so stored confirms the principal's state itself.
 func (a *Decisions) stored(ctx context.Context, p organizations.Principal, found []ledger.Event, err error) (Recorded, error) {
 	if err != nil {
 		if errors.Is(err, ledger.ErrKeyReused) {
@@ -295,13 +298,13 @@ func (a *Decisions) stored(ctx context.Context, p organizations.Principal, found
 	return Recorded{Envelope: envelope, Replayed: true}, err
 }
 
-// Open reads decision.recorded.
+// Open decrypts the payload of an event decision.recorded.
 func (a *Decisions) Open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
 	return d, a.OpenInto(ctx, e, &d)
 }
 
-// OpenInto reads an event that may have personal members. Without them it needs no vault, so a
-// signed record without personal data stays readable if the keys are lost.
+// OpenInto reads an event's payload into stored and decrypts personal data. An event without
+// personal data needs no vault, so it stays readable if the vault's key is lost.
 func (a *Decisions) OpenInto(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !vault.Sealed(e):
@@ -312,7 +315,7 @@ func (a *Decisions) OpenInto(ctx context.Context, e ledger.Event, stored any) er
 	return a.Vault.Open(ctx, e, stored)
 }
 
-// envelope is the record of an event of a decision's stream, as it is served.
+// envelope returns the signed record of an event as answers contain it.
 func (a *Decisions) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
 	if e.Type == events.TypeDecisionRecorded {
 		d, err := a.Open(ctx, e)
@@ -326,7 +329,7 @@ func envelopeOf(e ledger.Event, s events.Signed) seal.Envelope {
 	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: ground.PositionOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
 }
 
-// ruleCache stores policies in normal form by their hash, which identifies them completely.
+// ruleCache keeps parsed policies by the hash of their canonical bytes.
 type ruleCache struct {
 	mu     sync.Mutex // guards byHash
 	byHash map[string]assurance.StoredPolicy
@@ -349,8 +352,9 @@ func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
 	return p, nil
 }
 
-// subjectName names the subject whose data key encrypts the personal members of a record; empty
-// for a subject that has none.
+// subjectName returns the name of the data key that encrypts the personal data of a subject: the
+// agent's, or the run's if only a purpose is given. It is empty if the subject has no personal
+// data.
 func subjectName(s assurance.Subject) string {
 	switch {
 	case s.AgentID != "":
@@ -363,7 +367,8 @@ func subjectName(s assurance.Subject) string {
 
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
-// sealable reports whether a subject has a data key already or needs none.
+// sealable reports whether a decision can be sealed without asking the database: the subject's
+// data key is in the cache, or the subject needs none.
 func (a *Decisions) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
 	_, known := a.Subjects.Get(orgID + "\x00" + name)

@@ -16,25 +16,25 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Explanation shows what each rule found about a decision.
+// Explanation lists the result of each rule for one decision.
 type Explanation struct {
 	DecisionID    string         `json:"decisionId"`
 	Decision      string         `json:"decision"`
 	IssuedAt      string         `json:"issuedAt"`
 	Protocol      string         `json:"protocol"`
 	EngineVersion string         `json:"engineVersion"`
-	Normalized    jsontext.Value `json:"normalized"` // the intent as it was compared
+	Normalized    jsontext.Value `json:"normalized"` // the intent in normal form, as the rules saw it
 	PolicyVersion int64          `json:"policyVersion"`
 	PolicyHash    string         `json:"policyHash"`
-	Policy        jsontext.Value `json:"policy"` // that it was compared with
+	Policy        jsontext.Value `json:"policy"` // the policy version that applied
 	Asserted      jsontext.Value `json:"asserted,omitempty"`
 	Rules         []Explained    `json:"rules"`
-	// Reproduced reports whether the engine gives the same decision and findings when it
-	// evaluates the request again.
+	// Reproduced reports whether evaluating the request again gives the same decision and
+	// findings.
 	Reproduced bool `json:"reproduced"`
 }
 
-// Explained is one rule: passed, or what it found.
+// Explained is the result of one rule: a finding, or that the rule passed.
 type Explained struct {
 	RuleID    string `json:"ruleId"`
 	Result    string `json:"result"` // "passed", "info", "needs_review" or "deny"
@@ -46,8 +46,8 @@ type Explained struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// ExplainDecision shows what a decision compared with what. It evaluates the decision again
-// with the bytes of the policy of that time.
+// ExplainDecision returns the intent, the policy and the result of each rule for a decision. It
+// also evaluates the decision again with the stored bytes of the policy that applied.
 func (a *Decisions) ExplainDecision(ctx context.Context, p organizations.Principal, decisionID string) (Explanation, error) {
 	p, history, err := a.readDecision(ctx, p, decisionID)
 	if err != nil {
@@ -56,9 +56,9 @@ func (a *Decisions) ExplainDecision(ctx context.Context, p organizations.Princip
 	return a.explain(ctx, p, history.Events[0])
 }
 
-// readDecision reads a decision's stream for a principal who may see it. A decision that does
-// not exist, belongs to another organization, or is not the developer's own is not_found. It
-// returns the principal as Permit has confirmed it.
+// readDecision reads a decision's stream. It refuses with not_found if the decision does not
+// exist, belongs to another organization, or the principal may see only own decisions and this is
+// not one. It returns the principal as Permit has confirmed it.
 func (a *Decisions) readDecision(ctx context.Context, p organizations.Principal, decisionID string) (organizations.Principal, ledger.History, error) {
 	p, err := a.Permit(ctx, p, organizations.RightRead)
 	if err != nil {
@@ -121,8 +121,8 @@ func (j Judged) explain(version ActivePolicy) (Explanation, error) {
 	return x, err
 }
 
-// explained returns what the rule found, or that it passed. For a rule of the other protocol it
-// returns nothing.
+// explained returns the findings of a rule, or that it passed. If the rule does not apply to the
+// decision's protocol, it returns nothing.
 func (j Judged) explained(rule assurance.Rule) []Explained {
 	var found []Explained
 	for _, f := range j.Findings {
@@ -138,7 +138,8 @@ func (j Judged) explained(rule assurance.Rule) []Explained {
 	return found
 }
 
-// SameFindings compares canonical bytes, without the one finding that depends on the clock.
+// SameFindings reports whether two lists of findings have equal canonical bytes. It ignores the
+// recorded finding about an adjusted clock, which an evaluation does not repeat.
 func SameFindings(again, recorded []assurance.Finding) (bool, error) {
 	own := []assurance.Finding{}
 	for _, f := range recorded {

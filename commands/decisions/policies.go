@@ -18,31 +18,31 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// policyStream has an organization's drafts and activations, one stream per tenant. It is a
-// precondition of every decision.
+// policyStream is the stream of an organization's drafts and activations. Each decision has it as
+// a precondition.
 const policyStream = "policy"
 
-// ActivePolicy is the active policy at a version of the stream: the one activated last.
+// ActivePolicy is the policy that was activated last, as read at one version of the stream.
 type ActivePolicy struct {
 	PolicyID          string
 	Version           int
 	Canonical         []byte // canonical JSON, with policyId and version
 	Hash              string // SHA-256 of Canonical, hex
-	ActivatedSequence int64  // tenant sequence of policy.activated
+	ActivatedSequence int64  // tenant sequence number of the event policy.activated
 	Precondition      ledger.Precondition
 }
 
-// Draft is a policy that can be activated once and no longer be edited.
+// Draft is a policy that is stored and can be activated once. A draft is never changed.
 type Draft struct {
 	DraftID   string
 	PolicyID  string
-	Canonical []byte // without version
+	Canonical []byte // canonical JSON, without version
 	Hash      string
 	Author    string
 	Lint      []events.PolicyLint
 	DraftedAt string
 	Activated bool
-	actor     string // who sent it: the author, or a token
+	actor     string // member or token that sent the draft
 }
 
 // Activation is one version of an organization's policy.
@@ -52,10 +52,10 @@ type Activation struct {
 	SelfActivated                                   bool
 	Changed                                         []string
 
-	activated time.Time // ActivatedAt
+	activated time.Time // the time in ActivatedAt
 }
 
-// policies is the fold of the stream.
+// policies is the state of the stream policyStream.
 type policies struct {
 	policyID    string
 	drafts      []Draft
@@ -63,7 +63,7 @@ type policies struct {
 	history     ledger.History
 }
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event of the stream.
 func (s policies) Apply(e ledger.Event) (policies, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -110,8 +110,8 @@ func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, e
 	return s, err
 }
 
-// ActivePolicy returns the active policy. It may be out of date, so an append that depends on
-// it carries its Precondition. If there is none yet, the error is no_active_policy.
+// ActivePolicy returns the active policy. It may be outdated, so an append that depends on it must
+// have its Precondition. If no policy was ever activated, it refuses with no_active_policy.
 func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
 	if p, ok := a.policies.Get(orgID); ok {
 		return p, nil
@@ -129,7 +129,7 @@ func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolic
 	return p, nil
 }
 
-// PolicyVersion returns a version that was once active, for replaying an old decision.
+// PolicyVersion returns a version that is or was active, to evaluate an old decision again.
 func (a *Decisions) PolicyVersion(ctx context.Context, orgID string, version int) (ActivePolicy, error) {
 	s, err := a.readPolicies(ctx, orgID)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *Decisions) PolicyVersion(ctx context.Context, orgID string, version int
 	return s.activations[version-1].ActivePolicy, nil
 }
 
-// Policies lists every draft and every activation, the oldest first.
+// Policies returns all drafts and all activations, each the oldest first.
 func (a *Decisions) Policies(ctx context.Context, p organizations.Principal) ([]Draft, []Activation, error) {
 	p, err := a.Permit(ctx, p, organizations.RightPolicies)
 	if err != nil {
@@ -151,9 +151,9 @@ func (a *Decisions) Policies(ctx context.Context, p organizations.Principal) ([]
 	return s.drafts, s.activations, ground.Refusal(err)
 }
 
-// DraftPolicy stores a policy as a draft that can be activated. If text names a version, it
-// must be the one that activation would give. The first draft gives the organization its
-// policyId.
+// DraftPolicy stores a policy as a draft. If text names a version, it must be the version that the
+// next activation gives. The first draft sets the organization's policyId; later drafts must have
+// the same one.
 func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, text []byte) (Draft, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDraft)
 	if err != nil {
@@ -184,29 +184,30 @@ func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, 
 	})
 }
 
-// frozenPolicy is a policy that passed the lint, in canonical bytes.
+// frozenPolicy is a checked policy in canonical form, with the warnings of the check.
 type frozenPolicy struct {
 	policyID  string
-	version   int64 // that its author expects; 0: any
+	version   int64 // version that the text names; 0 if it names none
 	canonical []byte
 	lint      []events.PolicyLint
 }
 
-// draftOf makes the event; an organization has one policyId.
+// draftOf returns the event for a draft. It refuses a policyId or version that does not fit the
+// organization's policies.
 func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.PolicyDrafted, error) {
 	if s.policyID != "" && s.policyID != f.policyID {
-		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId is not the one of this organization")
+		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId must be the one of this organization's policy")
 	}
 	if next := s.nextVersion(); f.version != 0 && f.version != next {
 		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/version",
-			"version is not the one that activation would give: leave it out, or make it "+strconv.FormatInt(next, 10))
+			"version must be left out, or be the next version: "+strconv.FormatInt(next, 10))
 	}
 	return events.PolicyDrafted{PolicyID: f.policyID, Policy: f.canonical, PolicyHash: canon.Hash(f.canonical), Lint: f.lint, Author: p.Member}, nil
 }
 
-// ActivatePolicy activates a draft as the next version, from the sequence of its event on.
-// Separation of duties: the author of a draft must not activate it, except the operator and
-// the only admin of a team; the event records that exception.
+// ActivatePolicy activates a draft as the next version. It applies to all decisions after its
+// event in the tenant's sequence. The author of a draft must not activate it, except the operator
+// and the only admin of a team; the event records that exception.
 func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principal, draftID, reason string) (Activation, error) {
 	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		d, known := s.draft(draftID)
@@ -216,7 +217,8 @@ func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principa
 		case d.Activated:
 			return Activation{}, policy.Refuse(organizations.CodeConflict, "", "policy draft was already activated")
 		}
-		// The member who issued a token, and so knows it, is also an author of the token's draft.
+		// The member who issued a token has seen its secret, so the member counts as an author of
+		// the token's drafts, too.
 		own, err := a.IsOwn(ctx, p, d.actor)
 		if err != nil {
 			return Activation{}, err
@@ -232,9 +234,9 @@ func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principa
 	})
 }
 
-var errOwnDraft = organizations.Forbidden("an own draft is activated by another admin")
+var errOwnDraft = organizations.Forbidden("another admin must activate your own draft")
 
-// permitAlone is Permit for an author who activates their own draft.
+// permitAlone returns the principal if it may activate an own draft, and refuses otherwise.
 func (a *Decisions) permitAlone(ctx context.Context, p organizations.Principal) (organizations.Principal, error) {
 	if p.Role == organizations.RoleOperator || p.MayActAlone() {
 		return p, nil
@@ -246,7 +248,7 @@ func (a *Decisions) permitAlone(ctx context.Context, p organizations.Principal) 
 	return p, err
 }
 
-// DraftAndActivate drafts and activates a policy in one append. The command line uses it.
+// DraftAndActivate drafts and activates a policy in one append, for the command line.
 func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Principal, text []byte, reason string) (Activation, error) {
 	p, err := a.permitAlone(ctx, p)
 	if err != nil {
@@ -261,8 +263,8 @@ func (a *Decisions) DraftAndActivate(ctx context.Context, p organizations.Princi
 	})
 }
 
-// changePolicy activates a new version of the active policy, made by change from the current
-// policies. Each try reads them again.
+// changePolicy appends a new version of the policy. change makes it from the current policies;
+// each try reads them again.
 func (a *Decisions) changePolicy(ctx context.Context, p organizations.Principal, reason string,
 	change func(context.Context, organizations.Principal, policies) (Activation, error)) (Activation, error) {
 	p, err := a.Permit(ctx, p, organizations.RightActivate)
@@ -313,10 +315,10 @@ func (a *Decisions) activate(ctx context.Context, p organizations.Principal, s p
 	return s.activations[len(s.activations)-1], nil
 }
 
-// nextVersion returns the version that the next activation gives.
+// nextVersion returns the version number that the next activation gets.
 func (s policies) nextVersion() int64 { return int64(len(s.activations)) + 1 }
 
-// activationOf makes the event: the draft's bytes with the next version.
+// activationOf returns the event for an activation: the draft with the next version number.
 func (s policies) activationOf(d Draft, p organizations.Principal, own bool, reason string) (events.PolicyActivated, error) {
 	members, err := membersOf(d.Canonical)
 	if err != nil {
@@ -353,7 +355,7 @@ func membersOf(object []byte) (map[string]jsontext.Value, error) {
 	return members, err
 }
 
-// freeze checks a policy and returns the bytes that are stored.
+// freeze checks the text of a policy and returns it in canonical form.
 func freeze(text []byte) (frozenPolicy, error) {
 	draft, err := assurance.Lint(text)
 	if err != nil {
@@ -366,16 +368,16 @@ func freeze(text []byte) (frozenPolicy, error) {
 	return frozen, nil
 }
 
-// freezeWithin is freeze in a slot for computing, for a policy that a caller sent. The
-// emergency stop does not wait for a slot.
+// freezeWithin calls freeze while it holds a slot for computing. It is for policies that callers
+// send; the emergency stop calls freeze and waits for no slot.
 func (a *Decisions) freezeWithin(ctx context.Context, text []byte) (frozen frozenPolicy, err error) {
 	err = a.Within(ctx, len(text), func() (err error) { frozen, err = freeze(text); return err })
 	return frozen, err
 }
 
-// FreezePolicy is the emergency stop. It activates a version of the active policy that allows
-// no host and no MCP server. An organization without a policy, for which nothing is allowed
-// anyway, gets a policy that says so.
+// FreezePolicy is the emergency stop. It activates a copy of the active policy that allows no host
+// and no MCP server. If the organization has no policy, it activates one with only these two
+// rules.
 func (a *Decisions) FreezePolicy(ctx context.Context, p organizations.Principal, reason string) (Activation, error) {
 	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		var err error

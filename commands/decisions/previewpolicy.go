@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Judged is the part of a stored decision that can be evaluated again. None of
-// it is personal.
+// Judged is the part of a stored decision that can be evaluated again. It contains no personal
+// data.
 type Judged struct {
 	DecisionID    string                 `json:"decisionId"`
 	IssuedAt      string                 `json:"issuedAt"`
@@ -32,10 +32,10 @@ type Judged struct {
 	asserted *assurance.Rules
 }
 
-// JudgedOf reads decision.recorded.
+// JudgedOf reads it from an event decision.recorded.
 func JudgedOf(e ledger.Event) (Judged, error) {
 	var j Judged
-	stored, err := events.As[events.DecisionRecorded](e) // with commitments for the personal members
+	stored, err := events.As[events.DecisionRecorded](e) // not decrypted: personal members are commitments
 	if err != nil {
 		return j, err
 	}
@@ -48,36 +48,36 @@ func JudgedOf(e ledger.Event) (Judged, error) {
 	return j, err
 }
 
-// Under evaluates the decision under other rules, with the assertion it was made with. ok is
-// false if this program does not have the engine of the decision.
+// Under evaluates the decision's intent and assertion under other rules. ok is false if this
+// program does not have the engine version of the decision.
 func (j Judged) Under(rules assurance.Rules) (e assurance.Evaluation, ok bool) {
 	return assurance.Evaluate(j.EngineVersion, j.Protocol, rules, j.asserted, j.Normalized)
 }
 
-// Flip is a decision that would be different under a draft than under the active policy.
+// Flip is a decision whose result under a draft differs from that under the active policy.
 type Flip struct {
 	DecisionID string   `json:"decisionId"`
 	IssuedAt   string   `json:"issuedAt" jsonschema:"format=date-time"`
 	Protocol   string   `json:"protocol"`
-	Before     string   `json:"before" jsonschema_description:"Under the active policy, which need not be the one of the time."`
-	After      string   `json:"after" jsonschema_description:"Under the draft."`
-	Hidden     bool     `json:"-"` // the principal must not see its record: Principal.OwnOnly
-	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules behind the new decision; for an allow, the rules that no longer apply."`
+	Before     string   `json:"before" jsonschema_description:"Decision under the active policy, which may differ from the policy that applied at the time."`
+	After      string   `json:"after" jsonschema_description:"Decision under the draft."`
+	Hidden     bool     `json:"-"` // the principal may see only own records (Principal.OwnOnly) and this is not one
+	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules that caused the decision under the draft; if it is allow, the rules that no longer match."`
 }
 
-// Preview shows what the activation of a draft would change: the decisions of the last 30 days,
-// evaluated under the draft and under the active policy. It does not count what earlier
-// activations have changed.
+// Preview is the effect that activating a draft would have on the decisions of the last 30 days.
+// All of them are evaluated under the draft and under the active policy; results that earlier
+// activations have changed are not counted.
 type Preview struct {
 	Since        string `json:"since" jsonschema:"format=date-time"`
 	Active       int    `json:"activeVersion" jsonschema_description:"Version of the active policy that the draft is compared with."`
-	Decisions    int    `json:"decisions"`    // evaluated or not
-	NotEvaluated int    `json:"notEvaluated"` // because this program does not have their engine
+	Decisions    int    `json:"decisions"`    // all decisions of the period
+	NotEvaluated int    `json:"notEvaluated"` // decisions whose engine version this program does not have
 	Flips        []Flip `json:"flips"`
-	More         int    `json:"more"` // flips beyond those listed
+	More         int    `json:"more"` // number of flips that Flips does not list
 }
 
-// PreviewDraft compares a draft with the active policy.
+// PreviewDraft compares a stored draft with the active policy.
 func (a *Decisions) PreviewDraft(ctx context.Context, p organizations.Principal, draftID string) (Preview, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDraft)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Decisions) PreviewDraft(ctx context.Context, p organizations.Principal,
 	return a.PreviewPolicy(ctx, p, d.Canonical)
 }
 
-// PreviewPolicy compares a policy that need not be a draft yet with the active one.
+// PreviewPolicy compares the text of a policy with the active policy.
 func (a *Decisions) PreviewPolicy(ctx context.Context, p organizations.Principal, text []byte) (Preview, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDraft)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *Decisions) PreviewPolicy(ctx context.Context, p organizations.Principal
 	hidden := func(actor string) bool { return p.OwnOnly() && !slices.Contains(own, actor) }
 	preview := Preview{Since: canon.Stamp(since), Active: len(s.activations), Flips: []Flip{}}
 	if len(s.activations) == 0 {
-		return preview, nil // so nothing was decided
+		return preview, nil // without a policy no decision was made
 	}
 	active, err := assurance.ReadPolicy(s.activations[len(s.activations)-1].Canonical)
 	if err != nil {
@@ -134,7 +134,8 @@ func (a *Decisions) PreviewPolicy(ctx context.Context, p organizations.Principal
 		if err != nil {
 			return Preview{}, ground.Refusal(err)
 		}
-		// A page counts as heavy, and frees its slot before the next is read.
+		// Each page is computed in the slot of a heavy request, and the slot is freed before the
+		// next page is read.
 		err = a.Within(ctx, ground.HeavyBody, func() error { return preview.addAll(page, active.Rules, draft.Rules, hidden) })
 		if err != nil {
 			return Preview{}, err
@@ -185,7 +186,8 @@ func (p *Preview) add(e ledger.Event, active, draft assurance.Rules, hidden bool
 	return nil
 }
 
-// RuleIDs returns the rules whose findings are more than information, each once.
+// RuleIDs returns the ids of the rules whose findings have an effect other than "info", without
+// duplicates.
 func RuleIDs(findings []assurance.Finding) []string {
 	ids := []string{}
 	for _, f := range findings {
@@ -196,8 +198,8 @@ func RuleIDs(findings []assurance.Finding) []string {
 	return ids
 }
 
-// sequenceAt is the first sequence of a tenant at or after a time: record times
-// do not fall within a tenant, so it is searched for by halves.
+// sequenceAt returns the sequence number of a tenant's first event at or after a time. It uses
+// binary search, since times do not decrease within a tenant.
 func (a *Decisions) sequenceAt(ctx context.Context, tenant string, t time.Time) (int64, error) {
 	last, err := a.Ledger.LastSequence(ctx, tenant)
 	if err != nil {

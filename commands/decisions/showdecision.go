@@ -17,25 +17,24 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// DecisionCase is everything that is known about one decision: the request, the decision, the
-// approval and the receipt.
+// DecisionCase has all records and states of one decision.
 type DecisionCase struct {
 	Explanation
 	Record   assurance.DecisionRecord
 	Decided  seal.Envelope
-	Erased   bool // agent and purpose were erased: Record has neither
+	Erased   bool // agent and purpose were erased, so Record has neither
 	Approved *seal.Envelope
 	Approval *assurance.ApprovalRecord
 	Bound    *seal.Envelope
 	Receipt  *assurance.ReceiptRecord
-	// Arguments are the tool's, canonical, if they were stored. They were hashed again and
-	// match the signed hash.
+	// Arguments are the arguments of the tool in canonical form, if they were stored and match the
+	// signed hash.
 	Arguments jsontext.Value
-	Own       bool // the principal requested it, so another member must resolve it
+	Own       bool // the principal requested the decision, so another member must resolve it
 	Standing  Standing
 }
 
-// ShowDecision reads the whole case of a decision. Refusals are those of
+// ShowDecision returns all that is stored about a decision. Its refusals are those of
 // ExplainDecision.
 func (a *Decisions) ShowDecision(ctx context.Context, p organizations.Principal, decisionID string) (DecisionCase, error) {
 	p, history, err := a.readDecision(ctx, p, decisionID)
@@ -94,7 +93,8 @@ func (c *DecisionCase) decided(ctx context.Context, a *Decisions, e ledger.Event
 	return nil
 }
 
-// readable reads a decision record. In an erased one, commitments replace the erased members.
+// readable parses a decision record. If its subject was erased, it replaces the commitments to
+// agent and purpose by empty texts.
 func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, error) {
 	if erased {
 		record = canon.Put(record, []byte(`""`), "subject", "agentId")
@@ -103,9 +103,9 @@ func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, err
 	return assurance.ReadDecision(record)
 }
 
-// DecisionRecords reads the records of decisions by their sequence in the organization, to be
-// shown in a list. The read models have selected the sequences, and with them checked who may
-// see the records.
+// DecisionRecords returns decision records by their sequence number in the organization, for a
+// list. It checks only the right to read: the caller passes sequence numbers from a read model,
+// which has selected the decisions that the principal may see.
 func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]assurance.DecisionRecord, error) {
 	if err := p.May(organizations.RightRead); err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Princip
 	return records, nil
 }
 
-// AgentKey returns the id of the data key of an agent, which identifies the agent in events and
-// read models. It is empty if no data key belongs to that name.
+// AgentKey returns the id of an agent's data key, which identifies the agent in events and read
+// models. It is empty if the agent has none.
 func (a *Decisions) AgentKey(ctx context.Context, p organizations.Principal, agentID string) (string, error) {
 	if err := p.May(organizations.RightRead); err != nil || a.Vault == nil {
 		return "", err
@@ -138,7 +138,7 @@ func (a *Decisions) AgentKey(ctx context.Context, p organizations.Principal, age
 	return key, ground.Refusal(err)
 }
 
-// SequenceAt is the first sequence of the organization at or after a time.
+// SequenceAt returns the sequence number of the organization's first event at or after a time.
 func (a *Decisions) SequenceAt(ctx context.Context, p organizations.Principal, t time.Time) (int64, error) {
 	sequence, err := a.sequenceAt(ctx, p.OrgID, t)
 	return sequence, ground.Refusal(err)

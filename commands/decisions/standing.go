@@ -14,16 +14,17 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// When a policy is activated, every earlier permission for an action that it denies ends: an
-// allow, an approval, and a decision that waits for an approval. The emergency stop denies
-// every action, so it ends all of them. What has ended stays ended when the policy is loosened
-// again: the action needs a newer decision or approval.
+// The activation of a policy ends all earlier permissions for the actions that it denies: a
+// decision allow, and an approval. A decision that waits for an approval cannot be approved while
+// the policy denies its action. The emergency stop denies every action. A permission that has
+// ended stays ended when the policy is loosened again: the action needs a new decision or
+// approval.
 
-// errDenied refuses an approval of what the active policy denies.
+// errDenied refuses to approve an action that the active policy denies.
 var errDenied = policy.Refuse(organizations.CodeConflict, "", "the active policy denies this action")
 
-// nowUnder returns what a policy decides about a recorded decision's action. If this program
-// does not have the engine of the decision, the result is a denial.
+// nowUnder returns the result of a policy for a recorded action. If this program does not have the
+// engine version of the decision, the result is deny.
 func (j Judged) nowUnder(p assurance.StoredPolicy) string {
 	if e, ok := j.Under(p.Rules); ok {
 		return e.Decision
@@ -31,15 +32,15 @@ func (j Judged) nowUnder(p assurance.StoredPolicy) string {
 	return assurance.Deny
 }
 
-// permittedAt returns the sequence of the event that permits the action: the approval if there
-// is one, otherwise the decision.
+// permittedAt returns the sequence number of the event that permits the action: the approval if
+// there is one, otherwise the decision.
 func (c decisionCase) permittedAt() int64 {
 	i := slices.IndexFunc(c.history.Events, func(e ledger.Event) bool { return e.Type == events.TypeApprovalRecorded })
 	return c.history.Events[max(i, 0)].Sequence
 }
 
-// stopOf returns when the first policy was activated that ended the permission of a case, or
-// zero if none has. The precondition is the stream of the policies that were read.
+// stopOf returns the time at which a policy was first activated that ended the permission of a
+// case, or zero if none was. The precondition is the stream of the policies that it has read.
 func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, precondition ledger.Precondition, err error) {
 	active, err := a.ActivePolicy(ctx, orgID)
 	if err != nil || active.ActivatedSequence < c.permittedAt() {
@@ -57,8 +58,8 @@ func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (s
 	return stopped, s.history.Precondition(), err
 }
 
-// firstStop returns when the first policy was activated after the permission that denies the
-// action, or zero if there was none.
+// firstStop returns the activation time of the first policy that denies the action and was
+// activated after its permission, or zero if there is none.
 func (a *Decisions) firstStop(s policies, c decisionCase, j Judged) (time.Time, error) {
 	for _, v := range s.activations {
 		if v.ActivatedSequence < c.permittedAt() {
@@ -72,25 +73,25 @@ func (a *Decisions) firstStop(s policies, c decisionCase, j Judged) (time.Time, 
 	return time.Time{}, nil
 }
 
-// Standing shows whether the action of a decision may be executed at a moment, by the ledger.
+// Standing reports whether the action of a decision may be executed now, and why not.
 type Standing struct {
 	DecisionID         string  `json:"decisionId"`
 	OrgID              string  `json:"orgId"`
 	DecisionRecordHash string  `json:"decisionRecordHash"`
 	Decision           string  `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	ApprovalID         *string `json:"approvalId" jsonschema:"nullable"`
-	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the active policy says of the same action."`
-	Holds              bool    `json:"holds" jsonschema_description:"The action may be executed now."`
-	Ended              bool    `json:"-"` // it was permitted, and a policy has ended that since
-	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Why it may not."`
-	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Of the allow, or of its approval."`
+	ActiveDecision     string  `json:"activeDecision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"Decision of the active policy on the same action."`
+	Holds              bool    `json:"holds" jsonschema_description:"Whether the action may be executed now."`
+	Ended              bool    `json:"-"` // the action was permitted, and a later policy has ended the permission
+	Reason             *string `json:"reason" jsonschema:"nullable" jsonschema_description:"Reason why the action may not be executed; null if it may."`
+	ValidUntil         *string `json:"validUntil" jsonschema:"nullable" jsonschema_description:"Until when the decision allow, or the approval, is valid."`
 	CheckedAt          string  `json:"checkedAt" jsonschema:"format=date-time"`
 }
 
-// Standing reads a decision's stream and the organization's policies, and reports whether
-// the action may be executed now. Refusals are those of ExplainDecision.
+// Standing reports whether the action of a decision may be executed now. Its refusals are those of
+// ExplainDecision.
 func (a *Decisions) Standing(ctx context.Context, p organizations.Principal, decisionID string) (Standing, error) {
-	p, err := a.Confirm(ctx, p) // no append has the principal as a precondition
+	p, err := a.Confirm(ctx, p) // nothing is appended that would check the principal
 	if err != nil {
 		return Standing{}, err
 	}
@@ -101,8 +102,8 @@ func (a *Decisions) Standing(ctx context.Context, p organizations.Principal, dec
 	return a.standing(ctx, p.OrgID, history)
 }
 
-// standing reads the policies after the decision, and not from the cache, so that an emergency
-// stop takes effect at once.
+// standing reads the policies from the ledger and not from the cache, and after the decision was
+// read. So an emergency stop takes effect immediately.
 func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.History) (Standing, error) {
 	c, err := caseOf(history)
 	if err != nil {
@@ -142,7 +143,7 @@ func (a *Decisions) standing(ctx context.Context, orgID string, history ledger.H
 	return standing, nil
 }
 
-// whyNot returns why an action may not be executed, or an empty text if it may.
+// whyNot returns the reason why an action may not be executed, or "" if it may.
 func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string {
 	approved, until := c.decided.Approval, c.decided.ValidUntil
 	reviewed := c.decided.Decision == assurance.NeedsReview
@@ -158,7 +159,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	case reviewed && approved.Verdict != assurance.VerdictApproved:
 		return "a person rejected it"
 	case stopped:
-		return "a policy that denied this action was activated after it was permitted"
+		return "a policy that denies this action was activated after the action was permitted"
 	case reviewed:
 		until = approved.ValidUntil
 	}
@@ -168,8 +169,8 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	return ""
 }
 
-// DeniedNow returns which of some decisions, named by their sequence in the organization, the
-// active policy denies, so that nobody can approve them.
+// DeniedNow returns for each decision whether the active policy denies its action, so that nobody
+// can approve it. Decisions are named by their sequence number in the organization.
 func (a *Decisions) DeniedNow(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]bool, error) {
 	if err := p.May(organizations.RightRead); err != nil || len(sequences) == 0 {
 		return nil, err

@@ -13,22 +13,23 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// NotePersonalOpened records that personal members were decrypted for a member or token of an
-// organization. place is one word, such as "decisions" or "reviews". It appends one event for
-// each actor, place and day; further calls of the day append nothing. A caller that shows
-// personal members calls it before it shows them.
+// NotePersonalOpened records that personal data is about to be decrypted for a member or token. A
+// page calls it before it shows the data. place names the page in one word, such as "decisions" or
+// "reviews". It appends one event per actor, place and day; later calls on that day append
+// nothing.
 func (a *Evidence) NotePersonalOpened(ctx context.Context, p organizations.Principal, place string) error {
 	day := a.Now().UTC().Format(time.DateOnly)
 	return a.note(ctx, p.OrgID, p.ActorID, "opened/"+p.ActorID, events.TypePersonalOpened, ledger.IdemKey("opened", p.ActorID+" "+place+" "+day),
 		events.PersonalOpened{Day: day, Place: place})
 }
 
-// NoteVerified records the result of a verification of an export of the tenant.
+// NoteVerified records that an export of the tenant was verified, with the result.
 func (a *Evidence) NoteVerified(ctx context.Context, tenant, actor string, verified events.ExportVerified) error {
 	return a.note(ctx, tenant, actor, "verification/"+verified.ExportID, events.TypeExportVerified, ledger.Hash{}, verified)
 }
 
-// note appends one event, unless its key was used before. The zero key is new each time.
+// note appends one event, unless an event with the same key exists. With the zero key it always
+// appends.
 func (a *Evidence) note(ctx context.Context, tenant, actor, stream, eventType string, key ledger.Hash, stored any) error {
 	payload, err := canon.Marshal(stored)
 	if err != nil {

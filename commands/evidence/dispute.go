@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// ExportDispute writes a bundle with all that the ledger has about one purchase, and a page
-// about it for people, and records export.created. about is the id of a payment over x402, or
-// of a decision of the tenant. The tenant of a payment is found by its id.
+// ExportDispute writes a bundle with all events about one purchase and a page that explains them,
+// and records export.created. about is the id of an x402 payment, or of a decision of the tenant.
+// A payment's tenant follows from its id.
 func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (Exported, error) {
 	ofPayment := strings.HasPrefix(about, "pay_")
 	if ofPayment {
@@ -45,7 +45,7 @@ func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (E
 	return x.run(ctx, []func(context.Context) error{read, x.writeDispute, x.writeRest, x.record})
 }
 
-// stream adds a stream of the dispute, if it has events, and returns them.
+// stream returns the events of a stream, and lists the stream in the manifest if it has any.
 func (x *exporting) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 	d := x.manifest.Dispute
 	list, err := x.streamTo(ctx, name, d.Through)
@@ -55,13 +55,13 @@ func (x *exporting) stream(ctx context.Context, name string) ([]ledger.Event, er
 	return list, err
 }
 
-// streamTo returns the events of a stream up to a position.
+// streamTo returns the events of a stream up to a position in the ledger.
 func (x *exporting) streamTo(ctx context.Context, name string, through int64) ([]ledger.Event, error) {
 	history, err := x.app.Ledger.Read(ctx, x.e.Tenant, name)
 	return slices.DeleteFunc(history.Events, func(e ledger.Event) bool { return e.Position > through }), err
 }
 
-// paymentStreams adds the stream of a payment, and those of the purchase that it paid for.
+// paymentStreams lists the stream of a payment, and the streams of the purchase that it paid for.
 func (x *exporting) paymentStreams(ctx context.Context, id string) error {
 	list, err := x.stream(ctx, "payment/"+id)
 	if err != nil || len(list) == 0 {
@@ -85,7 +85,7 @@ func (x *exporting) paymentStreams(ctx context.Context, id string) error {
 	return nil
 }
 
-// writeDispute writes the events of the streams, in the order of their positions.
+// writeDispute writes the events of all listed streams, by position.
 func (x *exporting) writeDispute(ctx context.Context) error {
 	if err := x.createFiles(); err != nil {
 		return err

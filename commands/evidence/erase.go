@@ -14,32 +14,32 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Erasure describes whose personal members are to be erased, and the two people who requested
-// and approved it. One person cannot do it alone.
+// Erasure names a subject whose personal data is to be erased, and the two different people who
+// requested and approved this.
 type Erasure struct {
-	Tenant      string // org_…, or service
-	Subject     string // "agent:<agentId>", "run:<runId>", "email:<address>" or "payer:<network>:<address>"; or
-	KeyID       string // the data key, sub_…, if it is known
+	Tenant      string // id of an organization (org_…), or "service"
+	Subject     string // "agent:<agentId>", "run:<runId>", "email:<address>" or "payer:<network>:<address>"; not used if KeyID is set
+	KeyID       string // id of the data key (sub_…), if known; empty: it is found by Subject
 	Reason      string
 	RequestedBy string
 	ApprovedBy  string
 }
 
-// erasuresSubject names the data key under which a tenant's events subject.erased are
-// sealed. It has no prefix such as "agent:", so that no caller's subject is equal to it.
+// erasuresSubject names the data key that encrypts a tenant's events subject.erased. It has no
+// prefix such as "agent:", so it differs from every subject that a caller can name.
 const erasuresSubject = "erasures"
 
-// EraseSubject destroys a subject's data key and records that in an event. The chain, the tree,
-// the counts and the signatures over stored records stay unchanged. A second erasure of the
-// same subject adds no event. It returns the data key's id.
+// EraseSubject destroys a subject's data key and records this in an event. Hash chain, tree,
+// counts and the signatures of stored records stay valid. Erasing the same subject again adds no
+// event. It returns the id of the data key.
 func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
 	switch {
 	case a.Vault == nil:
 		return "", a.NoVault()
 	case strings.TrimSpace(e.Reason) == "" || len(e.Reason) > ground.MaxReason || normal.Text(e.Reason, true) != nil:
-		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 visible characters, without white space at an end")
+		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 visible characters, without white space at the beginning or end")
 	case e.RequestedBy == "" || e.ApprovedBy == "" || e.RequestedBy == e.ApprovedBy:
-		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two people: what is erased cannot come back")
+		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two different people, because an erasure cannot be undone")
 	}
 	if strings.HasPrefix(e.Subject, "payer:") {
 		e.Subject = strings.ToLower(e.Subject)
@@ -55,16 +55,16 @@ func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, e
 		keyID = cmp.Or(keyID, key.id)
 	}
 	if keyID == "" {
-		return "", policy.Refuse(ground.CodeNotFound, "/subject", "no data key of this subject: nothing is sealed for it, or it was erased before")
+		return "", policy.Refuse(ground.CodeNotFound, "/subject", "the subject has no data key: nothing is encrypted for it, or it was erased before")
 	}
 	return keyID, nil
 }
 
-// heldKey is a data key and its tenant.
+// heldKey is the id of a data key with its tenant.
 type heldKey struct{ tenant, id string }
 
-// dataKeysOf returns the data keys to destroy. A subject of an organization has one; a subject
-// of the service itself has one in each partition with data about it.
+// dataKeysOf returns the data keys to destroy. A subject of an organization has one; a subject of
+// the service has one in each partition that stores data about it.
 func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
 	tenants := []string{e.Tenant}
 	if e.Tenant == ledger.ServiceTenant {
@@ -90,7 +90,7 @@ func (a *Evidence) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error)
 			held = append(held, heldKey{tenant, id})
 		}
 	}
-	if held == nil && e.KeyID != "" { // an id that is not a data key is refused when it is looked up
+	if held == nil && e.KeyID != "" { // unknown in every partition: the vault will refuse it
 		held = []heldKey{{e.Tenant, e.KeyID}}
 	}
 	return held, nil
@@ -100,18 +100,18 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 	if err := a.endSessions(ctx, key); err != nil {
 		return err
 	}
-	// The reason and the two names are encrypted with a key of the tenant's own, so that they
-	// remain readable after this erasure and are never stored unencrypted.
+	// The event's reason and names are encrypted with another key of the tenant. So they are never
+	// stored unencrypted, and stay readable after this erasure.
 	erasures, err := a.Vault.Subject(ctx, key.tenant, erasuresSubject, a.NewID("sub_"))
 	if err != nil {
 		return err
 	}
 	if key.id == erasures {
-		return policy.Refuse("invalid_value", "/keyId", "keyId must not name the key of the erasures themselves: it seals who asked for each of them, and why")
+		return policy.Refuse("invalid_value", "/keyId", "keyId must not name the key that encrypts the reasons of erasures")
 	}
 	if a.KeepErased != nil {
 		if err := a.KeepErased(key.tenant, key.id); err != nil {
-			return fmt.Errorf("nothing is erased, since its key id cannot be kept next to the checkpoints: %w", err)
+			return fmt.Errorf("store the key id next to the checkpoints (nothing was erased): %w", err)
 		}
 	}
 	eventID := a.NewID("evt_")
@@ -124,11 +124,11 @@ func (a *Evidence) eraseDataKey(ctx context.Context, e Erasure, key heldKey) err
 		return err
 	}
 	a.ForgetDataKey(key.id)
-	return a.endSessions(ctx, key) // sessions that began in the meantime, too
+	return a.endSessions(ctx, key) // again, for sessions that began during the erasure
 }
 
-// endSessions signs the person with this data key out, if it is a customer's. Every node reads
-// the table at each request.
+// endSessions deletes the sessions of the customer with this data key, if there is one. Each node
+// reads sessions from the database, so this takes effect immediately.
 func (a *Evidence) endSessions(ctx context.Context, key heldKey) error {
 	stored, err := a.Ledger.ByKey(ctx, key.tenant, accounts.CustomerKey(key.id), ledger.Hash{})
 	if err != nil || stored == nil {

@@ -1,5 +1,4 @@
-// Package evidence has the commands that show and check history: exports, erasure and
-// replays.
+// Package evidence implements the commands that export, replay and erase history.
 package evidence
 
 import (
@@ -36,81 +35,81 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Evidence has the commands about exports, erasure and replays.
+// Evidence implements the commands for exports, replays and erasures.
 type Evidence struct {
 	*ground.Ground
 	*organizations.Organizations
 	*services.Services
 	*decisions.Decisions
 
-	// KeepErased stores the id of a data key outside of the database before the key is destroyed,
-	// so that a database restored from an older backup does not open the key. nil: the id is not
-	// stored.
+	// KeepErased stores the id of a data key outside the database before the key is destroyed. A
+	// database that is restored from an older backup then does not decrypt with that key. If it is
+	// nil, the id is not stored there.
 	KeepErased func(tenant, keyID string) error
 }
 
-// Export describes a bundle of a tenant's history.
+// Export describes a bundle to write.
 type Export struct {
 	Tenant   string
 	Filters  bundle.Filters
 	Actor    string
-	Folder   string                  // the folder for the files; it is empty
-	Progress func(done, total int64) // may be nil
-	Most     int64                   // number of events; 0: no limit
-	Ready    func() error            // called when the folder is complete, before the export is recorded; may be nil
+	Folder   string                  // an empty folder for the files
+	Progress func(done, total int64) // called with the number of events written and of all events; may be nil
+	Most     int64                   // refuse if there are more events; 0 means no limit
+	Ready    func() error            // called when all files are written, before the export is recorded; may be nil
 
-	FullSpeed bool // do not slow down while others append
-	Statement bool // also count the events of the selection into a statement; needs the filters Agent and Receipts
-	Pack      Pack // adds files to the export of a history; may be nil
+	FullSpeed bool // do not slow down for concurrent appends
+	Statement bool // add a statement with counts to the manifest; requires the filters Agent and Receipts
+	Pack      Pack // writes additional files; only without selecting filters; may be nil
 }
 
-// Pack adds the files of an evidence pack to an export, before the manifest is signed. put stores
-// a file under pack/, and the manifest names it with its hash.
+// Pack writes the files of an evidence pack before the manifest is signed. put stores a file in
+// the folder pack/ of the bundle, and the manifest lists it with its hash.
 type Pack func(ctx context.Context, m bundle.Manifest, found Found, put func(name string, text []byte) error) error
 
-// Found summarizes the events that the export of a history has read in its period.
+// Found summarizes the events of the exported period.
 type Found struct {
-	Agents []string // ids of the agents of its decisions, sorted; at most MostAgents
-	More   bool     // there were more agents
+	Agents []string // ids of agents that requested decisions, sorted, at most MostAgents
+	More   bool     // true if there were more than MostAgents agents
 	Totals bundle.Statement
 }
 
-// MostAgents is the number of agents that an export lists.
+// MostAgents is the number of agents that Found can list.
 const MostAgents = 100
 
 const (
 	exportPage       = 500
-	exportedHeads    = 32 // earlier checkpoints for which the bundle has a consistency proof
+	exportedHeads    = 32 // number of earlier checkpoints for which the bundle has a consistency proof
 	exportCheckpoint = 3 * time.Second
 )
 
-// Exported is the result of an export: its manifest, and the number of decisions whose payload
-// it shows. The number is not signed; it shows whether a filter matches anything.
+// Exported is the manifest of an export, and the number of decisions that the bundle shows with
+// their payload. The number is not signed; it tells the caller whether the filters match anything.
 type Exported struct {
 	bundle.Manifest
 	Decisions int64 `json:"decisions"`
 }
 
-// exporting is the state of an export.
+// exporting is the state of an export while its files are written.
 type exporting struct {
 	app      *Evidence
 	e        Export
 	folder   *bundle.Folder
 	manifest bundle.Manifest
-	within   int64                 // events of the period
-	from, to int64                 // its bounds in microseconds since 1970; 0: none
-	agentKey string                // data key of the only agent that the export is about; empty: it is about more
-	head     *checkpoint.Published // nil: no checkpoint covers the events
+	within   int64                 // number of events in the period
+	from, to int64                 // bounds of the period in microseconds since 1970; 0 means no bound
+	agentKey string                // id of the data key of the agent that is exported; empty if the export is not limited to an agent
+	head     *checkpoint.Published // nil if no checkpoint covers the events
 	proofs   *tree.Proofs
 
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *views.Set
-	policies, rules                        map[string][]byte // by SHA-256
-	requested                              ledger.History    // the claim of a selection
-	decisions                              nameSet           // in range
-	showing                                int64             // decisions whose payload is shown
-	tally                                  *bundle.Tally     // of a selection with a statement, or of a pack
-	agents                                 map[string]bool   // of a pack
+	policies, rules                        map[string][]byte // file contents, by SHA-256
+	requested                              ledger.History    // the stream of a selection, with export.requested
+	decisions                              nameSet           // ids of the exported decisions
+	showing                                int64             // number of decisions whose payload the bundle shows
+	tally                                  *bundle.Tally     // counts for a statement or a pack; nil if neither is made
+	agents                                 map[string]bool   // ids of agents, for a pack
 }
 
 func (a *Evidence) exporting(e Export) *exporting {
@@ -120,8 +119,8 @@ func (a *Evidence) exporting(e Export) *exporting {
 			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
 }
 
-// nameSet is a set of names, of which an export may have millions: it keeps 16 bytes of a
-// hash of each name, and no pointers.
+// nameSet is a set of names that can have millions of elements. It stores 16 bytes of each name's
+// hash, and no pointers, which the garbage collector would have to follow.
 type nameSet map[[16]byte]struct{}
 
 func (s nameSet) add(name string) { s[shortHash(name)] = struct{}{} }
@@ -136,9 +135,9 @@ func shortHash(name string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// ExportHistory writes a bundle into a folder and records export.created, whose signed record
-// is the bundle's manifest. The same range under the same checkpoint gives the same files,
-// except manifest.json.
+// ExportHistory writes a bundle into a folder and records export.created; the signed record in
+// this event is the bundle's manifest. Exporting the same range under the same checkpoint again
+// gives the same files, except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
 	x := a.exporting(e)
 	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
@@ -148,7 +147,7 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 	return x.run(ctx, steps)
 }
 
-// run runs the steps of an export.
+// run takes the steps of an export in order, until one fails.
 func (x *exporting) run(ctx context.Context, steps []func(context.Context) error) (Exported, error) {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -158,10 +157,10 @@ func (x *exporting) run(ctx context.Context, steps []func(context.Context) error
 	return Exported{x.manifest, x.showing}, nil
 }
 
-var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files are no longer those of this export, because a person was erased since, or the program is another version; make a new export")
+var errErasedSince = policy.Refuse(organizations.CodeConflict, "", "the files of this export cannot be built again, because a person was erased since or the program has another version; make a new export")
 
-// ExportAgain builds the bundle of an export.created event again, with the same files byte for
-// byte. If a person was erased since, it refuses.
+// ExportAgain writes the files of an earlier export again, with the same bytes. It refuses if a
+// file would differ, for example because a person was erased since.
 func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
 	history, err := a.Ledger.Read(ctx, tenant, "export/"+exportID)
 	if err != nil {
@@ -171,6 +170,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	if created < 0 {
 		return bundle.Manifest{}, policy.Refuse(ground.CodeNotFound, "", "export not found")
 	}
+	// Read the signed manifest of the export.
 	var stored events.ExportCreated
 	x := a.exporting(Export{Tenant: tenant, Folder: folder})
 	x.manifest = bundle.Manifest{}
@@ -188,6 +188,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 			return signed, errPack
 		}
 	}
+	// Write the files again, with the filters and the checkpoint that the manifest names.
 	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
 	write := x.writeEvents
 	switch {
@@ -201,6 +202,7 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 			return signed, ground.Refusal(err)
 		}
 	}
+	// The files must have the hashes of the manifest.
 	if !maps.Equal(x.folder.Files, signed.Files) {
 		return signed, errErasedSince
 	}
@@ -211,10 +213,10 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 	return signed, x.folder.Put("manifest.json", append(manifest, '\n'))
 }
 
-// home returns the tenant's partition, whose checkpoints and keys prove its events.
+// home returns the tenant's partition. Its checkpoints and keys prove the tenant's events.
 func (x *exporting) home() *ledger.Partition { return x.app.Ledger.Home(x.e.Tenant) }
 
-// sameHead reads the checkpoint of an earlier export.
+// sameHead reads the checkpoint that the earlier export used.
 func (x *exporting) sameHead(ctx context.Context) (err error) {
 	if x.manifest.CheckpointSize == 0 {
 		return nil
@@ -226,10 +228,10 @@ func (x *exporting) sameHead(ctx context.Context) (err error) {
 	return err
 }
 
-// rangeOf finds the first and last sequence. For a period the range includes the event before
-// it and the append after it, without their payloads: they prove that nothing was left out at
-// its bounds. If no event is at or after the end of the period, the range goes to the end of
-// the history, and the filters have no end.
+// rangeOf computes the first and last sequence number. The range includes the event before the
+// period and the append after it, without payloads; they prove that no event of the period is
+// missing at its bounds. If no event is after the period, the range ends with the tenant's last
+// event, and the manifest's filter "to" is removed.
 func (x *exporting) rangeOf(ctx context.Context) error {
 	m, f := &x.manifest, &x.e.Filters
 	last, err := x.lastSequence(ctx)
@@ -247,10 +249,10 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if start >= end && (x.e.Pack == nil || last == 0) {
 		return policy.Refuse(ground.CodeNotFound, "/from", "the organization has no events in this period")
 	}
-	end = max(end, start) // a pack may be of an empty period
+	end = max(end, start) // only a pack can be made of an empty period
 	x.within = end - start
 	if x.e.Most > 0 && x.within > x.e.Most {
-		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", x.e.Most))
+		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter period, or ask the operator to run countersign export", x.e.Most))
 	}
 	if start > 0 {
 		start--
@@ -272,8 +274,8 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	return nil
 }
 
-// lastSequence returns the sequence of the tenant's last event. An organization has at least its
-// first event, so a tenant without events is refused.
+// lastSequence returns the sequence number of the tenant's last event. Every organization has
+// events, so an organization without any is refused as not found.
 func (x *exporting) lastSequence(ctx context.Context) (int64, error) {
 	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
 	if err == nil && last == 0 && !ledger.IsService(x.e.Tenant) {
@@ -282,15 +284,15 @@ func (x *exporting) lastSequence(ctx context.Context) (int64, error) {
 	return last, err
 }
 
-// before counts the events before a bound of the period, and replaces the bound by its form in
-// UTC with microseconds, as verifiers read it. Times do not decrease within a tenant, and all
-// events of an append have the same time.
+// before returns the number of events before a bound of the period, or otherwise if there is no
+// bound. It rewrites the bound in UTC with microseconds, the form that verifiers read. It uses
+// binary search, since times do not decrease within a tenant.
 func (x *exporting) before(ctx context.Context, name string, bound *string, otherwise, last int64) (int64, error) {
 	if *bound == "" {
 		return otherwise, nil
 	}
 	at, err := instant(name, bound)
-	if err != nil || at == 0 { // before every event
+	if err != nil || at == 0 { // no event is before 1970
 		return 0, err
 	}
 	var failed error
@@ -303,7 +305,7 @@ func (x *exporting) before(ctx context.Context, name string, bound *string, othe
 	return int64(n), failed
 }
 
-// readHead waits for a checkpoint that covers the last event.
+// readHead waits for a checkpoint that covers the last event of the range.
 func (x *exporting) readHead(ctx context.Context) error {
 	last := x.manifest.FirstSequence + x.manifest.Count - 1
 	found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{last})
@@ -314,7 +316,7 @@ func (x *exporting) readHead(ctx context.Context) error {
 	return x.cover(ctx, found[last].Position)
 }
 
-// createFiles begins the files that events are written to.
+// createFiles creates the files that events are written to.
 func (x *exporting) createFiles() (err error) {
 	x.beginCounting()
 	if x.views, err = views.New(views.Source{Origin: x.manifest.Origin}, views.Exported(x.manifest), func(name string) (io.WriteCloser, error) { return x.folder.Create("views/" + name) }); err != nil {
@@ -329,7 +331,7 @@ func (x *exporting) createFiles() (err error) {
 	return nil
 }
 
-// closeFiles ends them.
+// closeFiles closes the files of createFiles.
 func (x *exporting) closeFiles() error {
 	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.Close(x.manifest))
 }
@@ -338,7 +340,7 @@ func (x *exporting) writeEvents(ctx context.Context) error {
 	if err := x.createFiles(); err != nil {
 		return err
 	}
-	x.from, x.to, _ = x.e.Filters.Period() // before has written them
+	x.from, x.to, _ = x.e.Filters.Period() // no error: rangeOf has rewritten the bounds
 	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
 	pace := &pace.Pace{}
 	if !x.e.FullSpeed {
@@ -368,7 +370,7 @@ func (x *exporting) writeEvents(ctx context.Context) error {
 	return x.closeFiles()
 }
 
-// event writes one event of a history. Outside of the period it has no payload.
+// event writes one event of a history, without its payload if it is outside the period.
 func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error {
 	opened, erased, err := x.open(ctx, e)
 	if err != nil {
@@ -378,7 +380,8 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	return x.write(ctx, e, opened, erased, show, x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence)
 }
 
-// write writes one event with all that belongs to it.
+// write writes one event to all files: its line, its inclusion proof if prove is set, and if show
+// is set its payload, its openings or a redaction, and its lines in the views.
 func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEvent, erased, show, prove bool) error {
 	line := ledger.NewLine(e)
 	if !show {
@@ -421,8 +424,8 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 	return x.views.Add(shown)
 }
 
-// handsOut reports whether the bundle contains the personal members of an event: an export for
-// one agent contains those of that agent only.
+// handsOut reports whether the bundle may contain the personal data of an event. An export for one
+// agent contains only that agent's.
 func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
 		return !x.e.Filters.NoPersonal
@@ -430,18 +433,19 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 	return vault.DataKey(e) == x.agentKey
 }
 
-// openedEvent holds the data that an export reads from an event.
+// openedEvent is the decrypted personal data and the record of an event.
 type openedEvent struct {
 	openings []vault.Opening
 	record   forms.Record
 }
 
-// open reads the record of an event and decrypts its personal members.
+// open decrypts an event's personal data and parses its record. erased reports that the data
+// cannot be decrypted.
 func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, erased bool, err error) {
 	if x.app.Vault != nil {
 		o.openings, err = x.app.Vault.Openings(ctx, e)
 	} else if strings.Contains(string(e.Payload), `"sealed":`) {
-		err = vault.ErrErased // without the vault nothing personal can be shown
+		err = vault.ErrErased // without a vault, treat personal data as erased
 	}
 	if errors.Is(err, vault.ErrErased) {
 		erased, err = true, nil
@@ -453,7 +457,7 @@ func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, er
 	return o, erased, err
 }
 
-// remember stores the data that the other files of the bundle need.
+// remember collects the policies, rule sets and decision ids for the other files of the bundle.
 func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent) error {
 	switch e.Type {
 	case events.TypePolicyActivated:
@@ -487,8 +491,8 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 	return nil
 }
 
-// ruleset adds the tables of the rule set that a verdict of the gate names. If this program
-// does not have the rule set, the manifest has only version and hash.
+// ruleset adds the rule set that a gate verdict names to the bundle. If this program does not have
+// it, only the manifest names its version and hash.
 func (x *exporting) ruleset(version, hash string) {
 	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {
 		return
@@ -502,7 +506,7 @@ func (x *exporting) ruleset(version, hash string) {
 	}
 }
 
-// policyOf adds the policy of a decision if it was activated before the range.
+// policyOf adds a decision's policy to the bundle, if the range does not contain its activation.
 func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) error {
 	if hash == "" || x.policies[hash] != nil {
 		return nil
@@ -535,7 +539,8 @@ func writeLine(to *bundle.File, value any) error {
 	return err
 }
 
-// writeRest writes the files other than the events.
+// writeRest writes the files that contain no events of the tenant: keys, policies, rules,
+// checkpoint, consistency proofs and the verifier.
 func (x *exporting) writeRest(ctx context.Context) error {
 	_, keys, err := x.home().Keyring(ctx)
 	if err != nil {
@@ -584,7 +589,7 @@ func (x *exporting) consistency(ctx context.Context) error {
 	return x.folder.Put("proofs/consistency.jsonl", text)
 }
 
-// record signs the manifest and appends it: an export is itself evidence.
+// record signs the manifest, writes it, and appends export.created.
 func (x *exporting) record(ctx context.Context) error {
 	signer, precondition, err := x.app.ActiveSigner(ctx, x.e.Tenant)
 	if err != nil {
@@ -596,7 +601,7 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The bundle must be complete before the ledger says that it exists.
+	// All files must be stored before the ledger records the export.
 	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
 	if err == nil {
 		err = x.folder.Put("manifest.json", append(manifest, '\n'))
@@ -616,10 +621,9 @@ func (x *exporting) record(ctx context.Context) error {
 	return err
 }
 
-// pending makes an event of the export's stream. stored has a record that signer has signed. The
-// id of an exported agent is encrypted in it under that agent's data key, as in its decisions:
-// the reader of the bundle finds the id in its manifest, and after an erasure of the agent no
-// later export contains it.
+// pending returns an event of the export's stream with a signed record. The id of an exported
+// agent is encrypted with that agent's data key, as in its decisions. The manifest in the bundle
+// shows the id; after an erasure of the agent, no later export contains it.
 func (x *exporting) pending(ctx context.Context, eventType string, signer *seal.Signer, stored any) (ledger.Pending, error) {
 	d := ledger.Pending{Stream: "export/" + x.manifest.ExportID, ID: x.app.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID()}
 	text, err := canon.Marshal(stored)

@@ -13,13 +13,13 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// packFolder is the folder of the files that a Pack adds.
+// packFolder is the folder in a bundle for the files of a Pack.
 const packFolder = "pack/"
 
-// errPack refuses to build an evidence pack again: it has figures of the time when it was made.
-var errPack = policy.Refuse(organizations.CodeConflict, "", "an evidence pack has figures of the time when it was made, so it is not built again; make a new one")
+// errPack refuses to build an evidence pack again, because its figures depend on the time.
+var errPack = policy.Refuse(organizations.CodeConflict, "", "an evidence pack cannot be built again, because its figures depend on the time; make a new one")
 
-// pack lets the caller add its files.
+// pack calls the export's Pack, if it has one.
 func (x *exporting) pack(ctx context.Context) error {
 	if x.e.Pack == nil {
 		return nil
@@ -31,9 +31,8 @@ func (x *exporting) pack(ctx context.Context) error {
 	return x.e.Pack(ctx, x.manifest, found, func(name string, text []byte) error { return x.folder.Put(packFolder+name, text) })
 }
 
-// count counts an event of the period for a pack or a statement. It notes the names of agents
-// only from openings that the export contains, so that a pack without personal members names no
-// agent.
+// count adds an event of the period to the counts for a pack or a statement. It reads agent ids
+// from the openings that the bundle contains, so a pack without personal data names no agent.
 func (x *exporting) count(e bundle.Shows) {
 	if x.tally != nil {
 		x.tally.Add(e.Type, e.Series, e.Payload)
@@ -49,7 +48,7 @@ func (x *exporting) count(e bundle.Shows) {
 	}
 }
 
-// beginCounting prepares the counts of a pack or a statement.
+// beginCounting creates the counters that a pack or a statement needs.
 func (x *exporting) beginCounting() {
 	if x.e.Pack != nil {
 		x.agents = map[string]bool{}
@@ -58,11 +57,11 @@ func (x *exporting) beginCounting() {
 		x.tally = bundle.NewTally()
 	}
 	if x.e.Statement {
-		x.manifest.Statement = &bundle.Statement{} // state fills it
+		x.manifest.Statement = &bundle.Statement{} // filled by state
 	}
 }
 
-// state puts the counts of a statement into the manifest.
+// state writes the counts of a statement into the manifest.
 func (x *exporting) state() {
 	if x.manifest.Statement != nil {
 		*x.manifest.Statement = x.tally.Statement()

@@ -19,55 +19,57 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Replay describes which decisions are to be evaluated again.
+// Replay selects the decisions and gate verdicts to evaluate again.
 type Replay struct {
-	Tenant   string  // empty: every organization
-	From, To []int64 // positions by partition, both included; none: all
-	Policy   []byte  // a policy to evaluate instead; nil: the one that was active
+	Tenant   string  // empty means all organizations
+	From, To []int64 // first and last position, by partition; nil means all
+	Policy   []byte  // text of a policy to evaluate instead; nil means the policy that applied
 
-	Services []policy.Service // of the gate, whose verdicts are computed again
+	Services []policy.Service // the gate's services; their verdicts are evaluated again, too
 }
 
-// Replayed is the report about decisions that were evaluated again from recorded data only: the
-// intent in normal form, the policy's bytes, the assertion and the engine's version.
+// Replayed is the result of evaluating decisions again. Only recorded data is used: the intent in
+// normal form, the policy's bytes, the assertion and the engine version.
 type Replayed struct {
-	Decisions     int           `json:"decisions"` // looked at
-	Equal         int           `json:"equal"`     // decision, findings and bindingHash, byte for byte
+	Decisions     int           `json:"decisions"` // number of decisions read
+	Equal         int           `json:"equal"`     // number whose decision, findings and bindingHash are equal byte for byte
 	Different     []NotTheSame  `json:"different"`
-	More          int           `json:"more"` // number of differences that are not listed
+	More          int           `json:"more"` // number of differences beyond those in Different
 	NotReplayable []NotReplayed `json:"notReplayable"`
 	Verdicts      VerdictReplay `json:"verdicts"`
 }
 
-// NotTheSame is a decision whose evaluation differs from the record.
+// NotTheSame is a difference between a record and its evaluation.
 type NotTheSame struct {
 	Position   int64    `json:"position"`
 	Tenant     string   `json:"tenant"`
 	DecisionID string   `json:"decisionId"`
-	What       string   `json:"what"` // "decision", "findings", "bindingHash", "assuranceActionHash" or "policyHash"
+	What       string   `json:"what"` // the member that differs, for example "decision", "findings", "bindingHash", "assuranceActionHash" or "policyHash"
 	Recorded   string   `json:"recorded"`
 	Replayed   string   `json:"replayed"`
 	RuleIDs    []string `json:"ruleIds,omitempty"`
 }
 
-// NotReplayed counts decisions with something that cannot be computed again, for one reason.
+// NotReplayed is a reason why part of a record cannot be computed again, with the number of
+// records.
 type NotReplayed struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
 }
 
-// replayer is one replay.
+// replayer is the state of one replay.
 type replayer struct {
 	app      *Evidence
 	request  Replay
-	rules    assurance.Rules // of request.Policy
+	rules    assurance.Rules // rules of request.Policy, if set
 	policies map[string]assurance.StoredPolicy
 	report   Replayed
 	reasons  map[string]int
-	editions map[string]*actionrisk.Edition // by version and hash of the rule set; nil: not in this program
+	editions map[string]*actionrisk.Edition // by version and hash of the rule set; nil if this program does not have it
 }
 
-// ReplayDecisions evaluates recorded decisions again. It writes nothing.
+// ReplayDecisions evaluates recorded decisions and gate verdicts again and compares the results.
+// It writes nothing.
 func (a *Evidence) ReplayDecisions(ctx context.Context, request Replay) (Replayed, error) {
 	r := &replayer{app: a, request: request, policies: map[string]assurance.StoredPolicy{}, reasons: map[string]int{},
 		editions: map[string]*actionrisk.Edition{},
@@ -93,7 +95,7 @@ func (a *Evidence) ReplayDecisions(ctx context.Context, request Replay) (Replaye
 	return r.report, nil
 }
 
-// of is the bound of a partition; 0 where there are none.
+// of returns the bound for a partition, or 0 if there is none.
 func of(bounds []int64, p *ledger.Partition) int64 {
 	if int(p.Number()) < len(bounds) {
 		return bounds[p.Number()]
@@ -101,7 +103,7 @@ func of(bounds []int64, p *ledger.Partition) int64 {
 	return 0
 }
 
-// partition replays the decisions in one of the ledger's partitions.
+// partition replays the events of one partition.
 func (r *replayer) partition(ctx context.Context, p *ledger.Partition) error {
 	for position := max(of(r.request.From, p)-1, 0); ; {
 		page, err := p.After(ctx, position, exportPage)
@@ -151,7 +153,8 @@ func (r *replayer) learn(tenant string, stored events.PolicyActivated) error {
 	return nil
 }
 
-// policyOf is the policy a decision names; one from before the range is read.
+// policyOf returns the policy that a decision names. If it was activated before the range, it is
+// read from the organization's stream. The bool reports whether it exists.
 func (r *replayer) policyOf(ctx context.Context, tenant, hash string) (assurance.StoredPolicy, bool, error) {
 	if p, known := r.policies[tenant+" "+hash]; known {
 		return p, true, nil
@@ -176,7 +179,7 @@ func (r *replayer) policyOf(ctx context.Context, tenant, hash string) (assurance
 	return p, known, nil
 }
 
-// decision evaluates one decision again.
+// decision evaluates one decision again and adds the result to the report.
 func (r *replayer) decision(ctx context.Context, e ledger.Event) error {
 	r.report.Decisions++
 	j, err := decisions.JudgedOf(e)
@@ -199,7 +202,8 @@ func (r *replayer) decision(ctx context.Context, e ledger.Event) error {
 	return r.compare(e, j, again, ok, func() error { return r.hashes(ctx, e, j, again) })
 }
 
-// compare holds an evaluation against what is recorded; more looks at the hashes.
+// compare compares decision and findings of an evaluation with the record. If they are equal and
+// more is not nil, it calls more, which compares the hashes.
 func (r *replayer) compare(e ledger.Event, j decisions.Judged, again assurance.Evaluation, ok bool, more func() error) error {
 	switch {
 	case !ok:
@@ -224,9 +228,9 @@ func (r *replayer) compare(e ledger.Event, j decisions.Judged, again assurance.E
 	return more()
 }
 
-// hashes computes assuranceActionHash and bindingHash again. What was stored as a
-// hash only, a tool's arguments, is taken as it is: its normalisation cannot be
-// repeated. Of an erased agent the subject's hash is gone.
+// hashes computes assuranceActionHash and bindingHash again and compares them. The arguments of a
+// tool are stored as a hash only, so their normalization cannot be repeated and the hash is used.
+// For an erased agent bindingHash cannot be computed, because the subject is gone.
 func (r *replayer) hashes(ctx context.Context, e ledger.Event, j decisions.Judged, again assurance.Evaluation) error {
 	s, err := r.app.Open(ctx, e)
 	if errors.Is(err, vault.ErrErased) {

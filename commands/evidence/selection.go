@@ -19,15 +19,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// errNoAgent says that no decision names an agent. Looking for one never makes a data key:
-// an agent whose id was misspelled must not look like one that has done nothing.
-var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be one that decisions of the organization name, and that was not erased")
+// errNoAgent refuses an agent that no decision names. The search does not create a data key: a
+// misspelled id must not look like an agent that has done nothing.
+var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be the id of an agent that a decision of the organization names and that was not erased")
 
-// ask finds the numbers of a selection and appends the claim export.requested. All events up
-// to the position that it names are fixed by then.
+// ask computes the sequence numbers of a selection and appends export.requested, the signed claim
+// of what the export will contain. It names the ledger's head at that time; events up to the head
+// cannot change any more.
 func (x *exporting) ask(ctx context.Context) error {
 	m, f := &x.manifest, &x.e.Filters
-	_, err := x.lastSequence(ctx) // an organization without events is refused
+	_, err := x.lastSequence(ctx) // refuses an unknown organization
 	if err != nil {
 		return err
 	}
@@ -62,13 +63,14 @@ func (x *exporting) ask(ctx context.Context) error {
 		m.Selection.Series = append(m.Selection.Series, r)
 	}
 	if x.e.Most > 0 && x.within > x.e.Most {
-		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the filters select more than %d events; choose a shorter period, or let the operator run countersign export", x.e.Most))
+		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the filters select more than %d events; choose a shorter period, or ask the operator to run countersign export", x.e.Most))
 	}
 	return x.claim(ctx)
 }
 
-// instant reads a bound of the period and writes it in UTC, to the microsecond, as verifiers
-// read it. A bound before every event is dropped.
+// instant parses a bound of the period and rewrites it in UTC with microseconds, the form that
+// verifiers read. A bound before 1970 is removed, since no event is that old. It returns 0 if
+// there is no bound.
 func instant(name string, bound *string) (us int64, err error) {
 	if *bound == "" {
 		return 0, nil
@@ -85,8 +87,8 @@ func instant(name string, bound *string) (us int64, err error) {
 	return at.UnixMicro(), nil
 }
 
-// numbersOf finds the numbers of the period in a series. Times do not fall within a tenant, so
-// neither do they in a series.
+// numbersOf returns the range of numbers in a series whose events are in the period. It uses
+// binary search, since times do not decrease within a series.
 func (x *exporting) numbersOf(ctx context.Context, series string) (bundle.Range, error) {
 	r := bundle.Range{Series: series, First: 1}
 	found, err := x.app.Ledger.Newest(ctx, x.e.Tenant, x.agentKey, series, x.manifest.Selection.Through)
@@ -116,7 +118,7 @@ func (x *exporting) numbersOf(ctx context.Context, series string) (bundle.Range,
 	return r, err
 }
 
-// claim appends export.requested.
+// claim signs and appends export.requested, and waits for a checkpoint that covers it.
 func (x *exporting) claim(ctx context.Context) error {
 	m := &x.manifest
 	signer, precondition, err := x.app.ActiveSigner(ctx, x.e.Tenant)
@@ -147,7 +149,8 @@ func (x *exporting) claim(ctx context.Context) error {
 	return x.cover(ctx, m.Selection.Claim)
 }
 
-// cover waits for a checkpoint that covers a position.
+// cover waits up to exportCheckpoint for a checkpoint that covers a position. An export of a
+// history is made without a checkpoint if there is none in time; other exports fail.
 func (x *exporting) cover(ctx context.Context, position int64) error {
 	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
 	keeper.Covered(waiting, x.home(), position)
@@ -164,13 +167,15 @@ func (x *exporting) cover(ctx context.Context, position int64) error {
 	return nil
 }
 
-// writeSelection writes the events of a selection, in the order of their positions.
+// writeSelection merges the events of all series, their approvals and receipts, and the claim, and
+// writes them by position.
 func (x *exporting) writeSelection(ctx context.Context) error {
 	if err := x.createFiles(); err != nil {
 		return err
 	}
 	s := x.manifest.Selection
 	x.agentKey, x.within = s.Agent, 0
+	// Prepare one page for each series.
 	var pages []*seriesPage
 	for _, r := range s.Series {
 		x.within += r.Last - r.First + 1
@@ -181,12 +186,13 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	if err != nil || len(claim) == 0 {
 		return errors.Join(err, fmt.Errorf("%w: position %d is missing", ledger.ErrTampered, s.Claim))
 	}
-	waiting := claim // events that belong to no series of the selection, in the order of their positions
+	waiting := claim // events that are in no series, by position: approvals, receipts and last the claim
 	pace := &pace.Pace{}
 	if !x.e.FullSpeed {
 		pace = x.app.Ledger.Pace()
 	}
 	for {
+		// Fill empty pages, and find the page with the lowest position.
 		var first *seriesPage
 		for _, p := range pages {
 			if len(p.events) == 0 && p.next <= p.high {
@@ -204,6 +210,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 				first = p
 			}
 		}
+		// Write the event with the lowest position; the claim is the last one.
 		switch {
 		case first != nil && first.events[0].Position < waiting[0].Position:
 			err = x.numberedEvent(ctx, first)
@@ -221,15 +228,16 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 	}
 }
 
-// seriesPage is the part of a series that is written next.
+// seriesPage is the next page of a series to write.
 type seriesPage struct {
 	bundle.Range
-	low, high int64 // Ends of the range
+	low, high int64 // first and last number to write, from Range.Ends
 	events    []ledger.Event
-	next      int64 // number of the event after these
+	next      int64 // number of the first event after this page
 }
 
-// turn reads the next page of a series, and the approvals and receipts of its decisions.
+// turn reads the next page of a series. It returns the approvals and receipts of the decisions on
+// this page, unless the selection has the receipts as a series of their own.
 func (x *exporting) turn(ctx context.Context, p *seriesPage) (followers []ledger.Event, err error) {
 	limit := min(exportPage, p.high-p.next+1)
 	if p.events, err = x.app.Ledger.Series(ctx, x.e.Tenant, x.agentKey, p.Series, p.next, int(limit)); err != nil {
@@ -255,7 +263,8 @@ func (x *exporting) turn(ctx context.Context, p *seriesPage) (followers []ledger
 	return x.app.Ledger.Followers(ctx, x.e.Tenant, streams, x.manifest.Selection.Through)
 }
 
-// chosen says whether the filters that have no series of their own let an event through.
+// chosen reports whether an event passes the filters Protocol and Run, which apply to decisions
+// only.
 func (x *exporting) chosen(e ledger.Event) bool {
 	f := x.e.Filters
 	if f.Protocol == "" && f.Run == "" || e.Type != events.TypeDecisionRecorded {
@@ -265,7 +274,7 @@ func (x *exporting) chosen(e ledger.Event) bool {
 	return err == nil && (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Run == "" || f.Run == r.Subject.RunID)
 }
 
-// numberedEvent writes the next event of a series.
+// numberedEvent writes the next event of a series page.
 func (x *exporting) numberedEvent(ctx context.Context, p *seriesPage) error {
 	e := p.events[0]
 	p.events = p.events[1:]
@@ -277,7 +286,7 @@ func (x *exporting) numberedEvent(ctx context.Context, p *seriesPage) error {
 	return x.line(ctx, e, n >= p.First && n <= p.Last && x.chosen(e), end || x.within <= bundle.AllProofs)
 }
 
-// line writes an event of a selection.
+// line writes an event of a selection. show and prove are explained at write.
 func (x *exporting) line(ctx context.Context, e ledger.Event, show, prove bool) error {
 	if x.manifest.Count++; x.manifest.Count == 1 {
 		x.manifest.FirstSequence = e.Sequence

@@ -17,29 +17,29 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// VerdictReplay is about the verdicts of the gate's services, each by the rule set it
-// names.
+// VerdictReplay counts the gate verdicts that were evaluated again with the rule set that they
+// name.
 type VerdictReplay struct {
 	Verdicts int `json:"verdicts"`
 	Equal    int `json:"equal"`
-	// VerdictAlone counts those of Equal whose risk, score and rules come out the same,
-	// while this program writes the rest of the answer otherwise than the one that gave
-	// it: an earlier rule set, or members that came later.
+	// VerdictAlone counts the verdicts among Equal whose risk, score and rules are equal, but not
+	// the rest of the answer: an earlier program has written it with other members or another rule
+	// set.
 	VerdictAlone int `json:"verdictAlone"`
 }
 
-// verdict is what a gate's answer says about an action, under the names that every
-// version of the services has for it. A service shows some of them.
+// verdict has the members of a gate answer that state a verdict. All versions of the services use
+// these names, but a service may leave out some of them.
 type verdict struct {
 	Risk             string   `json:"risk"`
 	RiskScore        *int     `json:"riskScore"`
 	RequiresApproval *bool    `json:"requiresApproval"`
 	MatchedRuleIDs   []string `json:"matchedRuleIds"`
-	CommandScore     *verdict `json:"commandScore"` // of a workflow, which has its rules there
+	CommandScore     *verdict `json:"commandScore"` // set in the answer of a workflow, which lists its rules here
 }
 
-// holds says what of a recorded verdict an assessment does not give again; empty if
-// nothing.
+// holds compares a recorded verdict with an assessment. It returns the name and both values of the
+// first member that differs, or empty texts if all are equal.
 func (v verdict) holds(a actionrisk.Assessment) (what, recorded, replayed string) {
 	if v.CommandScore != nil {
 		if what, recorded, replayed := v.CommandScore.holds(a); what != "" {
@@ -60,8 +60,8 @@ func (v verdict) holds(a actionrisk.Assessment) (what, recorded, replayed string
 	return "", "", ""
 }
 
-// edition is the rule set that a verdict names, nil where this program does not have
-// exactly that one.
+// edition returns the rule set with this version and hash, or nil if this program does not have
+// it.
 func (r *replayer) edition(version, hash string) *actionrisk.Edition {
 	name := version + " " + hash
 	if edition, known := r.editions[name]; known {
@@ -77,7 +77,7 @@ func (r *replayer) edition(version, hash string) *actionrisk.Edition {
 	return edition
 }
 
-// verdict computes the answer of a gate service again, by the rule set that gave it.
+// verdict evaluates a gate verdict again with the rule set that it names and compares the answers.
 func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 	if r.request.Policy != nil {
 		return nil
@@ -123,7 +123,7 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 	return r.verdictAlone(e, edition, request, opened.Answer)
 }
 
-// verdictAlone compares what an answer says about the action.
+// verdictAlone compares only the verdict in an answer, because the answer as a whole differs.
 func (r *replayer) verdictAlone(e ledger.Event, edition *actionrisk.Edition, request []byte, answer any) error {
 	text, err := canon.Marshal(answer)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzCredential checks that a credential that was parsed can be put together again, and that
-// everything else is refused.
+// FuzzCredential checks that every text that ParseCredential accepts has the length, the prefix
+// and the checksum of a credential.
 func FuzzCredential(f *testing.F) {
 	text, _, _ := newCredential("svco_", func(string) bool { return true })
 	for _, seed := range []string{text, "", "svco_", strings.Repeat("_", keyLength), text[:61] + "_AAAAAA", strings.Replace(text, "svco", "svck", 1)} {

@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// DataKeyOf returns the id of a subject's data key. If there is none, it makes one, and made
-// says so.
+// DataKeyOf returns the id of a subject's data key. If the subject has none, it makes one, and
+// made is true.
 func (a *Ground) DataKeyOf(ctx context.Context, orgID, subject string) (id string, made bool, err error) {
 	name := orgID + "\x00" + subject
 	if id, known := a.Subjects.Get(name); known {
@@ -18,7 +18,7 @@ func (a *Ground) DataKeyOf(ctx context.Context, orgID, subject string) (id strin
 	return id, id == fresh, err
 }
 
-// ForgetDataKey removes a data key that was erased from the cache, for all its subjects.
+// ForgetDataKey removes an erased data key from the cache.
 func (a *Ground) ForgetDataKey(id string) {
 	a.Subjects.Forget(func(known string) bool { return known == id })
 }

@@ -1,6 +1,6 @@
-// Package ground is what every command stands on: the ledger with its vault and signer, the
-// clock, ids, credentials, the partition that an id belongs to, retries, refusals, and the
-// slots in which requests are computed.
+// Package ground holds what all commands share: the ledger with its vault and signer, the clock,
+// ids, credentials, the partition that an id belongs to, retries, refusals, and the slots that
+// limit how many requests are computed at once.
 package ground
 
 import (
@@ -21,44 +21,44 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Ground is what every command stands on. Vault and Signer may be nil: what needs them is
-// then refused with signing_unavailable, and nothing is written.
+// Ground is shared by all commands. Vault and Signer may be nil: a command that needs one of them
+// is then refused with signing_unavailable and writes nothing.
 type Ground struct {
 	Ledger *ledger.Ledger
 	Vault  *vault.Vault
 	Signer *seal.Signer
-	// NextSigner takes over as soon as its key is active in the ledger; nil where no
-	// rotation is planned.
+	// NextSigner signs as soon as its key is active in the ledger. It is nil if no rotation is
+	// planned.
 	NextSigner *seal.Signer
 
 	Clock   func() time.Time
-	BaseURL string // without a slash at its end; it is in records and answers, and never taken from a request
+	BaseURL string // has no slash at the end; it is written in records and answers, and never taken from a request
 
-	// Environment is written in decision records: "live", or "dev" where the keys are
-	// development keys. Empty is "dev".
+	// Environment is written in decision records: "live", or "dev" if the signing keys are
+	// development keys. Empty means "dev".
 	Environment string
 
-	Subjects cache.Cache[string] // data keys, by organization and subject
+	Subjects cache.Cache[string] // ids of data keys, by organization and subject
 	signing  signings
 	ids      idSource
 	compute  compute
 
-	// DrawFor is for how many partitions ids are drawn; 0: for as many as there are. With it
-	// tests have the same ids in ledgers of one partition and of many.
+	// DrawFor is the number of partitions for which ids are drawn; 0 means the number that the
+	// ledger has. Tests set it to get the same ids in ledgers with one partition and with many.
 	DrawFor int
 }
 
-// ErrTooLarge refuses a request whose events are too large for the ledger.
-var ErrTooLarge = policy.Refuse("too_large", "", "request and answer are too large to be kept")
+// ErrTooLarge refuses a request whose events exceed the size that the ledger stores.
+var ErrTooLarge = policy.Refuse("too_large", "", "request and answer are too large to be stored")
 
-// signing is what a signed append to a partition depends on: the key of the signer is active
-// in the keyring's stream at this version. The signer is nil if none of our keys is active.
+// signing is the signer for one partition, with the version of the keyring's stream at which its
+// key was active. The signer is nil if none of this node's keys is active.
 type signing struct {
 	history ledger.History
 	signer  *seal.Signer
 }
 
-// signings remembers what signed appends depend on, by partition.
+// signings caches the signer of each partition.
 type signings struct {
 	mu sync.Mutex // guards by
 	by map[int16]*signing
@@ -85,7 +85,7 @@ func (s *signings) forget() {
 	s.by = nil
 }
 
-// Codes of refusals that are not about the input. The API maps each to a status.
+// Codes of refusals whose cause is not a field of the request. Package api maps each to a status.
 const (
 	CodeUnauthorized   = "unauthorized"
 	CodeNotFound       = "not_found"
@@ -102,14 +102,14 @@ const (
 	CodeErased         = "erased"
 	CodeClaimed        = "already_claimed"
 	signingUnavailable = "signing is unavailable, nothing was written or charged"
-	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
+	vaultUnavailable   = "personal data cannot be stored until the operator sets DATA_KEK; nothing was written or charged"
 )
 
-// SendAgain is the text of the refusal with CodeUnavailable.
+// SendAgain is the text of a refusal with CodeUnavailable.
 const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 
-// NoVault refuses a request for which personal data would be sealed or opened, without a vault.
-// It reports whether the signing key or the vault's key is missing.
+// NoVault refuses a request that would encrypt or decrypt personal data, because no vault is
+// configured. The text names the missing key: the signing key or the vault's.
 func (a *Ground) NoVault() error {
 	if a.Signer == nil {
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
@@ -117,12 +117,12 @@ func (a *Ground) NoVault() error {
 	return policy.Refuse(CodeNoSigner, "", vaultUnavailable)
 }
 
-// Refusal turns an error of the ledger into a refusal that callers may read. Any other error
-// is returned as it is, and callers see an internal error.
+// Refusal turns an error of the ledger into a refusal with a text for callers. It returns any
+// other error unchanged; callers then get an internal error.
 func Refusal(err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused):
-		return policy.Refuse(CodeKeyReused, "", "idempotency key was used with other content")
+		return policy.Refuse(CodeKeyReused, "", "idempotency key was used with different content")
 	case errors.Is(err, ledger.ErrTooLarge):
 		return ErrTooLarge
 	case errors.Is(err, seal.ErrNoSigner):
@@ -134,20 +134,20 @@ func Refusal(err error) error {
 	return err
 }
 
-// Unavailable is a failure that may pass. The caller is told to repeat the request with the
-// same key, and the cause is logged.
+// Unavailable is a temporary failure. The caller is told to repeat the request with the same key;
+// Cause goes to the log.
 type Unavailable struct{ Cause error }
 
-// Error returns the text for the log.
+// Error returns the text for the log, with the cause.
 func (u *Unavailable) Error() string { return "unavailable: " + u.Cause.Error() }
 
-// Unwrap returns the cause and the refusal that the API answers with.
+// Unwrap returns the cause and the refusal that the caller gets.
 func (u *Unavailable) Unwrap() []error {
 	return []error{u.Cause, policy.Refuse(CodeUnavailable, "", SendAgain)}
 }
 
-// Unreadable returns the error for a ledger that cannot be read now: Unavailable, but for a
-// ledger that was tampered with, since waiting does not help there.
+// Unreadable turns an error of reading the ledger into Unavailable. If the ledger was tampered
+// with, it returns the error unchanged, because repeating the request would not help.
 func Unreadable(err error) error {
 	if errors.Is(err, ledger.ErrTampered) {
 		return err
@@ -155,16 +155,16 @@ func Unreadable(err error) error {
 	return &Unavailable{Cause: err}
 }
 
-// Now returns the time in UTC with the precision of records, which is a millisecond.
+// Now returns the current time in UTC, truncated to milliseconds as in records.
 func (a *Ground) Now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
 
-// Stamp formats a time as records do: RFC 3339, UTC, with milliseconds.
+// Stamp formats a time as in records: RFC 3339, UTC, with milliseconds.
 func Stamp(t time.Time) string { return canon.Stamp(t) }
 
-// NewID makes an id: a prefix such as "evt_" and a ULID of the present time.
+// NewID returns a new id: a prefix such as "evt_" and a ULID with the current time.
 func (a *Ground) NewID(prefix string) string { return a.ids.next(prefix, a.Clock()) }
 
-// idSource makes ULIDs that differ within a node, also within a millisecond.
+// idSource makes ULIDs that are unique within a node, even within one millisecond.
 type idSource struct {
 	mu      sync.Mutex // guards entropy
 	entropy *ulid.MonotonicEntropy
@@ -179,8 +179,8 @@ func (s *idSource) next(prefix string, t time.Time) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(t), s.entropy).String()
 }
 
-// ActiveSigner returns the signer and the precondition of every append to a tenant with a
-// record that it has signed: the key is still active at the position of the append.
+// ActiveSigner returns the signer for a tenant's records. The precondition must be part of each
+// append with a record that it has signed: the append then fails if the key is no longer active.
 func (a *Ground) ActiveSigner(ctx context.Context, tenant string) (*seal.Signer, ledger.Precondition, error) {
 	if a.Signer == nil {
 		return nil, ledger.Precondition{}, seal.ErrNoSigner
@@ -198,7 +198,7 @@ func (a *Ground) ActiveSigner(ctx context.Context, tenant string) (*seal.Signer,
 				s.signer = candidate
 			}
 		}
-		if s.signer != nil { // another process may activate a key that is not active now
+		if s.signer != nil { // do not cache nil: another process may activate one of the keys
 			a.signing.put(home.Number(), s)
 		}
 	}

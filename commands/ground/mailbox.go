@@ -6,10 +6,10 @@ import (
 	"github.com/countersign/countersign/policy/emailcheck"
 )
 
-// Mailbox returns the mailbox that an e-mail address delivers to: without the tag after a
-// plus sign and without the dots that its provider ignores. Limits count mailboxes, so that
-// other spellings of an address do not help. A text that is not an address is returned in
-// lower case.
+// Mailbox returns the mailbox that an e-mail address delivers to: the address without the tag
+// after a plus sign, and without dots if the provider ignores them. Limits count mailboxes, so
+// that a user does not get more by varying the spelling. A text that is not an address is returned
+// in lower case.
 func Mailbox(email string) string {
 	checked, err := emailcheck.Evaluate(emailcheck.Input{Email: email})
 	if err != nil || checked.CanonicalEmail == nil {

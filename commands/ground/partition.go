@@ -8,29 +8,28 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// What belongs to no organization and is found by its id alone is stored in the partition
-// that ledger.Home computes from the id, as for a tenant. So no directory of ids is needed.
-// An id that must be in a certain partition is drawn again until it is: on average as many
-// times as there are partitions.
+// Data of the service that belongs to no organization is found by an id alone. It is stored in the
+// partition that ledger.Home computes from the id, so no directory of ids is needed. If an id must
+// belong to a certain partition, ids are drawn until one does; on average this takes as many draws
+// as there are partitions.
 
-// ServiceOf returns the service tenant that holds what is found by an id, such as an API
-// key or a workflow.
+// ServiceOf returns the service tenant that stores the data of an id, such as an API key's or a
+// workflow's.
 func (a *Ground) ServiceOf(id string) string { return a.Ledger.Service(id) }
 
-// Together reports whether two names belong to the same partition.
+// Together reports whether two names (ids or tenants) belong to the same partition.
 func (a *Ground) Together(name, other string) bool {
 	n := max(len(a.Ledger.Partitions()), a.DrawFor)
 	return ledger.Home(name, n) == ledger.Home(other, n)
 }
 
-// NewCredential makes a secret whose public id belongs to the same partition as home, which
-// is a tenant or another id.
+// NewCredential makes a credential whose public id belongs to the same partition as home, which is
+// a tenant or an id.
 func (a *Ground) NewCredential(prefix, home string) (text, id string, secret []byte) {
 	return newCredential(prefix, func(id string) bool { return a.Together(id, home) })
 }
 
-// NewIDAt makes an id that belongs to the same partition as home, which is a tenant or
-// another id.
+// NewIDAt makes an id that belongs to the same partition as home, which is a tenant or an id.
 func (a *Ground) NewIDAt(home, prefix string) string {
 	for {
 		if id := a.NewID(prefix); a.Together(id, home) {
@@ -39,22 +38,23 @@ func (a *Ground) NewIDAt(home, prefix string) string {
 	}
 }
 
-// MailboxRef returns the pseudonym of the mailbox of an e-mail address. Customers and free
-// keys of the mailbox are stored in the partition of the pseudonym.
+// MailboxRef returns the pseudonym of the mailbox of an e-mail address. The mailbox's customers
+// and free keys are stored in the partition of this pseudonym.
 func (a *Ground) MailboxRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
 }
 
-// IDOf returns the id in the name of a stream, which is <noun>/<id> or <noun>/<id>/<more>.
+// IDOf returns the id in a stream's name, which has the form <noun>/<id> or <noun>/<id>/<more>.
 func IDOf(stream string) string {
 	parts := strings.SplitN(stream, "/", 3)
 	return parts[min(1, len(parts)-1)]
 }
 
-// Apart splits the preconditions of an append to a tenant into those that it can carry and
-// those of another partition. The latter may move at any time, so the command checks them
-// again (Unmoved): after everything that can be decided again, and right before what cannot
-// be taken back. It always sees what was acknowledged before it began.
+// Apart splits the preconditions of an append to a tenant into those of the tenant's own partition
+// and those of other partitions. The append can check only the former. Streams in other partitions
+// may move at any time, so the command checks them itself with Unmoved, right before the first
+// step that cannot be undone. It is certain to see every event that was acknowledged before the
+// command began.
 func (a *Ground) Apart(tenant string, preconditions []ledger.Precondition) (here, elsewhere []ledger.Precondition) {
 	for _, g := range preconditions {
 		if a.Ledger.Home(g.Tenant) == a.Ledger.Home(tenant) {
@@ -66,7 +66,7 @@ func (a *Ground) Apart(tenant string, preconditions []ledger.Precondition) (here
 	return here, elsewhere
 }
 
-// Unmoved returns ledger.ErrMoved if one of the streams is not at the version that was read.
+// Unmoved returns ledger.ErrMoved if a stream's version is not the one in its precondition.
 func (a *Ground) Unmoved(ctx context.Context, preconditions []ledger.Precondition) error {
 	for _, g := range preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
@@ -80,7 +80,7 @@ func (a *Ground) Unmoved(ctx context.Context, preconditions []ledger.Preconditio
 	return nil
 }
 
-// PositionOf returns the position of an event in the ledger, in the form that envelopes have.
+// PositionOf returns the position of an event in the ledger, in the form used in envelopes.
 func PositionOf(e ledger.Event) *seal.LedgerPosition {
 	position := e.LedgerPosition()
 	return &position

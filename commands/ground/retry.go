@@ -7,20 +7,20 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Tries says how a command is tried again.
+// Tries configures how a command is retried.
 type Tries struct {
-	// Again refreshes what the command knows of its caller, before each further try. Nil: the
-	// command has no caller.
+	// Again reads the state of the command's caller again, before each further try. It is nil if
+	// the command has no caller.
 	Again func(context.Context) error
-	// Outside says that the command asks other services between its steps. They have times of
-	// their own, so the ledger's is for each step and not for all of them.
+	// Outside is true for a command that calls other services between its steps. Those calls have
+	// time limits of their own, so TriesWithin does not limit the command as a whole.
 	Outside bool
 }
 
-// Begin begins the tries of a command. It returns the context of all of them, and a function
-// that is asked after each: whether to try again. That is so if a stream has moved under the
-// try, at most maxTries times within TriesWithin. Each try reads, decides and appends
-// everything again. After the last one the error is a refusal that callers may read.
+// Begin starts the tries of a command. It returns their context, and the function again, which is
+// called after each try and reports whether to make another. It makes another if a stream that the
+// try depends on has moved, at most maxTries tries within TriesWithin. Each try reads, decides and
+// appends everything anew. After the last try, again turns the error into a refusal.
 //
 //	ctx, again := tries.Begin(ctx, a.Ground)
 //	for {
@@ -55,7 +55,7 @@ func (t Tries) Begin(ctx context.Context, a *Ground) (within context.Context, ag
 	}
 }
 
-// Retry calls try as long as its tries go on (Begin).
+// Retry calls try until it succeeds or Begin permits no further try.
 func Retry[T any](ctx context.Context, a *Ground, tries Tries, try func(context.Context) (T, error)) (T, error) {
 	ctx, again := tries.Begin(ctx, a)
 	for {

@@ -11,38 +11,38 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Limits of what is computed at once.
+// Limits of how many requests are computed at once.
 const (
-	// HeavyBody is the size in bytes from which a request counts as heavy. Reading and
-	// judging a smaller one takes a few milliseconds at most.
+	// HeavyBody is the size in bytes from which a request counts as heavy. A smaller request is
+	// parsed and evaluated in a few milliseconds at most.
 	HeavyBody = 16 << 10
 
-	heavyWaiting = 16              // heavy requests that may wait for each one that is computed; more are refused at once
-	lightAtOnce  = 4               // small requests that are computed at once, for each processor
+	heavyWaiting = 16              // heavy requests that may wait, for each slot; more are refused at once
+	lightAtOnce  = 4               // slots for small requests, for each processor
 	lightWaiting = 1024            // small requests that may wait; more are refused at once
-	longestWait  = 2 * time.Second // after which a waiting request is refused
+	longestWait  = 2 * time.Second // a request that has waited this long is refused
 )
 
-var errBusy = policy.Refuse(CodeUnavailable, "", "busy with other computations, nothing was charged; retry with the same idempotencyKey")
+var errBusy = policy.Refuse(CodeUnavailable, "", "the service is busy and nothing was charged; retry with the same idempotencyKey")
 
-// compute limits what is computed at once. Heavy and small requests have slots and queues
-// of their own, so that heavy ones do not keep small ones waiting; heavy requests leave one
-// processor to all others.
+// compute limits how many requests are computed at once. Heavy and small requests have separate
+// slots and queues, so that heavy requests do not delay small ones. Heavy requests have one slot
+// less than there are processors.
 type compute struct {
 	once         sync.Once
 	light, heavy slots
 }
 
-// slots are the slots of one kind of request, and the queue for them.
+// slots are the slots for one kind of request, with a queue.
 type slots struct {
 	taken   chan struct{}
 	waiting atomic.Int64
-	most    int64 // requests that may wait
+	most    int64 // longest queue
 }
 
-// Compute waits for a slot for a request of a size in bytes, and returns the function that
-// frees the slot. If too many requests wait, or this one waits too long, Compute refuses it:
-// nothing has been claimed or charged.
+// Compute waits for a slot for a request of bytes bytes and returns the function that frees the
+// slot. If the queue is full or the wait too long, it refuses the request, before anything was
+// claimed or charged.
 func (a *Ground) Compute(ctx context.Context, bytes int) (done func(), err error) {
 	a.compute.once.Do(func() {
 		processors := runtime.GOMAXPROCS(0)
@@ -56,8 +56,8 @@ func (a *Ground) Compute(ctx context.Context, bytes int) (done func(), err error
 	return a.compute.light.take(ctx)
 }
 
-// Within calls compute, which works on a request of a size in bytes, while it holds a slot.
-// compute must not wait for another slot.
+// Within calls compute for a request of bytes bytes while it holds a slot. compute must not wait
+// for another slot.
 func (a *Ground) Within(ctx context.Context, bytes int, compute func() error) error {
 	done, err := a.Compute(ctx, bytes)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Ground) Within(ctx context.Context, bytes int, compute func() error) er
 	return compute()
 }
 
-// take waits for a slot.
+// take waits for a slot and returns the function that frees it.
 func (p *slots) take(ctx context.Context) (done func(), err error) {
 	leave := func() { <-p.taken }
 	select {
@@ -91,7 +91,7 @@ func (p *slots) take(ctx context.Context) (done func(), err error) {
 	return nil, errBusy
 }
 
-// IsBusy reports whether Compute has refused a request.
+// IsBusy reports whether err is the refusal of Compute.
 func IsBusy(err error) bool { return errors.Is(err, errBusy) }
 
 // Evaluate waits for a slot and evaluates a request to a service.

@@ -11,10 +11,10 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Forbidden refuses with the code forbidden.
+// Forbidden returns a refusal with the code forbidden and this text.
 func Forbidden(message string) error { return policy.Refuse(CodeForbidden, "", message) }
 
-// ErrNoOrganizationCredential is a request without any credential.
+// ErrNoOrganizationCredential refuses a request without a credential.
 var ErrNoOrganizationCredential = policy.Refuse(ground.CodeUnauthorized, "", "authentication required")
 
 var (
@@ -24,11 +24,11 @@ var (
 	errSuspended       = Forbidden("organization is suspended")
 )
 
-// AuthenticateOrganization returns the principal with a bearer token. A malformed, unknown,
-// expired or revoked token is refused with CodeUnauthorized, with the same text and after one
-// comparison in every case. A valid credential of another kind, an API key or an agent's access
-// token, is refused with CodeInsufficientScope. The state of token and organization may be out
-// of date: an append carries the Preconditions, and a read calls Confirm.
+// AuthenticateOrganization returns the principal of a bearer token. It refuses a malformed,
+// unknown, expired or revoked token with CodeUnauthorized, in each case with the same text and
+// after one comparison. It refuses a valid API key or agent's access token with
+// CodeInsufficientScope. Token and organization may come from the cache and be outdated, so an
+// append must have the principal's Preconditions, and a command that only reads must call Confirm.
 func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
 	if strings.HasPrefix(bearer, ground.KeyPrefix) {
 		if _, err := a.Authenticate(ctx, bearer); err != nil {
@@ -49,15 +49,15 @@ func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer str
 	return Principal{}, errOtherKind
 }
 
-// SessionPrincipal returns the principal of a signed-in member. A person who is not a member,
-// or no longer one, is refused with CodeForbidden.
+// SessionPrincipal returns the principal of a signed-in member. It refuses a customer who is not a
+// member of the organization with CodeForbidden.
 func (a *Organizations) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
 	o, err := a.organizationOf(ctx, orgID)
 	if err != nil {
 		return Principal{}, ground.Refusal(err)
 	}
 	role, isMember := o.members[member]
-	if !isMember { // the cache may be out of date: another process may have added the member
+	if !isMember { // the cached organization may be outdated: another process may have added the member
 		a.forgetOrganization(orgID)
 		if o, err = a.organizationOf(ctx, orgID); err != nil {
 			return Principal{}, ground.Refusal(err)
@@ -72,8 +72,8 @@ func (a *Organizations) SessionPrincipal(ctx context.Context, orgID, member stri
 	return p, nil
 }
 
-// Operator is the principal of the command line. It may do for an organization what its owner
-// may, except decide and approve. What it does is recorded as the operator's.
+// Operator returns the principal of the command line. It has the rights of an owner, except to
+// decide, to bind receipts and to approve. Its events have the actor "operator".
 func (a *Organizations) Operator(ctx context.Context, orgID string) (Principal, error) {
 	o, err := a.organizationOf(ctx, orgID)
 	if err != nil {

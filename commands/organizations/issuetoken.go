@@ -14,25 +14,25 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TokenOrder describes the token to issue. Members that are zero have defaults: all three
-// assurance scopes, 90 days, from any address, no predecessor.
+// TokenOrder describes a token to issue. The zero value means: the scopes to decide, to bind
+// receipts and to read, 90 days, any network, for the principal itself, replacing no token.
 type TokenOrder struct {
 	Name      string
 	Scopes    []string
 	Days      int
-	Addresses []string // networks such as 192.0.2.0/24
-	Member    string   // the member who gets the token; by default the principal's own
-	Rotates   string   // id of the token that this one replaces; the old one stays valid for 24 h
+	Addresses []string // networks from which the token may be used, such as 192.0.2.0/24; empty means any
+	Member    string   // id of the member who gets the token; empty means the principal's own
+	Rotates   string   // id of the token to replace, which stays valid for RotationOverlap
 }
 
-// IssuedToken is a token that was just issued. Token is shown once and not stored.
+// IssuedToken is a newly issued token. Token contains the secret: it is shown once and not stored.
 type IssuedToken struct {
 	Token string `json:"token"`
 	TokenInfo
 }
 
-// IssueToken issues a token for the principal's organization. Refusals: those of May, and those
-// about the order.
+// IssueToken issues a token for the principal's organization. It refuses if the principal lacks
+// the right, or if a field of the order is not allowed.
 func (a *Organizations) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -54,7 +54,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 	o.Scopes = slices.Compact(slices.Sorted(slices.Values(o.Scopes)))
 	for _, scope := range o.Scopes {
 		if !slices.Contains(Scopes, scope) {
-			return o, policy.Refuse("invalid_enum", "/scopes", "scopes holds a scope that does not exist")
+			return o, policy.Refuse("invalid_enum", "/scopes", "scopes must contain only existing scopes")
 		}
 	}
 	if o.Days == 0 {
@@ -76,7 +76,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 		if err != nil {
 			ip, err := netip.ParseAddr(text)
 			if err != nil || ip.Zone() != "" {
-				return o, policy.Refuse("out_of_range", "/addresses", "addresses must hold networks such as 192.0.2.0/24")
+				return o, policy.Refuse("out_of_range", "/addresses", "addresses must contain networks such as 192.0.2.0/24")
 			}
 			network = netip.PrefixFrom(ip, ip.BitLen())
 		}
@@ -88,7 +88,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 func (a *Organizations) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	now := a.Now()
 	if order.Member != "" {
-		o, err := a.organizationOf(ctx, p.OrgID) // it is a precondition of p
+		o, err := a.organizationOf(ctx, p.OrgID) // one of p's preconditions, so the append fails if it is outdated
 		if err != nil {
 			return IssuedToken{}, err
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// MemberInfo is one member of an organization. Email is empty if it was erased.
+// MemberInfo describes a member of an organization. Email is empty if the address was erased.
 type MemberInfo struct {
 	MemberID string `json:"memberId"`
 	Email    string `json:"email"`
@@ -27,8 +27,8 @@ type MemberInfo struct {
 
 var errNoMember = policy.Refuse(ground.CodeNotFound, "", "member not found")
 
-// Members lists an organization's members by id, which is the order in which
-// they became customers.
+// Members returns an organization's members, ordered by id. Ids follow the time at which a member
+// became a customer.
 func (a *Organizations) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
 	p, err := a.Permit(ctx, p, RightMembers)
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *Organizations) Members(ctx context.Context, p Principal) ([]MemberInfo,
 	return a.MembersOf(ctx, p.OrgID)
 }
 
-// MembersOf lists the members of an organization.
+// MembersOf returns the members of an organization without checking a right.
 func (a *Organizations) MembersOf(ctx context.Context, orgID string) ([]MemberInfo, error) {
 	o, history, err := a.ReadOrganization(ctx, orgID)
 	if err != nil {
@@ -62,8 +62,8 @@ func (a *Organizations) MembersOf(ctx context.Context, orgID string) ([]MemberIn
 	return list, nil
 }
 
-// openMember reads member.added with its address, or without it if it was erased or there is no
-// vault.
+// openMember decrypts an event member.added. The address stays empty if it was erased or there is
+// no vault.
 func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *events.MemberAdded) error {
 	if a.Vault != nil {
 		if err := a.Vault.Open(ctx, e, added); err == nil || !errors.Is(err, vault.ErrErased) {
@@ -73,8 +73,8 @@ func (a *Organizations) openMember(ctx context.Context, e ledger.Event, added *e
 	return e.Read(added)
 }
 
-// AddMember adds a member with a role, or changes a member's role. Only an owner can add or
-// change an owner, and the last owner must remain one.
+// AddMember adds a member with a role, or changes the role of a member. Only an owner can add an
+// owner or change an owner's role, and the last owner must stay an owner.
 func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -116,8 +116,8 @@ func (a *Organizations) AddMember(ctx context.Context, p Principal, email, role 
 	})
 }
 
-// mayChange returns nil if the principal may give a member a role, or remove the member (empty
-// role), and otherwise the refusal.
+// mayChange returns nil if the principal may give a member this role, and a refusal otherwise. An
+// empty role means to remove the member.
 func (o Organization) mayChange(p Principal, member, role string) error {
 	now := o.members[member]
 	if (now == RoleOwner || role == RoleOwner) && p.Role != RoleOwner && p.Role != RoleOperator {
@@ -131,14 +131,13 @@ func (o Organization) mayChange(p Principal, member, role string) error {
 			}
 		}
 		if owners == 1 {
-			return policy.Refuse(CodeConflict, "", "an organization keeps at least one owner")
+			return policy.Refuse(CodeConflict, "", "an organization must have at least one owner")
 		}
 	}
 	return nil
 }
 
-// RemoveMember removes a member and revokes the member's tokens at once, so that a former
-// member has no valid secret.
+// RemoveMember removes a member and revokes the member's tokens, with immediate effect.
 func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -169,7 +168,7 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 			}
 		}
 		if len(pending) > ledger.MaxEvents {
-			return struct{}{}, policy.Refuse(CodeConflict, "", "the member has too many tokens, revoke them first")
+			return struct{}{}, policy.Refuse(CodeConflict, "", "the member has too many tokens; revoke them first")
 		}
 		_, err = a.AppendAs(ctx, p, pending, stored)
 		return struct{}{}, err
@@ -177,16 +176,17 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 	return err
 }
 
-// OrganizationChange is a change that the operator or the subscription makes. Members that are
-// empty stay unchanged.
+// OrganizationChange is a change by the operator or by the subscription. Empty fields change
+// nothing.
 type OrganizationChange struct {
 	Name, Plan, State string
-	Arguments         string    // which decisions keep the arguments of tools
-	PlanEnded         time.Time // with StateLapsed; zero: now
+	Arguments         string    // which decisions store the arguments of tools, such as ArgumentsReviews
+	PlanEnded         time.Time // end of the plan, with StateLapsed; zero means now
 	Reason            string
 }
 
-// UpdateOrganization renames an organization, changes its plan, suspends, lapses or resumes it.
+// UpdateOrganization changes the name, plan, state or arguments setting of an organization. It
+// checks no rights.
 func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID string, c OrganizationChange) (OrganizationInfo, error) {
 	if err := c.check(); err != nil {
 		return OrganizationInfo{}, err
@@ -196,8 +196,8 @@ func (a *Organizations) UpdateOrganization(ctx context.Context, actor, orgID str
 	})
 }
 
-// RenameOrganization is the part of it that members may do. Plan and state are changed by the
-// operator and the subscription.
+// RenameOrganization renames the principal's organization. Members cannot change its plan or
+// state; the operator and the subscription do.
 func (a *Organizations) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -214,8 +214,7 @@ func (a *Organizations) RenameOrganization(ctx context.Context, p Principal, nam
 	})
 }
 
-// KeepArguments sets which decisions of an organization store the arguments of tools from now
-// on.
+// KeepArguments sets which future decisions of an organization store the arguments of tools.
 func (a *Organizations) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
@@ -270,5 +269,5 @@ func (c OrganizationChange) check() error {
 	return ground.CheckText("reason", c.Reason, ground.MaxReason)
 }
 
-// Unlimited is for appends to streams whose versions are not limited.
+// Unlimited is the expectation for an append to a stream of any version.
 var Unlimited = ledger.Any(math.MaxInt64)

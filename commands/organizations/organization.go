@@ -1,5 +1,5 @@
-// Package organizations has the commands about organizations, their members, roles and
-// rights, and their tokens.
+// Package organizations implements the commands for organizations, their members, roles, rights
+// and tokens.
 package organizations
 
 import (
@@ -17,19 +17,20 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Organizations has the commands about organizations, their members, tokens and rights.
+// Organizations implements the commands for organizations, their members, tokens and rights.
 type Organizations struct {
 	*ground.Ground
 	*accounts.Accounts
 
-	// Forgotten is called when the caches forget an organization, so that others do, too.
+	// Forgotten is called when an organization is removed from the caches, so that other packages
+	// can remove it from theirs.
 	Forgotten func(orgID string)
 
 	organizations cache.Cache[Organization]
 	tokens        cache.Cache[organizationToken]
 }
 
-// Plans and states of an organization.
+// The plans and states of an organization.
 const (
 	PlanTeam       = "team"
 	PlanBusiness   = "business"
@@ -38,29 +39,29 @@ const (
 	StateLapsed    = "lapsed"
 )
 
-// Which decisions store the arguments of a tool, encrypted and erasable, so that a reviewer
-// sees what is to be approved.
+// These values select the decisions that store the arguments of their tool, for the reviewer. The
+// arguments are encrypted and can be erased.
 const (
-	ArgumentsOff     = "off"     // none
-	ArgumentsReviews = "reviews" // those that need a review; the default
+	ArgumentsOff     = "off"     // no decision
+	ArgumentsReviews = "reviews" // decisions that need a review; the default
 	ArgumentsAlways  = "always"
 )
 
-// OrganizationStream has an organization's plan, state and members, one stream per tenant. It
-// is a precondition of every append that depends on them.
+// OrganizationStream is the stream of an organization's plan, state and members. Each append that
+// depends on them has it as a precondition.
 const OrganizationStream = "organization"
 
-// Organization is the fold of OrganizationStream.
+// Organization is the state of OrganizationStream.
 type Organization struct {
 	ID, name, Plan, State string
 	created               time.Time
-	planEnded             time.Time         // of a lapsed plan
-	arguments             string            // which decisions store the arguments of tools
-	members               map[string]string // role by cus_…; never changed in place
+	planEnded             time.Time         // time at which a lapsed plan has ended
+	arguments             string            // which decisions store the arguments of tools, such as ArgumentsReviews
+	members               map[string]string // role by member id (cus_…); replaced and never changed, since states are shared
 	precondition          ledger.Precondition
 }
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event of the stream.
 func (o Organization) Apply(e ledger.Event) (Organization, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -100,7 +101,8 @@ func (o Organization) update(u events.OrganizationUpdated) (Organization, error)
 	return o, nil
 }
 
-// withMember returns a copy of the members with one changed. An empty role removes the member.
+// withMember returns a copy of members in which the role of one member is changed. An empty role
+// removes the member.
 func withMember(members map[string]string, id, role string) map[string]string {
 	changed := make(map[string]string, len(members)+1)
 	for member, has := range members {
@@ -113,8 +115,8 @@ func withMember(members map[string]string, id, role string) map[string]string {
 	return changed
 }
 
-// forgetOrganization removes an organization, its tokens and its policy from the caches, after
-// one of its streams has moved.
+// forgetOrganization removes an organization, its tokens and its policy from all caches. It is
+// called after one of the organization's streams has moved.
 func (a *Organizations) forgetOrganization(orgID string) {
 	a.organizations.Remove(orgID)
 	if a.Forgotten != nil {
@@ -123,7 +125,7 @@ func (a *Organizations) forgetOrganization(orgID string) {
 	a.tokens.Forget(func(t organizationToken) bool { return t.orgID == orgID })
 }
 
-// ErrNoOrganization refuses the id of an organization that does not exist.
+// ErrNoOrganization refuses an id that no organization has.
 var ErrNoOrganization = policy.Refuse(ground.CodeNotFound, "", "organization not found")
 
 func (a *Organizations) organizationOf(ctx context.Context, orgID string) (Organization, error) {
@@ -137,7 +139,7 @@ func (a *Organizations) organizationOf(ctx context.Context, orgID string) (Organ
 	return o, err
 }
 
-// ReadOrganization folds the stream of an organization, and returns the stream with it.
+// ReadOrganization returns the state of an organization and the stream that it was read from.
 func (a *Organizations) ReadOrganization(ctx context.Context, orgID string) (Organization, ledger.History, error) {
 	if !strings.HasPrefix(orgID, "org_") {
 		return Organization{}, ledger.History{}, ErrNoOrganization
@@ -150,7 +152,7 @@ func (a *Organizations) ReadOrganization(ctx context.Context, orgID string) (Org
 	return o, history, err
 }
 
-// OrganizationInfo describes an organization.
+// OrganizationInfo describes an organization to members and to the operator.
 type OrganizationInfo struct {
 	OrgID       string  `json:"orgId"`
 	Name        string  `json:"name"`
@@ -158,7 +160,7 @@ type OrganizationInfo struct {
 	State       string  `json:"state" jsonschema:"enum=active,enum=suspended,enum=lapsed"`
 	PlanEndedAt *string `json:"planEndedAt" jsonschema:"nullable"`
 	Members     int     `json:"members"`
-	Arguments   string  `json:"arguments" jsonschema:"enum=off,enum=reviews,enum=always" jsonschema_description:"Which decisions keep the arguments of tools, sealed and erasable: none, those that need a review, or all."`
+	Arguments   string  `json:"arguments" jsonschema:"enum=off,enum=reviews,enum=always" jsonschema_description:"Which decisions store the arguments of tools, encrypted and erasable: off (none), reviews (those that need a review) or always."`
 	CreatedAt   string  `json:"createdAt" jsonschema:"format=date-time"`
 }
 
@@ -171,14 +173,14 @@ func (o Organization) info() OrganizationInfo {
 	return i
 }
 
-// Organization returns one organization.
+// Organization returns the description of one organization. It checks no rights.
 func (a *Organizations) Organization(ctx context.Context, orgID string) (OrganizationInfo, error) {
 	o, _, err := a.ReadOrganization(ctx, orgID)
 	return o.info(), ground.Refusal(err)
 }
 
-// ListOrganizations returns every organization of the ledger, the oldest first. It is for the
-// operator.
+// ListOrganizations returns all organizations of the ledger, the oldest first. It checks no
+// rights: only the operator may call it.
 func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationInfo, error) {
 	tenants, err := a.Ledger.Directory(ctx, events.Organizations)
 	if err != nil {
@@ -196,9 +198,9 @@ func (a *Organizations) ListOrganizations(ctx context.Context) ([]OrganizationIn
 	return list, nil
 }
 
-// CreateOrganization creates an organization with its first owner, who becomes a customer if
-// there is none with that address. actor is "operator", or the customer whose subscription
-// started.
+// CreateOrganization creates an organization with its first owner. It creates a customer for the
+// owner's address if there is none. actor is "operator", or the id of the customer whose
+// subscription started.
 func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, plan, ownerEmail string) (OrganizationInfo, error) {
 	if err := ground.CheckText("name", name, ground.MaxName); err != nil {
 		return OrganizationInfo{}, err
@@ -219,8 +221,8 @@ func (a *Organizations) CreateOrganization(ctx context.Context, actor, name, pla
 	})
 }
 
-// AppendOrganization appends the organization and its first owner. If the organization exists
-// already, the error is that its stream has moved.
+// AppendOrganization appends the events of a new organization and its first owner. It returns
+// ErrMoved if the organization exists.
 func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, preconditions ...ledger.Precondition) (OrganizationInfo, error) {
 	created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
 	if err != nil {
@@ -242,7 +244,7 @@ func (a *Organizations) AppendOrganization(ctx context.Context, orgID, actor, na
 	return a.Organization(ctx, orgID)
 }
 
-// memberEvent returns member.added, with the address encrypted in the organization's tenant.
+// memberEvent returns an event member.added with the address encrypted.
 func (a *Organizations) memberEvent(ctx context.Context, orgID, actor, member, role, address string) (ledger.Pending, error) {
 	dataKey, err := a.Vault.Subject(ctx, orgID, "email:"+address, a.NewID("sub_"))
 	if err != nil {

@@ -13,33 +13,33 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Principal acts for an organization: a token or a signed-in member.
+// Principal is who acts for an organization: a token, a signed-in member or the operator.
 type Principal struct {
 	OrgID, Plan string
-	ActorID     string // svco_… with the token's public id, cus_…, or "operator"; the event's actor
-	Member      string // cus_… of the member; of a token its owner
+	ActorID     string // actor of the principal's events: svco_ and the token's public id, a member's id (cus_…), or "operator"
+	Member      string // id (cus_…) of the member, or of the owner of the token
 	Role        string
 	Scopes      []string
-	FreshSignIn bool // the session began less than 10 minutes ago
-	// Preconditions are the streams of organization and token that the principal was read from.
-	// An append for the principal carries them; a read calls Confirm.
+	FreshSignIn bool // the member signed in less than freshSignIn ago
+	// Preconditions are the streams of the organization and token from which the principal was
+	// read. Each append for the principal has them; a command that only reads calls Confirm.
 	Preconditions []ledger.Precondition
 
 	tokenID   string
-	addresses []netip.Prefix // from which the token may be used; none: from anywhere
+	addresses []netip.Prefix // networks from which the token may be used; empty means any
 	suspended bool
-	lapsed    bool   // the plan has lapsed
-	evidence  bool   // the plan has lapsed, and evidence is still readable
-	deciders  int    // how many members may activate and approve
-	arguments string // which decisions store the arguments of tools
+	lapsed    bool   // the organization has no paid plan, or it has ended
+	evidence  bool   // the plan has ended, and evidence is still readable
+	deciders  int    // number of members who may activate and approve
+	arguments string // which decisions store the arguments of tools, such as ArgumentsReviews
 }
 
-// OwnOnly reports whether the principal sees only the records that its own member or one of the
-// member's tokens caused (OwnActors).
+// OwnOnly reports whether the principal may see only the records of its own member and of that
+// member's tokens (OwnActors).
 func (p Principal) OwnOnly() bool { return p.Role == RoleDeveloper }
 
-// OwnActors returns the actors of the events whose records a principal with OwnOnly sees: the
-// member, and every token that the member ever issued or was given.
+// OwnActors returns the actors whose records a principal with OwnOnly may see: the member, and all
+// tokens that the member has issued or been given, even if they are revoked.
 func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, error) {
 	tokens, err := a.tokensOf(ctx, p.OrgID)
 	if err != nil {
@@ -54,8 +54,8 @@ func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, e
 	return actors, nil
 }
 
-// IsOwn reports whether an actor is the principal's member or one of the member's tokens. A
-// person who requested a decision must not approve it.
+// IsOwn reports whether an actor is the principal's member or one of that member's tokens, so that
+// members do not approve their own requests.
 func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (bool, error) {
 	if actor == p.Member {
 		return true, nil
@@ -68,16 +68,17 @@ func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (b
 	return t.createdBy == p.Member || t.member == p.Member, ground.Refusal(err)
 }
 
-// MayActAlone reports whether the principal may activate its own draft, or approve its own
-// decision: in a Team in which nobody else could. In Business nobody may.
+// MayActAlone reports whether the principal may activate an own draft or approve an own request.
+// It may on the plan team if no other member could, and never on the plan business.
 func (p Principal) MayActAlone() bool { return p.Plan == PlanTeam && p.deciders == 1 }
 
-// KeepsArguments reports whether a decision of this kind stores the arguments of its tool.
+// KeepsArguments reports whether a decision with this result stores the arguments of its tool.
 func (p Principal) KeepsArguments(decision string) bool {
 	return p.arguments == ArgumentsAlways || p.arguments == ArgumentsReviews && decision == assurance.NeedsReview
 }
 
-// Allows reports whether the token may be used from a network address.
+// Allows reports whether the principal may act from this IP address. A token may be restricted to
+// networks.
 func (p Principal) Allows(address string) bool {
 	if len(p.addresses) == 0 {
 		return true
@@ -86,7 +87,7 @@ func (p Principal) Allows(address string) bool {
 	return err == nil && slices.ContainsFunc(p.addresses, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
 }
 
-// principal returns what is the same for everybody who acts for the organization.
+// principal returns the fields of a principal that follow from the organization alone.
 func (o Organization) principal(now time.Time) Principal {
 	p := Principal{OrgID: o.ID, Plan: o.Plan, Preconditions: []ledger.Precondition{o.precondition}, suspended: o.State == StateSuspended, arguments: o.arguments}
 	p.lapsed = o.State == StateLapsed || o.Plan != PlanTeam && o.Plan != PlanBusiness
@@ -99,9 +100,9 @@ func (o Organization) principal(now time.Time) Principal {
 	return p
 }
 
-// Confirm reads the streams of a principal again if any of them has moved, and returns the
-// principal as it is now: 401 for a token that was revoked, 403 for a person who is no longer a
-// member. Every answer without an append needs it.
+// Confirm returns the principal in its current state. It reads the principal's streams again if
+// one has moved. It refuses with unauthorized if the token was revoked, and with forbidden if the
+// member was removed. Each command that answers without an append must call it.
 func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
 	for _, g := range p.Preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
@@ -115,9 +116,9 @@ func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, er
 	return p, nil
 }
 
-// Permit checks whether the principal has a right, as May does, and returns the principal. Its
-// state may be out of date, and another process may have restored the organization or raised
-// the member's role. So before Permit refuses, it reads the streams again.
+// Permit returns nil as error if the principal has a right, and the refusal of May otherwise. The
+// principal may be outdated, for example because its role was raised; so Permit confirms it before
+// it refuses.
 func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
 	if p.May(right) == nil {
 		return p, nil
@@ -129,7 +130,7 @@ func (a *Organizations) Permit(ctx context.Context, p Principal, right Right) (P
 	return p, p.May(right)
 }
 
-// Again returns how a command of a principal is tried again: before each further try the
+// Again returns the retry rule for a command of a principal: before each further try, the
 // principal is read again and must still have the right.
 func (a *Organizations) Again(p *Principal, right Right) ground.Tries {
 	return ground.Tries{Again: func(ctx context.Context) error {
@@ -142,7 +143,7 @@ func (a *Organizations) Again(p *Principal, right Right) ground.Tries {
 	}}
 }
 
-// currentPrincipal reads the principal's streams and returns the principal as it is now.
+// currentPrincipal returns the principal in its current state, read without the cache.
 func (a *Organizations) currentPrincipal(ctx context.Context, p Principal) (Principal, error) {
 	a.forgetOrganization(p.OrgID)
 	now, err := a.rebuild(ctx, p)
@@ -178,8 +179,9 @@ func (a *Organizations) rebuild(ctx context.Context, p Principal) (Principal, er
 	return now, nil
 }
 
-// RefuseUnlessMoved returns refused if no stream that the refusal depends on has moved, and
-// ErrMoved otherwise. A refusal appends nothing, so no append checks its preconditions.
+// RefuseUnlessMoved returns refused if none of the streams that the refusal depends on has moved,
+// and ErrMoved otherwise, so that the command is tried again. It is needed because a refusal
+// appends nothing, and only an append checks preconditions.
 func (a *Organizations) RefuseUnlessMoved(ctx context.Context, p Principal, preconditions []ledger.Precondition, refused error) error {
 	for _, g := range append(preconditions, p.Preconditions...) {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// RevokeToken revokes a token at once. If it is revoked already, nothing changes. The id of
-// another organization's token is answered like an unknown one.
+// RevokeToken revokes a token, with immediate effect. If it is revoked already, it changes
+// nothing. The id of another organization's token is refused like an unknown id.
 func (a *Organizations) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Roles of members, and the roles of two principals who are not members: a bearer token, and
-// the operator at the command line.
+// The roles of members, and two roles of principals who are not members: RoleToken for a bearer
+// token and RoleOperator for the command line.
 const (
 	RoleOwner     = "owner"
 	RoleAdmin     = "admin"
@@ -19,10 +19,10 @@ const (
 	RoleOperator  = "operator"
 )
 
-// Roles lists the roles that a member may have, those with the most rights first.
+// Roles lists the roles of members, with the most rights first.
 var Roles = []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor}
 
-// Scopes a token may have.
+// The scopes that a token can have.
 const (
 	ScopeDecide  = "assurance:decide"
 	ScopeReceipt = "assurance:receipt"
@@ -31,17 +31,17 @@ const (
 	ScopeDraft   = "policy:draft"
 )
 
-// Scopes lists every scope of a token.
+// Scopes lists all scopes of tokens.
 var Scopes = []string{ScopeDecide, ScopeReceipt, ScopeRead, ScopeExport, ScopeDraft}
 
-// Right names an action that a principal needs permission for.
+// Right is the name of a kind of action that a principal may or may not do.
 type Right string
 
 // The rights within an organization.
 const (
 	RightDecide   Right = "decide"
 	RightReceipt  Right = "bind receipt"
-	RightRead     Right = "read history" // a developer sees only their own records: Principal.OwnOnly
+	RightRead     Right = "read history" // a developer may read only own records, see Principal.OwnOnly
 	RightExport   Right = "export"
 	RightDraft    Right = "draft policy"
 	RightPolicies Right = "read policies"
@@ -52,16 +52,16 @@ const (
 	RightErase    Right = "erase a subject"
 )
 
-// grant describes who has a right.
+// grant lists who has a right, and under which conditions.
 type grant struct {
 	Roles    []string
-	scopes   []string // each of which gives a token the right; none: no token has it
-	fresh    bool     // only within 10 minutes of signing in
-	evidence bool     // remains for 90 days after the plan has ended
+	scopes   []string // one of them is enough for a token; empty means that no token has the right
+	fresh    bool     // requires a sign-in younger than freshSignIn
+	evidence bool     // stays for evidenceReadable after the plan has ended
 }
 
-// Grants is the only table of roles, scopes and rights. The checks read it, and so does the
-// test of every combination.
+// Grants is the table of rights by role and scope, and the only one. Both the checks and the test
+// of all combinations read it.
 var Grants = map[Right]grant{
 	RightDecide:   {Roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeDecide}},
 	RightReceipt:  {Roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeReceipt}},
@@ -76,7 +76,7 @@ var Grants = map[Right]grant{
 	RightErase:    {Roles: []string{RoleOwner, RoleOperator}, fresh: true},
 }
 
-// ScopeOf returns the scope with which a token has a right; empty if no token has it.
+// ScopeOf returns the scope that gives a token this right, or "" if no token can have it.
 func ScopeOf(right Right) string { return Grants[right].scope() }
 
 func (g grant) scope() string {
@@ -86,22 +86,22 @@ func (g grant) scope() string {
 	return g.scopes[0]
 }
 
-// RoleMay reports whether a role has a right, as far as the role alone decides.
+// RoleMay reports whether a role has a right. Plan, state and sign-in may still prevent it.
 func RoleMay(role string, right Right) bool { return slices.Contains(Grants[right].Roles, role) }
 
-// Codes of refusals about credentials and organizations.
+// Codes of refusals about credentials, organizations and policies.
 const (
 	CodeForbidden      = "forbidden"
 	CodeConflict       = "conflict"
 	CodeNoActivePolicy = "no_active_policy"
 )
 
-// ErrSignInAgain is the refusal if a recent sign-in is required.
+// ErrSignInAgain refuses a right that requires a recent sign-in.
 var ErrSignInAgain = Forbidden("sign in again to do this")
 
-// May returns nil if the principal has a right, and otherwise the 403 with the first thing that
-// is missing: the plan, the scope or role, a recent sign-in; or that the organization is
-// suspended.
+// May returns nil if the principal has a right. Otherwise it returns a refusal that names the
+// first of these that is missing: the plan, the scope or role, a recent sign-in, an organization
+// that is not suspended.
 func (p Principal) May(right Right) error {
 	g, known := Grants[right]
 	switch {

@@ -16,22 +16,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// An organization token has the form of an API key with another prefix:
+// An organization token has the form of an API key, with another prefix:
 //
 //	svco_<12 id>_<43 secret>_<6 check>
 const tokenPrefix = "svco_"
 
-// organizationToken is a token as read from its stream.
+// organizationToken is the state of a token, folded from its stream.
 type organizationToken struct {
 	id, name     string
 	orgID        string
 	hash         [32]byte
 	scopes       []string
 	createdBy    string
-	member       string // the owner
+	member       string // id of the member who owns the token
 	created      time.Time
 	expires      time.Time
-	revoked      time.Time // zero: not revoked
+	revoked      time.Time // time of the revocation; zero if not revoked
 	rotates      string
 	addresses    []netip.Prefix
 	precondition ledger.Precondition
@@ -42,7 +42,7 @@ func (t organizationToken) live(now time.Time) bool {
 	return t.id != "" && now.Before(t.expires) && (t.revoked.IsZero() || now.Before(t.revoked))
 }
 
-// Apply folds one event of organization_token/<id>.
+// Apply returns the state after one more event of organization_token/<id>.
 func (t organizationToken) Apply(e ledger.Event) (organizationToken, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -83,7 +83,7 @@ func (t organizationToken) issued(e ledger.Event, issued events.OrganizationToke
 	return t, nil
 }
 
-// tokenPrincipal authenticates an organization token.
+// tokenPrincipal returns the principal of an organization token, and refuses an invalid one.
 func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Principal, error) {
 	id, secret, ok := ground.ParseCredential(tokenPrefix, bearer)
 	var t organizationToken
@@ -108,8 +108,8 @@ func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Prin
 	return p, nil
 }
 
-// token returns a token from the cache or its stream. Without an organization it looks the
-// organization up. For an unknown id it returns the zero token.
+// token returns the state of a token, from the cache or its stream. If orgID is empty, it searches
+// for the organization. For an unknown id it returns the zero state.
 func (a *Organizations) token(ctx context.Context, orgID, id string) (organizationToken, error) {
 	if t, ok := a.tokens.Get(id); ok {
 		return t, nil
@@ -121,14 +121,14 @@ func (a *Organizations) token(ctx context.Context, orgID, id string) (organizati
 		}
 	}
 	t, err := a.readToken(ctx, orgID, id)
-	if err == nil && t.id != "" { // unknown ids must not fill the cache
+	if err == nil && t.id != "" { // guessed ids must not fill the cache
 		a.tokens.Put(t.id, t)
 	}
 	return t, err
 }
 
-// tenantOfToken finds the organization of a token; id and organization are in the same
-// partition. The result only shows where to read: the token's stream there decides.
+// tenantOfToken finds the organization of a token in the partition of the token's id, where both
+// are stored. The result only tells where to read the token's stream; it authenticates nothing.
 func (a *Organizations) tenantOfToken(ctx context.Context, id string) (string, error) {
 	tenants, err := a.Ledger.Home(id).Directory(ctx, tokenStream(id))
 	if err != nil || len(tenants) == 0 {
@@ -145,7 +145,7 @@ func (a *Organizations) readToken(ctx context.Context, orgID, id string) (organi
 	return t, err
 }
 
-// tokensOf reads every token of an organization, the oldest first.
+// tokensOf returns all tokens of an organization, the oldest first.
 func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizationToken, error) {
 	streams, err := a.Ledger.Home(orgID).Directory(ctx, events.TokensOf(orgID))
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *Organizations) tokensOf(ctx context.Context, orgID string) ([]organizat
 	return tokens, nil
 }
 
-// TokenInfo holds the fields of a token that are shown.
+// TokenInfo describes a token to members, without its secret.
 type TokenInfo struct {
 	TokenID   string   `json:"tokenId"`
 	Name      string   `json:"name"`
@@ -175,7 +175,7 @@ type TokenInfo struct {
 	State     string   `json:"state" jsonschema:"enum=active,enum=rotating,enum=expired,enum=revoked"`
 }
 
-// at is the precondition that the token's stream has not moved since it was read.
+// at returns the precondition that the token's stream has not moved since it was read.
 func (t organizationToken) at() ledger.Expect {
 	return ledger.History{Events: make([]ledger.Event, t.precondition.Version)}.At()
 }
@@ -200,7 +200,7 @@ func (t organizationToken) info(now time.Time) TokenInfo {
 	return info
 }
 
-// Tokens lists an organization's tokens, the oldest first.
+// Tokens returns an organization's tokens, the oldest first.
 func (a *Organizations) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
 	p, err := a.Permit(ctx, p, RightMembers)
 	if err != nil {
@@ -217,8 +217,8 @@ func (a *Organizations) Tokens(ctx context.Context, p Principal) ([]TokenInfo, e
 	return list, nil
 }
 
-// AppendAs appends events without personal members for a principal. The principal's
-// preconditions ensure that it still has its rights at that position.
+// AppendAs appends events without personal data for a principal. The principal's preconditions
+// make the append fail if the principal's state has changed.
 func (a *Organizations) AppendAs(ctx context.Context, p Principal, pending []ledger.Pending, stored []any) ([]ledger.Event, error) {
 	for i := range pending {
 		payload, err := canon.Marshal(stored[i])

@@ -11,27 +11,27 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// An Idempotency-Key that comes with a payment belongs to the payer and the operation:
-// the first payment that is claimed with it is the one that pays, whatever the payer
-// signs afterwards. So a buyer whose answer was lost pays once, even with a new signature.
+// An Idempotency-Key of a paid request belongs to its payer and operation. The first payment that
+// is claimed with the key pays for the request, even if the payer sends it again with a newly
+// signed payment. So a buyer who has lost the answer pays only once.
 
-// paymentKey holds the ledger's data about a payer's Idempotency-Key.
+// paymentKey is the state of a payer's Idempotency-Key in the ledger.
 type paymentKey struct {
-	tenant, stream string         // empty without a key
-	history        ledger.History // of the stream
-	content        string         // hash of the request that the holder pays for
+	tenant, stream string         // both empty if the request has no key
+	history        ledger.History // events of the key's stream
+	content        string         // hash of the request for which the key was taken
 	takenAt        time.Time
-	holder         Progress // the payment that took the key last; without a claim its state is empty
+	holder         Progress // state of the payment that has the key; State is empty if it was not claimed
 	holderID       string
-	ours           bool // the payment of this request has the key already, by an earlier try
+	ours           bool // an earlier try with this payment has taken the key for the same request
 }
 
-// held reports whether a payment that was claimed, or is about to be, has the key. A payment
-// that was refused has moved no money, so the key is free for the next one.
+// held reports whether another payment has the key and was claimed or may still be. A refused
+// payment has moved no money, so it does not hold the key any more.
 func (k paymentKey) held() bool { return k.holderID != "" && k.holder.State != PaymentIsRefused }
 
-// readKey reads which payment has the key of a request. The name of the key in the ledger is a
-// keyed hash, because it depends on the payer's address.
+// readKey reads which payment has the Idempotency-Key of a request. The stream's name is a keyed
+// hash, because the key is combined with the payer's address, which is personal data.
 func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k paymentKey, err error) {
 	if paid.IdempotencyKey == "" {
 		return k, nil
@@ -58,14 +58,14 @@ func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k payment
 	k.holderID = reserved.PaymentID
 	k.holder, err = a.ReadPayment(ctx, k.holderID)
 	if err == nil && k.holder.State == "" && a.Clock().Sub(k.takenAt) >= keyIsTaken {
-		k.holderID = "" // its request ended before the claim
+		k.holderID = "" // the request must have ended without a claim
 	}
 	return k, err
 }
 
-// HasKey reports whether a payment that is sent again brings the Idempotency-Key with which it
-// was made. The key is not on the chain, so it proves who the buyer is, provided that it cannot
-// be guessed: it must be as long as a payment identifier.
+// HasKey reports whether a repeated payment has the Idempotency-Key with which it was first made.
+// The key is not on the blockchain, so it proves who the buyer is, if it cannot be guessed.
+// Therefore a key shorter than minSecretKey proves nothing.
 func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, error) {
 	if len(paid.IdempotencyKey) < minSecretKey {
 		return false, nil
@@ -74,10 +74,10 @@ func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, erro
 	return k.ours, ground.Refusal(err)
 }
 
-// heldByKey answers with the payment that has the key, if the request is the same and comes
-// from the same payer.
+// heldByKey returns the payment that has the key, if the request is the same and its payer is
+// verified.
 func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {
-	if !p.Signed { // else the payer is known; whether he could pay again does not matter
+	if !p.Signed { // if the signature was checked, the payer is known, and it does not matter whether this payment would settle
 		if err := verify(ctx); err != nil {
 			return claimed{}, err
 		}
@@ -91,10 +91,9 @@ func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymen
 	return claimed{Progress: k.holder, byKey: true}, nil
 }
 
-// awaitClaim waits for the claim of a payment that took its key in another partition. Then
-// it returns ErrMoved, so that the key is read again: the payment may have been refused. The
-// claim comes at once, unless the request of the payment has ended; then the payment is
-// pending until the key is free again (keyIsTaken).
+// awaitClaim waits until a payment that took its key in another partition is claimed. It then
+// returns ErrMoved, so that the key is read again. If the claim does not come in time, because the
+// request of that payment has ended, the payment is pending until keyIsTaken has passed.
 func (a *Payments) awaitClaim(ctx context.Context, paymentID string) error {
 	over := time.NewTimer(a.waitsFor())
 	defer over.Stop()
@@ -117,9 +116,10 @@ func (a *Payments) awaitClaim(ctx context.Context, paymentID string) error {
 	}
 }
 
-// takeKey gives the key to a payment that is about to be claimed. If key and payment are in the
-// same partition, that is part of the same append, so that of two payments one is claimed.
-// Otherwise the key is given first, and a payment that comes in between waits (keyIsTaken).
+// takeKey gives the Idempotency-Key to a payment that is about to be claimed. If both are in the
+// same partition, it adds the event to the append of the claim, so that only one of two payments
+// can be claimed. Otherwise it appends the event first, and another payment with this key waits
+// for the claim (awaitClaim).
 func (a *Payments) takeKey(ctx context.Context, k paymentKey, p Payment, paid Paid, claim *ledger.Append) error {
 	if k.stream == "" || k.ours {
 		return nil

@@ -1,4 +1,4 @@
-// Package payments has the commands about x402 payments: claim, settle, resolve.
+// Package payments implements the commands for x402 payments: claim, settle and resolve.
 package payments
 
 import (
@@ -19,89 +19,89 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Payments has the commands about x402 payments.
+// Payments implements the commands for x402 payments.
 type Payments struct {
 	*ground.Ground
 	*accounts.Accounts
 
-	// Settler moves the money of x402 payments; nil turns x402 off.
+	// Settler verifies and settles payments. If it is nil, x402 is off.
 	Settler Settler
-	// Settling settles a claimed payment after the call that claimed it has returned: it calls
-	// Settle from this attempt on, and closes the channel when it can do no more for now. The
-	// service runs it. If it is nil, the call settles the payment itself.
+	// Settling settles a claimed payment in the background, even after the request has ended. It
+	// calls Settle with this attempt number and the following ones, and closes the channel when it
+	// pauses or is done. If Settling is nil, the request itself settles the payment.
 	Settling func(paymentID string, attempt int) (ended <-chan struct{})
-	// PaymentWait is the longest time that an answer waits for its settlement; 0: 12 s.
+	// PaymentWait is the longest time that a request waits for the settlement; 0 means
+	// paymentWait.
 	PaymentWait time.Duration
 }
 
-// A payment is spent in steps that may each be the last one this process makes:
+// A payment is processed in four steps. The process may crash after each of them:
 //
-//	claim    the payment belongs to this request; answer and events are prepared
-//	settle   the money moves, or it is found out whether it has moved
-//	record   payment.settled and the prepared events, in one append
-//	answer   read from the ledger, on every request
+// 	claim    bind the payment to this request; answer and events are prepared
+// 	settle   move the money, or find out whether it has moved
+// 	record   append payment.settled and the prepared events, at once
+// 	answer   read the answer from the ledger, for this request and every repeated one
 //
-// Between claim and record the result is open, and the node that serves finds it out: nobody
-// is charged without an answer stored for the same payment.
+// Between claim and record the result is unknown, and any node can continue. Nobody is charged
+// without an answer that is stored for the payment.
 
-// Paid is what a payment is claimed for.
+// Paid is the request that a payment is claimed for.
 type Paid struct {
-	Operation   string      // id
-	RequestHash ledger.Hash // of RequestHash
+	Operation   string      // id of the operation
+	RequestHash ledger.Hash // result of the function RequestHash
 	PriceCents  int
-	// IdempotencyKey is the buyer's own key of the request; if it is empty, every payment is a
-	// request of its own. Content is the hash of what is requested under the key.
+	// IdempotencyKey is the buyer's key for the request. Without a key each payment is a separate
+	// request. Content is the hash of the request without the key.
 	IdempotencyKey string
 	Content        ledger.Hash
-	// Prepare computes the answer and everything that is to be recorded with it,
-	// signed and sealed. It is called only for a payment that nobody has claimed;
-	// nothing of it is visible before the payment has settled.
+	// Prepare computes the answer and the events to record with it, signed and encrypted. It is
+	// called only for a payment that is not claimed. Its results stay invisible until the payment
+	// has settled.
 	Prepare func(context.Context) (Promise, error)
-	// VerifyFirst is for a Prepare that writes or computes much: the payment is verified
-	// before. Otherwise Prepare is called first, and a request that it refuses needs no
-	// verification.
+	// VerifyFirst is true if Prepare writes or computes much, so that the payment must be verified
+	// before. Otherwise Prepare is called first, and if it refuses the request, the payment need
+	// not be verified.
 	VerifyFirst bool
 }
 
-// Promise holds the events that are recorded when a payment has settled: at most 62.
+// Promise has the events to record when the payment has settled, at most 62.
 type Promise struct {
 	Events        []events.PreparedEvent
 	Preconditions []ledger.Precondition // streams that the events depend on
-	Issued        time.Time             // the time in their record; zero if there is none
+	Issued        time.Time             // issue time in the signed record of the events; zero if there is none
 	OutputHash    string
 	EngineVersion string
 }
 
-// Receipt is a settled payment with what it was paid for.
+// Receipt is a settled payment with the recorded events.
 type Receipt struct {
 	PaymentID, Transaction, Payer, Network, Amount, Mode string
 
-	Extensions string         // what the facilitator answered about the payment's extensions
-	Events     []ledger.Event // the promised events, as they were appended
-	Replayed   bool           // it had been claimed by an earlier request
-	ByKey      bool           // another payment of the same payer had paid, with the same Idempotency-Key
+	Extensions string         // the facilitator's answer about the payment's extensions
+	Events     []ledger.Event // the promised events as they were appended
+	Replayed   bool           // an earlier request had claimed the payment
+	ByKey      bool           // an earlier payment of the same payer, with the same Idempotency-Key, has paid instead of this one
 }
 
-// RequestHash is the hash of what a request asks for:
-// SHA-256("svc-request-v1\n" ‖ operation ‖ "\n" ‖ canonical body).
+// RequestHash returns the hash of a request: SHA-256("svc-request-v1\n" ‖ operation ‖ "\n" ‖
+// canonical body).
 func RequestHash(operation string, canonical []byte) ledger.Hash {
 	return sha256.Sum256(append([]byte("svc-request-v1\n"+operation+"\n"), canonical...))
 }
 
-// errOtherRequest is a payment that belongs to something else.
+// Refusals of a payment: errOtherRequest and errOtherIdentifier if it was used before.
 var (
 	errOtherRequest    = policy.Refuse(ground.CodeOtherRequest, "", "this payment was made for another request")
 	errOtherIdentifier = policy.Refuse(ground.CodeOtherRequest, "", "this payment identifier was used with another payment")
-	errPayerErased     = policy.Refuse(ground.CodeErased, "", "what this payment was made for was erased on request: it answers nothing any more")
-	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
+	errPayerErased     = policy.Refuse(ground.CodeErased, "", "the answer to this payment was erased on request")
+	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable; nothing was charged")
 )
 
-// CodeNoFacilitator is the code for a payment that cannot be verified now.
+// CodeNoFacilitator is the code for a payment that the facilitator cannot verify at the moment.
 const CodeNoFacilitator = "payment_facilitator_unavailable"
 
-// KnownPayment reports whether a payment has been claimed, by any request. If so, its time
-// window and the price are not checked again, but its signature must be the one that was
-// claimed; otherwise it is refused.
+// KnownPayment reports whether any request has claimed this payment. If so, its time window and
+// price are not checked again, but it is refused if its signature differs from the claimed one.
 func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	s, err := a.ReadPayment(ctx, p.ID)
 	if err != nil {
@@ -113,12 +113,11 @@ func (a *Payments) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	return s.State != "", nil
 }
 
-// Pay uses a payment, whose signature was verified or is that of its claim, for one request,
-// and returns the receipt. A payment that was used for the same request before always returns
-// the same receipt; one that was used for another request is a conflict. The same holds for
-// the Idempotency-Key, which belongs to the payer: if a payment of the payer was claimed with
-// it, the new payment is not used. Errors other than refusals: *PaymentRefused,
-// *SettlementPending.
+// Pay uses a payment for one request and returns the receipt. The payment's signature must be
+// verified before, or be equal to that of the claim. Repeating the same request with the payment
+// returns the same receipt; another request is refused. If an earlier payment of this payer was
+// claimed with the same Idempotency-Key, its receipt is returned and p is not used. Besides
+// refusals, Pay returns *PaymentRefused and *SettlementPending.
 func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
 	if a.Settler == nil {
 		return Receipt{}, errNotConfigured
@@ -131,13 +130,13 @@ func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, er
 		return Receipt{}, err
 	case s.erased:
 		return Receipt{}, errPayerErased
-	case c.byKey: // request and payer were compared
+	case c.byKey: // readKey has compared request and payer
 	case string(s.Claim.Signature) != p.Signature:
 		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
 	case s.Claim.RequestHash != paid.RequestHash.String():
 		return Receipt{}, errOtherRequest
 	}
-	attempt := 2 // a process that has not claimed the payment cannot know that nothing was sent
+	attempt := 2 // another process has claimed the payment, so an attempt may have been made
 	if c.ours {
 		attempt = 1
 	}
@@ -150,8 +149,8 @@ func (a *Payments) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, er
 	return receipt, err
 }
 
-// PendingOf turns an error of the ledger into "not known yet": the payment may have been
-// claimed or settled, or neither. The same payment sent again finds that out.
+// PendingOf turns the error Unavailable into *SettlementPending: the payment may have been claimed
+// or settled, and sending it again shows which. It returns all other errors unchanged.
 func PendingOf(p Payment, err error) error {
 	var unavailable *ground.Unavailable
 	if errors.As(err, &unavailable) {
@@ -160,15 +159,16 @@ func PendingOf(p Payment, err error) error {
 	return err
 }
 
-// claimed is the state of a claimed payment.
+// claimed is the state of the payment that pays for a request.
 type claimed struct {
 	Progress
-	ours  bool // claimed by this request
-	byKey bool // it is another payment, which was claimed with the same Idempotency-Key
+	ours  bool // this request has claimed it
+	byKey bool // it is an earlier payment with the same Idempotency-Key
 }
 
-// claiming claims the payment unless it is claimed. If a stream has moved meanwhile, the
-// payment is claimed by now, or the prepared events depend on an old state.
+// claiming returns a function that claims the payment, unless it is claimed already. If it returns
+// ErrMoved it is called again: the payment may be claimed by then, or the prepared events depend
+// on an outdated state.
 func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed, error) {
 	verified := false
 	verify := func(ctx context.Context) error {
@@ -192,7 +192,7 @@ func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed
 		}
 		promise, err := paid.ready(ctx, verify)
 		if err != nil {
-			// An equal request may have claimed and settled it meanwhile.
+			// An equal request may have claimed and settled the payment meanwhile.
 			if now, readErr := a.ReadPayment(ctx, p.ID); readErr == nil && now.State != "" {
 				return claimed{Progress: now}, nil
 			}
@@ -215,14 +215,14 @@ func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed
 		case err != nil:
 			return c, err
 		}
-		c.ours = !result.Replayed // an equal request was faster
+		c.ours = !result.Replayed // replayed: an equal request has claimed it first
 		c.Progress, err = a.ReadPayment(ctx, p.ID)
 		return c, err
 	}
 }
 
-// ready verifies the payment and prepares the promise. Both come before the claim, since a
-// payment that was spent elsewhere must not be claimed here.
+// ready prepares the promise and verifies the payment. Both come before the claim, because a
+// payment that was spent elsewhere must not be claimed.
 func (p Paid) ready(ctx context.Context, verify func(context.Context) error) (Promise, error) {
 	if p.VerifyFirst {
 		if err := verify(ctx); err != nil {
@@ -245,7 +245,7 @@ func (a *Payments) verify(ctx context.Context, p Payment) error {
 	return &unasked{err}
 }
 
-// claim is the append that claims the payment for this request.
+// claim returns the append that claims the payment for this request.
 func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
 	tenant := a.ServiceOf(p.ID)
 	by, err := a.Payer(ctx, tenant, p.Network, p.Payer)
@@ -264,16 +264,17 @@ func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Prom
 		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.Actor}
 	pending.Payload, err = a.Vault.Seal(ctx, tenant, pending.ID, by.DataKey, claim)
 	if errors.Is(err, vault.ErrErased) {
-		a.ForgetDataKey(by.DataKey) // the next attempt begins a new one
+		a.ForgetDataKey(by.DataKey) // the next try makes a new data key
 		err = ledger.ErrMoved
 	}
 	return ledger.Append{Tenant: tenant, IdemKey: a.claimKey(p), ContentHash: paid.RequestHash, NotBefore: promise.Issued,
 		Preconditions: promise.Preconditions, Events: []ledger.Pending{pending}}, err
 }
 
-// claimKey is the key of the claim in the ledger: the payment's, or the buyer's identifier for
-// it, which is valid once for each address that receives payments. The two kinds of keys
-// differ, so that nobody can block another buyer's payment by using its id as an identifier.
+// claimKey returns the idempotency key of the claim: the hash of the payment's id, or of the
+// buyer's payment identifier, which is unique for each receiving address. The two hashes have
+// different prefixes, so nobody can block another buyer's payment by using its id as an
+// identifier.
 func (a *Payments) claimKey(p Payment) ledger.Hash {
 	if p.Identifier == "" || a.reservedIn(p) != "" {
 		return ledger.IdemKey("payment", p.ID)
@@ -287,9 +288,9 @@ func identifierKey(p Payment) ledger.Hash {
 	return ledger.IdemKey("payment_identifier", identifierName(p))
 }
 
-// reservedIn returns the tenant where a payment's identifier is reserved before the claim. It
-// is empty if identifier and payment are in the same partition: then the claim itself takes the
-// identifier.
+// reservedIn returns the tenant in which a payment's identifier must be reserved before the claim,
+// because it is in another partition than the payment. It returns "" if the claim itself reserves
+// the identifier, or if there is none.
 func (a *Payments) reservedIn(p Payment) string {
 	if tenant := a.ServiceOf(identifierName(p)); p.Identifier != "" && tenant != a.ServiceOf(p.ID) {
 		return tenant
@@ -297,9 +298,9 @@ func (a *Payments) reservedIn(p Payment) string {
 	return ""
 }
 
-// reserve gives an identifier from another partition to a payment, for ever. If the payment is
-// not claimed afterwards, the identifier stays with it, and it may be sent again. If another
-// payment has the identifier, by a reservation or a claim, the error is ErrKeyReused.
+// reserve reserves an identifier in another partition for a payment, permanently. If the payment
+// is then not claimed, it can be sent again with the same identifier. If another payment has
+// reserved or claimed the identifier, it returns ErrKeyReused.
 func (a *Payments) reserve(ctx context.Context, p Payment) error {
 	tenant := a.reservedIn(p)
 	if tenant == "" {
@@ -316,7 +317,8 @@ func (a *Payments) reserve(ctx context.Context, p Payment) error {
 	return err
 }
 
-// reused returns which of the two conflicts of a claim has occurred.
+// reused returns the refusal for a claim whose key was used before: for another request, or for
+// another payment with the same identifier.
 func (a *Payments) reused(ctx context.Context, p Payment) error {
 	s, err := a.ReadPayment(ctx, p.ID)
 	switch {
@@ -330,19 +332,19 @@ func (a *Payments) reused(ctx context.Context, p Payment) error {
 
 var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not configured")
 
-// unasked is the error for a facilitator that did not answer. The caller learns that nothing
-// was charged, and the cause is logged.
+// unasked is the error for a facilitator that did not answer. The caller is told that nothing was
+// charged; the cause goes to the log.
 type unasked struct{ cause error }
 
-// Error is for the log.
+// Error returns the text for the log.
 func (u *unasked) Error() string { return "verify a payment: " + u.cause.Error() }
 
-// Unwrap returns the refusal that the API answers with. It leaves out the cause: a timeout of
-// the facilitator must not be taken for one of the ledger.
+// Unwrap returns the refusal for the caller, but not the cause: a timeout of the facilitator must
+// not be handled as a timeout of the ledger.
 func (u *unasked) Unwrap() error { return errNoFacilitator }
 
-// outcome waits for the result of a claimed payment and returns its state afterwards. If the
-// time is over, the state is still open, and settling goes on in the background.
+// outcome waits until a claimed payment has a final result, and returns its state. If the time is
+// over, the state is still open, and the payment is settled in the background.
 func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progress, error) {
 	if !s.Open() {
 		return s, nil
@@ -362,12 +364,12 @@ func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progre
 	}
 	over := time.NewTimer(a.waitsFor())
 	defer over.Stop()
-	poll := time.NewTicker(pollPayment) // another node may be settling it
+	poll := time.NewTicker(pollPayment) // another node may settle it without closing our channel
 	defer poll.Stop()
 	var ended <-chan struct{}
 	for asked := false; ; {
-		// Leave a new claim to the process that made it: a second attempt at the same time
-		// would make a refusal of the first one indefinite.
+		// Wait before settling a payment that another process has just claimed: after a second
+		// attempt, a refusal of the first one would not be final.
 		if !asked && (attempt == 1 || s.State == PaymentIsUnknown || a.Clock().Sub(s.claimedAt) >= claimIsTaken) {
 			ended, asked = a.Settling(id, attempt), true
 		}
@@ -390,13 +392,14 @@ func (a *Payments) outcome(ctx context.Context, s Progress, attempt int) (Progre
 	}
 }
 
-// waitsFor returns how long an answer waits for another request that works on the same payment.
+// waitsFor returns the time that a request waits for the result of a payment.
 func (a *Payments) waitsFor() time.Duration { return cmp.Or(a.PaymentWait, paymentWait) }
 
-// settlementKey is the key of the append that records the events of a promise.
+// settlementKey returns the idempotency key of the append that records a settled payment.
 func settlementKey(id string) ledger.Hash { return ledger.IdemKey("settlement", id) }
 
-// receipt reads from the ledger what was recorded for a payment.
+// receipt returns the receipt of a settled payment, read from the ledger, or the error for a
+// payment that is refused or open.
 func (a *Payments) receipt(ctx context.Context, s Progress, replayed bool) (Receipt, error) {
 	switch s.State {
 	case PaymentIsSettled:
@@ -428,7 +431,8 @@ func (s Progress) requestHash() (hash ledger.Hash, err error) {
 	return hash, nil
 }
 
-// WithoutKey removes the member idempotencyKey: content is compared without the key.
+// WithoutKey returns the body without the member idempotencyKey, because requests are compared
+// without it.
 func WithoutKey(body []byte) []byte {
 	members, err := canon.Members(body)
 	if err != nil {

@@ -19,107 +19,106 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// Payment is an x402 payment as its buyer signed it: an authorization to transfer
-// Amount units of Asset from Payer to PayTo, once, within a window of time. What
-// is signed names no request: only the claim in the ledger binds it to one.
+// Payment is an x402 payment as the buyer has signed it: an authorization to transfer Amount units
+// of Asset from Payer to PayTo, once, within a time window. The signature does not cover the
+// request; only the claim in the ledger binds the payment to a request.
 type Payment struct {
-	ID          string // pay_ and 32 hex digits, from network, asset, payer and nonce
-	Signature   string // 0x and hex, as sent
+	ID          string // pay_ and 32 hex digits, a hash of network, asset, payer and nonce
+	Signature   string // 0x and hex digits, as sent
 	Network     string // eip155:…
-	Asset       string // address of the token
+	Asset       string // address of the token contract
 	Payer       string
 	PayTo       string
-	Amount      string // decimal, in the asset's smallest unit
+	Amount      string // decimal number of the asset's smallest units
 	Nonce       string // 0x and 64 hex digits
 	ValidAfter  int64  // Unix seconds
 	ValidBefore int64  // Unix seconds
-	Identifier  string // the buyer's own, from the extension payment-identifier; may be empty
-	Signed      bool   // the signature of the payer's own key was checked; not set for a claimed payment
+	Identifier  string // chosen by the buyer, from the extension payment-identifier; may be empty
+	Signed      bool   // the signature was checked with the payer's own key; false for a payment read from its claim
 
-	Payload  jsontext.Value // the whole PaymentPayload as received
-	Accepted jsontext.Value // the terms in it, one of our offers
+	Payload  jsontext.Value // the complete PaymentPayload as received
+	Accepted jsontext.Value // the offer in the payload that the buyer has accepted
 
-	// Time of the claim and the chain's last block then, 0 if it was not asked for. Only a
-	// claimed payment has them.
+	// ClaimedAt is the time of the claim, and HeadBlock the last block at that time, or 0 if it is
+	// unknown. Only a payment read from its claim has them.
 	ClaimedAt time.Time
 	HeadBlock int64
 }
 
-// Modes of x402.
+// The modes of x402.
 const (
 	ModeOff         = "off"
-	ModeDev         = "dev"         // settled in the ledger alone
-	ModeFacilitator = "facilitator" // settled on the chain
+	ModeDev         = "dev"         // settled in the ledger only, without money
+	ModeFacilitator = "facilitator" // settled on a blockchain by a facilitator
 )
 
-// Settler moves the money of a payment. It stores nothing: the state of a payment is in the
-// ledger.
+// Settler transfers the money of a payment. It stores no state; the ledger does.
 type Settler interface {
-	// Mode is "dev" or "facilitator".
+	// Mode returns "dev" or "facilitator".
 	Mode() string
 	// Configured reports whether payments are accepted now.
 	Configured() bool
-	// Head is the last block of the chain, 0 if it is not known. A transfer that is looked for
-	// later cannot be in an earlier block.
+	// Head returns the number of the blockchain's last block, or 0 if it is unknown. A payment
+	// that is claimed afterwards cannot be in an earlier block.
 	Head(ctx context.Context) int64
-	// Verify asks whether the payment would settle. The error is a *PaymentRefused, or any
-	// other error if that could not be found out.
+	// Verify checks whether the payment would settle. It returns *PaymentRefused if not, and
+	// another error if it could not find out.
 	Verify(ctx context.Context, p Payment) error
-	// Settle moves the money, or finds out whether it has moved. The first attempt is 1. Only a
-	// refusal of the first attempt can prove that nothing was broadcast.
+	// Settle transfers the money, or finds out whether it was transferred. Attempts are counted
+	// from 1. Only a refusal of the first attempt can prove that no transaction was sent.
 	Settle(ctx context.Context, p Payment, attempt int) Settlement
 }
 
-// SettlementState is how an attempt to settle ended.
+// SettlementState is the result of an attempt to settle a payment.
 type SettlementState string
 
-// Results of an attempt. Unless one of the first two is proven, it is the third.
+// The results of an attempt. Settled and Refused must be proven; otherwise the result is Unknown.
 const (
 	Settled SettlementState = "settled"
 	Refused SettlementState = "refused"
 	Unknown SettlementState = "unknown"
 )
 
-// Settlement is the result of an attempt to settle.
+// Settlement describes the result of an attempt to settle a payment.
 type Settlement struct {
 	State       SettlementState
-	Transaction string // of a settled payment; of an unknown one the transaction that may have settled it
-	Payer       string // as the transfer shows it; empty: the payment's
-	Reason      string // of a refusal, or why it is unknown
-	Evidence    string // of a settled payment: "facilitator", "chain", "dev" or "operator"
-	Extensions  string // what the facilitator answered about the payment's extensions, as in the header EXTENSION-RESPONSES; may be empty
+	Transaction string // transaction that settled the payment; if the state is Unknown, one that may have settled it
+	Payer       string // sender of the transfer; empty means the payer of the payment
+	Reason      string // why the payment was refused, or why the result is unknown
+	Evidence    string // who showed that it was settled: "facilitator", "chain", "dev" or "operator"
+	Extensions  string // the facilitator's answer about the payment's extensions, as in the header EXTENSION-RESPONSES; may be empty
 }
 
-// PaymentRefused is a payment that is not accepted. No money has moved, and a new payment may
-// be signed.
+// PaymentRefused is the error for a payment that is not accepted. No money has moved, so the buyer
+// may sign another payment.
 type PaymentRefused struct {
 	Reason  string
-	Settled bool // it was claimed before, and refused by the attempt to settle it
+	Settled bool // the payment was claimed, and the attempt to settle it was refused
 }
 
-// Error is the reason, as the protocol names it.
+// Error returns the reason in the words of the protocol.
 func (p *PaymentRefused) Error() string { return p.Reason }
 
-// SettlementPending is a payment whose result is not known yet. The status is 503, and the
-// answer never demands another payment. The same payment sent again gets the answer.
+// SettlementPending is the error for a payment whose result is not known yet. The API answers 503
+// and never asks for another payment. Sending the same payment again returns the answer.
 type SettlementPending struct {
 	PaymentID   string
-	Transaction string    // that may have settled it; empty if none is known
-	Until       time.Time // until then the payment can settle; only afterwards can it be found to have expired; zero if not known
-	Cause       error     // for the log, if the ledger could not be read; otherwise nil
+	Transaction string    // transaction that may have settled the payment; empty if none is known
+	Until       time.Time // the payment can settle until this time, and cannot be found expired before; zero if not known
+	Cause       error     // for the log; nil if the ledger could be read
 }
 
-// Error returns the code.
+// Error returns the error code.
 func (*SettlementPending) Error() string { return "settlement_pending" }
 
-// PaymentRequired is a caller with a valid credential that has nothing left to pay with. It may
-// sign a payment.
+// PaymentRequired is the error for a caller with a valid credential whose quota and funds are used
+// up. The caller may send a signed payment.
 type PaymentRequired struct{}
 
 // Error returns the text for the log.
 func (*PaymentRequired) Error() string { return "payment required" }
 
-// States of a claimed payment. The first two are open, the others final.
+// The states of a claimed payment. The first two are open, the others are final.
 const (
 	PaymentIsClaimed = "claimed"
 	PaymentIsUnknown = "unknown"
@@ -127,30 +126,30 @@ const (
 	PaymentIsRefused = "refused"
 )
 
-// Progress is the fold of payment/<id>. Without a claim it is the zero state.
+// Progress is the state of the stream payment/<id>. Without a claim it is the zero state.
 type Progress struct {
-	State     string // empty: nobody has claimed it
+	State     string // empty if the payment is not claimed
 	Claim     events.PaymentClaimed
 	claimedAt time.Time
-	erased    bool // the members that identify the payer cannot be read any more
+	erased    bool // the payer was erased, so encrypted members cannot be read
 	Settled   events.PaymentSettled
 	refused   events.PaymentRefused
-	unknown   events.PaymentUnknown // the last one
+	unknown   events.PaymentUnknown // the last payment.unknown
 	unknowns  int
 	Requested *events.RefundRequested
-	Refund    string // "requested", "approved" or "sent"; empty: none
+	Refund    string // "requested", "approved" or "sent"; empty if no refund was requested
 	sent      events.RefundSent
 	History   ledger.History
 }
 
-// Open reports whether the result of the payment is not known yet.
+// Open reports whether the payment has no final result yet.
 func (s Progress) Open() bool { return s.State == PaymentIsClaimed || s.State == PaymentIsUnknown }
 
 // Stream returns the name of the stream of a payment.
 func Stream(id string) string { return "payment/" + id }
 
-// apply folds one event, whose payload read decodes. The other events of the stream, those of
-// the paid call, change nothing.
+// apply returns the state after one more event; read decodes its payload. Events of the paid call,
+// which are in the same stream, change nothing.
 func (s Progress) apply(e ledger.Event, read func(stored any) error) (Progress, error) {
 	var err error
 	switch e.Type {
@@ -182,7 +181,7 @@ func (s Progress) apply(e ledger.Event, read func(stored any) error) (Progress, 
 	return s, err
 }
 
-// readPaid reads an event of a payment and decrypts its personal members.
+// readPaid reads the payload of a payment's event and decrypts it if necessary.
 func (a *Payments) readPaid(ctx context.Context, e ledger.Event, stored any) error {
 	switch {
 	case !events.Sealed(e.Type):
@@ -193,7 +192,7 @@ func (a *Payments) readPaid(ctx context.Context, e ledger.Event, stored any) err
 	return a.Vault.Open(ctx, e, stored)
 }
 
-// ReadPayment folds a payment's stream.
+// ReadPayment returns the state of a payment, folded from its stream.
 func (a *Payments) ReadPayment(ctx context.Context, id string) (Progress, error) {
 	history, err := a.Ledger.Read(ctx, a.ServiceOf(id), Stream(id))
 	s := Progress{History: history}
@@ -205,11 +204,11 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (Progress, error)
 	return s, err
 }
 
-// payment is the claimed payment as it was sent.
+// payment returns the claimed payment as it was sent. It fails if the payer was erased.
 func (s Progress) payment() (Payment, error) {
 	c := s.Claim
 	if s.erased {
-		return Payment{}, fmt.Errorf("%s cannot be settled any more: its payer was erased, so only an operator can resolve it", c.PaymentID)
+		return Payment{}, fmt.Errorf("payment %s cannot be settled, because its payer was erased; only an operator can resolve it", c.PaymentID)
 	}
 	p := Payment{
 		ID: c.PaymentID, Signature: string(c.Signature), Network: c.Network, Asset: c.Asset, Payer: string(c.Payer), PayTo: c.PayTo,
@@ -235,9 +234,8 @@ func (s Progress) payment() (Payment, error) {
 	return p, nil
 }
 
-// Payer returns the payer of a payment as a party. The payer's address is personal data and
-// never stored unencrypted: the id of the payer's data key in the payment's tenant stands for
-// it.
+// Payer returns the payer of a payment as a party. The payer's address is personal data and never
+// stored unencrypted. The id of the payer's data key is used as the actor of events instead.
 func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (accounts.Party, error) {
 	if a.Vault == nil {
 		return accounts.Party{}, a.NoVault()
@@ -247,18 +245,18 @@ func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (
 	return accounts.Party{Actor: dataKey, DataKey: dataKey, Subject: subject}, err
 }
 
-// payerSubject names a payer to the vault. The case of an address makes no difference.
+// payerSubject returns the vault's name for a payer. It is the same for upper and lower case.
 func payerSubject(network, address string) string {
 	return "payer:" + network + ":" + strings.ToLower(address)
 }
 
-// party returns the payer of a claimed payment. If the payer was erased, what is recorded later
-// is encrypted with a key for this payment alone.
+// party returns the payer of a claimed payment as a party. If the payer was erased, later events
+// are encrypted with a data key for this payment alone.
 func (s Progress) party() accounts.Party {
 	return accounts.Party{Actor: s.Claim.Subject, DataKey: s.Claim.Subject, Subject: s.History.Stream}
 }
 
-// pending returns the error for a payment whose result is not known.
+// pending returns the error for a payment whose result is not known yet.
 func (s Progress) pending(cause error) *SettlementPending {
 	p := &SettlementPending{PaymentID: s.Claim.PaymentID, Transaction: string(s.unknown.Transaction), Cause: cause}
 	if at := s.validBefore(); at != math.MaxInt64 {
@@ -267,20 +265,20 @@ func (s Progress) pending(cause error) *SettlementPending {
 	return p
 }
 
-// SettledModes reports how the payments of this ledger were settled: in the ledger alone (dev),
-// or on a chain. It reads the directory, so that the start of the program waits for no read
-// model.
+// SettledModes reports whether this ledger has payments that were settled in the ledger only
+// (dev), and payments that were settled on a blockchain. It reads no read model, so that the
+// program can call it at its start.
 func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
 	modes, err := a.Ledger.Directory(ctx, events.SettledModes)
 	if err != nil {
-		return false, false, fmt.Errorf("read by what payments were settled: %w", err)
+		return false, false, fmt.Errorf("read how payments were settled: %w", err)
 	}
 	dev = slices.Contains(modes, ModeDev)
 	facilitator = slices.ContainsFunc(modes, func(mode string) bool { return mode != ModeDev })
 	return dev, facilitator, nil
 }
 
-// Refunding returns the payment's refund, or nil.
+// Refunding returns the payment's refund, or nil if none was requested.
 func (s Progress) Refunding() *Refund {
 	if s.Requested == nil {
 		return nil
@@ -289,19 +287,19 @@ func (s Progress) Refunding() *Refund {
 	return &Refund{State: s.Refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
 }
 
-// Refund is the refund of a payment. One is promised for every settled call whose documented
-// inputs do not reproduce the output. The service holds no wallet: an operator approves the
-// refund, pays it with other means and records the transaction.
+// Refund is the refund of a payment. It is promised for each settled call whose recorded input
+// does not reproduce the answer. The service holds no wallet: an operator approves the refund,
+// pays it by other means, and records the transaction.
 type Refund struct {
 	State       string // "requested", "approved" or "sent"
 	Amount      string
 	Asset       string
 	Network     string
 	To          string
-	Transaction string // that paid it
+	Transaction string // transaction that paid the refund
 }
 
-// States of a refund.
+// The states of a refund.
 const (
 	RefundRequested = "requested"
 	RefundApproved  = "approved"

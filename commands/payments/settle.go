@@ -15,12 +15,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Settle makes one attempt to settle a claimed payment, records its result and returns the
-// state afterwards. The first attempt is 1, and only the claiming process makes it. A later
-// attempt cannot know whether a request was sent before, and records that in the ledger:
-// from then on no refusal is definite, not even the first attempt's, unless the chain proves
-// it. Two attempts at once are harmless: the nonce is valid once, and the second append is
-// refused.
+// Settle makes one attempt to settle a claimed payment, records the result and returns the state
+// afterwards. Attempts are counted from 1, and only the process that claimed the payment makes the
+// first. Before a later attempt, Settle records that the result is unknown, because a transaction
+// may have been sent. From then on a refusal is final only if the blockchain proves it. Two
+// attempts at the same time do no harm: the blockchain accepts the nonce once, and the second
+// append is refused.
 func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
 	s, err := a.ReadPayment(ctx, id)
 	switch {
@@ -33,14 +33,14 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 	case a.Settler == nil:
 		return s.State, errNotConfigured
 	case s.Claim.Mode != a.Settler.Mode():
-		return s.State, fmt.Errorf("%s was claimed in mode %s: only an operator can resolve it now", id, s.Claim.Mode)
+		return s.State, fmt.Errorf("payment %s was claimed in mode %s, so only an operator can resolve it", id, s.Claim.Mode)
 	}
 	p, err := s.payment()
 	if err != nil {
 		return s.State, err
 	}
 	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
-		attempt = max(attempt, 2) // another node may have started to settle it by now
+		attempt = max(attempt, 2) // another node may have attempted it by now
 	}
 	if attempt > 1 && s.State == PaymentIsClaimed {
 		state, err := a.recordEnd(ctx, id, Settlement{State: Unknown, Reason: "settlement_pending"})
@@ -51,8 +51,9 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 	return a.keep(ctx, id, a.Settler.Settle(ctx, p, attempt))
 }
 
-// keep records the result of an attempt, and repeats that for a long time if it fails: perhaps
-// only this process knows that the money has moved, and the database may be down for a while.
+// keep records the result of an attempt. It repeats this until it succeeds or ctx ends, because
+// this process may be the only one that knows that the money has moved, and the database may be
+// down. An unknown result is recorded once.
 func (a *Payments) keep(ctx context.Context, id string, found Settlement) (string, error) {
 	for {
 		state, err := a.recordEnd(context.WithoutCancel(ctx), id, found)
@@ -69,14 +70,14 @@ func (a *Payments) keep(ctx context.Context, id string, found Settlement) (strin
 	}
 }
 
-// provenUnused has the reasons that the chain itself gives. They hold however many attempts
-// there were before.
+// provenUnused has the reasons of refusals that the blockchain proves. They are final, whatever
+// attempts were made before.
 var provenUnused = map[string]bool{"authorization_used_elsewhere": true, "authorization_expired_unused": true}
 
 var errNoPayment = policy.Refuse(ground.CodeNotFound, "", "payment not found")
 
-// recordEnd appends the result of an attempt. If a final result is recorded already, that one
-// counts.
+// recordEnd appends the result of an attempt. If the payment has a final result already, it
+// appends nothing.
 func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) {
 		s, err := a.ReadPayment(ctx, id)
@@ -93,7 +94,7 @@ func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (
 			return a.AppendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
 				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.Claim.Mode, Evidence: operatorOnly(found.Evidence)})
 		}
-		// A transaction that was not recorded before is recorded in addition.
+		// An open payment gets another event only for another transaction.
 		if s.State == PaymentIsUnknown && (found.Transaction == "" || found.Transaction == string(s.unknown.Transaction) || s.unknowns >= maxUnknowns) {
 			return s.State, nil
 		}
@@ -109,11 +110,11 @@ func operatorOnly(evidence string) string {
 	return ""
 }
 
-// EvidenceOperator marks a result that a person has found out.
+// EvidenceOperator marks a result that an operator has recorded.
 const EvidenceOperator = "operator"
 
-// AppendPayment appends one event to the payment's stream, which must not have moved since it
-// was read.
+// AppendPayment appends one event to a payment's stream and returns the state becomes. It returns
+// ErrMoved if the stream has moved since s was read.
 func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor, eventType string, stored any) (string, error) {
 	pending, err := a.PaymentEvent(ctx, s, actor, eventType, stored)
 	if err != nil {
@@ -125,8 +126,8 @@ func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor
 	return becomes, nil
 }
 
-// PaymentEvent makes the next event of a payment's stream. Members that identify the payer
-// are sealed.
+// PaymentEvent returns the next event of a payment's stream, encrypted if its type identifies the
+// payer.
 func (a *Payments) PaymentEvent(ctx context.Context, s Progress, actor, eventType string, stored any) (ledger.Pending, error) {
 	d := ledger.Pending{Stream: s.History.Stream, Expect: s.History.At(), ID: a.NewID("evt_"),
 		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
@@ -139,8 +140,8 @@ func (a *Payments) PaymentEvent(ctx context.Context, s Progress, actor, eventTyp
 	return d, err
 }
 
-// recordSettled appends the events that were promised with the claim. Nothing is signed again:
-// the prepared records are signed already, and their key must still be active.
+// recordSettled appends payment.settled and the events that were promised with the claim. The
+// promised records are signed already; the append fails if their key was retired.
 func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settlement) (string, error) {
 	payer := events.Text(found.Payer)
 	if payer == "" {
@@ -164,8 +165,8 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 			signedBy = append(signedBy, d.KeyID)
 		}
 	}
-	// The events for a customer in another partition go first, under the same key: until the
-	// payment is settled, every attempt repeats this append.
+	// Append the events for a customer in another partition first, with the same idempotency key.
+	// If this process then crashes, the next attempt repeats the append without effect.
 	if len(elsewhere) > 0 {
 		theirs := ledger.Append{Tenant: a.ServiceOf(ground.IDOf(elsewhere[0].Stream)), IdemKey: order.IdemKey, ContentHash: hash, Events: elsewhere}
 		if _, err := a.Ledger.Append(ctx, theirs); err != nil {
@@ -181,8 +182,8 @@ func (a *Payments) recordSettled(ctx context.Context, s Progress, found Settleme
 	return PaymentIsSettled, nil
 }
 
-// promised returns the prepared events of a claim: those for the partition of the payment, and
-// those for the customer who gets something, if the customer is in another partition.
+// promised returns the prepared events of a claim, split into those for the payment's partition
+// and those for the partition of the customer who gets an entitlement.
 func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Pending) {
 	for _, e := range s.Claim.Prepared {
 		expect := ledger.New()
@@ -200,8 +201,8 @@ func (a *Payments) promised(s Progress) (here, elsewhere []ledger.Pending) {
 	return here, elsewhere
 }
 
-// stillActive returns the precondition of an append with records that these keys have signed:
-// none of them is retired at the position of the append.
+// stillActive returns the precondition for an append with records that were signed with these
+// keys. It returns an error if one of the keys is retired.
 func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Precondition, error) {
 	if len(keyIDs) == 0 {
 		return nil, nil
@@ -218,9 +219,9 @@ func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []stri
 	return []ledger.Precondition{history.Precondition()}, nil
 }
 
-// ResolvePayment records what the operator has found out about an open payment: the transaction
-// that settled it, or that it will never settle. A payment with a final result stays as it is:
-// a different result is a conflict.
+// ResolvePayment records the result that an operator has found for an open payment: the
+// transaction that settled it, or no transaction if it will never settle. If the payment has
+// another final result, it refuses with conflict.
 func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	if err != nil {
@@ -234,7 +235,7 @@ func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (
 	case s.State == "":
 		return PaymentInfo{}, errNoPayment
 	case transaction == "" && s.Open() && a.Clock().Unix() <= s.validBefore():
-		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment can still be settled: wait until its window has passed")
+		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment can still settle; wait until its validBefore has passed")
 	case s.Open():
 		if _, err = a.recordEnd(ctx, id, wanted); err != nil {
 			return PaymentInfo{}, ground.Refusal(err)
@@ -244,7 +245,7 @@ func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (
 		return PaymentInfo{}, ground.Refusal(err)
 	}
 	if s.State != string(wanted.State) || string(s.Settled.Transaction) != transaction {
-		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment has ended otherwise: "+s.State)
+		return PaymentInfo{}, policy.Refuse(organizations.CodeConflict, "", "the payment has another final result: "+s.State)
 	}
 	return s.info(), nil
 }
@@ -252,12 +253,12 @@ func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (
 func (s Progress) validBefore() int64 {
 	at, err := strconv.ParseInt(s.Claim.ValidBefore, 10, 64)
 	if err != nil {
-		return math.MaxInt64 // unreadable: it must not count as expired
+		return math.MaxInt64 // not readable, so do not treat it as expired
 	}
 	return at
 }
 
-// PaymentInfo is a payment as read from its stream.
+// PaymentInfo describes a payment, as read from its stream.
 type PaymentInfo struct {
 	PaymentID   string `json:"paymentId"`
 	State       string `json:"state"`
@@ -267,13 +268,13 @@ type PaymentInfo struct {
 	Network     string `json:"network"`
 	Asset       string `json:"asset"`
 	Amount      string `json:"amount"`
-	Payer       string `json:"payer"` // it, nonce and transaction are empty if Erased
+	Payer       string `json:"payer"` // Payer, Nonce and Transaction are empty if Erased
 	PayTo       string `json:"payTo"`
 	Nonce       string `json:"nonce"`
 	Erased      bool   `json:"erased,omitzero"` // the payer was erased on request
 	ValidBefore string `json:"validBefore"`
 	ClaimedAt   string `json:"claimedAt"`
-	Transaction string `json:"transaction,omitempty"` // of an unknown result: the one that may have settled the payment
+	Transaction string `json:"transaction,omitempty"` // if the state is unknown: a transaction that may have settled the payment
 	Evidence    string `json:"evidence,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Refund      string `json:"refund,omitempty"`
@@ -293,7 +294,7 @@ func (s Progress) info() PaymentInfo {
 	return info
 }
 
-// Payment returns the state of a payment.
+// Payment returns the description of a payment.
 func (a *Payments) Payment(ctx context.Context, id string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	switch {

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// charge finds out who pays for the prepared answer and appends call.completed to the stream
-// of that fund. From then on the answer is final.
+// charge selects the fund that pays for the computed answer and appends call.completed to the
+// fund's stream. After the append the answer is final.
 func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer) (Reply, error) {
 	call := *t.call
 	var p prepared
-	for freeUsedUp := false; ; freeUsedUp = true { // at most twice: the free calls, then the other funds
-		// Credit and passes are drawn on by one call at a time. What an equal call was answered
-		// with while this one waited is its answer, too.
+	for freeUsedUp := false; ; freeUsedUp = true { // at most two rounds: first all funds, then without the free calls
+		// Only one call at a time may use a payer's credit or pass. If an equal call was answered
+		// while this one waited, return the same answer.
 		drawn := freeUsedUp || call.Agent != nil
 		if drawn {
 			done, err := a.turns.take(ctx, call.account())
@@ -39,7 +39,7 @@ func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer
 				return a.replay(ctx, known, err)
 			}
 		}
-		// The answer is signed for the partition of the fund.
+		// The answer must be signed with the key of the fund's partition.
 		if p.home != f.home {
 			if p, err = a.prepare(ctx, call, f.home, answer); err != nil {
 				return Reply{}, err
@@ -72,7 +72,7 @@ func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer
 	}
 }
 
-// known returns what is stored for an equal call at one of the homes, or nil.
+// known returns the stored events of an equal call, searched in the partitions of homes, or nil.
 func (a *Services) known(ctx context.Context, t keyedCall, homes []string) ([]ledger.Event, error) {
 	if t.key == (ledger.Hash{}) {
 		return nil, nil
@@ -85,14 +85,14 @@ func (a *Services) known(ctx context.Context, t keyedCall, homes []string) ([]le
 	return nil, nil
 }
 
-// knownBut returns what is stored for an equal call where the append to a fund would not find
-// it: in another partition, or anywhere if no fund is left. The equal call itself may be the
-// reason why there is another fund or none, for example if it has used up the credit.
+// knownBut returns the stored events of an equal call that the append to fund f would not find:
+// one in another partition or, if no fund is left, in any partition. The equal call itself may
+// have used up the fund, so that f is another fund or none.
 func (a *Services) knownBut(ctx context.Context, t keyedCall, f fund) ([]ledger.Event, error) {
 	return a.known(ctx, t, slices.DeleteFunc(a.homesOf(*t.call), func(home string) bool { return f.home != "" && a.ServiceOf(home) == a.ServiceOf(f.home) }))
 }
 
-// pendingCall makes the event call.completed in the stream of the fund that pays.
+// pendingCall returns the event call.completed for the stream of the fund that pays.
 func (a *Services) pendingCall(ctx context.Context, call Call, p prepared, f fund) (ledger.Pending, error) {
 	by, tenant := call.party(), a.ServiceOf(f.home)
 	p.call.Charge, p.call.UsedCents = f.charge, f.used

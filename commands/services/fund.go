@@ -14,38 +14,38 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// This file finds out which fund pays for a call.
+// This file selects the fund that pays for a call.
 
-// Kinds of charges.
+// The values of Reply.Charge.
 const (
 	chargedFree   = "free"
 	chargedCredit = "credit"
 	chargedPass   = "pass"
-	chargedX402   = "x402" // no fund is used: the call came with a payment
+	chargedX402   = "x402" // paid by an x402 payment, not by a fund
 )
 
-// fund is what a call is paid from: the stream in which its call.completed counts, and the
-// preconditions of that append.
+// fund is the source that pays for a call. The event call.completed is appended to its stream,
+// under its preconditions.
 type fund struct {
 	charge        string
-	home          string // name of the owner; the call is recorded in the owner's partition
+	home          string // id of the owner; the call is recorded in the partition of this id
 	stream        string
 	expect        ledger.Expect
-	used          int // cents of the pass or credit that are used, including this call
+	used          int // US cents of the credit or pass that are used up, including this call
 	preconditions []ledger.Precondition
 }
 
-// funds are asked in this order. Each returns false if the caller has no such fund, or too
-// little is left in it: a call is paid from one fund alone.
+// funds are tried in this order. Each returns false if the caller has no such fund, or if too
+// little is left to pay for the whole call; a call is never paid from two funds.
 //
-//	free    the free calls of a key's month
-//	credit  what an agent was granted
+//	free    the free calls of a key in this month
+//	credit  the credit that an agent was granted
 //	pass    the pass of the key's account, or of the customer who claimed the agent
 var funds = []func(*Services, context.Context, Call) (fund, bool, error){(*Services).freeFund, (*Services).creditFund, (*Services).passFund}
 
-// fundOf returns the first fund that can pay for a call, or false if none can. Whether the free
-// calls of a month are used up is only found out by the append, so the next try begins with the
-// other funds.
+// fundOf returns the first fund that can pay for a call, or false if there is none. Only the
+// append detects that the free calls of a month are used up; then freeUsedUp is true in the next
+// round.
 func (a *Services) fundOf(ctx context.Context, call Call, freeUsedUp bool) (f fund, ok bool, err error) {
 	asked := funds
 	if freeUsedUp {
@@ -59,7 +59,7 @@ func (a *Services) fundOf(ctx context.Context, call Call, freeUsedUp bool) (f fu
 	return fund{}, false, nil
 }
 
-// freeFund returns the free calls of a key's month. An agent has none.
+// freeFund returns the free calls of a key in this month. An agent has no free calls.
 func (a *Services) freeFund(_ context.Context, call Call) (fund, bool, error) {
 	return fund{charge: chargedFree, home: call.Caller.ID, stream: accounts.UsageStream(call.Caller, a.Now()), expect: ledger.Any(accounts.FreeCallsPerMonth)},
 		call.Agent == nil, nil
@@ -76,8 +76,8 @@ func (a *Services) creditFund(ctx context.Context, call Call) (fund, bool, error
 	return fund{charge: chargedCredit, home: owner, stream: last.Stream, expect: last.At(), used: used}, used <= call.Agent.Agent.Credit, err
 }
 
-// passFund returns the pass of a customer. The call is appended only if the subscription has
-// not changed since it was read here: its streams are preconditions.
+// passFund returns a pass of a customer. The streams of the subscription are preconditions, so the
+// call is not appended if the subscription has changed since it was read.
 func (a *Services) passFund(ctx context.Context, call Call) (fund, bool, error) {
 	owner := call.customer()
 	live, preconditions, err := a.passesOf(ctx, owner)
@@ -96,7 +96,7 @@ func (a *Services) passFund(ctx context.Context, call Call) (fund, bool, error) 
 	return fund{}, false, nil
 }
 
-// customer returns the customer whose pass may pay for a call, or "".
+// customer returns the id of the customer whose pass may pay for a call, or "".
 func (c Call) customer() string {
 	if c.Agent != nil {
 		return c.Agent.CustomerID
@@ -104,8 +104,8 @@ func (c Call) customer() string {
 	return c.Caller.CustomerID
 }
 
-// account names the payer of a call that is not free. Calls of one payer are charged one after
-// the other.
+// account returns the id of the payer of a call that is not free, or "" if there is none. Calls of
+// one payer are charged one after the other.
 func (c Call) account() string {
 	if c.Agent != nil {
 		return c.Agent.Payer()
@@ -113,14 +113,14 @@ func (c Call) account() string {
 	return c.Caller.CustomerID
 }
 
-// QuotaExhausted is the refusal for a key that has used the free calls of its month and has no
-// pass to draw on.
+// QuotaExhausted refuses a call with a key whose free calls of the month are used up, if no pass
+// pays for it.
 type QuotaExhausted struct{ ResetsAt time.Time }
 
 // Error returns the text for the log.
 func (q *QuotaExhausted) Error() string { return "monthly quota is used up" }
 
-// unfunded returns the refusal of a call for which no fund is left.
+// unfunded returns the refusal of a call that no fund can pay for.
 func (a *Services) unfunded(call Call) error {
 	if call.Agent != nil {
 		return &payments.PaymentRequired{}
@@ -128,9 +128,9 @@ func (a *Services) unfunded(call Call) error {
 	return &QuotaExhausted{ResetsAt: accounts.NextMonth(a.Now())}
 }
 
-// mayCompute refuses a heavy call for which no fund is left, since the computation would not be
-// paid. For a small call the append finds that out. Credit and passes are read when they are
-// charged.
+// mayCompute refuses a heavy call with a free key whose quota is used up, so that nothing is
+// computed for it. For a small call the append detects this. Credit and passes are read later,
+// when they are charged.
 func (a *Services) mayCompute(ctx context.Context, call Call) error {
 	if len(call.Body) < ground.HeavyBody || call.account() != "" {
 		return nil
@@ -145,8 +145,8 @@ func (a *Services) mayCompute(ctx context.Context, call Call) error {
 	return nil
 }
 
-// homesOf returns the names in whose partitions a call may be recorded. For an agent's call
-// they are the agent with credit, and the customer whose pass it draws on.
+// homesOf returns the ids in whose partitions a call may be recorded. For an agent's call they are
+// the agent, for its credit, and the customer, for the pass.
 func (a *Services) homesOf(c Call) []string {
 	switch {
 	case c.payment != nil:
@@ -159,9 +159,8 @@ func (a *Services) homesOf(c Call) []string {
 	return []string{c.Agent.ClientID, c.Agent.CustomerID}
 }
 
-// CanPay reports whether an agent has anything to pay with: credit, or the pass of the customer
-// who claimed it. How much is left is checked later, since a call that was paid for before is
-// answered again in any case.
+// CanPay reports whether an agent has credit or the customer who claimed it has a pass. It does
+// not check whether enough is left, because a repeated call is answered even if nothing is left.
 func (a *Services) CanPay(ctx context.Context, agent accounts.Agent) (bool, error) {
 	if agent.Agent.Credit > 0 {
 		return true, nil
@@ -170,7 +169,7 @@ func (a *Services) CanPay(ctx context.Context, agent accounts.Agent) (bool, erro
 	return len(live) > 0, ground.Refusal(err)
 }
 
-// Balance is the state of a credit or a pass. A credit does not expire.
+// Balance is the state of a credit or a pass. EndsAt is zero for a credit, which does not expire.
 type Balance struct {
 	TotalCents, UsedCents int
 	Calls                 int64
@@ -178,7 +177,7 @@ type Balance struct {
 	Product               string // slug of the pass; empty for an agent's credit
 }
 
-// Credit returns what an agent was granted and has used, or nil if it was granted nothing.
+// Credit returns the state of an agent's credit, or nil if it was granted none.
 func (a *Services) Credit(ctx context.Context, g accounts.Agent) (*Balance, error) {
 	if g.Agent.Credit == 0 {
 		return nil, nil
@@ -190,7 +189,7 @@ func (a *Services) Credit(ctx context.Context, g accounts.Agent) (*Balance, erro
 	return &Balance{TotalCents: g.Agent.Credit, UsedCents: used, Calls: last.Version()}, nil
 }
 
-// Pass returns the sum of the customer's live passes, or nil if there is none.
+// Pass returns the sum of the customer's active passes, or nil if there is none.
 func (a *Services) Pass(ctx context.Context, customerID string) (*Balance, error) {
 	live, _, err := a.passesOf(ctx, customerID)
 	if err != nil || len(live) == 0 {
@@ -207,8 +206,8 @@ func (a *Services) Pass(ctx context.Context, customerID string) (*Balance, error
 	return b, nil
 }
 
-// PassProduct returns the pass of the catalogue, which is offered to a caller whose quota is
-// used up. It returns false if none is sold.
+// PassProduct returns the first pass in the catalogue, to offer it to a caller whose quota is used
+// up. It returns false if the catalogue has none.
 func (a *Services) PassProduct() (store.Product, bool) {
 	i := slices.IndexFunc(a.Products, func(p store.Product) bool { return p.CreditCents > 0 })
 	if i < 0 {
@@ -219,15 +218,15 @@ func (a *Services) PassProduct() (store.Product, bool) {
 
 func creditStream(clientID string) string { return "credit/" + clientID }
 
-// A pass is a subscription that adds credit to each paid period. Its stream
-// pass/<subscription>/<period start> has the calls that it has paid for. The next period has
-// another stream, so unused credit expires with its period.
+// passStream returns the stream of a pass in one paid period: pass/<subscription>/<start of the
+// period>. It contains the calls that the pass has paid for. A pass is a subscription with credit
+// for each period; each period has its own stream, so credit that is not used expires.
 func passStream(x store.Access) string {
 	return "pass/" + x.Subscription.Subscription + "/" + strconv.FormatInt(x.Subscription.PeriodStart, 10)
 }
 
-// passesOf returns the customer's live passes, the one that ends first in front, and the
-// streams that they were read from.
+// passesOf returns the customer's active passes, ordered by their end, and the streams that they
+// were read from.
 func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Access, []ledger.Precondition, error) {
 	if customerID == "" {
 		return nil, nil, nil
@@ -243,14 +242,14 @@ func (a *Services) passesOf(ctx context.Context, customerID string) ([]store.Acc
 	return live, acc.Preconditions, nil
 }
 
-// creditOf returns what a paid period of a subscription adds, in cents.
+// creditOf returns the credit in US cents that each paid period of a subscription has.
 func (a *Services) creditOf(x store.Access) int {
 	product, _ := a.Product(x.Product)
 	return int(product.CreditCents)
 }
 
-// drawn returns the history of a fund's stream, in the partition of the owner, and what was
-// drawn from the fund so far: each event has the total.
+// drawn returns the last event of a fund's stream, and the US cents that were used, which each
+// event states as a total.
 func (a *Services) drawn(ctx context.Context, owner, stream string) (ledger.History, int, error) {
 	last, err := a.Ledger.Last(ctx, a.ServiceOf(owner), stream)
 	if err != nil || len(last.Events) == 0 {

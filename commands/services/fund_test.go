@@ -16,8 +16,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// A call that could be paid when it was checked is appended only if no stream that its pass
-// depends on has moved since.
+// A call is not appended if a stream that its pass depends on has moved after the pass was read.
 func TestPassIsGuarded(t *testing.T) {
 	t.Parallel()
 	a := newServices(t, store.Product{Slug: "pass", Kind: store.Subscription, PriceCents: 100, CreditCents: 30})
@@ -74,7 +73,7 @@ func TestPassIsGuarded(t *testing.T) {
 	}
 }
 
-// callOf returns a call with a key of a customer.
+// callOf returns a call with a key of a customer's account.
 func callOf(customer string, priceCents int) Call {
 	return Call{Caller: accounts.Caller{CustomerID: customer}, Service: policy.Service{PriceCents: priceCents}}
 }
@@ -86,7 +85,7 @@ func mustRevoke(t *testing.T, a *Services, customer string) {
 	}
 }
 
-// newServices returns the services on an empty ledger, with a vault.
+// newServices returns the services on an empty ledger with a vault.
 func newServices(t *testing.T, products ...store.Product) *Services {
 	t.Helper()
 	g := groundtest.New(t)

@@ -3,7 +3,7 @@ package services
 import "time"
 
 const (
-	// Retention is how long the status record of a workflow is shown.
+	// Retention is the time for which the status of a workflow can be read.
 	Retention     = 720 * time.Hour
-	maxPaidAnswer = 512 << 10 // bytes: the claim of the payment contains the encrypted answer, and so does call.completed
+	maxPaidAnswer = 512 << 10 // bytes; the answer is stored encrypted in the payment's claim, and again in call.completed
 )

@@ -13,18 +13,18 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// prepared is an answer that was not given yet, with the events that are to be appended for it.
-// They are appended when the call is paid.
+// prepared is a computed and signed answer with the event to append. It is appended when the call
+// is paid.
 type prepared struct {
 	answer        policy.Answer
-	home          string                // name in whose partition it is to be recorded: that of the fund or payment
+	home          string                // id in whose partition it will be recorded: that of the fund or the payment
 	preconditions []ledger.Precondition // streams that the signature depends on
-	issued        time.Time             // the time in the record; zero if there is none
+	issued        time.Time             // issue time in the signed record; zero if nothing is signed
 	call          events.CallCompleted
 }
 
-// prepare signs an answer that must be signed. home names the partition in which it is to be
-// recorded. Nothing is appended yet.
+// prepare signs an answer if the service declares so. home is the id in whose partition it will be
+// recorded. It appends nothing.
 func (a *Services) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
 	p := prepared{answer: answer, home: home, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
@@ -42,7 +42,8 @@ func (a *Services) prepare(ctx context.Context, call Call, home string, answer p
 	return p, nil
 }
 
-// receiptRecord is the signed content of a service's receipt. It contains no raw input.
+// receiptRecord is the signed content of a service's receipt. It contains hashes and not the
+// input.
 type receiptRecord struct {
 	ReceiptID      string           `json:"receiptId"`
 	ReceiptVersion string           `json:"receiptVersion"`
@@ -52,14 +53,14 @@ type receiptRecord struct {
 	OutputHash     string           `json:"outputHash"`
 	Decision       *string          `json:"decision"`
 	IssuedAt       string           `json:"issuedAt"`
-	PaymentID      string           `json:"paymentId,omitempty"`  // pay_…, of an x402 call
-	Settlement     string           `json:"settlement,omitempty"` // "dev": no money moved
+	PaymentID      string           `json:"paymentId,omitempty"`  // id (pay_…) of the x402 payment; empty otherwise
+	Settlement     string           `json:"settlement,omitempty"` // "dev" if no money was moved; empty otherwise
 	Workflow       *events.Workflow `json:"workflow,omitempty"`
 }
 
-// sign makes the receipt. It also adds to the answer what the service declares: the members of
-// a stored workflow, or a statement that the service signs. The receipt is appended once, and
-// reply puts it into the answer.
+// sign makes the receipt of an answer. If the service declares a workflow or a statement, it also
+// adds their members to the answer. The receipt is stored in the event only once; reply adds it to
+// the answer.
 func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
 	signer, precondition, err := a.ActiveSigner(ctx, a.ServiceOf(p.home))
 	if err != nil {
@@ -106,7 +107,7 @@ func (a *Services) sign(ctx context.Context, call Call, p *prepared) error {
 	return nil
 }
 
-// withMembers adds members to a canonical object.
+// withMembers returns a canonical object with more members.
 func withMembers(body []byte, more map[string]any) ([]byte, error) {
 	members, err := canon.Members(body)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package services answers one call of a priced service: it computes the answer, finds out
-// who pays, and appends the call with its receipt.
+// Package services implements the call of a priced service: it computes the answer, selects the
+// fund that pays, and appends the call with its receipt.
 package services
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Services has the commands that answer calls of priced services.
+// Services implements the commands that call priced services.
 type Services struct {
 	*ground.Ground
 	*accounts.Accounts
@@ -30,17 +30,16 @@ type Services struct {
 	turns turns
 }
 
-// Call is one request to a service, decoded and admitted. An agent pays if there
-// is one, else the caller.
+// Call is a validated request to a service. If Agent is not nil, the agent pays, otherwise Caller.
 type Call struct {
 	Service        policy.Service
 	Caller         accounts.Caller
 	Agent          *accounts.Agent
 	Body           []byte // canonical JSON that passed the service's schema
-	IdempotencyKey string // empty: the call is never taken for a repetition
+	IdempotencyKey string // empty means that the call is never treated as a repeated one
 
-	payment *payments.Payment // pays for the call instead
-	payer   accounts.Party    // of the payment
+	payment *payments.Payment // x402 payment that pays for the call; nil if a fund pays
+	payer   accounts.Party    // payer of payment
 }
 
 func (c Call) party() accounts.Party {
@@ -53,19 +52,20 @@ func (c Call) party() accounts.Party {
 	return c.Caller.Party()
 }
 
-// Reply is the answer of a service, read from what was stored.
+// Reply is the answer of a service, as it is stored.
 type Reply struct {
-	Body      []byte // canonical JSON
+	Body      []byte // answer in canonical JSON, with its receipt
 	Replayed  bool
-	Charge    string // what paid for it: "free", "pass", "credit" or "x402"
-	Remaining int64  // free calls left this month
+	Charge    string // source that paid: "free", "pass", "credit" or "x402"
+	Remaining int64  // free calls left this month, if Charge is "free"
 	ResetsAt  time.Time
-	Payment   *payments.Receipt // with "x402"
+	Payment   *payments.Receipt // set if Charge is "x402"
 }
 
-// RunService answers a call of a service. The caller's free calls, credit or pass pay for it; a
-// refused call is not counted. Refusals: those of the service, its quota (*QuotaExhausted),
-// idempotency_key_reused, signing_unavailable.
+// RunService answers a call of a service and charges it to the caller's free calls, credit or
+// pass. A refused call is not charged. It refuses with the refusals of the service, with
+// *QuotaExhausted or *payments.PaymentRequired, and with idempotency_key_reused or
+// signing_unavailable.
 func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.NoVault()
@@ -79,7 +79,7 @@ func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err := a.mayCompute(ctx, call); err != nil {
 		return Reply{}, err
 	}
-	// Compute once, and before the time limit for the ledger begins.
+	// Compute before the tries begin: once only, and outside their time limit.
 	answer, err := a.Evaluate(ctx, call.Service, call.Body)
 	if err != nil {
 		return Reply{}, err
@@ -93,7 +93,7 @@ func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	}
 }
 
-// knownCall returns what was stored for an equal call with the same key, or nil.
+// knownCall returns the stored events of an equal call with the same idempotency key, or nil.
 func (a *Services) knownCall(ctx context.Context, t keyedCall) ([]ledger.Event, error) {
 	if t.key == (ledger.Hash{}) {
 		return nil, nil
@@ -104,15 +104,15 @@ func (a *Services) knownCall(ctx context.Context, t keyedCall) ([]ledger.Event, 
 	return known, ground.Refusal(err)
 }
 
-// keyedCall is a call with the key and the content by which an equal request is found, which
-// gets the stored answer. With a zero key no request is equal to it.
+// keyedCall is a call with the key and the content hash that identify equal requests. If the key
+// is zero, no other request is equal.
 type keyedCall struct {
 	call         *Call
 	key, content ledger.Hash
 }
 
-// again says how a call is tried again: before each further try the caller or the agent
-// of the call is read again.
+// again returns the retry rule for a call: before each further try, its caller or agent is read
+// again.
 func (a *Services) again(call *Call) ground.Tries {
 	return ground.Tries{Again: func(ctx context.Context) error {
 		now, err := a.currentCall(ctx, *call)
@@ -123,7 +123,7 @@ func (a *Services) again(call *Call) ground.Tries {
 	}}
 }
 
-// currentCall reads the caller or agent of the call again.
+// currentCall reads the caller or agent of a call again.
 func (a *Services) currentCall(ctx context.Context, call Call) (Call, error) {
 	if call.Agent == nil {
 		var err error
@@ -135,8 +135,8 @@ func (a *Services) currentCall(ctx context.Context, call Call) (Call, error) {
 	return call, err
 }
 
-// identity returns the call's key in the ledger and the hash of the request. The key contains
-// the caller, so that nobody can probe another caller's keys.
+// identity returns the call's idempotency key in the ledger and the hash of the request. The key
+// includes the caller, so that a caller cannot find out which keys others have used.
 func (c Call) identity() (key, content ledger.Hash) {
 	body := c.Body
 	if c.IdempotencyKey != "" {
@@ -146,18 +146,18 @@ func (c Call) identity() (key, content ledger.Hash) {
 	return key, payments.RequestHash(c.Service.Operation, body)
 }
 
-// RunPaidService is RunService for a call paid by an x402 payment. It also returns the errors
-// of Pay.
+// RunPaidService answers a call that an x402 payment pays for. Besides the refusals of the
+// service, it returns the errors of Pay.
 func (a *Services) RunPaidService(ctx context.Context, call Call, p payments.Payment) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.NoVault()
 	}
 	_, content := call.identity()
 	call.payment = &p
-	var answer *policy.Answer // computed once, however often the claim is tried
+	var answer *policy.Answer // computed once, even if the claim is tried several times
 	receipt, err := a.Pay(ctx, p, payments.Paid{Operation: call.Service.Operation, RequestHash: content, PriceCents: call.Service.PriceCents,
 		IdempotencyKey: call.IdempotencyKey, Content: content,
-		VerifyFirst: len(call.Body) >= ground.HeavyBody, // otherwise a payment without funds would cost a computation
+		VerifyFirst: len(call.Body) >= ground.HeavyBody, // so that a payment without funds does not cause a heavy computation
 		Prepare: func(ctx context.Context) (payments.Promise, error) {
 			if answer == nil {
 				computed, err := a.Evaluate(ctx, call.Service, call.Body)
@@ -176,7 +176,7 @@ func (a *Services) RunPaidService(ctx context.Context, call Call, p payments.Pay
 	return r, payments.PendingOf(p, ground.Refusal(err))
 }
 
-// promise returns the prepared answer in the form in which the payment's claim stores it.
+// promise returns the prepared answer in the form that the claim of a payment stores.
 func (a *Services) promise(ctx context.Context, call Call, answer policy.Answer) (payments.Promise, error) {
 	p, err := a.prepare(ctx, call, call.payment.ID, answer)
 	switch {
@@ -198,7 +198,7 @@ func (a *Services) promise(ctx context.Context, call Call, answer policy.Answer)
 			SchemaVersion: d.SchemaVersion, Actor: d.Actor, KeyID: d.KeyID, Payload: d.Payload}}}, nil
 }
 
-// replay answers from stored events alone, whatever has changed since.
+// replay returns the stored answer of a call, even if the state has changed since.
 func (a *Services) replay(ctx context.Context, stored []ledger.Event, err error) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
@@ -219,8 +219,8 @@ func (a *Services) replay(ctx context.Context, stored []ledger.Event, err error)
 	return r, err
 }
 
-// reply returns the stored answer with its receipt, if there is one, and the position of its
-// record in the ledger.
+// reply returns a stored answer. If the event has a signed record, it adds the receipt with its
+// position in the ledger.
 func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	r := Reply{Body: body, Charge: charge, ResetsAt: accounts.NextMonth(stored[0].Occurred())}
 	if charge == chargedFree {
@@ -236,7 +236,7 @@ func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 	return r, err
 }
 
-// receiptIn returns the receipt from the event with its record.
+// receiptIn returns the signed receipt that an event contains.
 func receiptIn(e ledger.Event) (seal.Envelope, error) {
 	s, _, err := e.Signed()
 	if err != nil {

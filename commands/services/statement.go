@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// statement signs the statement of a service, in addition to its receipt, and returns the
-// members of the answer that contain it.
+// statement signs the statement that a service declares, and returns the members of the answer
+// that contain it.
 func (a *Services) statement(signer *seal.Signer, s policy.Statement, answer policy.Answer, now time.Time) (map[string]any, error) {
 	envelope, err := signer.Sign(s.PayloadType, answer.State(a.NewID(s.IDPrefix), canon.Stamp(now)))
 	if err != nil {

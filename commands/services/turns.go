@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// turns makes the calls on this node that draw on one fund wait for each other. An append
-// requires the version of the fund's stream that was read, so if several calls tried at once,
-// all but one would have to start over.
+// turns lets one call at a time use a fund, on this node. An append requires that the fund's
+// stream has not moved since it was read. So if several calls tried at the same time, only one
+// would succeed and the others would have to start over.
 type turns struct {
 	mu    sync.Mutex // guards queue
 	queue map[string]*turn
 }
 
-// turn is the turn of one fund. The call that has put a value into taken has it.
+// turn is the queue of one fund. The call that has sent a value to taken holds the turn.
 type turn struct {
 	taken chan struct{}
-	users int // calls that have the turn or wait for it
+	users int // number of calls that hold the turn or wait for it
 }
 
-// take waits for the turn of a fund. done passes it on.
+// take waits for the turn of a fund. done ends the turn.
 func (t *turns) take(ctx context.Context, name string) (done func(), err error) {
 	t.mu.Lock()
 	own := t.queue[name]

@@ -11,7 +11,7 @@ func TestTurnsAreTakenOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	var turns turns
-	count := map[string]int{} // guarded by the turns; with -race the test fails if it is not
+	count := map[string]int{} // protected by the turns: with -race the test fails if two calls hold one turn
 	for i := range 64 {
 		all.Go(func() {
 			done, err := turns.take(t.Context(), "a")
@@ -29,7 +29,7 @@ func TestTurnsAreTakenOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A caller who stops waiting is removed from the queue, and other funds do not wait.
+// A call whose context ends leaves the queue, and calls to other funds do not wait.
 func TestTurnsOfOtherFundsAndOfWhoLeaves(t *testing.T) {
 	t.Parallel()
 	var turns turns

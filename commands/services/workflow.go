@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// newWorkflowID makes the id of a workflow that is recorded in the partition of home, where its
-// status is looked up.
+// newWorkflowID returns a new workflow id that belongs to the same partition as home, so that the
+// workflow is found there by its id.
 func (a *Services) newWorkflowID(home string) string {
 	for {
 		if id := "asw_" + uuid.NewString(); a.Together(id, home) {
@@ -22,8 +22,8 @@ func (a *Services) newWorkflowID(home string) string {
 	}
 }
 
-// newWorkflow returns what is stored of a run of the complete workflow: the verdict, bound to
-// the action, with its id and how long it is valid.
+// newWorkflow returns the stored part of a workflow run: its id, the verdict, the action that the
+// verdict is about, and its validity.
 func newWorkflow(id string, answer []byte, now time.Time) (*events.Workflow, error) {
 	var out actionsafety.Output
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -44,8 +44,8 @@ func newWorkflow(id string, answer []byte, now time.Time) (*events.Workflow, err
 	}, nil
 }
 
-// workflowMembers returns the members of the answer that depend on the time and the server.
-// They are not part of its outputHash.
+// workflowMembers returns the members of a workflow's answer that depend on time and server. They
+// are not part of outputHash.
 func workflowMembers(w events.Workflow, baseURL string) map[string]any {
 	return map[string]any{
 		"workflowId": w.WorkflowID, "createdAt": w.CreatedAt, "expiresAt": w.ExpiresAt,

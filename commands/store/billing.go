@@ -15,27 +15,29 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// The stream billing/<provider customer> has what the checkout provider reported about a
-// customer, billing/<provider payment> what happened to a payment, and billing/<invoice> what
-// paid an invoice (invoice.go). Reports come in any order and more than once, so each fold
-// below gives the same state for the same facts in any order: facts are compared by the
-// provider's own time.
+// These streams record what the card provider reports:
+//
+// - billing/<provider customer>: facts about a customer
+// - billing/<provider payment>: facts about a payment
+// - billing/<invoice>: which payment paid an invoice (see invoice.go)
+//
+// Reports arrive in any order and more than once. Each state below is the same for the same facts
+// in any order, because facts are compared by the provider's time.
 
-// billingStream names the stream with the facts about a provider's customer, or about one of
-// its payments.
+// billingStream returns the stream of facts about a provider's customer, payment or invoice.
 func billingStream(providerID string) string { return "billing/" + providerID }
 
-// billing is the fold of a provider customer's stream.
+// billing is the state of the stream of a provider's customer.
 type billing struct {
-	boundTo       string                                // the customer of the first completed checkout
-	purchases     map[string]events.PurchaseFulfilled   // by the provider's checkout
-	subscriptions map[string]events.SubscriptionUpdated // the fact that counts, by subscription
-	began         map[string]events.CustomerBound       // by subscription: the checkout that began it
+	boundTo       string                                // id of the customer of the first completed checkout
+	purchases     map[string]events.PurchaseFulfilled   // by id of the provider's checkout
+	subscriptions map[string]events.SubscriptionUpdated // by subscription: the fact that compareFacts ranks highest
+	began         map[string]events.CustomerBound       // by subscription: the checkout in which it began
 	charges       map[string]events.SubscriptionCharged // by invoice and payment
 	precondition  ledger.Precondition
 }
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event of the stream.
 func (b billing) Apply(e ledger.Event) (billing, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -60,8 +62,8 @@ func (b billing) Apply(e ledger.Event) (billing, error) {
 	return b, err
 }
 
-// ownerOf returns the customer that a subscription belongs to; empty while its checkout has not
-// been reported.
+// ownerOf returns the customer that a subscription belongs to, or "" until its checkout is
+// reported.
 func (b billing) ownerOf(subscription string) string {
 	if began, ok := b.began[subscription]; ok {
 		return began.CustomerID
@@ -69,9 +71,9 @@ func (b billing) ownerOf(subscription string) string {
 	return b.boundTo
 }
 
-// status returns the state of a subscription at a time. It is not live if the payment of its
-// current period was refunded or disputed. For that, an invoice counts if its period is not
-// over, or if no event has its period and it is the newest invoice of the subscription.
+// status returns the state of a subscription at a time. A subscription is not active if the
+// payment for its current period was refunded or disputed. The invoice of the current period is
+// one whose period is not over. If no event states the invoice's period, it is the newest invoice.
 func (b billing) status(s events.SubscriptionUpdated, now time.Time) string {
 	status, newest := subscriptionStatus(s, now), int64(0)
 	for _, c := range b.charges {
@@ -101,10 +103,9 @@ func withEntry[V any](m map[string]V, key string, value V) map[string]V {
 	return changed
 }
 
-// compareFacts orders two facts about one subscription: the greater one counts. A deletion is
-// final; otherwise the later time of the provider counts. If the times are equal, a fact other
-// than the subscription's first counts, and then the longer period, and then the greater id of
-// the event.
+// compareFacts ranks two facts about one subscription; the greater one is its state. A deletion is
+// greater than all other facts. Then the later time of the provider is greater, then a fact that
+// is not the creation, then the longer period, then the greater event id.
 func compareFacts(a, b events.SubscriptionUpdated) int {
 	rank := func(yes bool) int {
 		if yes {
@@ -121,15 +122,15 @@ func compareFacts(a, b events.SubscriptionUpdated) int {
 	)
 }
 
-// payment is the fold of a provider payment's stream.
+// payment is the state of the stream of a provider's payment.
 type payment struct {
-	full, part int64                              // the provider's time of the newest such refund
-	failed     map[string]int64                   // by refund: when its failure was first known
-	disputes   map[string]events.PurchaseRefunded // the fact that counts, by dispute
-	invoices   map[string]bool                    // that the payment has paid
+	full, part int64                              // provider's time of the newest full and the newest partial refund; 0 if there is none
+	failed     map[string]int64                   // by refund: time of the first report that it failed
+	disputes   map[string]events.PurchaseRefunded // by dispute: the fact that compareDisputes ranks highest
+	invoices   map[string]bool                    // invoices that the payment has paid
 }
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event of the stream.
 func (p payment) Apply(e ledger.Event) (payment, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -159,15 +160,16 @@ func (p payment) refunded(r events.PurchaseRefunded) payment {
 	return p
 }
 
-// compareDisputes orders two facts about one dispute: the newest counts, and if the times are
-// equal, the one that ends the dispute.
+// compareDisputes ranks two facts about one dispute: the newer is greater, and at equal times the
+// one that ends the dispute.
 func compareDisputes(a, b events.PurchaseRefunded) int {
 	rank := map[string]int{"open": 0, "won": 1, "lost": 2}
 	return cmp.Or(cmp.Compare(a.ProviderAt, b.ProviderAt), cmp.Compare(rank[a.State], rank[b.State]))
 }
 
-// status returns the state of what the payment bought. A partial refund does not end access. A
-// full refund of which a part failed afterwards does not count; a new full refund does.
+// status returns the state of the access that a payment has bought. A partial refund does not end
+// it. A full refund ends it, unless part of the refund failed afterwards; a later full refund ends
+// it again.
 func (p payment) status() string {
 	refunded := p.full > 0 && p.full >= p.part
 	for _, at := range p.failed {
@@ -184,8 +186,8 @@ func (p payment) status() string {
 	return StatusActive
 }
 
-// subscriptionStatus returns the state of a subscription at a time: it is live while the
-// provider calls it active or trialing and its paid period lasts.
+// subscriptionStatus returns the state of a subscription at a time, without regard to refunds. It
+// is active if the provider's state is active or trialing and the paid period is not over.
 func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
 	switch {
 	case s.Change == "deleted", s.Status == "canceled":
@@ -198,29 +200,30 @@ func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
 	return StatusActive
 }
 
-// account is everything that a customer has bought, been granted and lost.
+// account is the state of a customer: everything bought, granted, refunded and revoked.
 type account struct {
 	customerID    string
-	now           time.Time             // the time for which access is computed
-	dataKey       string                // of the e-mail address
-	created       ledger.Event          // customer.created, which holds the address
-	providers     []string              // the provider's ids of the customer, the first bound first
-	Accesses      []Access              // each thing that gives, or gave, access
-	Revoked       map[string]bool       // products, by the operator
-	Preconditions []ledger.Precondition // of everything that was read, customer/<id> first
+	now           time.Time             // time for which access is computed
+	dataKey       string                // id of the data key that encrypts the e-mail address
+	created       ledger.Event          // the event customer.created, which contains the address
+	providers     []string              // ids of the provider's customers, in the order in which they were bound
+	Accesses      []Access              // all purchases, subscriptions and grants, ended ones, too
+	Revoked       map[string]bool       // products that the operator has revoked
+	Preconditions []ledger.Precondition // all streams that were read; the first is customer/<id>
 }
 
-// Access is one thing that gives access to a product.
+// Access is a purchase, a subscription or a grant that gives access to a product.
 type Access struct {
 	Product, Status, source string
-	reference               string    // pur_… or the provider's subscription
-	Until                   time.Time // zero: without end
+	reference               string    // id of the purchase (pur_…) or the provider's id of the subscription
+	Until                   time.Time // end of the access; zero means no end
 
 	Subscription *events.SubscriptionUpdated
-	provider     string // the provider's customer of a subscription
+	provider     string // provider's id of the customer who has the subscription
 }
 
-// readAccount folds a customer's own stream and everything that the provider reported.
+// readAccount returns the state of a customer, from the customer's stream and all facts that the
+// provider reported.
 func (a *Store) readAccount(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {
@@ -235,7 +238,7 @@ func (a *Store) readAccount(ctx context.Context, customerID string) (account, er
 	return acc, err
 }
 
-// markSentBack ends access that was paid by x402 if the operator has refunded the payment.
+// markSentBack marks access as refunded if the operator has refunded the x402 payment for it.
 func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	for i, x := range acc.Accesses {
 		if x.source != SourceX402 {
@@ -262,8 +265,8 @@ func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	return nil
 }
 
-// ReadSubscriptions is readAccount without one-time purchases and what happened to the payments
-// for them.
+// ReadSubscriptions returns the state of a customer without one-time purchases and the facts about
+// their payments.
 func (a *Store) ReadSubscriptions(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {
@@ -291,7 +294,7 @@ func (a *Store) readBillings(ctx context.Context, customerID string) (account, [
 	return acc, all, nil
 }
 
-// readCustomer folds the customer's own stream.
+// readCustomer returns the part of a customer's state that is in the customer's own stream.
 func (a *Store) readCustomer(ctx context.Context, customerID string) (account, error) {
 	acc := account{customerID: customerID, now: a.Now(), Revoked: map[string]bool{}}
 	if !strings.HasPrefix(customerID, "cus_") {
@@ -305,7 +308,7 @@ func (a *Store) readCustomer(ctx context.Context, customerID string) (account, e
 	return acc, err
 }
 
-// Apply folds one event of customer/<id>.
+// Apply returns the state after one more event of customer/<id>.
 func (acc account) Apply(e ledger.Event) (account, error) {
 	stored, err := e.Stored()
 	switch fact := stored.(type) {
@@ -319,7 +322,8 @@ func (acc account) Apply(e ledger.Event) (account, error) {
 		return acc.grant(fact)
 	case events.EntitlementRevoked:
 		acc.Revoked = withEntry(acc.Revoked, fact.Product, true)
-		// A revocation ends every earlier grant of the operator, whatever is granted later.
+		// A revocation ends all earlier grants of the operator. A later grant does not restore
+		// them.
 		acc.Accesses = slices.DeleteFunc(slices.Clone(acc.Accesses), func(x Access) bool { return x.Product == fact.Product && x.source == SourceOperator })
 	}
 	return acc, err
@@ -350,7 +354,7 @@ func (a *Store) readBilling(ctx context.Context, provider string) (billing, ledg
 	return b, history, err
 }
 
-// addPurchases adds those of a provider customer's purchases that the account owns.
+// addPurchases adds the purchases of a provider's customer that belong to this account.
 func (a *Store) addPurchases(ctx context.Context, acc *account, b billing) error {
 	for _, p := range b.purchases {
 		if p.CustomerID != acc.customerID {
@@ -365,7 +369,7 @@ func (a *Store) addPurchases(ctx context.Context, acc *account, b billing) error
 	return nil
 }
 
-// addSubscriptions adds those of a provider customer's subscriptions that the account owns, in
+// addSubscriptions adds the subscriptions of a provider's customer that belong to this account, in
 // their state at a time.
 func (acc *account) addSubscriptions(provider string, b billing, now time.Time) {
 	for id, s := range b.subscriptions {
@@ -379,7 +383,7 @@ func (acc *account) addSubscriptions(provider string, b billing, now time.Time) 
 
 func (a *Store) paymentStatus(ctx context.Context, providerPayment string) (string, error) {
 	if providerPayment == "" {
-		return StatusActive, nil // nothing had to be paid
+		return StatusActive, nil // a checkout without a payment
 	}
 	p, err := a.readProviderPayment(ctx, providerPayment)
 	return p.status(), err

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// told returns an event of the ledger as the folds read it.
+// told returns an event with a payload, as the states read it from the ledger.
 func told(t interface{ Fatal(...any) }, eventType string, stored any) ledger.Event {
 	payload, err := canon.Marshal(stored)
 	if err != nil {
@@ -42,7 +42,7 @@ func foldPayment(t interface{ Fatal(...any) }, list []ledger.Event) payment {
 
 var exported = cmp.AllowUnexported(billing{}, payment{}, ledger.Precondition{})
 
-// reordered returns the same facts in another order, some of them twice.
+// reordered returns the facts in random order, some of them twice.
 func reordered(t *rapid.T, list []ledger.Event) []ledger.Event {
 	again := append([]ledger.Event{}, list...)
 	for range rapid.IntRange(0, 3).Draw(t, "repeated") {
@@ -53,8 +53,8 @@ func reordered(t *rapid.T, list []ledger.Event) []ledger.Event {
 	return again
 }
 
-// Whatever the provider reports, and in whatever order and however often it is delivered, the
-// state is the same. Facts with the same time are common.
+// The state does not depend on the order of the provider's reports, nor on repeated ones. Many of
+// the random facts have equal times.
 func TestStateIsTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	few := rapid.Int64Range(1, 2)
@@ -67,7 +67,7 @@ func TestStateIsTheSameInAnyOrder(t *testing.T) {
 			s := events.SubscriptionUpdated{Subscription: "sub_1", Product: "team", PeriodEnd: few.Draw(t, "end"), ProviderAt: few.Draw(t, "at"),
 				Status: rapid.SampledFrom([]string{"active", "past_due", "canceled"}).Draw(t, "status"),
 				Change: rapid.SampledFrom([]string{"created", "updated", "deleted"}).Draw(t, "change")}
-			s.ProviderEvent = fmt.Sprintf("evt_%d%d%s%s", s.PeriodEnd, s.ProviderAt, s.Status, s.Change) // no two events have the same id
+			s.ProviderEvent = fmt.Sprintf("evt_%d%d%s%s", s.PeriodEnd, s.ProviderAt, s.Status, s.Change) // so that no two events have the same id
 			return told(t, events.TypeSubscriptionUpdated, s)
 		}), 1, 6).Draw(t, "facts")
 		if diff := cmp.Diff(foldBilling(t, list), foldBilling(t, reordered(t, list)), exported); diff != "" {
@@ -88,7 +88,8 @@ func TestStateIsTheSameInAnyOrder(t *testing.T) {
 	})
 }
 
-// Each line is a history of one payment, oldest first: what, at which second.
+// Each line is the history of one payment, oldest first: the fact, its object and the second at
+// which it happened.
 func TestRefundsAndDisputes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -102,7 +103,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		{refunds("full ch 1", "failed re_1 2"), StatusActive},
 		{refunds("full ch 1", "failed re_1 1"), StatusActive},
 		{refunds("full ch 1", "failed re_1 2", "full ch 3"), StatusRefunded},
-		{refunds("full ch 1", "failed re_1 2", "full ch 3", "failed re_1 4"), StatusRefunded}, // the old failure was reported once more
+		{refunds("full ch 1", "failed re_1 2", "full ch 3", "failed re_1 4"), StatusRefunded}, // the first failure is reported again
 		{refunds("full ch 1", "failed re_1 2", "full ch 3", "failed re_2 4"), StatusActive},
 		{refunds("open du_1 1"), StatusDisputed},
 		{refunds("open du_1 1", "won du_1 2"), StatusActive},
@@ -137,11 +138,11 @@ func refunds(lines ...string) []events.PurchaseRefunded {
 	return list
 }
 
-// Of everything that gives access to a product the best is shown.
+// If a customer has access to a product in several ways, the best one is shown.
 func TestTheBestAccessIsShown(t *testing.T) {
 	t.Parallel()
 	at := func(day int) time.Time { return time.Date(2026, 12, day, 0, 0, 0, 0, time.UTC) }
-	ranked := []Access{ // the best first
+	ranked := []Access{ // from the best to the worst
 		{Status: StatusActive, reference: "for ever"}, {Status: StatusActive, reference: "long", Until: at(2)}, {Status: StatusActive, reference: "short", Until: at(1)},
 		{Status: StatusPastDue}, {Status: StatusDisputed}, {Status: StatusCanceled, Until: at(9)}, {Status: StatusExpired}, {Status: StatusRefunded},
 	}

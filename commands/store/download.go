@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// DownloadLink is the secret of a link to a file, shown once and not stored.
+// DownloadLink is the secret of a download link. It is shown once and not stored.
 type DownloadLink struct {
 	Token     string // 32 bytes, base64url
 	ExpiresAt time.Time
@@ -28,18 +28,18 @@ type DownloadLink struct {
 
 func downloadStream(purchaseID string) string { return "download/" + purchaseID }
 
-// purchaseOf returns the purchase of download links, whichever command created them.
+// purchaseOf returns the purchase of a group of download links, without the suffix sentAgain.
 func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
 
 var (
-	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or is too old, ask for a new one")
+	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or has expired; request a new one")
 	errNoLink      = policy.Refuse(ground.CodeNotFound, "", "download not found")
 	errNoFile      = policy.Refuse(ground.CodeNotFound, "", "the product has no file")
 	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "every download of this purchase is used")
 )
 
-// CustomerDownload makes a link to the file of a product to which the customer has live access.
-// Without that, it returns the refusal of Entitlement.
+// CustomerDownload makes a link to the file of a product that the customer has access to.
+// Otherwise it refuses as Entitlement does.
 func (a *Store) CustomerDownload(ctx context.Context, customerID, product string) (DownloadLink, error) {
 	e, err := a.Entitlement(ctx, customerID, product)
 	if err != nil {
@@ -48,8 +48,8 @@ func (a *Store) CustomerDownload(ctx context.Context, customerID, product string
 	return a.mintDownload(ctx, e.reference, product)
 }
 
-// mintDownload makes a link to a product's file for one purchase. If there are five unused
-// links already, it replaces the oldest.
+// mintDownload makes a link to a product's file for one purchase. If the purchase has five unused
+// links already, the new link replaces the oldest.
 func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (DownloadLink, error) {
 	if p, known := a.Product(product); !known || p.FileName == "" {
 		return DownloadLink{}, errNoFile
@@ -65,8 +65,8 @@ func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (D
 	now := a.Now()
 	link := DownloadLink{base64.RawURLEncoding.EncodeToString(secret), now.Add(downloadLives)}
 	pool := a.Ledger.Pool()
-	// Use the later deadline of both clocks: a node whose clock is ahead must not delete links
-	// that other nodes have made.
+	// Delete a link only if it has expired by both clocks, the node's and the database's: a node
+	// whose clock is ahead must not delete links that other nodes have made.
 	if _, err := pool.Exec(ctx, `delete from download_links where p = 0 and expires_at < least($1, now()) - $2::interval`, now, forgetLinks); err != nil {
 		return DownloadLink{}, ground.Refusal(&ground.Unavailable{Cause: err})
 	}
@@ -84,8 +84,8 @@ func (a *Store) mintDownload(ctx context.Context, purchaseID, product string) (D
 	return link, nil
 }
 
-// newLinkSecret makes the secret of a link. Its hash belongs to the partition of the purchase,
-// which alone has the events of used links.
+// newLinkSecret returns a link's secret and its hash. It draws secrets until the hash belongs to
+// the partition of the purchase, where the download is recorded.
 func (a *Store) newLinkSecret(home string) (secret []byte, hash [32]byte) {
 	secret = make([]byte, 32)
 	for {
@@ -96,15 +96,15 @@ func (a *Store) newLinkSecret(home string) (secret []byte, hash [32]byte) {
 	}
 }
 
-// linkedFile is the file that a link is for.
+// linkedFile is the file that a link gives access to.
 type linkedFile struct {
 	hash       [32]byte
 	purchaseID string
 	product    Product
 }
 
-// LookUpDownload returns the product that a link is for, without using up the link. The refusal
-// is CodeGone for a used or expired link and CodeNotFound for one that never existed.
+// LookUpDownload returns the product of a link and does not use up the link. It refuses with
+// CodeGone if the link was used or has expired, and with CodeNotFound if it never existed.
 func (a *Store) LookUpDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	return l.product, err
@@ -138,10 +138,10 @@ func (a *Store) linked(ctx context.Context, token string) (linkedFile, error) {
 	return l, nil
 }
 
-// name identifies the link in the ledger after it was used.
+// name returns the name of the link in the ledger, which is its hash.
 func (l linkedFile) name() string { return hex.EncodeToString(l.hash[:]) }
 
-// key is the idempotency key of the one append that may use the link up.
+// key returns the idempotency key of the append that uses up the link, so that only one can.
 func (l linkedFile) key() ledger.Hash { return ledger.IdemKey("download", l.name()) }
 
 func (a *Store) usedOrUnknown(ctx context.Context, l linkedFile) error {
@@ -155,8 +155,8 @@ func (a *Store) usedOrUnknown(ctx context.Context, l linkedFile) error {
 	return errNoLink
 }
 
-// ConsumeDownload uses up a link and returns the product whose file is to be sent now. That
-// succeeds once for each link, however many requests there are at the same time on any nodes.
+// ConsumeDownload uses up a link and returns the product whose file must be sent now. It succeeds
+// once for each link, even if several nodes get requests at the same time.
 func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	if err != nil {
@@ -184,7 +184,7 @@ func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, err
 	case result.Replayed:
 		return Product{}, errLinkUsed
 	}
-	// The event has used up the link; its row would only count against the next links.
+	// The event has used up the link. Its row would count as one of the purchase's five links.
 	_, _ = a.Ledger.Pool().Exec(ctx, `delete from download_links where p = 0 and token_hash = $1`, l.hash[:])
 	return l.product, nil
 }

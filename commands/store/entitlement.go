@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// States of an entitlement. Only an active one is live.
+// The states of an entitlement. Only StatusActive gives access.
 const (
 	StatusActive   = "active"
 	StatusCanceled = "canceled"
@@ -27,31 +27,31 @@ const (
 	StatusRevoked  = "revoked"
 )
 
-// What an entitlement comes from.
+// The sources of an entitlement.
 const (
 	SourceCard     = "card"
 	SourceX402     = "x402"
 	SourceOperator = "operator"
 )
 
-// CodeNoEntitlement is the code for a product that was never bought or granted;
-// of any other entitlement that is not live, its state is the code.
+// CodeNoEntitlement is the code of a refusal for a product that the customer has never had. If the
+// customer had it, the code is the state of the entitlement.
 const CodeNoEntitlement = "none"
 
-// Entitlement is a customer's access to one product, in its state at the time of the request.
+// Entitlement is the state of a customer's access to one product.
 type Entitlement struct {
 	Product    string  `json:"product"`
 	Status     string  `json:"status" jsonschema:"enum=active,enum=canceled,enum=past_due,enum=expired,enum=refunded,enum=disputed,enum=revoked"`
 	ValidUntil *string `json:"validUntil" jsonschema:"nullable"`
 	Source     string  `json:"source" jsonschema:"enum=card,enum=x402,enum=operator"`
 
-	reference    string // pur_… or the provider's subscription
-	provider     string // the provider's customer of a subscription
+	reference    string // id of the purchase (pur_…) or the provider's id of the subscription
+	provider     string // provider's id of the customer who has the subscription
 	subscription *events.SubscriptionUpdated
 }
 
-// Entitlements lists a customer's access to every product that was ever bought or granted, by
-// product. For an unknown customer the refusal is CodeNotFound.
+// Entitlements returns a customer's entitlements to all products that were ever bought or granted,
+// sorted by product. It refuses an unknown customer with CodeNotFound.
 func (a *Store) Entitlements(ctx context.Context, customerID string) ([]Entitlement, error) {
 	acc, err := a.readAccount(ctx, customerID)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *Store) Entitlements(ctx context.Context, customerID string) ([]Entitlem
 	return acc.entitlements(), nil
 }
 
-// entitlements returns for each product the best of what gives access to it.
+// entitlements returns the best access to each product.
 func (acc account) entitlements() []Entitlement {
 	list := []Entitlement{}
 	best := map[string]Access{}
@@ -87,11 +87,10 @@ func (acc account) entitlements() []Entitlement {
 	return list
 }
 
-// worse lists the states from the best to the worst, in the order in which they are preferred.
+// worse lists the states from best to worst.
 var worse = []string{StatusActive, StatusPastDue, StatusDisputed, StatusCanceled, StatusExpired, StatusRefunded}
 
-// better reports whether x is shown instead of than: live access before lost access, then the
-// one that lasts longer.
+// better reports whether access x is better than another: by its state, then by its end.
 func (x Access) better(than Access) bool {
 	if x.Status != than.Status {
 		return slices.Index(worse, x.Status) < slices.Index(worse, than.Status)
@@ -102,8 +101,8 @@ func (x Access) better(than Access) bool {
 	return x.reference < than.reference
 }
 
-// Entitlement returns a customer's access to a product. Unless it is live, the refusal has its
-// state, or "none", as its code.
+// Entitlement returns a customer's entitlement to a product. If it is not active, it also returns
+// a refusal whose code is the state, or CodeNoEntitlement.
 func (a *Store) Entitlement(ctx context.Context, customerID, product string) (Entitlement, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
@@ -121,9 +120,9 @@ func (a *Store) Entitlement(ctx context.Context, customerID, product string) (En
 	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no live entitlement")
 }
 
-// ProviderCustomer returns the provider's customer whose subscription a customer can manage:
-// that of a live subscription, or else of one that a payment would make live again. Without
-// either the refusal is CodeNotFound.
+// ProviderCustomer returns the provider's id of the customer whose subscription can be managed:
+// that of an active subscription or else of one with a payment past due. If there is neither, it
+// refuses with CodeNotFound.
 func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
@@ -139,15 +138,15 @@ func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string
 	return "", policy.Refuse(ground.CodeNotFound, "", "no active subscription")
 }
 
-// CheckoutIdentity returns what the provider is told about a signed-in buyer: the id of the
-// provider's customer for the buyer if there is one, otherwise the e-mail address.
+// CheckoutIdentity returns what a new checkout tells the provider about a signed-in buyer: the
+// provider's id of the customer or, if there is none, the e-mail address.
 func (a *Store) CheckoutIdentity(ctx context.Context, customerID string) (providerCustomer, email string, err error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
 		return "", "", ground.Refusal(err)
 	}
 	for _, provider := range acc.providers {
-		if strings.HasPrefix(provider, "cus_") { // a checkout may have created no customer
+		if strings.HasPrefix(provider, "cus_") { // other ids come from a checkout that created no customer at the provider
 			return provider, "", nil
 		}
 	}
@@ -155,7 +154,7 @@ func (a *Store) CheckoutIdentity(ctx context.Context, customerID string) (provid
 	return "", email, err
 }
 
-// Address returns a customer's e-mail address, or an empty text if it was erased.
+// Address returns a customer's e-mail address, or "" if it was erased.
 func (a *Store) Address(ctx context.Context, customerID string) (string, error) {
 	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
@@ -164,7 +163,7 @@ func (a *Store) Address(ctx context.Context, customerID string) (string, error) 
 	return a.AddressOf(ctx, acc.created)
 }
 
-// CustomerByEmail finds the customer of an e-mail address. It creates none.
+// CustomerByEmail returns the id of the customer with an e-mail address. It does not create one.
 func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, error) {
 	address, err := accounts.CheckEmail(email)
 	if err != nil {
@@ -192,8 +191,8 @@ func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, erro
 	return created.CustomerID, err
 }
 
-// GrantEntitlement gives a customer access to a product of the catalogue, without end or until
-// a time, as the operator. It also ends a revocation.
+// GrantEntitlement gives a customer access to a product of the catalogue, by decision of the
+// operator. A zero until means no end. It also cancels a revocation.
 func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string, until time.Time, reason string) (Entitlement, error) {
 	if _, known := a.Product(product); !known {
 		return Entitlement{}, policy.Refuse(ground.CodeNotFound, "/product", "product not found")
@@ -208,8 +207,8 @@ func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string
 	return a.operate(ctx, customerID, product, events.TypeEntitlementGranted, reason, granted)
 }
 
-// RevokeEntitlement ends a customer's access to a product, wherever the access comes from, as
-// the operator.
+// RevokeEntitlement ends a customer's access to a product, whatever its source, by decision of the
+// operator.
 func (a *Store) RevokeEntitlement(ctx context.Context, customerID, product, reason string) (Entitlement, error) {
 	return a.operate(ctx, customerID, product, events.TypeEntitlementRevoked, reason, events.EntitlementRevoked{Product: product, Reason: reason})
 }
@@ -248,5 +247,5 @@ func (a *Store) operate(ctx context.Context, customerID, product, eventType, rea
 	if err != nil {
 		return e, err
 	}
-	return e, a.followPlan(ctx, customerID) // an organization may depend on the product
+	return e, a.followPlan(ctx, customerID) // the product may give the customer an organization
 }

@@ -14,26 +14,25 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CompletedCheckout is a checkout that was paid, or for which nothing had to be paid, as the
-// provider reports.
+// CompletedCheckout is the provider's report of a checkout that was paid or had nothing to pay.
 type CompletedCheckout struct {
-	Session      string // the provider's checkout
-	Customer     string // the provider's customer
-	Payment      string // the provider's payment; none for a subscription
-	Subscription string // the provider's subscription; none for a one-time product
-	Product      string // slug, as it was sent when the checkout was created
-	Reference    string // cus_… of the customer who was signed in then; otherwise empty
-	Email        string // as typed at the checkout
+	Session      string // provider's id of the checkout
+	Customer     string // provider's id of the customer
+	Payment      string // provider's id of the payment; empty for a subscription
+	Subscription string // provider's id of the subscription; empty for a one-time product
+	Product      string // slug of the product, which the service sent when it created the checkout
+	Reference    string // id (cus_…) of the customer who was signed in at that time; empty if nobody was
+	Email        string // address that the buyer typed at the checkout
 	AmountCents  int64
-	Currency     string // ISO 4217 in lower case, as the provider writes it; empty if the provider named none
+	Currency     string // ISO 4217 code in lower case, as the provider sends it; may be empty
 }
 
 var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// FulfilCheckout records what a completed checkout bought, and for which customer: the one who
-// was signed in, else the one to whom this provider customer is bound, else the one with the
-// e-mail address that was typed. That is safe, since only a person who receives mail at the
-// address can sign in. If a checkout is reported several times, the first report counts.
+// FulfilCheckout records the purchase of a completed checkout. It belongs to the customer who was
+// signed in, or else to the one to whom this provider's customer is bound, or else to the one with
+// the typed e-mail address. An address may be typed by a stranger, but only a person who receives
+// mail there can sign in. If a checkout is reported several times, the first report counts.
 func (a *Store) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
 	owner, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
 	if err != nil {
@@ -78,7 +77,7 @@ func (a *Store) fulfilCheckout(ctx context.Context, from ProviderEvent, c Comple
 	return owner, a.appendFacts(ctx, from, facts)
 }
 
-// ownerOf returns the customer whom a completed checkout belongs to.
+// ownerOf returns the customer that a completed checkout belongs to.
 func (a *Store) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (string, error) {
 	if customerID.MatchString(c.Reference) {
 		version, err := a.Ledger.Version(ctx, a.ServiceOf(c.Reference), "customer/"+c.Reference)
@@ -91,12 +90,12 @@ func (a *Store) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (st
 	}
 	address, err := accounts.CheckEmail(c.Email)
 	if err != nil {
-		return "", policy.Refuse("missing_field", "", "the checkout names nobody it could belong to")
+		return "", policy.Refuse("missing_field", "", "the checkout names no customer and no e-mail address")
 	}
 	return a.EnsureCustomer(ctx, address)
 }
 
-// knowsProvider reports whether a customer's stream names the provider's customer.
+// knowsProvider reports whether a customer's stream contains this id of a provider's customer.
 func knowsProvider(customer ledger.History, provider string) (bool, error) {
 	acc := account{Revoked: map[string]bool{}}
 	for _, e := range customer.Events {
@@ -111,18 +110,18 @@ func knowsProvider(customer ledger.History, provider string) (bool, error) {
 	return slices.Contains(acc.providers, provider), nil
 }
 
-// billingFact is an event to be appended at the end of a stream that was read.
+// billingFact is an event to append to a stream that was read.
 type billingFact struct {
 	history   ledger.History
 	eventType string
 	stored    any
 }
 
-// appendFacts appends what a provider's event reports, once. If all facts belong to one tenant,
-// they are one append. Otherwise there is one append for each tenant, under the same key, in
-// this order: first the facts that decide, then those that follow from them. If the process
-// crashes in between, the provider gets no answer and reports the event again, and the missing
-// facts are appended then. Without new facts nothing is appended.
+// appendFacts appends the facts of one event of the provider, once. Facts of one tenant are one
+// append. Facts of several tenants are one append each, with the same idempotency key, in the
+// given order: first the facts that decide, then those that follow from them. If the process
+// crashes between two appends, the provider gets no answer and delivers the event again, and the
+// missing facts are appended. Without new facts it appends nothing.
 func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
 	if len(facts) == 0 {
 		return nil
@@ -141,7 +140,7 @@ func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []bil
 		}
 		expect := f.history.At()
 		if slices.ContainsFunc(pending, func(d ledger.Pending) bool { return d.Stream == f.history.Stream }) {
-			expect = organizations.Unlimited // it comes after the previous fact, which is at the end
+			expect = organizations.Unlimited // the previous fact of this append is in the same stream
 		}
 		pending = append(pending, ledger.Pending{Stream: f.history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: f.eventType,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})

@@ -12,15 +12,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A refund or a dispute names a payment, and the payment belongs to a subscription through the
-// invoice that it paid. The provider reports that in several events: one names the invoice and
-// the subscription, another the invoice and the payment. Each is recorded in the streams that
-// the others are found by: billing/<invoice> and billing/<provider payment>. When the last of
-// them arrives, the others are read, and what happened to the charge is recorded in
-// billing/<provider customer> (subscription.charged). So the state of a subscription depends on
-// one stream only.
+// A report of a refund or a dispute names a payment. Which subscription it affects follows from
+// the invoice that the payment has paid. The provider reports the two links in separate events:
+// one names invoice and subscription, another names invoice and payment. Each is recorded in
+// billing/<invoice> or billing/<provider payment>, where the other events are found. When the last
+// of them arrives, the result is recorded in billing/<provider customer> as subscription.charged.
+// So the state of a subscription depends on one stream only.
 
-// RecordInvoice records what an event reports about a paid invoice.
+// RecordInvoice records an event of the provider about a paid invoice.
 func (a *Store) RecordInvoice(ctx context.Context, from ProviderEvent, i events.InvoicePaid) error {
 	if err := a.recordFacts(ctx, from, invoiceFacts(from, i)...); err != nil {
 		return err
@@ -37,8 +36,8 @@ func invoiceFacts(from ProviderEvent, i events.InvoicePaid) []providerFact {
 	return facts
 }
 
-// RecordRefund records a refund or a dispute of a payment. invoice is the one that was paid,
-// empty if the event does not name it.
+// RecordRefund records a refund or a dispute of a payment. invoice is the provider's id of the
+// invoice that the payment has paid, or "" if the event does not name it.
 func (a *Store) RecordRefund(ctx context.Context, from ProviderEvent, r events.PurchaseRefunded, invoice string) error {
 	r.ProviderAt = from.At
 	facts := []providerFact{{billingStream(r.Payment), events.TypePurchaseRefunded, r}}
@@ -60,14 +59,14 @@ func (a *Store) RecordRefund(ctx context.Context, from ProviderEvent, r events.P
 	return nil
 }
 
-// invoice is the fold of billing/<invoice>.
+// invoice is the state of billing/<invoice>.
 type invoice struct {
 	id, subscription, customer string
 	payments                   map[string]bool
 	periodEnd, at              int64
 }
 
-// Apply folds one event of the stream. The order does not matter.
+// Apply returns the state after one more event of the stream, whose order does not matter.
 func (i invoice) Apply(e ledger.Event) (invoice, error) {
 	paid, err := events.As[events.InvoicePaid](e)
 	if err != nil {
@@ -85,8 +84,8 @@ func (i invoice) Apply(e ledger.Event) (invoice, error) {
 	return i, nil
 }
 
-// followInvoice records in the customer's stream what happened to the payments of a
-// subscription's invoice, once enough of it is known, and then updates the organization.
+// followInvoice records refunds and disputes of an invoice's payments in the customer's stream, if
+// the invoice's subscription and payment are known, and then updates the organization.
 func (a *Store) followInvoice(ctx context.Context, id string) error {
 	type followed struct {
 		billing
@@ -107,8 +106,8 @@ func (a *Store) followInvoice(ctx context.Context, id string) error {
 	return a.followOwner(ctx, f.billing, f.subscription)
 }
 
-// followCharges appends what is new about the payments of an invoice. The append requires that
-// the customer's stream has not moved since it was read; if it has, followCharges starts over.
+// followCharges appends the new facts about the payments of an invoice to the customer's stream.
+// If that stream has moved since it was read, it starts over.
 func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 	b, history, err := a.readBilling(ctx, i.customer)
 	if err != nil {
@@ -130,7 +129,7 @@ func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 		}
 		expect := history.At()
 		if len(pending) > 0 {
-			expect = organizations.Unlimited // it comes after the previous fact, which is at the end
+			expect = organizations.Unlimited // the previous fact of this append is in the same stream
 		}
 		pending = append(pending, ledger.Pending{Stream: history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: events.TypeSubscriptionCharged,
 			SchemaVersion: 1, Actor: "stripe", Payload: payload})

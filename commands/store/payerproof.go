@@ -13,37 +13,37 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Once a payment has settled, its authorization and signature are on the chain, so that
-// anybody can send it again. A purchase that was made with neither an e-mail address nor
-// an identifier is known by nothing else. Its file is given with the first answer.
-// A caller who sends the payment again is led to a page that gives the file only to the
-// payer, who proves it by the claim secret of the first answer, or by a message that the paying address
-// signs (sign-in-with-x). As long as nothing was downloaded, the page also takes a
-// request to send the money back to that address, from anybody: so a buyer whose answer
-// was lost, and who can prove nothing, is not charged for nothing.
+// Once a payment has settled, its authorization and signature are public on the blockchain, so
+// anyone can send it again. If a purchase was made without an e-mail address and without a payment
+// identifier, nothing else identifies its buyer. The first answer contains the download link. A
+// caller who sends the payment again gets the address of a page, which gives the file only to the
+// payer. The payer proves it with the claim secret of the first answer, or with a message signed
+// with the paying address (sign-in-with-x). As long as nothing was downloaded, anyone can request
+// on that page that the money be sent back to the paying address. So a buyer who has lost the
+// answer and can prove nothing still gets the money back.
 
-// UnboundPurchase is a purchase that only its payer can claim.
+// UnboundPurchase is a purchase whose buyer is known only by the paying address.
 type UnboundPurchase struct {
 	PurchaseID string
 	Product    Product
 	Network    string
-	Payer      string           // address; empty if it was erased
-	Refund     *payments.Refund // nil: none was requested
-	Refundable bool             // nothing was downloaded, and no refund requested
+	Payer      string           // paying address; empty if it was erased
+	Refund     *payments.Refund // nil if no refund was requested
+	Refundable bool             // true if nothing was downloaded and no refund was requested
 
 	payment payments.Progress
 }
 
-// isUnbound reports whether a purchase over x402 was made with neither an e-mail address
-// nor an identifier.
+// isUnbound reports whether a purchase over x402 was made without an e-mail address and without a
+// payment identifier.
 func isUnbound(bought events.PurchaseFulfilled) bool {
 	return bought.PaymentID != "" && bought.CustomerID == "" && bought.IdentifierHash == ""
 }
 
 var errNoPurchase = policy.Refuse(ground.CodeNotFound, "", "purchase not found")
 
-// purchaseOverX402 reads a purchase and its payment. found is false for every other
-// purchase.
+// purchaseOverX402 returns a purchase over x402 and its payment. found is false if there is no
+// such purchase.
 func (a *Store) purchaseOverX402(ctx context.Context, purchaseID string) (bought events.PurchaseFulfilled, paid payments.Progress, found bool, err error) {
 	history, err := a.Ledger.Read(ctx, a.ServiceOf(purchaseID), "purchase/"+purchaseID)
 	if err != nil || len(history.Events) == 0 {
@@ -55,13 +55,13 @@ func (a *Store) purchaseOverX402(ctx context.Context, purchaseID string) (bought
 	return bought, paid, true, err
 }
 
-// FindUnboundPurchase reads a purchase that only its payer can claim.
+// FindUnboundPurchase returns an unbound purchase, and refuses any other id with not_found.
 func (a *Store) FindUnboundPurchase(ctx context.Context, purchaseID string) (UnboundPurchase, error) {
 	u, _, err := a.unboundPurchase(ctx, purchaseID)
 	return u, ground.Refusal(err)
 }
 
-// unboundPurchase is FindUnboundPurchase with the streams of its downloads.
+// unboundPurchase also returns the streams of the purchase's downloads, as preconditions.
 func (a *Store) unboundPurchase(ctx context.Context, purchaseID string) (u UnboundPurchase, downloads []ledger.Precondition, err error) {
 	bought, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
 	switch {
@@ -94,8 +94,8 @@ func (a *Store) IsClaimSecret(purchaseID, text string) bool {
 	return secret != "" && subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1
 }
 
-// SignInNonce returns the nonce of a message that the payer of a purchase is asked to sign. It
-// is computed from the purchase and the time, so nothing has to be stored for it.
+// SignInNonce returns the nonce of the message that the payer is asked to sign. It is computed
+// from the purchase and the time, so it need not be stored.
 func (a *Store) SignInNonce(purchaseID, issuedAt string) (string, error) {
 	if a.Vault == nil {
 		return "", a.NoVault()
@@ -103,8 +103,8 @@ func (a *Store) SignInNonce(purchaseID, issuedAt string) (string, error) {
 	return a.Vault.Reference(ledger.ServiceTenant, "sign_in_with_x:"+purchaseID+":"+issuedAt).String()[:32], nil
 }
 
-// DownloadUnbound uses up a download of a purchase whose payer has proved to be the payer, and
-// returns the product whose file is to be sent now.
+// DownloadUnbound uses up one download of an unbound purchase and returns the product whose file
+// must be sent now. The caller must have verified the payer.
 func (a *Store) DownloadUnbound(ctx context.Context, u UnboundPurchase) (Product, error) {
 	link, err := a.mintDownload(ctx, u.PurchaseID, u.Product.Slug)
 	if err != nil {
@@ -115,12 +115,13 @@ func (a *Store) DownloadUnbound(ctx context.Context, u UnboundPurchase) (Product
 
 var (
 	errDownloaded = policy.Refuse(organizations.CodeConflict, "", "the file was downloaded, so only the operator can refund the purchase")
-	errRefunded   = policy.Refuse(accounts.CodeGone, "", "a refund of the purchase was requested, so there is no download any more")
+	errRefunded   = policy.Refuse(accounts.CodeGone, "", "a refund of the purchase was requested, so its file cannot be downloaded")
 )
 
-// RefundUnbound requests a refund to the paying address of a purchase of which nothing was
-// downloaded. After that nothing can be downloaded: download and refund exclude each other, and
-// the one that is recorded first counts. A repeated request returns the state of the refund.
+// RefundUnbound requests a refund of an unbound purchase to its paying address. It refuses if the
+// file was downloaded, and after it the file cannot be downloaded any more; of two requests at the
+// same time, the one that is appended first succeeds. Repeating it returns the state of the
+// refund.
 func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		u, downloads, err := a.unboundPurchase(ctx, purchaseID)
@@ -146,8 +147,8 @@ func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.
 	})
 }
 
-// undelivered returns the preconditions for sending the file of a purchase: no refund of an
-// x402 payment was requested.
+// undelivered returns the preconditions for sending the file of a purchase. It refuses if a refund
+// was requested for its x402 payment.
 func (a *Store) undelivered(ctx context.Context, purchaseID string) ([]ledger.Precondition, error) {
 	_, paid, found, err := a.purchaseOverX402(ctx, purchaseID)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// An organization is created or changed only if the subscriptions have not changed since they
-// were read.
+// An organization is not created or changed if the customer's subscriptions have changed after
+// they were read.
 func TestPlanIsGuarded(t *testing.T) {
 	t.Parallel()
 	a := newStore(t, Product{Slug: "team", Kind: Subscription, PriceCents: 100, Plan: organizations.PlanTeam})
@@ -27,7 +27,7 @@ func TestPlanIsGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The checkout is reported first, so that there is no organization yet.
+	// Without the subscription's report there is no organization yet.
 	if err := a.FulfilCheckout(t.Context(), ProviderEvent{ID: "evt_bought", At: now},
 		CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "team", Email: "ada@example.com"}); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestPlanIsGuarded(t *testing.T) {
 		return acc
 	}
 	orgID, old := organizationOfSubscriptions(customer), read()
-	tell("evt_1", "created", now+1) // which creates it
+	tell("evt_1", "created", now+1) // creates the organization
 	if err := a.startOrganization(t.Context(), old, orgID+"X", organizations.PlanTeam); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("start: %v, want that it has moved", err)
 	}
@@ -58,7 +58,7 @@ func TestPlanIsGuarded(t *testing.T) {
 	if err := a.changePlan(t.Context(), old, o, history, ""); !errors.Is(err, ledger.ErrMoved) {
 		t.Errorf("change: %v, want that it has moved", err)
 	}
-	if o, history, err = a.ReadOrganization(t.Context(), orgID); err != nil { // it may have changed before it was read again
+	if o, history, err = a.ReadOrganization(t.Context(), orgID); err != nil { // the second report may have changed the organization
 		t.Fatal(err)
 	}
 	if err := a.changePlan(t.Context(), read(), o, history, ""); err != nil {
@@ -66,7 +66,7 @@ func TestPlanIsGuarded(t *testing.T) {
 	}
 }
 
-// newStore returns the store on an empty ledger, with a vault.
+// newStore returns a store on an empty ledger with a vault.
 func newStore(t *testing.T, products ...Product) *Store {
 	t.Helper()
 	g := groundtest.New(t)

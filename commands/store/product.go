@@ -1,4 +1,4 @@
-// Package store has the commands about what is sold: the catalogue, purchases, downloads,
+// Package store implements the commands for products: the catalogue, purchases, downloads,
 // entitlements, subscriptions and refunds.
 package store
 
@@ -12,47 +12,46 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// Store has the commands about what is sold: purchases, downloads, entitlements,
-// subscriptions and refunds.
+// Store implements the commands for purchases, downloads, entitlements, subscriptions and refunds.
 type Store struct {
 	*ground.Ground
 	*accounts.Accounts
 	*organizations.Organizations
 	*payments.Payments
 
-	Products []Product // the catalogue
+	Products []Product // the catalogue of products
 }
 
-// Kinds of products.
+// The kinds of products.
 const (
 	OneTime      = "one_time"
 	Subscription = "subscription"
 )
 
-// Product is one line of the catalogue: what is sold by card or, if it is a
-// one-time product, over x402. The catalogue is the only list of these prices.
+// Product is one entry of the catalogue. It is sold by card and, if it is a one-time product, over
+// x402. Its price is defined nowhere else.
 type Product struct {
 	Slug        string
 	Name        string
 	Description string
-	Kind        string // OneTime or Subscription; subscriptions are paid monthly
+	Kind        string // OneTime or Subscription, which is paid monthly
 	PriceCents  int64
-	Deliverable string // in words: what the buyer gets
+	Deliverable string // description of what the buyer gets
 
-	Plan        string // of the organization that the subscription carries; else empty
-	CreditCents int64  // what a paid period adds to the customer's calls: it is a pass
+	Plan        string // plan of the organization that a subscriber gets; empty if none
+	CreditCents int64  // US cents of calls that each paid period includes; if positive, the product is a pass
 
-	FileName string // of what a one-time product's buyer downloads
+	FileName string // name of the file that a buyer of a one-time product downloads
 	Content  []byte
 }
 
-// FileHash is the SHA-256 of the product's file, in hex.
+// FileHash returns the SHA-256 of the product's file in hex.
 func (p Product) FileHash() string {
 	sum := sha256.Sum256(p.Content)
 	return hex.EncodeToString(sum[:])
 }
 
-// Product finds a line of the catalogue.
+// Product returns the catalogue's entry with a slug, and whether there is one.
 func (a *Store) Product(slug string) (Product, bool) {
 	for _, p := range a.Products {
 		if p.Slug == slug {

@@ -16,37 +16,37 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// purchaseOperation names every purchase over x402, by whatever method it was requested: a
-// payment that is sent again by GET is the same request.
+// purchaseOperation is the operation of all purchases over x402. It does not depend on the HTTP
+// method, so a payment that is sent again with GET is the same request.
 const purchaseOperation = "purchase_product"
 
-// Fulfilment is a product that was paid for over x402, with a link to its file.
+// Fulfilment is a product that was bought over x402, with a link to its file.
 type Fulfilment struct {
 	PurchaseID, Product string
-	Link                DownloadLink // without a token if the buyer must first prove to be the payer (payerproof.go)
-	ClaimSecret         string       // proves the buyer when the payment is sent again; empty if the caller has not proved to be the buyer
+	Link                DownloadLink // has no token if the buyer must first prove to be the payer (payerproof.go)
+	ClaimSecret         string       // identifies the buyer if the payment is sent again; empty unless the caller is known to be the buyer
 	Payment             payments.Receipt
 }
 
-var errSignIn = policy.Refuse(ground.CodeNotTheBuyer, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
+var errSignIn = policy.Refuse(ground.CodeNotTheBuyer, "", "sign in with the e-mail address of the order, or send the claimSecret of the first answer")
 
-// Order holds the request that a buyer pays for.
+// Order is the request of a buyer.
 type Order struct {
 	Product        Product
-	Email          string // of the customer whom the purchase belongs to; may be empty
-	ClaimSecret    string // that of the first answer; may be empty
+	Email          string // address of the customer who gets the purchase; may be empty
+	ClaimSecret    string // the claim secret of the first answer, if the payment is sent again; may be empty
 	IdempotencyKey string // may be empty
 }
 
-// PurchaseProduct sells a one-time product for a payment. With an e-mail address the purchase
-// belongs to the customer with that address, who is created if necessary. That is safe, since
-// only a person who receives mail there can sign in. The claim secret is that of the first
-// answer, or empty. Errors: those of Pay, and CodeNotTheBuyer if a payment is sent again by a
-// caller who has not proved to be the buyer.
+// PurchaseProduct sells a one-time product for an x402 payment. If the order has an e-mail
+// address, the purchase belongs to the customer with that address, who is created if necessary. An
+// address may be a stranger's, but only a person who receives mail there can sign in. Besides the
+// errors of Pay, it refuses with CodeNotTheBuyer if a payment is sent again and the caller does
+// not prove to be the buyer.
 func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment) (Fulfilment, error) {
 	product, claimSecret := o.Product, o.ClaimSecret
 	address, asked := "", map[string]string{"slug": product.Slug}
-	body, err := canon.Marshal(asked) // without the address: a payment that is sent again need not contain it
+	body, err := canon.Marshal(asked) // without the address, so that the payment can be sent again without it
 	if err != nil {
 		return Fulfilment{}, err
 	}
@@ -63,6 +63,7 @@ func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment
 	if err != nil {
 		return Fulfilment{}, err
 	}
+	// Pay, or find the purchase that this payment has paid for before.
 	paid := payments.Paid{Operation: purchaseOperation, RequestHash: payments.RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents), VerifyFirst: true,
 		IdempotencyKey: o.IdempotencyKey, Content: payments.RequestHash(purchaseOperation, keyed),
 		Prepare: func(ctx context.Context) (payments.Promise, error) { return a.promiseProduct(ctx, product, address, p) }}
@@ -77,6 +78,7 @@ func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment
 	if err != nil {
 		return Fulfilment{}, err
 	}
+	// Decide whether the caller is the buyer, and which links the caller may get.
 	done := Fulfilment{PurchaseID: bought.PurchaseID, Product: bought.Product, Payment: receipt}
 	links := bought.PurchaseID
 	buyer := !receipt.Replayed || receipt.ByKey || a.isBuyer(bought, claimSecret, p)
@@ -101,13 +103,13 @@ func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment
 	return done, err
 }
 
-// sentAgain is at the end of the name of links that were made for a payment sent again. Their
-// downloads are counted apart from those of the buyer's links, so that nobody else can use
-// those up.
+// sentAgain is the suffix in the names of download links for callers who have sent a payment again
+// without proving to be the buyer. Their downloads are counted separately, so that they cannot use
+// up the buyer's downloads.
 const sentAgain = "/again"
 
-// claimSecret is a secret in the first answer to the buyer. It is computed from the purchase
-// with a key of the vault, and not stored.
+// claimSecret returns the secret that the first answer gives to the buyer. It is computed from the
+// purchase with a key of the vault, and not stored.
 func (a *Store) claimSecret(purchaseID string) string {
 	if a.Vault == nil {
 		return ""
@@ -116,15 +118,15 @@ func (a *Store) claimSecret(purchaseID string) string {
 	return "svcc_" + base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
-// buyerRef returns the form in which a purchase stores an e-mail address, to recognize it
-// later.
+// buyerRef returns the keyed hash of an e-mail address that a purchase stores to recognize the
+// address later.
 func (a *Store) buyerRef(address string) string {
 	return a.Vault.Reference(ledger.ServiceTenant, "buyer:"+address).String()
 }
 
-// isBuyer reports whether a payment that was sent again comes from its first sender. Once a
-// payment is settled, everybody can copy its authorization and signature from the chain, but
-// not the claim secret and the payment identifier.
+// isBuyer reports whether the sender of a repeated payment is the buyer. Anyone can copy a settled
+// payment's authorization and signature from the blockchain, but not the claim secret and the
+// payment identifier.
 func (a *Store) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p payments.Payment) bool {
 	same := func(got, want string) bool {
 		return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
@@ -132,7 +134,7 @@ func (a *Store) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p p
 	return same(claimSecret, a.claimSecret(bought.PurchaseID)) || same(identifierHash(p), bought.IdentifierHash)
 }
 
-// promiseProduct prepares what a purchase records when its payment has settled.
+// promiseProduct returns the events that a purchase appends when its payment has settled.
 func (a *Store) promiseProduct(ctx context.Context, product Product, address string, p payments.Payment) (payments.Promise, error) {
 	bought := events.PurchaseFulfilled{PurchaseID: a.NewIDAt(p.ID, "pur_"), Product: product.Slug, Source: SourceX402,
 		PriceCents: product.PriceCents, PaymentID: p.ID, IdentifierHash: identifierHash(p)}
@@ -164,8 +166,8 @@ func (a *Store) promiseProduct(ctx context.Context, product Product, address str
 		events.EntitlementGranted{Product: product.Slug, Source: SourceX402, PurchaseID: bought.PurchaseID})
 }
 
-// identifierHash returns the form in which a purchase stores the payment identifier; empty if
-// there is none.
+// identifierHash returns the SHA-256 of the payment identifier in hex, as a purchase stores it, or
+// "" if there is none.
 func identifierHash(p payments.Payment) string {
 	if p.Identifier == "" {
 		return ""
@@ -174,10 +176,11 @@ func identifierHash(p payments.Payment) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// mayFetchAgain reports whether a caller who sends a payment again and has not proved to be its
-// buyer gets a link. If the first request had a payment identifier or an e-mail address, the
-// caller must send it, too: neither is on the chain. With the address a link is given until the
-// first download, since the first answer may have been lost, and for 15 minutes after it.
+// mayFetchAgain returns nil if a caller who repeats a payment and has not proved to be the buyer
+// may get a link, and a refusal otherwise. The caller needs the e-mail address of the first
+// request, which is not on the blockchain; this does not help if the purchase has a payment
+// identifier. A link is given until fetchAgain after the first download, because the first answer
+// may have been lost or the download may have broken off.
 func (a *Store) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
 	ref := ""
 	if address != "" && a.Vault != nil {

@@ -19,21 +19,21 @@ type Reproduction struct {
 	PaymentID            string
 	Reproduced           bool
 	RecordedOutputHash   string
-	RecomputedOutputHash string // empty: this program does not have that engine version
-	EngineVersion        string // of the record
+	RecomputedOutputHash string // empty if this program does not have the engine version
+	EngineVersion        string // engine version that gave the recorded answer
 	Refund               *payments.Refund
 }
 
-// RefundOrder is a request to compute again what was paid for.
+// RefundOrder is a buyer's request to compute a paid answer again.
 type RefundOrder struct {
 	PaymentID string
 	Service   policy.Service
-	Request   []byte // canonical JSON, the same that was paid for
+	Request   []byte // canonical JSON of the paid request
 }
 
-// RequestRefund computes a paid answer again with the engine version that gave it. If the
-// output differs, or this program does not have that version, a refund is requested, once.
-// Refusals: not_found; payment_for_other_request; payment_not_settled, if nothing was charged.
+// RequestRefund computes a paid answer again with the engine version that gave it. If the result
+// differs, or this program does not have that version, it requests a refund, once. Refusals:
+// not_found, payment_for_other_request, and payment_not_settled if nothing was charged.
 func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.ReadPayment(ctx, order.PaymentID)
@@ -41,11 +41,11 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 		case err != nil:
 			return Reproduction{}, err
 		case s.State == "":
-			return Reproduction{}, policy.Refuse(ground.CodeNotFound, "", "payment not found: its id follows from network, asset, payer and nonce of what was signed")
+			return Reproduction{}, policy.Refuse(ground.CodeNotFound, "", "payment not found: its id is computed from network, asset, payer and nonce of the signed payment")
 		case s.Claim.RequestHash != payments.RequestHash(order.Service.Operation, payments.WithoutKey(order.Request)).String():
-			return Reproduction{}, policy.Refuse(ground.CodeOtherRequest, "", "this is not the request that the payment was made for: send operation and body as they were paid for")
+			return Reproduction{}, policy.Refuse(ground.CodeOtherRequest, "", "the payment was made for another request: send the operation and body that were paid for")
 		case s.Open():
-			return Reproduction{}, policy.Refuse(ground.CodeNotSettled, "", "the payment has not been settled yet: send the call with the same payment again for its answer")
+			return Reproduction{}, policy.Refuse(ground.CodeNotSettled, "", "the payment has not settled yet; send the call with the same payment again")
 		case s.State != payments.PaymentIsSettled:
 			return Reproduction{}, policy.Refuse(ground.CodeNotSettled, "", "the payment was refused, so nothing was charged")
 		}
@@ -53,13 +53,12 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 		if s.Claim.EngineVersion == policy.Version {
 			answer, err := a.Evaluate(ctx, order.Service, payments.WithoutKey(order.Request))
 			if ground.IsBusy(err) {
-				return Reproduction{}, err // such an error proves nothing about the answer
+				return Reproduction{}, err // an error such as a timeout shows nothing about the answer
 			}
 			if err == nil {
 				r.RecomputedOutputHash = answer.OutputHash
 			}
-			// If the engine now refuses a request that it answered before, the answer is not
-			// reproduced.
+			// A request that was answered before and is refused now is not reproduced.
 			r.Reproduced = err == nil && answer.OutputHash == s.Claim.OutputHash
 		}
 		if !r.Reproduced && s.Requested == nil {
@@ -74,10 +73,9 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 	})
 }
 
-// Recheck computes a settled call again from what the ledger stores of it, and reports whether
-// the result is what was paid for. A payment that cannot be computed again is not reported as a
-// difference: one that was not for a call, was erased, or was answered by another engine
-// version or rule set.
+// Recheck computes a settled call again from its stored request, and reports whether the result
+// equals the stored answer. It reports no difference for payments that it cannot compute again:
+// for other payments than of calls, for erased ones, and for other engine versions and rule sets.
 func (a *Store) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
 	s, err := a.ReadPayment(ctx, paymentID)
 	if err != nil {
@@ -113,9 +111,9 @@ func (a *Store) Recheck(ctx context.Context, paymentID string, services func(ope
 	return false, ledger.ErrTampered
 }
 
-// RequestRefundAsOperator requests the refund of any settled payment, such as that of a purchase
-// whose file was downloaded. If a refund was requested already, nothing changes. After the
-// request of a refund the file of a purchase is not sent any more.
+// RequestRefundAsOperator requests the refund of any settled payment, for example of a purchase
+// whose file was downloaded. If a refund was requested already, it changes nothing. After the
+// request, the file of a purchase is not sent any more.
 func (a *Store) RequestRefundAsOperator(ctx context.Context, paymentID string) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		s, err := a.ReadPayment(ctx, paymentID)
@@ -135,14 +133,14 @@ func (a *Store) RequestRefundAsOperator(ctx context.Context, paymentID string) (
 	})
 }
 
-// refundOf returns the request of a refund of a settled payment.
+// refundOf returns the event that requests a refund of a settled payment.
 func refundOf(s payments.Progress, cause string) events.RefundRequested {
 	claim := s.Claim
 	return events.RefundRequested{PaymentID: claim.PaymentID, Cause: cause, RecordedOutputHash: claim.OutputHash,
 		EngineVersion: claim.EngineVersion, Amount: claim.Amount, Asset: claim.Asset, Network: claim.Network, To: s.Settled.Payer}
 }
 
-// requestRefund appends the request of a refund, and returns the payment with it.
+// requestRefund appends the request of a refund and returns the payment's new state.
 func (a *Store) requestRefund(ctx context.Context, s payments.Progress, actor string, requested events.RefundRequested) (payments.Progress, error) {
 	if _, err := a.AppendPayment(ctx, s, s.State, actor, events.TypeRefundRequested, requested); err != nil {
 		return s, err
@@ -151,8 +149,7 @@ func (a *Store) requestRefund(ctx context.Context, s payments.Progress, actor st
 	return s, nil
 }
 
-// ApproveRefund reserves a requested refund's amount. If it is approved already, nothing
-// changes.
+// ApproveRefund approves a requested refund. If it is approved already, it changes nothing.
 func (a *Store) ApproveRefund(ctx context.Context, paymentID, reason string) (payments.Refund, error) {
 	if reason != "" {
 		if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
@@ -163,14 +160,15 @@ func (a *Store) ApproveRefund(ctx context.Context, paymentID, reason string) (pa
 		events.RefundApproved{PaymentID: paymentID, Reason: reason}, func(payments.Refund) bool { return true })
 }
 
-// SendRefund records the transaction with which an approved refund was paid. Recording the same
-// transaction again changes nothing; another one is a conflict.
+// SendRefund records the transaction that paid an approved refund. Recording the same transaction
+// again changes nothing; another transaction is a conflict.
 func (a *Store) SendRefund(ctx context.Context, paymentID, transaction string) (payments.Refund, error) {
 	return a.moveRefund(ctx, paymentID, payments.RefundApproved, payments.RefundSent, events.TypeRefundSent,
 		events.RefundSent{PaymentID: paymentID, Transaction: events.Text(transaction)}, func(r payments.Refund) bool { return r.Transaction == transaction })
 }
 
-// moveRefund moves a refund from one state to the next.
+// moveRefund appends the event that takes a refund from one state to the next. If the refund is in
+// the next state already and same accepts it, it changes nothing.
 func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(payments.Refund) bool) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		s, err := a.ReadPayment(ctx, paymentID)
@@ -196,7 +194,7 @@ func (a *Store) moveRefund(ctx context.Context, paymentID, from, to, eventType s
 	})
 }
 
-// Refund returns the refund of a payment.
+// Refund returns the state of a payment's refund.
 func (a *Store) Refund(ctx context.Context, paymentID string) (payments.Refund, error) {
 	s, err := a.ReadPayment(ctx, paymentID)
 	if err != nil {

@@ -15,22 +15,21 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ProviderEvent identifies an event of the checkout provider. Its id keeps a fact from being
-// recorded twice.
+// ProviderEvent identifies an event of the card provider, so that no event is recorded twice.
 type ProviderEvent struct {
-	ID string // evt_…, the provider's id
-	At int64  // Unix seconds
+	ID string // the provider's id, evt_…
+	At int64  // time in Unix seconds
 }
 
-// key returns the idempotency key of what is recorded for the event. The content is the event's
-// id, since repeated deliveries may differ in members without a meaning.
+// key returns the idempotency key and content hash of the append for this event. The content is
+// only the event's id, because repeated deliveries may differ in other members.
 func (e ProviderEvent) key() (key, content ledger.Hash) {
 	return ledger.IdemKey("webhook", "stripe:"+e.ID), sha256.Sum256([]byte(e.ID))
 }
 
-// RecordSubscription records a subscription as the provider reports it, and updates the
-// organization that depends on it. customer is the provider's. A report that names no product
-// counts only if an earlier one named a product of the catalogue.
+// RecordSubscription records the state of a subscription as the provider reports it, and updates
+// the organization that depends on it. customer is the provider's id. A report without a product
+// is recorded only if an earlier one named a product of the catalogue.
 func (a *Store) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
 	if s.Product == "" {
 		b, _, err := a.readBilling(ctx, customer)
@@ -55,32 +54,32 @@ func (a *Store) RecordSubscription(ctx context.Context, from ProviderEvent, cust
 	return a.followOwner(ctx, b, s.Subscription)
 }
 
-// followOwner updates the organization that depends on a subscription.
+// followOwner updates the organization of the customer who owns a subscription.
 func (a *Store) followOwner(ctx context.Context, b billing, subscription string) error {
 	owner := b.ownerOf(subscription)
 	if owner == "" {
-		return nil // its checkout has not been reported yet
+		return nil // the owner is unknown until the checkout is reported
 	}
 	return a.followPlan(ctx, owner)
 }
 
-// recordFact appends one fact whose position in its stream does not matter, once.
+// recordFact appends one fact, once, at the end of its stream.
 func (a *Store) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
 	return a.recordFacts(ctx, from, providerFact{stream, eventType, stored})
 }
 
-// providerFact is an event whose position in its stream does not matter.
+// providerFact is a fact that can be at any position in its stream.
 type providerFact struct {
 	stream, eventType string
 	stored            any
 }
 
-// recordFacts appends what one event of the provider reports, once. Facts of several partitions
-// are one append each, under the same key. If a crash leaves one out, it is appended when the
-// event is delivered again.
+// recordFacts appends the facts of one event of the provider, once. Facts of several partitions
+// are one append each, with the same idempotency key. If a crash prevents one of the appends, it
+// is made when the provider delivers the event again.
 func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
 	key, content := from.key()
-	var order []string // the tenants
+	var order []string // tenants in the order of their first fact
 	pending := map[string][]ledger.Pending{}
 	for _, f := range facts {
 		payload, err := canon.Marshal(f.stored)
@@ -102,20 +101,22 @@ func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...pr
 	return nil
 }
 
-// organizationOfSubscriptions returns the organization that depends on a customer's Team and
-// Business subscriptions. There is one per customer, so its id is computed from the customer's,
-// and a new subscription continues it.
+// organizationOfSubscriptions returns the id of the organization that a customer's Team and
+// Business subscriptions pay for. A customer has only one, so its id is computed from the
+// customer's, and a later subscription continues the same organization.
 func organizationOfSubscriptions(customerID string) string {
 	return "org_" + strings.TrimPrefix(customerID, "cus_")
 }
 
-// followPlan makes a customer's organization what the customer's subscriptions require: it is
-// created for the first live one, has the greatest plan of the live ones, and lapses without
-// any. An organization that the operator suspended stays suspended. followPlan changes nothing
-// that is right already, so it may run at any time. It runs after every fact, so what a crash
-// has left out is done at the next delivery. If customer and organization are in two
-// partitions, no precondition covers both. Then it reads the account again after it has changed
-// the organization, and a command that has changed the account in between does the same.
+// followPlan changes a customer's organization to match the customer's subscriptions. It creates
+// the organization with the first active one, gives it the highest plan of the active ones, and
+// lets it lapse without any. A suspended organization stays suspended. If everything matches, it
+// changes nothing. It runs after every fact, so a later report completes what a crash has
+// prevented.
+//
+// If customer and organization belong to different partitions, no append can have both as
+// preconditions. Then followPlan reads the account again after it has changed the organization,
+// and so does each command that changes the account.
 func (a *Store) followPlan(ctx context.Context, customerID string) error {
 	_, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.ReadSubscriptions(ctx, customerID)
@@ -139,8 +140,8 @@ func (a *Store) followPlan(ctx context.Context, customerID string) error {
 	return err
 }
 
-// planOf returns the greatest plan among the account's live subscriptions, empty if none is
-// live. ever reports whether there was one at all.
+// planOf returns the highest plan of the account's active subscriptions, or "" if none is active.
+// ever reports whether the account ever had such a subscription.
 func (a *Store) planOf(acc account) (plan string, ever bool) {
 	for _, x := range acc.Accesses {
 		product, _ := a.Product(x.Product)
@@ -161,7 +162,7 @@ func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan 
 	}
 	address, err := a.AddressOf(ctx, acc.created)
 	if err != nil || address == "" {
-		return err // no organization is created for an erased person
+		return err // an erased customer gets no organization
 	}
 	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
 	here, elsewhere := a.Apart(orgID, acc.Preconditions)
@@ -171,8 +172,8 @@ func (a *Store) startOrganization(ctx context.Context, acc account, orgID, plan 
 	return a.Unmoved(ctx, elsewhere)
 }
 
-// changePlan makes an organization what the account requires, provided that the account has not
-// changed since it was read.
+// changePlan appends the change of an organization that the account requires. If possible, the
+// account's streams are preconditions.
 func (a *Store) changePlan(ctx context.Context, acc account, o organizations.Organization, history ledger.History, plan string) error {
 	change := a.changeOf(o, plan)
 	if change == (events.OrganizationUpdated{}) {
@@ -187,7 +188,8 @@ func (a *Store) changePlan(ctx context.Context, acc account, o organizations.Org
 	return a.Unmoved(ctx, elsewhere)
 }
 
-// changeOf returns what must change in an organization so that it is on a plan, or without one.
+// changeOf returns the change that gives an organization this plan, or lets it lapse if plan is
+// "".
 func (a *Store) changeOf(o organizations.Organization, plan string) events.OrganizationUpdated {
 	switch {
 	case o.State == organizations.StateSuspended:
@@ -200,8 +202,8 @@ func (a *Store) changeOf(o organizations.Organization, plan string) events.Organ
 }
 
 // StaleSubscriptions returns a customer's subscriptions whose paid period has ended without a
-// notice of the provider, so that the caller asks the provider about them. It leaves out
-// those that were asked about a moment ago.
+// report of the provider, so that the caller can ask the provider. It leaves out those about which
+// it was asked in the last askAgain seconds.
 func (a *Store) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// GuardReport is a part of a guard's log as it is stored in the ledger.
+// GuardReport is a section of a guard's log, as one report to the ledger contains it.
 type GuardReport struct {
 	Machine string         `json:"machine"`
 	First   int64          `json:"first"`
@@ -25,18 +25,18 @@ type GuardReport struct {
 	Counts  map[string]int `json:"counts"`
 
 	ReportedAt string          `json:"reportedAt"`
-	Lines      []guardlog.Line `json:"lines,omitempty"` // what was asked about, denied or unseen
+	Lines      []guardlog.Line `json:"lines,omitempty"` // lines about commands that the guard denied, asked about, or could not see
 }
 
-// guardReport returns the report of an event, without its lines.
+// guardReport returns the report that an event records, without its lines.
 func guardReport(e ledger.Event, stored events.GuardReported) GuardReport {
 	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: canon.Stamp(e.Occurred())}
 }
 
 func guardStream(machine string) string { return "guard/" + machine }
 
-// ReportGuard records a part of the log of a guard. It must continue what the machine reported
-// before. If the same part is sent again, the answer is the same.
+// ReportGuard records a section of a guard's log. It must continue the machine's last report. If
+// the last report is sent again, the answer is the same and nothing is recorded.
 func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r guardlog.Report) (GuardReport, error) {
 	if err := r.Check(); err != nil {
 		return GuardReport{}, err
@@ -64,7 +64,7 @@ func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r
 			}
 		}
 		if r.Lines[0].Before != last.Head || r.Lines[0].Number != last.Last+1 {
-			return GuardReport{}, policy.Refuse(organizations.CodeConflict, "/lines", "lines must follow on what this machine reported before; nothing was recorded")
+			return GuardReport{}, policy.Refuse(organizations.CodeConflict, "/lines", "lines must continue the last report of this machine; nothing was recorded")
 		}
 		return a.recordGuard(ctx, p, r, history)
 	})
@@ -94,8 +94,8 @@ func (a *Webhooks) recordGuard(ctx context.Context, p organizations.Principal, r
 	return guardReport(result.Events[0], stored), nil
 }
 
-// GuardReports lists the newest reports of the organization's machines, with what was
-// asked about, denied or unseen: what its agents tried.
+// GuardReports returns the last report of each of the organization's machines, the newest first,
+// at most limit. The lines show which commands of agents were denied, asked about or not seen.
 func (a *Webhooks) GuardReports(ctx context.Context, p organizations.Principal, limit int) ([]GuardReport, error) {
 	p, err := a.Permit(ctx, p, organizations.RightExport)
 	if err != nil {
@@ -132,7 +132,8 @@ func (a *Webhooks) GuardReports(ctx context.Context, p organizations.Principal, 
 	return reports, nil
 }
 
-// openGuard returns a report as it is shown, without lines that were erased.
+// openGuard decrypts a report and keeps the lines that GuardReport shows. If the lines were
+// erased, the report has none.
 func (a *Webhooks) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error) {
 	lines := []guardlog.Line{}
 	stored := events.GuardReported{Lines: &lines}

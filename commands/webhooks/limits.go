@@ -1,6 +1,6 @@
 package webhooks
 
 const (
-	maxWebhooks  = 20  // of an organization: each decision may be a message to each of them
-	maxRotations = 500 // of one webhook: its stream is read completely
+	maxWebhooks  = 20  // webhooks of one organization; each decision may be sent to all of them
+	maxRotations = 500 // rotations of one webhook; every command reads all of them
 )

@@ -1,4 +1,4 @@
-// Package webhooks has the commands about webhooks of organizations, and about the logs
+// Package webhooks implements the commands for the webhooks of organizations, and for the logs
 // that guards of coding agents send.
 package webhooks
 
@@ -22,56 +22,56 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Webhooks has the commands about an organization's webhooks and the logs of its guards.
+// Webhooks implements the commands for an organization's webhooks and its guards' logs.
 type Webhooks struct {
 	*ground.Ground
 	*organizations.Organizations
 
-	// WebhookNetworks are private networks that webhooks may reach; none: only addresses of
-	// the public internet.
+	// WebhookNetworks are the private networks that webhooks may reach. If there is none, webhooks
+	// reach only public addresses.
 	WebhookNetworks []netip.Prefix
 }
 
-// Topics that a webhook can subscribe to.
+// The topics that a webhook can subscribe to.
 const (
 	TopicDecisions   = "decisions"   // every decision
-	TopicViolations  = "violations"  // receipts of what was done against a decision
-	TopicReviews     = "reviews"     // decisions that wait for a person's verdict
-	TopicCheckpoints = "checkpoints" // signed heads of the ledger's tree
+	TopicViolations  = "violations"  // receipts of actions that violate their decision
+	TopicReviews     = "reviews"     // decisions that need a person's approval
+	TopicCheckpoints = "checkpoints" // signed tree heads of the ledger
 )
 
-// Topics lists every topic of a webhook.
+// Topics lists all topics.
 var Topics = []string{TopicCheckpoints, TopicDecisions, TopicReviews, TopicViolations}
 
-// webhooksStream has every webhook of an organization, so that the append that adds one also
-// checks their number.
+// webhooksStream has the events of all webhooks of an organization, so that an append to it can
+// also check their number.
 const webhooksStream = "webhooks"
 
-// secretPrefix is the beginning of a secret, as Standard Webhooks writes it. The bytes in
-// standard base64 follow.
+// secretPrefix begins a secret, as the Standard Webhooks specification requires. The secret's
+// bytes in standard base64 follow.
 const secretPrefix = "whsec_"
 
 var errNoWebhook = policy.Refuse(ground.CodeNotFound, "", "webhook not found")
 
-// webhook is a webhook as read from its stream. The encrypted members stay in their events
-// until they are needed.
+// webhook is the state of one webhook. Address and secrets stay encrypted in its events until they
+// are needed.
 type webhook struct {
 	id, name      string
 	topics        []string
 	created       time.Time
 	creation      ledger.Event
-	rotations     []ledger.Event // the newest last
-	previousUntil time.Time      // of the newest rotation
+	rotations     []ledger.Event // events, the newest last
+	previousUntil time.Time      // end of the validity of the secret before the newest
 	removed       bool
 }
 
-// webhooks is the fold of the stream, the oldest first.
+// webhooks is the state of the stream: all webhooks, the oldest first.
 type webhooks []webhook
 
-// Apply folds one event of the stream.
+// Apply returns the state after one more event.
 func (w webhooks) Apply(e ledger.Event) (webhooks, error) {
 	stored, err := e.Stored()
-	w = slices.Clone(w) // find points into it
+	w = slices.Clone(w) // find returns a pointer into the slice, and the receiver must not change
 	switch fact := stored.(type) {
 	case events.WebhookCreated:
 		return append(w, webhook{id: fact.WebhookID, name: fact.Name, topics: fact.Topics, created: e.Occurred(), creation: e}), nil
@@ -92,7 +92,7 @@ func (w webhooks) Apply(e ledger.Event) (webhooks, error) {
 	return w, err
 }
 
-// find returns the webhook that is not removed, or nil.
+// find returns the webhook with an id, or nil if there is none or it was removed.
 func (w webhooks) find(id string) *webhook {
 	i := slices.IndexFunc(w, func(hook webhook) bool { return hook.id == id && !hook.removed })
 	if i < 0 {
@@ -105,32 +105,33 @@ func (a *Webhooks) readWebhooks(ctx context.Context, orgID string) (webhooks, le
 	return ground.Fold(ctx, a.Ground, orgID, webhooksStream, webhooks(nil))
 }
 
-// WebhookOrder describes the webhook to create.
+// WebhookOrder describes a webhook to create.
 type WebhookOrder struct {
 	URL    string
-	Topics []string // none: decisions, reviews and violations
+	Topics []string // if empty: decisions, reviews and violations
 	Name   string
 }
 
-// WebhookInfo is what members are shown of a webhook. URL has no path and no query, which may
-// contain a secret of the receiver.
+// WebhookInfo describes a webhook to members. It has the origin of the address only, because path
+// and query may contain a secret of the receiver.
 type WebhookInfo struct {
 	WebhookID string   `json:"webhookId"`
 	Name      string   `json:"name"`
-	Origin    string   `json:"origin" jsonschema_description:"Scheme, host and port of its address; the rest may be a secret."`
+	Origin    string   `json:"origin" jsonschema_description:"Scheme, host and port of the address; path and query are not shown, because they may contain a secret."`
 	Topics    []string `json:"topics"`
 	CreatedAt string   `json:"createdAt" jsonschema:"format=date-time"`
-	// RotatesUntil is when the previous secret stops signing, if it still does.
+	// RotatesUntil is the time until which messages are also signed with the previous secret;
+	// empty if they are not.
 	RotatesUntil string `json:"rotatesUntil,omitempty" jsonschema:"format=date-time"`
 }
 
-// CreatedWebhook is a webhook with its secret, which is shown only once.
+// CreatedWebhook is a webhook with its new secret, which is shown only once.
 type CreatedWebhook struct {
 	Secret string `json:"secret"`
 	WebhookInfo
 }
 
-// CreateWebhook makes a webhook of the principal's organization.
+// CreateWebhook creates a webhook of the principal's organization.
 func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal, order WebhookOrder) (CreatedWebhook, error) {
 	if err := p.May(organizations.RightManage); err != nil {
 		return CreatedWebhook{}, err
@@ -146,7 +147,7 @@ func (a *Webhooks) CreateWebhook(ctx context.Context, p organizations.Principal,
 		}
 		live := slices.DeleteFunc(hooks, func(hook webhook) bool { return hook.removed })
 		if len(live) >= maxWebhooks {
-			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "organization has too many webhooks, remove one first")
+			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "organization has too many webhooks; remove one first")
 		}
 		id, secret := a.NewID("whk_"), newWebhookSecret()
 		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookCreated,
@@ -174,19 +175,19 @@ func originOf(address string) string {
 	return u.Origin()
 }
 
-// checkWebhook returns the order in normal form. It does not look up names: one that resolves
-// to a private address is refused when the sender connects.
+// checkWebhook checks an order and returns it in normal form. It resolves no names: if a name
+// resolves to a private address, the sender refuses when it connects.
 func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	u, err := normal.ParseURL(o.URL)
 	if err != nil || u.UserInfo || u.Fragment || u.Scheme != "https" && u.Scheme != "http" {
-		return o, policy.Refuse("out_of_range", "/url", "url must be an https address without user name and fragment")
+		return o, policy.Refuse("out_of_range", "/url", "url must be an https address without user name or fragment")
 	}
 	private := normal.IsPrivate(u.Host)
 	if u.Scheme == "http" && !private {
-		return o, policy.Refuse("out_of_range", "/url", "url must be https outside private networks")
+		return o, policy.Refuse("out_of_range", "/url", "url must be an https address, except in a private network")
 	}
 	if private && !a.mayReach(u.Host) {
-		return o, policy.Refuse("out_of_range", "/url", "url must not be a private address (operators allow networks with WEBHOOK_NETWORKS)")
+		return o, policy.Refuse("out_of_range", "/url", "url must not be a private address (the operator can allow networks with WEBHOOK_NETWORKS)")
 	}
 	o.URL = u.String()
 	if len(o.Topics) == 0 {
@@ -195,7 +196,7 @@ func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	o.Topics = slices.Compact(slices.Sorted(slices.Values(o.Topics)))
 	for _, topic := range o.Topics {
 		if !slices.Contains(Topics, topic) {
-			return o, policy.Refuse("invalid_enum", "/topics", "topics holds a topic that does not exist")
+			return o, policy.Refuse("invalid_enum", "/topics", "topics must contain only existing topics")
 		}
 	}
 	if o.Name != "" {
@@ -204,8 +205,9 @@ func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	return o, nil
 }
 
-// mayReach reports whether a private host may be in one of the allowed networks. A name may
-// always be, if any network is allowed.
+// mayReach reports whether a webhook may have this private host. An IP address must be in one of
+// WebhookNetworks. A name is permitted if there is any such network; the sender checks its address
+// when it connects.
 func (a *Webhooks) mayReach(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
@@ -214,8 +216,7 @@ func (a *Webhooks) mayReach(host string) bool {
 	return slices.ContainsFunc(a.WebhookNetworks, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
 }
 
-// appendWebhook encrypts one event of the stream with the webhook's own data key and appends
-// it.
+// appendWebhook appends one event, encrypted with the webhook's data key.
 func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal, history ledger.History, id, eventType string, stored any) (ledger.Event, error) {
 	if a.Vault == nil {
 		return ledger.Event{}, a.NoVault()
@@ -235,8 +236,8 @@ func (a *Webhooks) appendWebhook(ctx context.Context, p organizations.Principal,
 	return result.Events[0], nil
 }
 
-// RotateWebhook gives a webhook a new secret, which is shown only once. For 24 hours messages
-// are signed with both secrets.
+// RotateWebhook gives a webhook a new secret, which is shown only once. For 24 hours
+// (RotationOverlap) messages are signed with the old secret, too.
 func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal, id string) (CreatedWebhook, error) {
 	if err := p.May(organizations.RightManage); err != nil {
 		return CreatedWebhook{}, err
@@ -251,7 +252,7 @@ func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal,
 		case hook == nil:
 			return CreatedWebhook{}, errNoWebhook
 		case len(hook.rotations) >= maxRotations:
-			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "webhook was rotated too often, make a new one")
+			return CreatedWebhook{}, policy.Refuse(organizations.CodeConflict, "", "webhook was rotated too often; create a new one")
 		}
 		secret, until := newWebhookSecret(), a.Now().Add(organizations.RotationOverlap)
 		event, err := a.appendWebhook(ctx, p, history, id, events.TypeWebhookRotated,
@@ -265,7 +266,7 @@ func (a *Webhooks) RotateWebhook(ctx context.Context, p organizations.Principal,
 	})
 }
 
-// RemoveWebhook removes a webhook. Nothing more is sent to it, not even messages that wait.
+// RemoveWebhook removes a webhook. Messages that wait to be sent to it are dropped.
 func (a *Webhooks) RemoveWebhook(ctx context.Context, p organizations.Principal, id, reason string) error {
 	if err := p.May(organizations.RightManage); err != nil {
 		return err
@@ -331,7 +332,8 @@ func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, 
 	return info, nil
 }
 
-// HasWebhook reports whether an organization has a webhook. It does not check rights.
+// HasWebhook returns nil if an organization has a webhook with this id, and refuses with not_found
+// otherwise. It does not check the principal's rights.
 func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id string) error {
 	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
 	if err == nil && hooks.find(id) == nil {
@@ -340,15 +342,15 @@ func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id
 	return ground.Refusal(err)
 }
 
-// WebhookEndpoint is the address that messages of a webhook are sent to, and the secrets that
-// sign them, the newest first. It is for the sender of messages and never part of an answer.
+// WebhookEndpoint is the address that a webhook's messages are sent to, and the secrets that sign
+// them, the newest first. Only the sender of messages uses it; it is never part of an answer.
 type WebhookEndpoint struct {
 	URL     string
 	Secrets [][]byte
 }
 
-// WebhookEndpoint reads a webhook's address and the secrets that sign now. For a webhook that
-// was removed the refusal is CodeNotFound.
+// WebhookEndpoint reads a webhook's address and the secrets that are valid now. It refuses with
+// CodeNotFound if the webhook was removed.
 func (a *Webhooks) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
 	if a.Vault == nil {
 		return WebhookEndpoint{}, a.NoVault()

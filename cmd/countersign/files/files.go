@@ -1,4 +1,5 @@
-// Package files replaces a file on disk so that readers see the old text or the new one, never a part.
+// Package files reads and writes files safely. A replaced file has either the old content or the
+// complete new content.
 package files
 
 import (
@@ -10,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Replace writes text to a file through New: the file then holds all of it or is unchanged.
+// Replace writes text to a file. If it fails, the file is unchanged.
 func Replace(path string, text []byte) error {
 	f, err := Create(path)
 	if err != nil {
@@ -20,20 +21,20 @@ func Replace(path string, text []byte) error {
 	return f.Close(err)
 }
 
-// New is a file being written. Its text goes to a temporary file in the same folder, which Close renames over
-// the old file; the old file's permissions are kept. A file that did not exist is readable by its owner only.
-// If the name is a symbolic link, the link stays and its target is replaced. A device or a pipe cannot be
-// replaced: the text is written to it directly.
+// New writes the new content of a file. It writes to a temporary file in the same folder, and
+// Close renames that over the old file. The permissions of the old file are kept; without an old
+// file, only the owner can read the new one. If the path is a symbolic link, its target is
+// replaced. A device or a pipe cannot be replaced, so the text is written to it directly.
 type New struct {
-	path   string // the name that the caller gave
-	target string // the file it names, with links resolved
+	path   string // path that the caller gave
+	target string // path after resolving symbolic links
 	file   *os.File
 	mode   fs.FileMode
-	Direct bool // a device or a pipe
+	Direct bool // true if the file is a device or a pipe
 }
 
-// Create opens the temporary file. A folder that cannot be written to is reported here, before any work is
-// done; only a full disk is found later.
+// Create opens the temporary file. It fails at once if the folder is not writable, so that the
+// caller does no work for nothing. A full disk is noticed only later.
 func Create(path string) (*New, error) {
 	n := &New{path: path, target: path, mode: 0o600}
 	err := n.create()
@@ -74,7 +75,7 @@ func (n *New) create() (err error) {
 	return err
 }
 
-// maxLinks is how many symbolic links are followed: the limit of the Linux kernel.
+// maxLinks is the number of symbolic links that are followed, the same as in the Linux kernel.
 const maxLinks = 40
 
 // Write implements io.Writer.
@@ -83,9 +84,9 @@ func (n *New) Write(b []byte) (int, error) {
 	return written, n.failed(err)
 }
 
-// Close ends the write. If err, the error of the code that wrote the text, is nil, the temporary file
-// replaces the old one. Otherwise the temporary file is removed, the old file stays as it was, and Close
-// returns err.
+// Close completes the file. err is the result of the code that wrote the text. If it is nil, Close
+// renames the temporary file over the old one. Otherwise it removes the temporary file and returns
+// err.
 func (n *New) Close(err error) error {
 	switch {
 	case n.Direct:
@@ -104,7 +105,7 @@ func (n *New) Close(err error) error {
 	return err
 }
 
-// failed adds the file name that the caller gave to err.
+// failed adds the path that the caller gave to err.
 func (n *New) failed(err error) error {
 	if err == nil {
 		return nil
@@ -112,13 +113,13 @@ func (n *New) failed(err error) error {
 	return fmt.Errorf("write %s: %w", n.path, WithoutPath(err))
 }
 
-// WithoutPath returns the cause of a file error without its path, for messages that name the file already.
+// WithoutPath returns the cause of a file error without the path, for messages that name the file.
 func WithoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err
 	}
-	var l *os.LinkError // of a rename
+	var l *os.LinkError // error of os.Rename
 	if errors.As(err, &l) {
 		return l.Err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// A replaced file keeps its permissions, a new one is readable by its owner only, and a failed
-// write leaves only the old file.
+// A replaced file keeps its permissions, a new file is readable by its owner only, and a failed
+// write leaves the old file.
 func TestReplace(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a")
@@ -57,12 +57,12 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A link stays a link, and its target is replaced or created.
+// A symbolic link is kept, and its target is replaced or created.
 func TestReplaceWritesThroughALink(t *testing.T) {
 	folder, elsewhere := t.TempDir(), t.TempDir()
 	target, link, second := filepath.Join(elsewhere, "target"), filepath.Join(folder, "link"), filepath.Join(folder, "second")
 	if err := errors.Join(os.Symlink(target, link), os.Symlink("link", second)); err != nil {
-		t.Skip(err) // a system without links
+		t.Skip(err) // the system has no symbolic links
 	}
 	for _, text := range []string{"made", "replaced"} {
 		if err := files.Replace(second, []byte(text)); err != nil {
@@ -89,7 +89,7 @@ func TestReplaceWritesThroughALink(t *testing.T) {
 	}
 }
 
-// A write that fails after its beginning leaves the folder as it was.
+// A write that fails halfway leaves the folder unchanged.
 func TestNewIsWholeOrNotThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	f, err := files.Create(path)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// A pipe is written to and stays a pipe; so does a device.
+// Text for a pipe or a device is written to it, and does not replace it.
 func TestReplaceWritesToAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// ErrClaimed is returned when another running process holds the file.
+// ErrClaimed is the error for a lock file that another running process holds.
 var ErrClaimed = errors.New("another process holds it")
 
-// Claim creates a lock file that one process at a time can hold. letGo removes it. The lock of a process that
-// was killed is free.
+// Claim creates and locks a file, which only one process can lock at a time. letGo removes it. If
+// the process is killed, the lock is free.
 func Claim(path string) (letGo func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -32,13 +32,13 @@ func Claim(path string) (letGo func(), err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return func() {
-		_ = os.Remove(path) // while the lock is held; a file that stays is not locked
+		_ = os.Remove(path) // remove the file while we hold the lock; without a lock, a file that stays does no harm
 		_ = f.Close()
 	}, nil
 }
 
-// Locked calls do while this process holds the lock of a file, and creates the file and its folder if they do
-// not exist. Other callers with the same path wait.
+// Locked calls do while this process holds the lock of a file; other callers wait. It creates the
+// file and its folder if they do not exist.
 func Locked(path string, do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

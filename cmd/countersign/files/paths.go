@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 )
 
-// Exists reports whether there is a file, a folder or a link at a path. A link counts even if its
-// target does not exist.
+// Exists reports whether a path names a file, a folder or a symbolic link, even one whose target
+// does not exist.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// Real returns a path with its links resolved, as far as the path exists.
+// Real resolves the symbolic links in a path, as far as the path exists.
 func Real(path string) string {
 	path = filepath.Clean(path)
 	rest := ""
@@ -21,7 +21,7 @@ func Real(path string) string {
 			if real, err := filepath.EvalSymlinks(folder); err == nil {
 				return filepath.Join(real, rest)
 			}
-			if to, err := os.Readlink(folder); err == nil { // the link names a path that does not exist yet
+			if to, err := os.Readlink(folder); err == nil { // a link whose target does not exist
 				if !filepath.IsAbs(to) {
 					to = filepath.Join(filepath.Dir(folder), to)
 				}

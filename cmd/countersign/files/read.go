@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ReadAtMost reads all of r. Input longer than most bytes is an error: a part of a text must not be taken for
-// all of it.
+// ReadAtMost reads all of r. It returns an error if r has more than most bytes, so that part of a
+// text is never treated as the whole.
 func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
@@ -20,10 +20,10 @@ func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// MaxInput is the maximum of ReadInput, in bytes. No document that the service accepts is longer.
+// MaxInput is the limit of ReadInput in bytes. The service accepts no longer document.
 const MaxInput = 8 << 20
 
-// OpenInput opens the file that the user names, or standard input for "-".
+// OpenInput opens the named file, or standard input if the name is "-".
 func OpenInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(os.Stdin), nil
@@ -31,7 +31,8 @@ func OpenInput(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// ReadInput reads the file that the user names ("-": standard input) and refuses more than MaxInput bytes.
+// ReadInput reads the named file, or standard input if the name is "-". It returns an error if
+// there are more than MaxInput bytes.
 func ReadInput(name string) ([]byte, error) {
 	in, err := OpenInput(name)
 	if err != nil {
@@ -41,8 +42,8 @@ func ReadInput(name string) ([]byte, error) {
 	return ReadAtMost(in, MaxInput)
 }
 
-// ReadRegular reads a regular file up to a size; a longer file is an error. It opens the file
-// without waiting, so that a pipe in its place does not block.
+// ReadRegular reads a regular file of at most most bytes; otherwise it returns an error. It does
+// not block if the file is a pipe.
 func ReadRegular(file string, most int64) ([]byte, error) {
 	f, err := openNow(file)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// openNow opens a file for reading, without waiting for the writer of a pipe.
+// openNow opens a file for reading. If it is a pipe, it does not wait for a writer.
 func openNow(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// WrittenByOthers returns how others than a user and root could write or replace a file, or
-// "" if they cannot. It checks every folder on the path.
+// WrittenByOthers returns how users other than uid and root could change or replace a file, or ""
+// if they cannot. It checks all folders on the path.
 func WrittenByOthers(file string, uid int) string {
 	path := Real(file)
 	for at := path; ; at = filepath.Dir(at) {
@@ -31,7 +31,7 @@ func WrittenByOthers(file string, uid int) string {
 			return "its owner is not known"
 		case int(owner.Uid) != uid && owner.Uid != 0:
 			return at + " belongs to another user"
-		case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // others cannot replace files in a sticky folder
+		case info.IsDir() && info.Mode()&fs.ModeSticky != 0: // in a sticky folder users cannot replace the files of others
 		case info.Mode()&0o002 != 0:
 			return "every user can write " + at
 		case info.Mode()&0o020 != 0 && owner.Gid != 0 && othersIn(owner.Gid, uid):
@@ -43,8 +43,7 @@ func WrittenByOthers(file string, uid int) string {
 	}
 }
 
-// othersIn reports whether a group has other members than the user. An unknown group counts as
-// one that has.
+// othersIn reports whether a group has members other than the user, or is unknown.
 func othersIn(gid uint32, uid int) bool {
 	users, err := os.ReadFile("/etc/passwd")
 	groups, err2 := os.ReadFile("/etc/group")

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// Allow adds an exception to the user's settings after a person agreed on the terminal.
+// Allow adds an exception to the user's settings after the user has confirmed it at the terminal.
 type Allow struct {
 	Rule    string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it. Default: offer the last blocked action."`
 	Action  string        `help:"Instead of a rule: allow one exact action, named by its hash (see gate log)." placeholder:"HASH"`
@@ -23,7 +23,8 @@ type Allow struct {
 	Reason  string        `help:"The reason, stored with the exception." placeholder:"TEXT"`
 }
 
-// onceWithin is how long a one-time code stays valid; taskWithin is how long --task allows an action.
+// onceWithin is the time for which an exception of --once lasts. taskWithin is the time for which
+// --task allows an action.
 const onceWithin, taskWithin = 15 * time.Minute, time.Hour
 
 // Run asks the user and adds the exception.
@@ -42,7 +43,8 @@ func (c *Allow) Run(o *Output) error {
 	return c.add(o, account, e, what)
 }
 
-// blocked offers to allow the last action that the guard blocked.
+// blocked offers to allow the action that the guard blocked last, or the one with the code of
+// --once.
 func (c *Allow) blocked(o *Output, account guard.Account) error {
 	b, err := account.BlockedBy(c.Once)
 	if err != nil {
@@ -83,7 +85,7 @@ func (c *Allow) blocked(o *Output, account guard.Account) error {
 
 var errNotAllowed = errors.New("nothing was allowed")
 
-// add asks for confirmation and writes the exception.
+// add asks the user to confirm an exception and writes it.
 func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what string) error {
 	if c.Session || c.Task {
 		last, err := account.BlockedBy("")
@@ -118,7 +120,7 @@ func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what st
 	return written(o, account, e)
 }
 
-// limits describes the scope and the end of an exception.
+// limits describes where and how long an exception applies.
 func limits(e guard.Exception) (text string) {
 	if e.Once {
 		text += ", once"
@@ -143,12 +145,12 @@ func written(o *Output, account guard.Account, e guard.Exception) error {
 	return o.Result(e, "written to "+file+"\n")
 }
 
-// Trust lets the settings file of a project relax the guard.
+// Trust permits the settings file of a project to relax the guard.
 type Trust struct {
 	Folder string `arg:"" optional:"" default:"." type:"path" help:"Folder of the project. Default: the current folder."`
 }
 
-// Run shows the file and asks the user to trust it.
+// Run shows the file and asks the user to confirm.
 func (c *Trust) Run(o *Output) error {
 	account := o.Account()
 	file, text, asks, err := account.ProjectFile(c.Folder)
@@ -171,8 +173,7 @@ func (c *Trust) Run(o *Output) error {
 	return o.Result(map[string]any{"file": file, "trusted": true}, "trusted: "+file+"\n")
 }
 
-// shownText returns text for a terminal: line by line, without control characters that the terminal would act
-// on.
+// shownText returns a text for the terminal, with control characters replaced on each line.
 func shownText(text []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {

@@ -21,35 +21,35 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// batchLine is the verdict on one line of a batch. Secrets in Command are masked, because the result may be
-// shown to others.
+// batchLine is the verdict on one line of a batch. Secrets in Command are masked, because the
+// result may be shown to others.
 type batchLine struct {
 	Line    int      `json:"line"`
-	Risk    string   `json:"risk"` // or "refused": the line is not a valid action
+	Risk    string   `json:"risk"` // the risk level, or "refused" if the line is not a valid action
 	Stopped bool     `json:"requiresApproval"`
 	Rules   []string `json:"matchedRuleIds"`
 	Command string   `json:"command"`
 	Error   string   `json:"error,omitempty"`
 }
 
-// batchResult sums up a batch.
+// batchResult is the summary of a batch.
 type batchResult struct {
 	Commands int            `json:"commands"`
 	Levels   map[string]int `json:"levels"`
-	Stopped  int            `json:"stopped"` // commands that need approval
-	Rules    map[string]int `json:"rules"`   // how often each rule matched
+	Stopped  int            `json:"stopped"` // number of commands that need approval
+	Rules    map[string]int `json:"rules"`   // number of matches, by rule
 	Lines    []batchLine    `json:"lines"`
 }
 
 var (
-	// historyTime matches the time stamp that shells write with a command in their histories: bash on a line
-	// of its own, zsh as a prefix.
+	// historyTime and its twin match the time stamps in shell histories: bash writes them on a
+	// line of their own, zsh before the command.
 	historyTime  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#\d{9,}$`) })
 	historyStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^: \d+:\d+;`) })
 )
 
-// batch judges every line of a file, so that a team can see what the guard would block before it is switched
-// on. Exit code 1: at least one command needs approval.
+// batch judges each line of a file, so that a team can see what the guard would block before they
+// install it. The exit code is 1 if a command needs approval.
 func (c *Verdict) batch(o *Output) error {
 	text, err := os.Open(c.Batch)
 	if c.Batch == "-" {
@@ -101,7 +101,7 @@ func (c *Verdict) judgeLines(text io.Reader) (batchResult, error) {
 	return result, scanner.Err()
 }
 
-// judgeLine judges one line: an action as JSON, or a command to which the flags apply.
+// judgeLine judges one line, which is an action as JSON, or a command to which the flags apply.
 func (c *Verdict) judgeLine(number int, line string) batchLine {
 	action := c.action(line)
 	if strings.HasPrefix(line, "{") {
@@ -120,7 +120,7 @@ func (c *Verdict) judgeLine(number int, line string) batchLine {
 	return shown
 }
 
-// text lists the commands that need approval, and the counts.
+// text returns the commands that need approval, and the counts.
 func (r batchResult) text(o *Output) string {
 	stopped := screen.Table{Heads: []string{"line", "level", "rules", "command"}}
 	for _, l := range r.Lines {
@@ -164,7 +164,7 @@ func writeCSV(to io.Writer, lines []batchLine) error {
 	for _, l := range lines {
 		command := l.Command
 		if command != "" && slices.Contains([]byte("=+-@\t\r"), command[0]) {
-			command = "'" + command // a spreadsheet must not run the cell as a formula
+			command = "'" + command // so that a spreadsheet does not run the cell as a formula
 		}
 		if err := w.Write([]string{strconv.Itoa(l.Line), l.Risk, strconv.FormatBool(l.Stopped), strings.Join(l.Rules, " "), command, l.Error}); err != nil {
 			return err
@@ -174,7 +174,7 @@ func writeCSV(to io.Writer, lines []batchLine) error {
 	return w.Error()
 }
 
-// sortedByCount returns the names in order of falling count.
+// sortedByCount returns the names, the highest count first.
 func sortedByCount(counts map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))

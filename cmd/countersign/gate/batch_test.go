@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A line that is too long is named by its number in the file, of which lines without a
-// command are part.
+// The error for a line that is too long names its line number in the file; lines without a command
+// count, too.
 func TestBatchNamesTheLineThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	_, err := (&Verdict{}).judgeLines(strings.NewReader("# a comment\n\nls\n" + strings.Repeat("x", maxCommand+1)))

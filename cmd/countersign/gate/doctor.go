@@ -19,8 +19,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// HookFindings checks the guards of the coding agents on this machine, and compares the rule
-// sets of the two programs that hold a guard (countersign and countersign-guard).
+// HookFindings checks the guards of the coding agents on this machine, and compares the rule sets
+// of the installed programs that contain the guard (countersign and countersign-guard).
 func HookFindings(ctx context.Context, o *Output, agent string, command []string) (found []screen.Finding) {
 	for _, f := range o.Account().Try(ctx, agents.Agent(agent), command) {
 		found = append(found, screen.Finding{Name: "hook", State: f.State, Detail: f.Detail})
@@ -34,8 +34,8 @@ func HookFindings(ctx context.Context, o *Output, agent string, command []string
 	return found
 }
 
-// otherPrograms returns the other installed programs that hold a guard: those that the shell
-// finds in PATH, and those in the folder of this program.
+// otherPrograms returns the paths of other installed programs that contain the guard. It looks in
+// PATH and in the folder of this program.
 func otherPrograms() (paths []string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,19 +61,19 @@ func otherPrograms() (paths []string) {
 	return paths
 }
 
-// ruleset identifies the rules behind a verdict.
+// ruleset is the version and hash of the rules of a program.
 type ruleset struct {
 	Version string `json:"rulesetVersion"`
 	Hash    string `json:"rulesetHash"`
 }
 
-// against compares the rule set of this program with that of the program at path, which is run
-// for a verdict.
+// against compares the rule set of this program with that of the program at path. To find out, it
+// runs that program for a verdict.
 func (own ruleset) against(ctx context.Context, path string) screen.Finding {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	ask := exec.CommandContext(ctx, path, "gate", "--json", "--", "true")
-	ask.WaitDelay = time.Second // limits the wait for a child that keeps the pipe open
+	ask.WaitDelay = time.Second // do not wait longer for a child process that keeps the pipe open
 	answer, err := ask.Output()
 	var other ruleset
 	if err == nil {
@@ -98,7 +98,7 @@ func (own ruleset) against(ctx context.Context, path string) screen.Finding {
 	}
 }
 
-// Doctor checks the guards of coding agents. countersign-guard has no other checks.
+// Doctor checks the guards of coding agents. In countersign-guard it is the whole command doctor.
 type Doctor struct {
 	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a canary, and compare the rule sets of countersign and countersign-guard." default:"true"`
 	Agent string `help:"Only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
@@ -106,7 +106,7 @@ type Doctor struct {
 	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: a hook's command to check instead of those in the settings."`
 }
 
-// Run prints the findings. Exit code 1: one of them is bad.
+// Run prints the findings. The exit code is 1 if one of them is a problem.
 func (c *Doctor) Run(ctx context.Context, o *Output) error {
 	if !c.Hook {
 		return errors.New("this program checks hooks only; countersign doctor checks a service")

@@ -1,7 +1,6 @@
-// Package gate is the command line of the gate and the guard: verdicts, the hook of coding
-// agents, the exceptions and trust that the user grants, the log and the rules. It needs no
-// service, so that the small program cmd/countersign-guard can hold it as well as
-// cmd/countersign.
+// Package gate implements the commands of the gate and the guard: verdicts, the hook of coding
+// agents, exceptions and trust, the log and the rules. It needs no service, so that the small
+// program cmd/countersign-guard can contain it, as cmd/countersign does.
 package gate
 
 import (
@@ -17,15 +16,15 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// Output is where the gate's commands write, and the user account they work for.
+// Output is the output of the gate's commands, with the account whose settings apply.
 type Output struct {
 	*screen.Output
 	Account func() guard.Account
-	Ask     func(question string) (string, error) // asks the person at the controlling terminal
+	Ask     func(question string) (string, error) // asks the user at the controlling terminal
 }
 
-// AskOnTerminal asks the person at the controlling terminal. It does not read standard input:
-// text from a pipe is not a person's consent.
+// AskOnTerminal asks the user at the controlling terminal and returns the answer. It does not read
+// standard input, because text from a pipe is not the user's consent.
 func AskOnTerminal(question string) (string, error) {
 	answer, err := onTerminal(question)
 	if err != nil {
@@ -34,7 +33,7 @@ func AskOnTerminal(question string) (string, error) {
 	return answer, nil
 }
 
-// Commands are the gate's commands that both programs have.
+// Commands has the gate's commands that both programs contain.
 type Commands struct {
 	Verdict Verdict `cmd:"" default:"withargs" help:"Print the verdict on a command (the default). Exit code 1: the command needs approval."`
 	Explain Explain `cmd:"" help:"Explain what raised or lowered the verdict on a command, rule by rule. Exit code 1: the command needs approval."`
@@ -44,11 +43,11 @@ type Commands struct {
 	Stats   Stats   `cmd:"" help:"Count what the guard decided."`
 }
 
-// Args rewrites the command line so that a user can write a command as it is run: every word of
-// "gate ls -la" and "gate -- log" belongs to the command, even if it looks like one of our
-// flags or subcommands. Our flags come before the command. They may follow it only if the
-// command is a single argument ("gate 'ls -la' --json"), because then no further word can
-// belong to it.
+// Args rewrites a command line of the gate, so that a user can write the command to judge without
+// quotes. In "gate ls -la" and "gate -- log" all words belong to that command, even if they look
+// like flags or subcommands of ours. Our flags must come before it. They may follow only if the
+// command is a single argument ("gate 'ls -la' --json"), because then no further word can belong
+// to it.
 func Args(root *kong.Node, args []string) []string {
 	at, asked := root.Children[0], "verdict"
 	var flags []string
@@ -80,7 +79,7 @@ func Args(root *kong.Node, args []string) []string {
 	return args
 }
 
-// takesValue reports whether one of our flags takes the next word as its value.
+// takesValue reports whether this flag of ours takes the next word as its value.
 func takesValue(gate *kong.Node, flag string) bool {
 	found := false
 	eachFlag(gate.Parent, func(f *kong.Flag) {
@@ -98,7 +97,7 @@ func eachFlag(n *kong.Node, do func(*kong.Flag)) {
 	}
 }
 
-// ReadDays reads a duration that may be in days, such as 7d.
+// ReadDays parses a duration, which may be in days, such as 7d.
 func ReadDays(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Hook guards a coding agent. The agent's pre-tool event comes on standard input; the answer
-// goes to standard output in the agent's own format. Exit code 0: an answer was written. Exit
-// code 2: the guard failed, and standard error has the reason; a crash of the Go runtime and a
-// wrong flag also end with 2. Every supported agent blocks the tool call on exit code 2.
+// Hook guards a coding agent. It reads the agent's event from standard input and writes the answer
+// to standard output in the agent's format. The exit code is 0 if an answer was written, and 2 if
+// the guard failed, with the reason on standard error; a crash of the Go runtime and a wrong flag
+// also end with 2. All supported agents block the tool call if the exit code is 2.
 type Hook struct {
 	Agent       string `help:"The agent in whose format to answer: ${enum}. auto recognizes the agent by its event, and denies where it would ask." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
 	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and the file it belongs in, without writing it." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
@@ -36,7 +36,7 @@ type Hook struct {
 	System      bool   `help:"With --write or --uninstall: use the managed settings of the machine, which users and projects cannot override. Needs root."`
 }
 
-// Run answers one event.
+// Run answers one event, or prints, installs or removes the hook's configuration.
 func (c *Hook) Run(ctx context.Context, o *Output) error {
 	switch {
 	case c.Install == "" && (c.Write || c.Uninstall || c.Project || c.System):
@@ -73,7 +73,7 @@ func (c *Hook) guard(o *Output) guard.Guard {
 	return g
 }
 
-// write adds the guard to the agent's settings and then tests the hook as doctor does.
+// write adds the hook to the agent's settings and then tests it as doctor does.
 func (c *Hook) write(ctx context.Context, o *Output) error {
 	program, err := installable()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Hook) write(ctx context.Context, o *Output) error {
 	return nil
 }
 
-// where returns which settings the flags select.
+// where returns the settings that the flags select: the user's, the project's or the system's.
 func (c *Hook) where() agents.Where {
 	switch {
 	case c.System:
@@ -113,7 +113,7 @@ func (c *Hook) where() agents.Where {
 	return agents.OfUser
 }
 
-// takeOut removes the guard from the agent's settings.
+// takeOut removes the hook from the agent's settings.
 func (c *Hook) takeOut(o *Output) error {
 	done, err := agents.Agent(c.Install).Uninstall(c.where())
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Hook) takeOut(o *Output) error {
 	return o.Result(result, text+"the guard was removed\n")
 }
 
-// written reports the change of the settings.
+// written describes a change of the settings.
 func (c *Hook) written(done agents.Change) (result map[string]any, text string) {
 	text = "written: " + done.Settings + "\n"
 	if done.Copy != "" {
@@ -132,8 +132,8 @@ func (c *Hook) written(done agents.Change) (result map[string]any, text string) 
 	return map[string]any{"agent": c.Install, "settings": done.Settings, "copy": done.Copy, "installed": c.Write}, text
 }
 
-// installable returns the path of this program for an agent's settings. It refuses a program
-// started by "go run", which is removed when it ends.
+// installable returns the path of this program for an agent's settings. It refuses a program that
+// "go run" has built, because that is removed when it ends.
 func installable() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -148,19 +148,18 @@ func installable() (string, error) {
 	return self, nil
 }
 
-// ownPath returns the full path of this program for a configuration: agents start hooks with a
-// PATH of their own.
+// ownPath returns the absolute path of this program for a configuration, because agents may start
+// hooks with another PATH.
 func ownPath() string {
 	self, err := os.Executable()
-	if err != nil || strings.Contains(self, "go-build") { // "go run" removes the program
+	if err != nil || strings.Contains(self, "go-build") { // "go run" removes the program when it ends
 		return "countersign"
 	}
 	return self
 }
 
-// PlainHook reads the command line of a hook that --install wrote. It does not build the
-// command line parser, which takes longer than a verdict. It returns false for any other
-// command line.
+// PlainHook parses the command line of a hook that --install wrote, without the command line
+// parser, which takes longer than a verdict. It returns false for all other command lines.
 func PlainHook(args []string) (*Hook, bool) {
 	if len(args) < 2 || args[0] != "gate" || args[1] != "hook" {
 		return nil, false

@@ -13,13 +13,13 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// LogShow prints the log.
+// LogShow prints the guard's log.
 type LogShow struct {
 	Blocked bool `help:"Show only the calls that were asked about or denied."`
 	Last    int  `help:"Show this many of the newest lines; 0: all." default:"50" placeholder:"N"`
 }
 
-// Run prints the log. Exit code 1: the log was cut or edited.
+// Run prints the log. The exit code is 1 if the log was truncated or edited.
 func (c *LogShow) Run(o *Output) error {
 	lines, wrong, err := readLog(o)
 	if err != nil {
@@ -62,7 +62,8 @@ func (c *LogShow) Run(o *Output) error {
 	return nil
 }
 
-// readLog reads the user's log.
+// readLog reads the user's log. wrong describes why the log does not verify; it is empty if it
+// does.
 func readLog(o *Output) (lines []guardlog.Line, wrong string, err error) {
 	return o.Account().Log().Read()
 }

@@ -20,7 +20,7 @@ type RulesList struct {
 	Text     string `arg:"" optional:"" help:"Only rules with this text in their id or title."`
 }
 
-// Run prints one line per rule.
+// Run prints a line for each rule.
 func (c *RulesList) Run(o *Output) error {
 	shown := []actionrisk.Summary{}
 	rows := screen.Table{Heads: []string{"rule", "level", "category", "title"}}
@@ -41,7 +41,7 @@ type RulesShow struct {
 	ID string `arg:"" help:"Id of the rule, as a verdict names it."`
 }
 
-// Run prints the rule's page.
+// Run prints the description of the rule.
 func (c *RulesShow) Run(o *Output) error {
 	r, known := actionrisk.RecordOf(c.ID)
 	if !known {

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// verdictFlags are the circumstances of a command.
+// verdictFlags has the flags that describe where a command runs.
 type verdictFlags struct {
 	Cwd         string `help:"Working directory, which selects the exceptions that apply. Default: the current one." placeholder:"DIR"`
 	Branch      string `help:"Checked-out branch."`
@@ -37,9 +37,9 @@ type Verdict struct {
 	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as its words; - for standard input."`
 }
 
-const maxCommand = 1 << 20 // bytes from standard input; the service accepts 2,000 characters
+const maxCommand = 1 << 20 // bytes read from standard input; the service accepts only 2,000 characters
 
-// Run prints the verdict. Exit code 1: a command needs approval.
+// Run prints the verdict. The exit code is 1 if a command needs approval.
 func (c *Verdict) Run(o *Output) error {
 	switch {
 	case c.Batch != "" && len(c.Words) > 0:
@@ -59,7 +59,7 @@ func (c *Verdict) Run(o *Output) error {
 	return screen.ErrNo
 }
 
-// judgedCommand is a verdict and the effect of the user's exceptions on it.
+// judgedCommand is the verdict on a command, before and after the user's exceptions.
 type judgedCommand struct {
 	actionrisk.ScoreOutput
 	Exceptions *appliedExceptions `json:"exceptions,omitempty"`
@@ -68,15 +68,16 @@ type judgedCommand struct {
 	left   actionrisk.ScoreOutput // the verdict without the findings that exceptions allow
 }
 
-// appliedExceptions holds the exceptions for a command in the settings of the user and the project.
+// appliedExceptions has the exceptions for a command from the settings of the user and the
+// project.
 type appliedExceptions struct {
 	Files    []string        `json:"files"`
-	Ignored  []string        `json:"ignored,omitempty"` // requests that do not apply, with the reason
-	Decision agents.Decision `json:"decision"`          // pass, ask or deny, as the guard would answer
+	Ignored  []string        `json:"ignored,omitempty"` // requests of the project's settings that were not applied, with the reason
+	Decision agents.Decision `json:"decision"`          // pass, ask or deny: the answer that the guard would give
 	Note     string          `json:"note,omitempty"`
 }
 
-// judge asks the engine about a command, then applies the exceptions for the folder.
+// judge evaluates a command and applies the exceptions for the folder.
 func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	command, err := commandOf(words)
 	if err != nil {
@@ -92,7 +93,7 @@ func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	v.left = v.ScoreOutput
 	where := f.Cwd
 	if where == "" {
-		where, _ = os.Getwd() // without a folder only the user's settings apply
+		where, _ = os.Getwd() // if there is no folder, only the user's settings apply
 	}
 	rules, err := o.Account().RulesFor(trace, where, where)
 	if err != nil || len(rules.Files) == 0 {
@@ -103,8 +104,8 @@ func judge(o *Output, words []string, f verdictFlags) (judgedCommand, error) {
 	return v, nil
 }
 
-// commandOf returns the command that the user typed: one argument is a complete command,
-// several are the words of one.
+// commandOf returns the command to judge. A single argument is a complete command; several
+// arguments are its words.
 func commandOf(words []string) (string, error) {
 	switch {
 	case len(words) == 0:
@@ -122,8 +123,8 @@ func commandOf(words []string) (string, error) {
 	return strings.Join(quoted, " "), nil
 }
 
-// stopped reports whether the command needs approval: by the user's settings if any apply,
-// otherwise by the verdict.
+// stopped reports whether the command needs approval. The user's settings decide if any apply,
+// otherwise the verdict.
 func (v judgedCommand) stopped() bool {
 	if v.Exceptions != nil {
 		return v.Exceptions.Decision != agents.Pass
@@ -131,11 +132,11 @@ func (v judgedCommand) stopped() bool {
 	return v.RequiresApproval
 }
 
-// levelStyles are the colours of the levels.
+// levelStyles has the colour of each risk level.
 var levelStyles = map[string]string{"low": screen.Green, "medium": screen.Yellow, "high": screen.Red, "critical": screen.Bold + ";" + screen.Red}
 
-// screen formats a verdict for one screen: the level, the command with the decisive part
-// marked, the rules, the reason, and the safer way.
+// screen returns the verdict as text: the risk level, the command with the matched parts marked,
+// the rules, the reason and a safer way.
 func (v judgedCommand) screen(o *Output) string {
 	var b strings.Builder
 	title := v.nothingFound()
@@ -170,10 +171,10 @@ func (v judgedCommand) screen(o *Output) string {
 	return b.String()
 }
 
-// shownRules is the number of rules that fit on one screen with the rest.
+// shownRules is the number of rules that a verdict shows, so that it fits on one screen.
 const shownRules = 4
 
-// nothingFound describes a verdict that rests on no rule.
+// nothingFound describes a verdict without a matched rule.
 func (v judgedCommand) nothingFound() string {
 	switch {
 	case v.Coverage.Unmatched:
@@ -184,7 +185,8 @@ func (v judgedCommand) nothingFound() string {
 	return "No rule matched"
 }
 
-// ruleLines describes one rule. Every rule after the first gets a shorter text.
+// ruleLines describes one rule. further is true for rules after the first; they get a shorter
+// text.
 func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines [][2]string) {
 	if further {
 		lines = append(lines, [2]string{"also", fmt.Sprintf("%s (%s, %s) in %q", r.Title, r.ID, r.Severity, r.Evidence.Excerpt)})
@@ -208,8 +210,8 @@ func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines 
 	return lines
 }
 
-// marked returns the command with the matched parts underlined, by text styles if the terminal
-// has them, otherwise by a line of ^ below.
+// marked returns the command with its matched parts underlined, by styles if the terminal has
+// them, otherwise by ^ on the line below.
 func (v judgedCommand) marked(o *Output) string {
 	var b strings.Builder
 	at := 0
@@ -225,8 +227,7 @@ func (v judgedCommand) marked(o *Output) string {
 	return b.String()
 }
 
-// spans returns the parts of one line of the command that rules matched, in order, with
-// overlaps merged.
+// spans returns the parts of one line that rules matched, in order, with overlapping parts merged.
 func (v judgedCommand) spans(at, length int) (spans [][2]int) {
 	for _, r := range v.MatchedRules {
 		from, to := max(r.Evidence.Start-at, 0), min(r.Evidence.End-at, length)
@@ -246,7 +247,7 @@ func (v judgedCommand) spans(at, length int) (spans [][2]int) {
 	return apart
 }
 
-// underlined marks spans of a line, in the line itself or in the line below.
+// underlined marks the spans, in the text itself or in a second line.
 func (o *Output) underlined(text string, spans [][2]int) (shown, below string) {
 	var line, marks strings.Builder
 	at := 0
@@ -262,13 +263,13 @@ func (o *Output) underlined(text string, spans [][2]int) (shown, below string) {
 	return line.String(), strings.TrimRight(marks.String(), " ")
 }
 
-// Explain shows how a verdict came about.
+// Explain explains how a verdict was computed.
 type Explain struct {
 	verdictFlags
 	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as its words; - for standard input."`
 }
 
-// Run prints every rule with what moved its level, and what was not understood.
+// Run prints each rule with the reasons for its level, and the parts that were not understood.
 func (c *Explain) Run(o *Output) error {
 	v, err := judge(o, c.Words, c.verdictFlags)
 	if err != nil {
@@ -312,7 +313,7 @@ func (v judgedCommand) explained(o *Output) string {
 	return b.String()
 }
 
-// movements are how a rule came to its level.
+// movements describes what has raised or lowered a rule's level.
 func movements(r actionrisk.MatchedRule) (lines []string) {
 	if len(r.Context) == 0 && r.BaseSeverity == r.Severity {
 		return []string{"this is the rule's own level; nothing moved it"}

@@ -1,4 +1,4 @@
-// Package groundtest gives the tests of the commands' rooms a ground.
+// Package groundtest makes a Ground for the tests of the packages below commands.
 package groundtest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// New returns a ground on an empty ledger of its own, with a vault and without a signer. The
-// test closes the ledger when it ends.
+// New returns a ground with an empty ledger, a vault and no signer. The ledger is closed at the
+// end of the test.
 func New(t testing.TB) *ground.Ground {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})

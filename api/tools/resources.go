@@ -104,7 +104,7 @@ func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (
 	return string(list.Active), nil
 }
 
-// prompts lists texts that a person can start with.
+// prompts lists the prompts that a person can start with.
 func prompts() []mcp.Prompt {
 	return []mcp.Prompt{
 		{Name: "preflight_command", Title: "Check a command before it runs",

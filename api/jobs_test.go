@@ -45,7 +45,7 @@ func TestWalkJobs(t *testing.T) {
 		for _, j := range []job{
 			{"why was this denied", "auditor", "/overview", []string{"q=" + denied}, "The tool is not allowed.", 1},
 			{"what did an agent spend last week", "auditor", "/overview", []string{"Spend", "7 days", "agent-7"}, "The numbers", 4},
-			{"change a policy: author", "developer", "/overview", []string{"Policies", "Change it", draft, "Save as a draft"}, "What this draft changes", 4},
+			{"change a policy: author", "developer", "/overview", []string{"Policies", "Change the policy", draft, "Save as a draft"}, "What this draft changes", 4},
 			{"change a policy: the other admin", "admin", "/policies", []string{"evt_", "reason=a higher limit", "Activate"}, "a higher limit", 2},
 			{"which policy was active on a day", "auditor", "/overview", []string{"Policies", "on=" + today, "Show"}, "was active.", 3},
 			{"rotate a leaked token", "owner", "/overview", []string{"API tokens", "Rotate"}, "The new token, shown this once:", 3},

@@ -98,7 +98,7 @@ func TestAFormActsForThePersonWhosePageItIs(t *testing.T) {
 		t.Fatalf("the page does not say whose it is: %s", opened.body)
 	}
 	fields := url.Values{"email": {"stranger@example.com"}, "role": {"auditor"}, "as": found[1:]}
-	admin.want(admin.form("/members", fields), 409, "somebody else has signed in here since the page was opened")
+	admin.want(admin.form("/members", fields), 409, "another person has signed in with this browser since the page was opened")
 	if text := owner.get("/members").body; strings.Contains(text, "stranger@") {
 		t.Error("somebody was added")
 	}

@@ -92,11 +92,11 @@ func TestAnActivatedDraft(t *testing.T) {
 	got := dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}})
 	draft := got.header.Get("Location")
 	refused := admin.form(draft, url.Values{"reason": {strings.Repeat("long ", 300)}})
-	admin.want(refused, 400, "It was not activated: reason must")
+	admin.want(refused, 400, "The draft was not activated: reason must")
 	admin.want(refused, 400, `value="long long`)
 	s.clock.Add(11 * time.Minute)
 	late := admin.form(draft, url.Values{"reason": {"written for ten minutes"}})
-	admin.want(late, 403, "It was not activated: sign in again to do this. Nothing was recorded.")
+	admin.want(late, 403, "The draft was not activated: sign in again to do this. Nothing was recorded.")
 	admin.want(late, 403, "written for ten minutes")
 	admin.want(late, 403, `/sign-in?next=/policies/drafts/`)
 	admin.signIn("admin@acme.example")
@@ -110,7 +110,7 @@ func TestAnActivatedDraft(t *testing.T) {
 		}
 	}
 	second := owner.form(draft, url.Values{"reason": {"what I had to say"}})
-	for _, part := range []string{"Policy version 2", "This draft had already been activated by admin@acme.example,", "Nothing more was recorded.", "what I had to say", "ticket 4711"} {
+	for _, part := range []string{"Policy version 2", "This draft had already been activated by admin@acme.example,", "Nothing was recorded for your attempt.", "what I had to say", "ticket 4711"} {
 		owner.want(second, 409, part)
 	}
 	owner.want(owner.get("/policies/drafts/evt_01JD3Z8W5T0000000000000000"), 404, "not found")
@@ -204,7 +204,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e.field("blockedHosts", "evil.example")
 		e.field("allowedHosts", "a.example")
 		e.field("requireHttps", "")
-		e.want(e.page, 200, "The form changed these parts of the JSON: At most, for one purchase.")
+		e.want(e.page, 200, "The form changed these parts of the JSON: Largest amount of one payment.")
 		e.fields.Set("f_blockedHosts", "")
 		e.fields.Set("f_allowedMcpTools", "none")
 		e.press("check", 200)
@@ -231,7 +231,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 			e.fields.Set("f_maxUsdPerTransaction", "61")
 			for _, do := range []string{"check", "draft"} {
 				e.press(do, 400)
-				e.want(e.page, 400, "the text is no JSON object: mend it, the form keeps what you changed")
+				e.want(e.page, 400, "the text is not a JSON object: fix it; the form keeps your changes")
 				if e.fields.Get("policy") != broken {
 					t.Errorf("the text became %s", e.fields.Get("policy"))
 				}

@@ -82,7 +82,7 @@ func TestWalkPolicies(t *testing.T) {
 	w.do(chromedp.SendKeys(`[name="f_blockedHosts"]`, "evil.example", chromedp.ByQuery),
 		chromedp.SetValue(`[name="f_maxUsdPerTransaction"]`, "6", chromedp.ByQuery),
 		chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "1\r", chromedp.ByQuery)) // and the Enter key
-	w.see("The form changed these parts of the JSON: At most, for one purchase; Hosts that never may.")
+	w.see("The form changed these parts of the JSON: Largest amount of one payment; Hosts that may never be paid.")
 	w.see("A purchase may cost at most 61.00 US dollars.")
 	w.shoot("policy-editor-written")
 	w.press("Save as a draft")
@@ -169,7 +169,7 @@ func TestWalkPolicyFormFollowsTheText(t *testing.T) {
 	write(`{"policyId":"default","allowedHosts":["c.example"]}`)
 	w.see("Only these hosts may be paid: c.example.")
 	w.press("Check")
-	w.see("The form changed these parts of the JSON: At most, for one purchase.")
+	w.see("The form changed these parts of the JSON: Largest amount of one payment.")
 	w.see("Only these hosts may be paid: c.example.")
 	if shown := hosts(); shown != "c.example" {
 		t.Errorf("after writing the form says %q", shown)

@@ -25,10 +25,10 @@ func TestWebhookPages(t *testing.T) {
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	owner.want(owner.get("/overview"), 200, `<a href="/webhooks">Webhooks</a>`)
 	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}, "topic": {"reviews"}}), 400, "url must be https")
-	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick what the webhook is told of")
+	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick the topics of the webhook")
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	made := owner.follow(owner.form("/webhooks", url.Values{"url": {r.URL + "/in?key=theirs-alone"}, "name": {"siem"}, "topic": {"decisions"}}))
-	owner.want(made, 200, "It is shown this once")
+	owner.want(made, 200, "It is shown only now")
 	secret := secretPattern.FindString(html.UnescapeString(made.body))
 	list := owner.get("/webhooks")
 	place := regexp.MustCompile(`/webhooks/whk_[0-9A-Z]+`).FindString(list.body)
@@ -54,7 +54,7 @@ func TestWebhookPages(t *testing.T) {
 	}
 
 	rotated := owner.follow(owner.form(place+"/rotate", url.Values{}))
-	owner.want(rotated, 200, "The one before signs beside it")
+	owner.want(rotated, 200, "Messages are also signed with the previous secret")
 	if found := secretPattern.FindString(html.UnescapeString(rotated.body)); found == "" || found == secret {
 		t.Errorf("rotated to %q", found)
 	}

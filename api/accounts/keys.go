@@ -1,5 +1,5 @@
-// Package accounts is for customers and their agents: API keys, sign-in by a mailed link, and OAuth
-// for agents with its metadata documents.
+// Package accounts serves the endpoints for customers and their agents: API keys, sign-in by an
+// e-mailed link, and OAuth for agents with its metadata documents.
 package accounts
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// freeKeyRequest asks for a key of the free plan.
+// freeKeyRequest requests a key of the free plan.
 type freeKeyRequest struct {
 	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the key's owner can be reached. It is stored sealed and not verified."`
 }
 
-// freeKey is a new key. Its secret is shown only here.
+// freeKey is a new key. Its secret is returned only in this answer.
 type freeKey struct {
 	APIKey        string `json:"apiKey"`
 	KeyID         string `json:"keyId"`
@@ -32,7 +32,7 @@ type freeKey struct {
 	StatusURL     string `json:"statusUrl" jsonschema:"format=uri"`
 }
 
-// IssueFreeKey issues a key to anybody with an e-mail address.
+// IssueFreeKey issues a key. It requires only an e-mail address.
 var IssueFreeKey = &op.Operation{
 	Creates: true, ID: "issue_free_key", Method: http.MethodPost, Path: "/api/keys/free",
 	CORS:    true,
@@ -43,19 +43,19 @@ var IssueFreeKey = &op.Operation{
 	Refuses: []string{"invalid_email"},
 }
 
-// Keys issues API keys and says what is left of them.
+// Keys issues API keys and reports their remaining calls and credit.
 type Keys struct {
-	Commands *services.Services // with the accounts and what pays for a call
-	Shop     *store.Shop        // asks the provider whether a pass was renewed
+	Commands *services.Services // includes the accounts, and computes what pays for a call
+	Shop     *store.Shop        // reads from the payment provider whether a pass was renewed
 	Callers  *request.Callers
 }
 
-// Operations lists what needs no account.
+// Operations lists the operations that need no account.
 func (s *Keys) Operations() []*op.Operation {
 	return []*op.Operation{IssueFreeKey.Does(s.issueFreeKey), freeKeyStatus.Does(s.freeKeyStatus)}
 }
 
-// AccountOperations lists what a signed-in customer does with the keys of the account.
+// AccountOperations lists the operations with which a signed-in customer manages keys.
 func (s *Keys) AccountOperations() []*op.Operation {
 	return []*op.Operation{issueAccountKey.Does(s.issueAccountKey), listAccountKeys.Does(s.listAccountKeys), revokeAccountKey.Does(s.revokeAccountKey)}
 }
@@ -78,8 +78,8 @@ func (s *Keys) issueFreeKey(c *op.Call) (op.Reply, error) {
 	}}, nil
 }
 
-// keyStatus shows how many calls of its month a key has used, or how much of its credit an
-// agent has.
+// keyStatus reports how many calls a key has used this month, or how much credit an agent has
+// left.
 type keyStatus struct {
 	Plan           string   `json:"plan" jsonschema:"enum=free,enum=agent"`
 	CallsPerMonth  int      `json:"callsPerMonth"`
@@ -91,7 +91,7 @@ type keyStatus struct {
 	Upgrade        upgrade  `json:"upgrade"`
 }
 
-// pass is a live subscription. If the customer has several, it is the one that ends first.
+// pass is an active subscription. If the customer has several, it is the one that ends first.
 type pass struct {
 	Product string `json:"product"`
 	Name    string `json:"name"`
@@ -106,8 +106,8 @@ func (s *Keys) passOf(b *services.Balance) *pass {
 	return &pass{b.Product, product.Name, ground.Stamp(b.EndsAt)}
 }
 
-// credits show how much is left of a pass, or of an agent's credit, which does not end. A key
-// that was issued without an account has neither.
+// credits reports how much of a pass, or of an agent's credit, is left. An agent's credit does not
+// expire. A key that was issued without an account has neither.
 type credits struct {
 	TotalCents     int     `json:"totalCents"`
 	UsedCents      int     `json:"usedCents"`
@@ -127,7 +127,7 @@ func creditsOf(b *services.Balance) *credits {
 	return shown
 }
 
-// upgrade is the way to more calls.
+// upgrade describes the product that buys more calls.
 type upgrade struct {
 	URL         string `json:"url" jsonschema:"format=uri"`
 	Product     string `json:"product"`
@@ -161,7 +161,7 @@ func (s *Keys) freeKeyStatus(c *op.Call) (op.Reply, error) {
 	}}, nil
 }
 
-// upgrade returns the pass of the catalogue. Without a pass the caller can only pay per call.
+// upgrade returns the pass that the catalogue offers. Without one, it has only the URL.
 func (s *Keys) upgrade() upgrade {
 	u := upgrade{URL: request.UpgradeURL(s.Commands)}
 	if pass, sold := s.Commands.PassProduct(); sold {
@@ -170,8 +170,8 @@ func (s *Keys) upgrade() upgrade {
 	return u
 }
 
-// agentStatus answers an agent. It has no free calls, but may have credit, and after that the
-// pass of the customer who claimed it.
+// agentStatus answers an agent. An agent has no free calls. Its own credit pays first, then the
+// pass of the customer who claimed the agent.
 func (s *Keys) agentStatus(c *op.Call) (op.Reply, error) {
 	balance, err := s.Commands.Credit(c.Request.Context(), c.Agent)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Mail sends the links by which people show that a mailbox is theirs.
+// Mail sends the links that prove control of a mailbox.
 type Mail struct {
 	Accounts *accounts.Accounts
-	Mailer   mail.Sender // nil: mail is answered with 503
+	Mailer   mail.Sender // nil means that requests for e-mail are answered with 503
 	Callers  *request.Callers
 	Log      *slog.Logger
 }
 
-// SendLink makes a link to sign in, and mails it.
+// SendLink e-mails a sign-in link.
 func (s *Mail) SendLink(r *http.Request, email, next string) error {
 	if err := s.mayMail(r, email); err != nil {
 		return err
@@ -37,8 +37,8 @@ func (s *Mail) SendLink(r *http.Request, email, next string) error {
 			"\n\nIf you did not ask for it, do nothing.\n"})
 }
 
-// mayMail limits links, of every kind, by network and by mailbox: nobody can fill another
-// person's mailbox with e-mails of the service.
+// mayMail limits the links per network and per mailbox, for all kinds of links together. So an
+// attacker cannot flood another person's mailbox.
 func (s *Mail) mayMail(r *http.Request, email string) error {
 	if s.Mailer == nil {
 		return policy.Refuse(op.CodeNoMail, "", "mail is not configured")
@@ -58,8 +58,8 @@ func (s *Mail) post(r *http.Request, m mail.Message) error {
 	return nil
 }
 
-// sendAgentLink mails the link that verifies an agent. The e-mail repeats nothing that the
-// agent said, since anybody can register an agent with another person's address.
+// sendAgentLink e-mails the link that verifies an agent. The e-mail contains no text of the agent,
+// because anybody can register an agent with another person's address.
 func (s *Mail) sendAgentLink(r *http.Request, made accounts.RegisteredAgent) error {
 	link, err := s.Accounts.RequestAgentLink(r.Context(), made.Address, made.ClientID)
 	if err != nil {

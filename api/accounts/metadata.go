@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// authorizationServer is the metadata of RFC 8414, with members that agents look for.
+// authorizationServer is the metadata of RFC 8414, with additional members that agents read.
 type authorizationServer struct {
 	Issuer               string    `json:"issuer" jsonschema:"format=uri"`
 	Authorization        string    `json:"authorization_endpoint" jsonschema:"format=uri" jsonschema_description:"There is no such flow here; clients refuse metadata without it."`
@@ -37,8 +37,8 @@ type agentAuth struct {
 	IdentityTypes []string `json:"identity_types_supported"`
 }
 
-// openIDConfiguration is the same for readers that look only there. No ID tokens
-// are issued.
+// openIDConfiguration repeats the metadata for clients that read only the OpenID document. The
+// service issues no ID tokens.
 type openIDConfiguration struct {
 	authorizationServer
 	SubjectTypes []string `json:"subject_types_supported"`
@@ -77,8 +77,8 @@ func (s *OAuth) protectedResource(path string, scopes []string) protectedResourc
 		JWKS: base + op.JWKSPath, Name: op.Name, Documentation: base + op.AuthPath, Policy: base + "/privacy", Terms: base + "/terms"}
 }
 
-// The metadata documents. RFC 9728 says where the document of {base}/mcp is. It does not name
-// the scopes of a customer, since no tool needs them.
+// Operations that return the metadata documents. RFC 9728 defines the path of the document for
+// {base}/mcp. That document omits the scopes of a customer, because no tool requires them.
 var (
 	oauthServer = &op.Operation{
 		ID: "get_oauth_authorization_server", Method: http.MethodGet, Path: "/.well-known/oauth-authorization-server",
@@ -102,14 +102,15 @@ var (
 	}
 )
 
-// Documents lists the metadata of the service and of its MCP endpoint.
+// Documents lists the metadata documents of the service and of its main MCP endpoint.
 func (s *OAuth) Documents() []*op.Operation {
 	return []*op.Operation{oauthServer.Does(s.oauthServer), openIDDocument.Does(s.openIDDocument), resourceDocument.Does(s.resourceDocument),
 		mcpResourceDocument.Does(s.mcpResource(op.MCPPath))}
 }
 
-// MCPDocuments lists the metadata of the other MCP endpoints, each where RFC 9728 puts it: a
-// client refuses a document whose resource is not the address it uses.
+// MCPDocuments lists the metadata documents of the other MCP endpoints, each at the path that RFC
+// 9728 defines. A client refuses a document whose resource is not the address that the client
+// uses.
 func (s *OAuth) MCPDocuments() (list []*op.Operation) {
 	for _, path := range op.MCPPaths {
 		if path == op.MCPPath {
@@ -134,7 +135,7 @@ func (s *OAuth) resourceDocument(c *op.Call) (op.Reply, error) {
 	return op.DocumentOf(c, s.protectedResource("", accounts.AgentScopes))
 }
 
-// mcpResource returns a function that answers with the metadata of an MCP endpoint.
+// mcpResource returns a handler that answers with the metadata of the MCP endpoint at a path.
 func (s *OAuth) mcpResource(path string) func(*op.Call) (op.Reply, error) {
 	return func(c *op.Call) (op.Reply, error) {
 		return op.DocumentOf(c, s.protectedResource(path, []string{accounts.ScopeCatalog, accounts.ScopeCheckout}))

@@ -19,10 +19,10 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// The OAuth endpoints follow RFC 6749, 7009, 7591 and 7662: errors are {error,
-// error_description}, a body may be a form, and unknown members are ignored.
+// The OAuth endpoints follow RFC 6749, 7009, 7591 and 7662: errors are {error, error_description},
+// a body may be a form, and unknown members are ignored.
 
-// Words of those documents.
+// Values that these RFCs define.
 const (
 	grantClientCredentials = "client_credentials"
 	methodBasic            = "client_secret_basic"
@@ -32,13 +32,13 @@ const (
 	codeInvalidMetadata = "invalid_client_metadata"
 )
 
-// lenient is embedded in a request whose unknown members are ignored.
+// lenient is embedded in request types whose unknown members are ignored.
 type lenient struct{}
 
-// JSONSchemaExtend allows unknown members.
+// JSONSchemaExtend allows unknown members in the schema.
 func (lenient) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
 
-// registration is client metadata (RFC 7591).
+// registration is the client metadata of RFC 7591.
 type registration struct {
 	lenient
 	Name          string   `json:"client_name" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"For people who read about the agent."`
@@ -51,9 +51,8 @@ type registration struct {
 	metadata
 }
 
-// metadata are members about a client that the service neither needs nor stores. The answer
-// repeats them, since clients read the answer as all that they registered (RFC 7591, section
-// 3.2.1).
+// metadata are members that the service neither uses nor stores. The answer repeats them, because
+// a client takes the answer as its complete registration (RFC 7591, section 3.2.1).
 type metadata struct {
 	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema_description:"Returned, and not used: no grant here redirects."`
 	Contacts     []string `json:"contacts,omitempty"`
@@ -66,7 +65,7 @@ type metadata struct {
 	Version      string   `json:"software_version,omitempty"`
 }
 
-// registered is a new client. Its secret is shown only here.
+// registered is a new client. Its secret is returned only in this answer.
 type registered struct {
 	ClientID      string   `json:"client_id"`
 	Secret        string   `json:"client_secret"`
@@ -90,7 +89,7 @@ var registerAgent = &op.Operation{
 	Refuses: []string{codeInvalidMetadata}, Conditions: []any{shape.When(shape.Given("email"), shape.Is("identity_type", "verified_email"))},
 }
 
-// OAuth registers agents and gives them tokens. It also publishes where that is done.
+// OAuth registers agents, issues and revokes their tokens, and publishes the metadata documents.
 type OAuth struct {
 	Accounts *accounts.Accounts
 	Mail     *Mail
@@ -98,7 +97,7 @@ type OAuth struct {
 	Answers  *request.Answers
 }
 
-// Operations lists what agents call.
+// Operations lists the OAuth operations.
 func (s *OAuth) Operations() []*op.Operation {
 	return []*op.Operation{registerAgent.Does(s.registerAgent), requestAccessToken.Does(s.requestAccessToken), revokeAccessToken.Does(s.revokeAccessToken),
 		introspectAccessToken.Does(s.introspectAccessToken), claimAgent.Does(s.claimAgent)}
@@ -136,14 +135,14 @@ func (s *OAuth) registerAgent(c *op.Call) (op.Reply, error) {
 	})
 }
 
-// shownAgain answers with text that the caller sent. It escapes <, > and & for readers that
-// take the answer for a page.
+// shownAgain answers with text that the caller sent. It escapes <, > and & so that a browser
+// cannot interpret the text as HTML.
 func shownAgain(value any) (op.Reply, error) {
 	body, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(true))
 	return op.Reply{Body: body}, err
 }
 
-// tokenRequest asks for an access token (RFC 6749, section 4.4; RFC 8707).
+// tokenRequest requests an access token (RFC 6749, section 4.4; RFC 8707).
 type tokenRequest struct {
 	lenient
 	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
@@ -188,9 +187,9 @@ func (s *OAuth) requestAccessToken(c *op.Call) (op.Reply, error) {
 		Header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
 }
 
-// tokenResource checks the resource that a token is requested for (RFC 8707): the service, one
-// of its MCP endpoints, or none. It returns the address as the documents have it, however the
-// client writes scheme, host and a slash at the end.
+// tokenResource checks the resource for which a token is requested (RFC 8707). It may be empty,
+// the service, or one of its MCP endpoints. The result is spelled as in the metadata documents,
+// even if the client writes scheme and host in upper case or adds a slash.
 func (s *OAuth) tokenResource(text string) (resource string, ours bool) {
 	if text == "" {
 		return "", true
@@ -204,7 +203,7 @@ func (s *OAuth) tokenResource(text string) (resource string, ours bool) {
 	return s.Accounts.BaseURL + path, ours && (path == "" || slices.Contains(op.MCPPaths, path))
 }
 
-// tokenQuery names a token to revoke or to describe (RFC 7009, RFC 7662).
+// tokenQuery names the token to revoke or to introspect (RFC 7009, RFC 7662).
 type tokenQuery struct {
 	lenient
 	Token string `json:"token" jsonschema:"minLength=1"`
@@ -212,7 +211,7 @@ type tokenQuery struct {
 	credential.ClientSecret
 }
 
-// namedToken returns the token that a call names.
+// namedToken returns the token in the body of a call.
 func namedToken(c *op.Call) (string, error) {
 	var in tokenQuery
 	err := json.Unmarshal(c.Body, &in)
@@ -234,14 +233,14 @@ func (s *OAuth) revokeAccessToken(c *op.Call) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
 	}
-	// A token costs nothing, and its revocation is stored for ever.
+	// Tokens are free, but each revocation is stored permanently. So revocations are limited.
 	if !s.Callers.Rates.Allow(op.ToRevoke, c.Client.ID()) {
 		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked, try again later")
 	}
 	return op.Reply{Value: struct{}{}}, s.Accounts.RevokeAccessToken(c.Request.Context(), c.Client, token)
 }
 
-// introspection describes a token. Of one that is not live it says only that.
+// introspection describes a token. For a token that is not active it contains only active: false.
 type introspection struct {
 	Active    bool   `json:"active"`
 	Scope     string `json:"scope,omitempty"`
@@ -277,11 +276,12 @@ func (s *OAuth) introspectAccessToken(c *op.Call) (op.Reply, error) {
 		IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
 }
 
-// AuthorizePath is in the metadata, since clients refuse metadata without it.
+// AuthorizePath is the path of the authorization endpoint. The service refuses every request
+// there, but the metadata must name it, because clients refuse metadata without it.
 const AuthorizePath = "/api/auth/authorize"
 
-// Authorize refuses the authorization flow, which the service does not have. A person who
-// opens it in a browser was sent by a connector, and reads what to do instead.
+// Authorize refuses the authorization flow, which the service does not support. A person who was
+// sent here by a connector gets a page that explains how to connect instead.
 func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(request.CodeResponseType, "", "only the client credentials grant is supported")
 	if op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
@@ -300,7 +300,7 @@ type claimed struct {
 	Next     string   `json:"next"`
 }
 
-// claimAgent takes no body: the bearer token shows that the request is intended.
+// claimAgent takes no body. The bearer token protects it from cross-site requests.
 var claimAgent = &op.Operation{
 	ID: "claim_agent", Method: http.MethodPost, Path: "/api/auth/claim",
 	Summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",

@@ -19,7 +19,8 @@ type signInAnswer struct {
 	Message string `json:"message"`
 }
 
-// linkSent is the answer in every case, so that it does not tell whether the address is known.
+// linkSent is the answer in every case, so that a caller cannot find out whether an address is
+// known.
 const linkSent = "if the address can receive mail, a sign-in link is on its way; it works once, for 10 minutes"
 
 var requestSignIn = &op.Operation{
@@ -31,13 +32,13 @@ var requestSignIn = &op.Operation{
 	Refuses: []string{"invalid_email"},
 }
 
-// SignIn begins and ends the sessions of customers.
+// SignIn starts and ends the sessions of customers.
 type SignIn struct {
 	Credentials *credential.Reader
 	Mail        *Mail
 }
 
-// Operations lists what a browser needs to sign in and out.
+// Operations lists the operations for sign-in and sign-out.
 func (s *SignIn) Operations() []*op.Operation {
 	return []*op.Operation{requestSignIn.Does(s.requestSignIn), getSession.Does(s.getSession), signOut.Does(s.signOut)}
 }
@@ -62,7 +63,7 @@ func (s *SignIn) getSession(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: as}, err
 }
 
-// signOutRequest chooses the sessions that end.
+// signOutRequest selects the sessions to end.
 type signOutRequest struct {
 	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"Every session of the customer ends, on whatever device: for a lost one."`
 }

@@ -1,5 +1,5 @@
-// Package catalog reads what is sold: catalog.json, and the files that buyers of one-time products
-// download. A catalogue is the only list of these prices.
+// Package catalog reads the catalogue of products: catalog.json, and the files that buyers of
+// one-time products download. The catalogue is the only source of these prices.
 //
 //	{"products": [
 //	  {"slug": "kit", "name": "Kit", "description": "What it is and for whom.", "kind": "one_time",
@@ -10,8 +10,9 @@
 //	   "priceCents": 9900, "deliverable": "An organization.", "plan": "team"}
 //	]}
 //
-// The path in file is relative to the catalogue. It names one file, or a folder, which becomes a
-// ZIP archive with the same bytes every time. Subscriptions are paid monthly.
+// The path in file is relative to the catalogue. It names a file, or a folder, which becomes a ZIP
+// archive. The archive of the same files always has the same bytes. Subscriptions are paid
+// monthly.
 package catalog
 
 import (
@@ -41,15 +42,15 @@ var embedded embed.FS
 
 const (
 	maxCatalog = 1 << 20  // bytes of catalog.json
-	maxFile    = 16 << 20 // bytes of a product's file; each is kept in memory
+	maxFile    = 16 << 20 // bytes of a product's file; every file is kept in memory
 	maxText    = 1000     // characters of a description
-	minPrice   = 50       // cents, the minimum of the checkout provider
+	minPrice   = 50       // cents; the minimum of the checkout provider
 	maxPrice   = 99_999_999
 )
 
 var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// stored is the form of catalog.json.
+// stored is the format of catalog.json.
 type stored struct {
 	Products []product `json:"products"`
 }
@@ -66,21 +67,21 @@ type product struct {
 	File        string `json:"file,omitempty"`
 }
 
-// Default returns the catalogue that is built in. Its verification kit contains the verifier that
-// is in every bundle, so that auditors need not take the verifier from the party that they examine.
+// Default returns the built-in catalogue. Its verification kit contains the same verifier as every
+// bundle, so that auditors do not have to take the verifier from the party that they audit.
 func Default() ([]store.Product, error) {
 	return read(source{embedded, map[string][]byte{"files/verification-kit/verify.py": bundle.VerifierPy}}, "catalog.json")
 }
 
-// source is where a catalogue and the files of its products are.
+// source gives access to a catalogue and the files of its products.
 type source struct {
 	fs.FS
-	more map[string][]byte // files of folders whose content other packages have, by path
+	more map[string][]byte // content of files that other packages embed, by path
 }
 
-// Load reads a catalogue file. An error names the product and the member that is wrong.
+// Load reads a catalogue file. Its errors name the product and the invalid member.
 func Load(name string) ([]store.Product, error) {
-	root, err := os.OpenRoot(filepath.Dir(name)) // the files of products must be below the catalogue's folder
+	root, err := os.OpenRoot(filepath.Dir(name)) // os.Root keeps the files of products inside the catalogue's folder
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
 	}
@@ -116,7 +117,7 @@ func read(files source, name string) ([]store.Product, error) {
 	return list, nil
 }
 
-// read checks one product and reads its file.
+// read validates one product and reads its file.
 func (p product) read(files source) (store.Product, error) {
 	if err := p.check(); err != nil {
 		return store.Product{}, err
@@ -183,12 +184,12 @@ func readFile(files fs.FS, name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// firstDay is the earliest time that a ZIP archive can state. Some programs that unpack it do not
-// take a missing time.
+// firstDay is the earliest time that a ZIP archive can contain. Some unpacking programs refuse a
+// missing time.
 var firstDay = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// archive packs a folder, in the order of names and with one time for all files, so that the same
-// files give the same bytes.
+// archive packs a folder as ZIP. Files are sorted by name and all have the same time, so that the
+// same files give the same bytes.
 func archive(files source, folder string) ([]byte, error) {
 	var names []string
 	for name := range files.more {

@@ -35,7 +35,7 @@ func defaults(t *testing.T) []store.Product {
 	return list
 }
 
-// unpack reads a product's archive.
+// unpack returns the files in a product's archive, by name.
 func unpack(t *testing.T, slug string) map[string][]byte {
 	t.Helper()
 	list := defaults(t)
@@ -91,8 +91,8 @@ func TestAnArchiveHasTheSameOctetsEveryTime(t *testing.T) {
 	}
 }
 
-// TestThePolicyStarterPackHolds holds that every policy of the starter pack is accepted unchanged,
-// and that each of its intents gets the decision that the pack promises for it.
+// TestThePolicyStarterPackHolds checks that every policy of the starter pack is accepted
+// unchanged, and that each example intent gets the decision that the pack promises.
 func TestThePolicyStarterPackHolds(t *testing.T) {
 	files := unpack(t, "policy-starter-pack")
 	drafts := map[string]assurance.Draft{}
@@ -144,7 +144,7 @@ func TestThePolicyStarterPackHolds(t *testing.T) {
 	}
 }
 
-// verify.mjs shares no code with this program, and must agree with it.
+// verify.mjs shares no code with this program, but must give the same results.
 func TestTheVerificationKitChecksRecords(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -210,7 +210,8 @@ func TestTheVerificationKitChecksRecords(t *testing.T) {
 	retyped.Integrity.PayloadType = seal.TypeSigningKey
 	check(0, "retyped.json", retyped)
 	check(0, "none.json", map[string]any{"record": "no"})
-	// The key is compromised from a position on: what it signed before that position still counts.
+	// The key is compromised from a position on. Records that it signed before that position
+	// remain valid.
 	keys = write("jwks.json", map[string]any{"keys": []any{key(map[string]any{"svc_from_position": 3, "svc_to_position": 9, "svc_void_from_position": 5})}})
 	check(1, "good.json", envelope)
 	check(0, "placeless.json", placeless)

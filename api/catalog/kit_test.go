@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The verifier of the kit writes an integer with all of its digits, as the canonical
-// form does.
+// TestTheKitsVerifierKeepsTheDigitsOfIntegers checks that the kit's verifier prints an integer
+// with all of its digits, as the canonical form requires.
 func TestTheKitsVerifierKeepsTheDigitsOfIntegers(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

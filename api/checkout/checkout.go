@@ -1,6 +1,6 @@
-// Package checkout says what the service needs of a provider of card payments: an address to pay
-// at, an address where subscriptions are managed, the present state of a subscription, and the
-// notices of what happened. It depends on no particular provider; api/stripe is one.
+// Package checkout defines what the service needs of a provider of card payments: an address to
+// pay at, an address to manage subscriptions, the current state of a subscription, and the
+// provider's notices. It depends on no provider; api/stripe implements it for Stripe.
 package checkout
 
 import (
@@ -13,34 +13,35 @@ import (
 
 // Provider takes payments by card.
 type Provider interface {
-	// Begin makes a checkout and returns the address where the buyer pays.
+	// Begin creates a checkout and returns the address where the buyer pays.
 	Begin(context.Context, Order) (url string, err error)
-	// Portal returns an address where a customer of the provider manages subscriptions.
+	// Portal returns the address where the provider's customer manages subscriptions. The page
+	// leads back to returnURL.
 	Portal(ctx context.Context, customer, returnURL string) (url string, err error)
-	// Subscription reads the present state of a subscription, and the provider's id of its
+	// Subscription reads the current state of a subscription, and the provider's id of its
 	// customer.
 	Subscription(ctx context.Context, id string) (customer string, now events.SubscriptionUpdated, err error)
-	// Notice reads a notice after it has checked that the provider sent it recently.
+	// Notice verifies that the provider sent a notice recently, and parses it.
 	Notice(body []byte, header http.Header) (Notice, error)
 }
 
-// Order is an order of one product by one buyer.
+// Order is a buyer's order of one product.
 type Order struct {
 	Product               store.Product
-	CustomerID            string // cus_…, ours, of a signed-in buyer
-	ProviderCustomer      string // the provider's id of that buyer; empty if it has none
-	Email                 string // the buyer's address without a CustomerID; may be empty
+	CustomerID            string // our id (cus_…) of a signed-in buyer; otherwise empty
+	ProviderCustomer      string // provider's id of this buyer; empty if the provider has none
+	Email                 string // e-mail address of a buyer without CustomerID; may be empty
 	SuccessURL, CancelURL string
 }
 
-// Notice is what the provider says that happened: to a checkout, a refund, an invoice or a
-// subscription. All of these are nil if it means nothing to the service.
+// Notice is a message of the provider about a checkout, a refund, an invoice or a subscription. If
+// the message does not concern the service, all of these are nil.
 type Notice struct {
 	Event        store.ProviderEvent
-	Checkout     *store.CompletedCheckout // paid, and for a product of ours
+	Checkout     *store.CompletedCheckout // set only if it is paid and the product is ours
 	Refund       *events.PurchaseRefunded
-	Refunded     string // the invoice that the payment of Refund paid; empty if the notice does not name it
+	Refunded     string // provider's id of the invoice that was refunded; empty if the notice does not name it
 	Invoice      *events.InvoicePaid
 	Subscription *events.SubscriptionUpdated
-	Customer     string // the provider's id of the subscription's customer
+	Customer     string // provider's id of the customer of Subscription
 }

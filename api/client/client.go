@@ -1,16 +1,16 @@
-// Package client asks Countersign before a program acts, so that a program that is
-// written carelessly stops instead of going on.
+// Package client asks Countersign for permission before a program acts. It is designed so that a
+// program with a mistake stops instead of acting without permission.
 //
-// There is no boolean to look at, and none to forget. Gate judges a command; the way to
-// the command is Verdict.Run or Verdict.Require. Decide asks for a signed decision about
-// a payment (x402) or a tool call (MCP); the way to it is Decision.Execute, which calls a
-// function with the intent that was decided about, once, and reports the outcome.
-// Pay asks a seller and pays by x402.
+// It returns no boolean that a program could forget to check. Gate judges a command; the program
+// runs the command through Verdict.Run or after Verdict.Require. Decide requests a signed decision
+// on a payment (x402) or a tool call (MCP). Decision.Execute then calls a function, once, with the
+// intent that was decided, and reports the outcome. Pay sends a request to a seller and pays by
+// x402.
 //
-// An error of the program's own function or signer is passed on; every other error is an
-// *Error. An *Error means that nothing ran, with two exceptions. ReceiptMissing: the
-// function ran, and its receipt was not recorded. PaymentUnconfirmed: Pay sent the payment,
-// and the seller did not answer it, redirected it or answered it with 402 again.
+// Errors of the program's own function or signer are returned unchanged; every other error is an
+// *Error. An *Error means that nothing ran, with two exceptions. ReceiptMissing: the function ran,
+// but its receipt was not recorded. PaymentUnconfirmed: Pay sent the payment, and the seller did
+// not answer, redirected the request, or answered with 402 again.
 //
 //	verdict, err := c.Gate(ctx, client.Action{Command: "git status"})
 //	if err != nil {
@@ -18,11 +18,11 @@
 //	}
 //	return verdict.Run(func(a client.Action) error { return shell(a.Command) })
 //
-// The zero Verdict and the nil Decision refuse, so a program that ignores the error of
-// Gate or Decide still stops.
+// The zero Verdict and the nil Decision refuse. So a program that ignores the error of Gate or
+// Decide still stops.
 //
-// The clients for TypeScript and Python (api/clients) do the same; api/clients/conformance
-// says once for all of them what that is.
+// The clients for TypeScript and Python (api/clients) behave the same. The specification of this
+// behaviour for all three is api/clients/conformance.
 package client
 
 import (
@@ -45,43 +45,43 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Action is a command, and what is known of its surroundings.
+// Action is a command with the facts about where it runs.
 type Action = actionrisk.Action
 
-// Options are the settings of a client.
+// Options configures a client.
 type Options struct {
-	URL    string // address of the service: https, or http on this machine
-	APIKey string // for Gate: svck_...
+	URL    string // base URL of the service: https, or http on this machine
+	APIKey string // API key for Gate: svck_...
 
-	// For Decide and Pay: a token (svco_...) with the scopes assurance:decide,
-	// assurance:receipt and assurance:read, the organization that must have decided, and
-	// the keys that are trusted to sign its decisions: a JSON Web Key Set, as saved from
-	// /.well-known/jwks.json of the service.
+	// For Decide and Pay. Token is an API token (svco_...) with the scopes assurance:decide,
+	// assurance:receipt and assurance:read. OrgID is the organization that must have made the
+	// decision. Keys contains the public keys that the client trusts: a JSON Web Key Set, as saved
+	// from /.well-known/jwks.json of the service.
 	Token string
 	OrgID string
 	Keys  []byte
 
-	RunMedium bool          // actions of medium risk run, too
-	Offline   bool          // Gate judges in this process; URL may be empty
-	Timeout   time.Duration // of one attempt; default 10 s
+	RunMedium bool          // Gate also permits actions of medium risk
+	Offline   bool          // Gate evaluates in this process; URL may be empty
+	Timeout   time.Duration // of one attempt; 0 means 10 s
 
-	// HTTP sends the requests; default: one of its own. Its Timeout and CheckRedirect are
-	// not used: redirects are not followed.
+	// HTTP sends the requests; nil means a client of its own. The client ignores Timeout and
+	// CheckRedirect of HTTP, and follows no redirect.
 	HTTP *http.Client
 }
 
-// Client is safe for several goroutines.
+// Client calls the service. Several goroutines may use it at once.
 type Client struct {
 	options Options
 	http    transport
 	keys    keySet
 	runID   string
 
-	mu   sync.Mutex // guards used
+	mu   sync.Mutex // protects used
 	used map[string]bool
 }
 
-// New makes a client.
+// New returns a client, or an error if the options are invalid.
 func New(o Options) (*Client, error) {
 	o.URL = strings.TrimRight(o.URL, "/")
 	base, err := url.Parse(o.URL)
@@ -99,7 +99,7 @@ func New(o Options) (*Client, error) {
 }
 
 // verdictAnswer is the answer of the gate. RequiresApproval is a pointer, so that an answer
-// without it can be refused.
+// without this member can be refused.
 type verdictAnswer struct {
 	Service          string   `json:"service"`
 	Status           string   `json:"status"`
@@ -109,7 +109,7 @@ type verdictAnswer struct {
 	MatchedRuleIDs   []string `json:"matchedRuleIds"`
 }
 
-// Gate asks about an action.
+// Gate evaluates an action and returns the verdict on it.
 func (c *Client) Gate(ctx context.Context, a Action) (Verdict, error) {
 	text, err := c.judge(ctx, a)
 	if err != nil {
@@ -139,8 +139,8 @@ func (c *Client) Gate(ctx context.Context, a Action) (Verdict, error) {
 	return verdict, nil
 }
 
-// judge gives the answer of the gate about an action. With Offline the engine in this
-// process makes it, otherwise the service.
+// judge returns the gate's answer on an action. With Offline, the engine in this process computes
+// it; otherwise the service does.
 func (c *Client) judge(ctx context.Context, a Action) ([]byte, error) {
 	body, err := canon.Marshal(a)
 	if err != nil {
@@ -161,8 +161,9 @@ func (c *Client) judge(ctx context.Context, a Action) ([]byte, error) {
 	return text, err
 }
 
-// stopped makes the error of a verdict that stops. Its message tells a model why, and what
-// it can do instead. If the text of the rule cannot be read, the message is shorter.
+// stopped returns the error of a verdict that stops the action. Its message explains to a model
+// why, and what the model can do instead. If the text of the rule cannot be read, the message is
+// shorter.
 func (c *Client) stopped(ctx context.Context, v verdictAnswer) *Error {
 	why := "its risk is " + v.Risk
 	if len(v.MatchedRuleIDs) > 0 {
@@ -178,7 +179,7 @@ func (c *Client) stopped(ctx context.Context, v verdictAnswer) *Error {
 		". Do not try to reach the same in another way; ask a person if it is needed."}
 }
 
-// rule reads the text of a rule. The results are empty if it cannot be read.
+// rule returns the text of a rule, or empty strings if it cannot be read.
 func (c *Client) rule(ctx context.Context, id string) (title, why, instead string) {
 	if c.options.Offline {
 		r, _ := actionrisk.RecordOf(id)
@@ -192,20 +193,20 @@ func (c *Client) rule(ctx context.Context, id string) (title, why, instead strin
 	return said.Title, said.Why, said.Instead
 }
 
-// Subject says who acts, and why.
+// Subject identifies who acts and for what purpose.
 type Subject struct {
-	RunID   string // of the agent's run; default: one for the client
+	RunID   string // id of the agent's run; empty means one that the client generated
 	AgentID string
 	Purpose string
 
-	// IdempotencyKey names one intended purchase or call, such as the number of an order.
-	// A program that gives the same key and the same RunID after a restart gets the same
-	// decision. Default: a new key, which stays the same over retries.
+	// IdempotencyKey identifies one intended purchase or call, such as an order number. A program
+	// that restarts and gives the same key and RunID gets the same decision. Empty means a new
+	// key, which retries repeat.
 	IdempotencyKey string
 }
 
-// Decide asks for a signed decision about a payment or a tool call, exactly as it is to be
-// executed. The intent is copied: later changes of it change nothing.
+// Decide requests a signed decision on a payment or a tool call, exactly as it will be executed.
+// It copies the intent, so later changes to the argument have no effect.
 func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*Decision, error) {
 	if c.keys == nil || c.options.Token == "" || c.options.OrgID == "" { // check: configured
 		return nil, misused("decisions need Token, OrgID and Keys")
@@ -252,8 +253,8 @@ func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*D
 	return d, nil
 }
 
-// verified reads the record of an envelope, and gives its text and its hash. A record of
-// another type, or without the signature of a trusted key, is an error.
+// verified decodes the record of an envelope into a variable, and returns its text and hash. It
+// returns an error if the record has another type or no signature of a trusted key.
 func (c *Client) verified(envelope []byte, payloadType string, into any) (record jsontext.Value, hash string, err error) {
 	var e seal.Envelope
 	if err := json.Unmarshal(envelope, &e); err != nil || e.Integrity.PayloadType != payloadType { // check: record-type
@@ -272,7 +273,7 @@ func (c *Client) bearer() http.Header {
 	return http.Header{"Authorization": {"Bearer " + c.options.Token}}
 }
 
-// use marks a decision as executed. It returns false if the decision was executed before.
+// use marks a decision as executed. It returns false if it was marked before.
 func (c *Client) use(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +284,7 @@ func (c *Client) use(id string) bool {
 	return true
 }
 
-// release takes the mark of use away again, because nothing ran.
+// release removes the mark of use, because nothing ran.
 func (c *Client) release(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// redirected sends every request to the server of the cases.
+// redirected sends every request to the server that plays the cases.
 type redirected struct {
 	base  string
 	inner http.RoundTripper
@@ -46,17 +46,17 @@ var (
 	errLocked = errors.New("the wallet is locked")
 )
 
-// run is one case that is being played.
+// run is one running conformance case.
 type run struct {
 	file    conformance.File
 	c       conformance.Case
 	client  *Client
 	clock   time.Time
-	mu      sync.Mutex // guards outcome
+	mu      sync.Mutex // protects outcome
 	outcome conformance.Outcome
 }
 
-// serve starts a server of the cases, and reads them.
+// serve starts a server that plays the cases, and returns its address and the cases.
 func serve(t *testing.T) (address string, file conformance.File) {
 	t.Helper()
 	played, err := conformance.NewServer()
@@ -73,8 +73,8 @@ func serve(t *testing.T) (address string, file conformance.File) {
 	return server.URL, file
 }
 
-// begin starts a case. It returns the address at which the case is played, and end, which
-// reports the problems of its outcome.
+// begin starts a case. It returns the base URL for this case, and a function that reports the
+// outcome and fails the test if it differs from the expected outcome.
 func begin(t *testing.T, address, name string) (base string, end func(conformance.Outcome)) {
 	t.Helper()
 	var started struct{ Session string }
@@ -87,14 +87,14 @@ func begin(t *testing.T, address, name string) (base string, end func(conformanc
 			t.Error(problem)
 		}
 		if len(ended.Problems) > 0 && os.Getenv("COUNTERSIGN_BAIL") != "" {
-			os.Exit(1) // one is enough for a mutant
+			os.Exit(1) // one problem is enough to detect a mutant
 		}
 	}
 }
 
 func TestConformance(t *testing.T) {
 	address, file := serve(t)
-	// A connection that is used again would be tried again by the transport itself.
+	// Connections are not reused, because the transport itself retries on a reused connection.
 	inner := &http.Transport{DisableKeepAlives: true}
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func (r *run) make(t *testing.T, transport http.RoundTripper) error {
 	return nil
 }
 
-// ran counts a call of the guarded function, and compares what it was given.
+// ran counts a call of the guarded function, and compares its argument with the original intent.
 func (r *run) ran(given any, original json.RawMessage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +265,7 @@ func (r *run) decide(ctx context.Context, t *testing.T) (*Decision, json.RawMess
 	}
 	intent.ToolArguments = arguments.ToolArguments
 	d, err := r.client.Decide(ctx, intent, r.subject())
-	copy(arguments.ToolArguments, "null                                        ") // what is changed afterwards changes nothing
+	copy(arguments.ToolArguments, "null                                        ") // changes after the call must have no effect
 	if err == nil && r.c.Do == "approved" {
 		wait := 15 * time.Minute
 		if r.c.Wait > 0 {
@@ -276,7 +276,7 @@ func (r *run) decide(ctx context.Context, t *testing.T) (*Decision, json.RawMess
 	return d, original, err
 }
 
-// sign is a signer, honest and not.
+// sign is the signer of a case. It may be honest, or misbehave as the case says.
 func (r *run) sign(_ context.Context, required jsontext.Value) (jsontext.Value, error) {
 	r.outcome.Ran++
 	if r.c.Signer == "throws" {
@@ -306,7 +306,7 @@ func (r *run) sign(_ context.Context, required jsontext.Value) (jsontext.Value, 
 	return json.Marshal(map[string]any{"x402Version": 2, "accepted": accepted, "resource": asked.Resource, "payload": payload})
 }
 
-// The members of an intent are those of the contract.
+// TestIntentIsThatOfTheContract checks that Intent has the members that the contract defines.
 func TestIntentIsThatOfTheContract(t *testing.T) {
 	members := func(of reflect.Type) (names []string) {
 		for i := range of.NumField() {
@@ -332,7 +332,8 @@ func TestWhatNobodyMadeRefuses(t *testing.T) {
 	}
 }
 
-// A panic of the function goes on, and its receipt says that it failed.
+// TestPanicIsReported checks that a panic of the function propagates, and that its receipt reports
+// a failure.
 func TestPanicIsReported(t *testing.T) {
 	address, file := serve(t)
 	base, end := begin(t, address, "decide: the function throws, and the receipt says failed")

@@ -15,39 +15,39 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// poll is how often the service is asked whether a person has answered.
+// poll is the interval at which the client checks whether a person has given a verdict.
 const poll = 3 * time.Second
 
 // Decision is a signed decision about one intent. The only way to act on it is Execute.
 type Decision struct {
-	Receipt *assurance.ReceiptRecord // the signed receipt, once there is one
+	Receipt *assurance.ReceiptRecord // signed receipt; nil until Execute has received it
 
 	client   *Client
-	signed   jsontext.Value // the record as it was signed
+	signed   jsontext.Value // record as signed
 	record   assurance.DecisionRecord
 	hash     string
-	intent   []byte // canonical
+	intent   []byte // canonical JSON
 	approval *assurance.ApprovalRecord
 }
 
 // Record returns a copy of the signed record.
 func (d *Decision) Record() (r assurance.DecisionRecord) {
-	_ = json.Unmarshal(d.signed, &r) // Decide has read it
+	_ = json.Unmarshal(d.signed, &r) // no error: Decide has parsed it already
 	return r
 }
 
-// Evidence is what a receipt says in addition to the outcome. The function of Execute may
-// fill it.
+// Evidence holds the members of a receipt other than the outcome. The function passed to Execute
+// may fill it.
 type Evidence struct {
-	Failed           bool // the function returned no error, and what it did failed
+	Failed           bool // the action failed, although the function returned no error
 	SettlementID     string
 	EvidenceHashes   []string
 	ResponseStatus   int
 	ResponseBodyHash string
 }
 
-// Approved waits until a person has approved, if the decision needs that. It is an error
-// if the person rejects, and after the time-out.
+// Approved waits until a person has approved the decision, if it requires approval. It returns an
+// error if the person rejects it, or if nobody answers before the time-out.
 func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
 	if d == nil {
 		return misused("there is no decision")
@@ -87,7 +87,7 @@ func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// said asks the service for the answer of a person. It is nil while there is no answer.
+// said returns the answer of the person, or nil if there is none yet.
 func (d *Decision) said(ctx context.Context) ([]byte, error) {
 	status, text, err := d.client.send(ctx, http.MethodGet, d.path("approval"), d.client.bearer(), nil, http.StatusOK, http.StatusNotFound)
 	if status == http.StatusNotFound {
@@ -100,10 +100,10 @@ func (d *Decision) path(last string) string {
 	return "/api/assurance/decisions/" + url.PathEscape(d.record.DecisionID) + "/" + last
 }
 
-// Execute calls a function with the intent that was decided about, and sends the receipt,
-// also if the function returns an error or panics. It refuses, without calling it, unless
-// the decision is an allow or was approved, is still valid, was not executed before, and
-// was not ended by a policy since.
+// Execute calls a function with the intent that was decided, and sends the receipt even if the
+// function returns an error or panics. It returns an error without calling the function unless the
+// decision is allow or was approved, is still valid, was not executed before, and was not revoked
+// by a later policy.
 func (d *Decision) Execute(ctx context.Context, fn func(context.Context, Intent, *Evidence) error) error {
 	if d == nil || d.client == nil {
 		return misused("nothing was run: there is no decision")
@@ -129,13 +129,13 @@ func (d *Decision) Execute(ctx context.Context, fn func(context.Context, Intent,
 	return d.run(ctx, fn, intent)
 }
 
-// run calls the function and reports the outcome. The report outlives the context of
-// the caller, who may have given up on the function.
+// run calls the function and reports the outcome. It reports even if the context was cancelled,
+// because the function may have acted by then.
 func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Evidence) error, intent Intent) error {
 	evidence := Evidence{}
 	returned := false
 	defer func() {
-		if !returned { // a panic goes on, after the report
+		if !returned { // the panic propagates after the report
 			_ = d.report(context.WithoutCancel(ctx), assurance.Failed, evidence)
 		}
 	}()
@@ -151,8 +151,8 @@ func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Ev
 	return failure
 }
 
-// copied makes a copy of the intent for the function, so that no other code can change what
-// is executed.
+// copied returns a copy of the intent for the function, so that no other code can change it in the
+// meantime.
 func (d *Decision) copied() (intent Intent, err error) {
 	if err := json.Unmarshal(d.intent, &intent); err != nil {
 		return Intent{}, &Error{Code: Misused, Message: "nothing was run: the intent cannot be read", Err: err}
@@ -188,7 +188,7 @@ func (d *Decision) because(effect string) string {
 	return strings.Join(why, ", ")
 }
 
-// permitted is nil if the decision, or its approval, permits the execution now.
+// permitted returns nil if the decision, or its approval, permits the execution now.
 func (d *Decision) permitted() error {
 	if err := d.notDenied(); err != nil {
 		return err
@@ -206,8 +206,8 @@ func (d *Decision) permitted() error {
 	return nil
 }
 
-// stamp reads the end of a decision or of an approval. A missing or false time becomes the
-// zero time, so that the decision counts as expired.
+// stamp parses the end of validity of a decision or an approval. It returns the zero time if the
+// text is missing or invalid, so that the decision counts as expired.
 func stamp(text *string) time.Time {
 	if text == nil {
 		return time.Time{}
@@ -216,7 +216,7 @@ func stamp(text *string) time.Time {
 	return t
 }
 
-// holds is nil if the service says that no policy has ended the decision since.
+// holds returns nil if the service confirms that no later policy revoked the decision.
 func (d *Decision) holds(ctx context.Context) error {
 	_, text, err := d.client.send(ctx, http.MethodGet, d.path("standing"), d.client.bearer(), nil, http.StatusOK)
 	if err != nil {
@@ -237,7 +237,7 @@ func (d *Decision) holds(ctx context.Context) error {
 	return nil
 }
 
-// report sends the receipt, and checks the signed one that the service answers with.
+// report sends the receipt, and verifies the signed receipt in the answer.
 func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error {
 	receipt := map[string]any{
 		"decisionId": d.record.DecisionID, "decisionRecordHash": d.hash, "bindingHash": d.record.BindingHash, "protocol": d.record.Protocol,

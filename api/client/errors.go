@@ -1,40 +1,40 @@
 package client
 
-// Code says what kind of error it is.
+// Code is the kind of an error.
 type Code string
 
-// The codes. The clients for other languages have the same.
+// The codes. The clients for other languages use the same codes.
 const (
-	Misused            Code = "misused"             // the client, or a call of it, was made wrongly
-	Stopped            Code = "stopped"             // the verdict or the decision says no
-	NeedsApproval      Code = "needs_approval"      // a person has to approve first, and has not done so in time
-	Rejected           Code = "rejected"            // a person has rejected it
+	Misused            Code = "misused"             // the program used the client wrongly
+	Stopped            Code = "stopped"             // the verdict or the decision denies the action
+	NeedsApproval      Code = "needs_approval"      // a person must approve first, and has not done so in time
+	Rejected           Code = "rejected"            // a person rejected the action
 	Expired            Code = "expired"             // the decision or its approval is no longer valid
 	Used               Code = "used"                // the decision was executed before
-	Ended              Code = "ended"               // the service says that the decision no longer holds: a policy has ended it, or it was executed in another process
-	Unavailable        Code = "unavailable"         // no usable answer came in time
-	Refused            Code = "refused"             // the other side refuses the request (a status of 4xx, a redirect)
-	PaymentRequired    Code = "payment_required"    // the call has to be paid
-	QuotaExhausted     Code = "quota_exhausted"     // the free calls of the month are used up: see UpgradeURL
-	NotVerified        Code = "not_verified"        // an answer or a signed record is not what it must be
-	OfferChanged       Code = "offer_changed"       // something else was signed than what was decided about; no payment was sent
-	PaymentUnconfirmed Code = "payment_unconfirmed" // Pay: the payment was sent, and no answer says that the seller took it
-	ReceiptMissing     Code = "receipt_missing"     // it ran, and no receipt of it was recorded: Err is what the function returned
+	Ended              Code = "ended"               // the decision no longer holds: a policy has ended it, or it was executed in another process
+	Unavailable        Code = "unavailable"         // there was no usable answer in time
+	Refused            Code = "refused"             // the server refused the request (status 4xx or a redirect)
+	PaymentRequired    Code = "payment_required"    // the call must be paid
+	QuotaExhausted     Code = "quota_exhausted"     // the free calls of this month are used up: see UpgradeURL
+	NotVerified        Code = "not_verified"        // an answer or a signed record is invalid
+	OfferChanged       Code = "offer_changed"       // the signed payment differs from the decided one; it was not sent
+	PaymentUnconfirmed Code = "payment_unconfirmed" // Pay sent the payment, but no answer confirms that the seller took it
+	ReceiptMissing     Code = "receipt_missing"     // the action ran, but its receipt was not recorded; Err is the function's error
 )
 
-// Error says why nothing ran. The package comment names the two exceptions.
+// Error explains why nothing ran. The package comment names the two exceptions.
 type Error struct {
 	Code       Code
-	Message    string // can be given to a model
-	Status     int    // HTTP status of the answer, if one is the reason
-	UpgradeURL string // where to get more calls
-	Err        error  // the cause, if there is one
+	Message    string // safe to show to a model
+	Status     int    // HTTP status of the answer that caused the error; otherwise 0
+	UpgradeURL string // address where more calls can be bought
+	Err        error  // cause; may be nil
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 func misused(message string) *Error { return &Error{Code: Misused, Message: message} }

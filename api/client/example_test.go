@@ -12,7 +12,7 @@ import (
 )
 
 func ExampleClient_Gate() {
-	// With URL and APIKey instead of Offline the service judges.
+	// Set URL and APIKey instead of Offline to let the service evaluate.
 	c, err := client.New(client.Options{Offline: true})
 	if err != nil {
 		log.Fatal(err)
@@ -28,7 +28,7 @@ func ExampleClient_Gate() {
 		})
 		var stopped *client.Error
 		if errors.As(err, &stopped) {
-			fmt.Println(stopped.Code, verdict.RuleIDs) // its message is for the model
+			fmt.Println(stopped.Code, verdict.RuleIDs) // show the message of this error to the model
 		}
 	}
 	// Output:
@@ -36,7 +36,8 @@ func ExampleClient_Gate() {
 	// stopped [git.push.force-protected]
 }
 
-// A tool call that a person may have to approve. Its outcome is reported also if it fails.
+// This example executes a tool call that may need a person's approval. Execute reports the outcome
+// even if the call fails.
 func ExampleDecision_Execute() {
 	keys, err := os.ReadFile("jwks.json") // saved from /.well-known/jwks.json
 	if err != nil {
@@ -56,7 +57,7 @@ func ExampleDecision_Execute() {
 		log.Fatal(err)
 	}
 	err = decision.Execute(ctx, func(_ context.Context, intent client.Intent, _ *client.Evidence) error {
-		fmt.Println("calling", intent.ToolName, intent.ToolArguments) // exactly what was decided about
+		fmt.Println("calling", intent.ToolName, intent.ToolArguments) // exactly the intent that was decided
 		return nil
 	})
 	var stopped *client.Error

@@ -20,26 +20,26 @@ import (
 
 const (
 	attempts  = 4
-	patience  = 30 * time.Second // of all waits for one request; a server that asks for more gets an error
+	patience  = 30 * time.Second // total wait for one request; if the server asks for more, the call fails
 	firstWait = 500 * time.Millisecond
-	maxAnswer = 8 << 20 // the largest answer that is read, in bytes
+	maxAnswer = 8 << 20 // largest answer in bytes
 )
 
-// request is what is sent, the same each time.
+// request is an HTTP request. Each retry sends the same bytes.
 type request struct {
 	method, url string
 	header      http.Header
 	body        []byte
 }
 
-// answered is an answer whose body was read to its end.
+// answered is an answer with its complete body.
 type answered struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// transport sends requests again while the other side says "later".
+// transport sends requests, and retries while the server asks it to.
 type transport struct {
 	client http.Client
 	now    func() time.Time
@@ -66,8 +66,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// unavailable is the error of a request that has no usable answer. The status is 0 if
-// there was no answer.
+// unavailable returns the error of a request without a usable answer. Status is 0 if there was no
+// answer.
 func unavailable(r request, status int, message string, cause error) *Error {
 	host := r.url
 	if u, err := url.Parse(r.url); err == nil {
@@ -76,8 +76,8 @@ func unavailable(r request, status int, message string, cause error) *Error {
 	return &Error{Code: Unavailable, Message: host + " " + message, Status: status, Err: cause}
 }
 
-// once sends a request once. A missing answer, and a part of one, is an error. A redirect
-// is an answer.
+// once sends a request once. A missing or truncated answer is an error. Redirects are returned,
+// not followed.
 func (t transport) once(ctx context.Context, r request) (answered, error) {
 	out, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
 	if err != nil {
@@ -101,9 +101,8 @@ func (t transport) once(ctx context.Context, r request) (answered, error) {
 	return answered{in.StatusCode, in.Header, body}, nil
 }
 
-// patiently sends a request until there is an answer that does not say "later": at most
-// four times, and with at most 30 seconds of waiting. The request is the same each time,
-// so its idempotency key or payment is.
+// patiently sends a request until later returns false for the answer. It tries at most four times
+// and waits at most 30 seconds in total. Each attempt sends the same idempotency key or payment.
 func (t transport) patiently(ctx context.Context, r request, later func(answered) bool) (answered, error) {
 	waited := time.Duration(0)
 	for attempt := 1; ; attempt++ {
@@ -133,8 +132,8 @@ func (t transport) patiently(ctx context.Context, r request, later func(answered
 	}
 }
 
-// asked reads the wait that a Retry-After asks for. It returns false if the header cannot
-// be read.
+// asked returns the wait that a Retry-After header asks for. It returns false if the header is
+// invalid.
 func (t transport) asked(header string) (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, true
@@ -143,11 +142,11 @@ func (t transport) asked(header string) (time.Duration, bool) {
 	return max(0, at.Sub(t.now())), err == nil
 }
 
-// receiptsPath is the path that receipts are sent to.
+// receiptsPath is the path to which receipts are sent.
 const receiptsPath = "/api/assurance/receipts"
 
-// send sends a request to the service. An answer whose status is not one of good, or which
-// has no JSON text, is an error.
+// send sends a request to the service. An answer with a status that is not in good, or with a body
+// that is not JSON, is an error.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, good ...int) (status int, text []byte, err error) {
 	if body != nil {
 		header.Set("Content-Type", "application/json")
@@ -169,7 +168,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	}
 	if !slices.Contains(good, got.status) { // check: status
 		nothing := ", and nothing was run"
-		if path == receiptsPath { // a receipt is sent after the function ran
+		if path == receiptsPath { // receipts are sent after the function has run
 			nothing = ""
 		}
 		return 0, nil, &Error{Code: Refused, Message: c.options.URL + " refused the request" + nothing + ": " + says, Status: got.status}
@@ -177,7 +176,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	return got.status, got.body, nil
 }
 
-// saying has the members that an error of the service can have.
+// saying has the members that an error of the service may have.
 type saying struct {
 	Error      string `json:"error"`
 	Code       string `json:"code"`
@@ -185,12 +184,12 @@ type saying struct {
 }
 
 func saysOf(a answered) (s saying) {
-	_ = json.Unmarshal(a.body, &s) // what cannot be read says nothing
+	_ = json.Unmarshal(a.body, &s) // a body that is not JSON has none of these members
 	return s
 }
 
-// shown makes a text of another side safe to show: what cannot be printed becomes a space,
-// and at most 500 characters are kept.
+// shown makes a text from a server safe to show. It replaces characters that cannot be printed by
+// spaces, and keeps at most 500 characters.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

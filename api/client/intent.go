@@ -1,8 +1,8 @@
 package client
 
-// Intent is a payment (x402) or a tool call (MCP), exactly as it is to be executed: the
-// members of one protocol. A payment needs ResourceURL and Method, a tool call ServerID
-// and ToolName.
+// Intent is a payment (x402) or a tool call (MCP), exactly as it will be executed. It sets the
+// members of one protocol. A payment requires ResourceURL and Method, a tool call ServerID and
+// ToolName.
 type Intent struct {
 	ResourceURL            string   `json:"resourceUrl,omitempty"`
 	Method                 string   `json:"method,omitempty"`
@@ -10,7 +10,7 @@ type Intent struct {
 	Network                string   `json:"network,omitempty"`
 	Asset                  string   `json:"asset,omitempty"`
 	PayTo                  string   `json:"payTo,omitempty"`
-	AmountUnits            string   `json:"amountUnits,omitempty"` // in the smallest units of the token
+	AmountUnits            string   `json:"amountUnits,omitempty"` // in the smallest unit of the token
 	AmountUSD              *float64 `json:"amountUsd,omitempty"`
 	FacilitatorURL         string   `json:"facilitatorUrl,omitempty"`
 	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty"`
@@ -20,8 +20,8 @@ type Intent struct {
 	ServerID  string `json:"serverId,omitempty"`
 	ServerURL string `json:"serverUrl,omitempty"`
 	ToolName  string `json:"toolName,omitempty"`
-	// ToolArguments is any JSON value. What Execute gives to the function is a
-	// jsontext.Value: the JSON text that was decided about.
+	// ToolArguments is any JSON value. The function passed to Execute receives it as a
+	// jsontext.Value: the JSON text that was decided.
 	ToolArguments     any    `json:"toolArguments,omitzero"`
 	ToolArgumentsHash string `json:"toolArgumentsHash,omitempty"`
 	DeclaredRisk      string `json:"declaredRisk,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// trustedKey is one key of a JSON Web Key Set, in one partition of the ledger.
+// trustedKey is a key of a JSON Web Key Set, valid in one partition of the ledger.
 type trustedKey struct {
 	KID       string `json:"kid"`
 	X         string `json:"x"`
@@ -23,8 +23,8 @@ type trustedKey struct {
 	public ed25519.PublicKey
 }
 
-// keySet holds the keys that the program trusts. No key is ever taken from an answer.
-type keySet map[string][]trustedKey // by id, one for each partition
+// keySet holds the keys that the program trusts. The client never takes a key from an answer.
+type keySet map[string][]trustedKey // by key id; one entry for each partition
 
 func readKeys(text []byte) (keySet, error) {
 	var set struct {
@@ -48,8 +48,8 @@ func readKeys(text []byte) (keySet, error) {
 	return keys, nil
 }
 
-// Find returns the trusted key that may sign records at a position of a partition, or why
-// there is none.
+// Find returns the trusted key that may sign records at a position of a partition. If there is
+// none, it returns the reason.
 func (s keySet) Find(id string, partition int16, position int64) (key ed25519.PublicKey, whyNot string) {
 	for _, k := range s[id] {
 		if k.Purpose != "record" { // check: key-purpose

@@ -18,21 +18,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Signer signs a payment: it is given what the seller asks for, with one offer in accepts
-// (the PaymentRequired object of x402 version 2), and returns the payment payload.
+// Signer signs a payment. It receives the seller's requirements (the PaymentRequired object of
+// x402 version 2) with exactly one offer in accepts, and returns the payment payload.
 type Signer func(ctx context.Context, required jsontext.Value) (payload jsontext.Value, err error)
 
-// Payment is a request to a seller.
+// Payment describes a request to a seller that requires payment.
 type Payment struct {
 	Method, URL string
 	Header      http.Header
 	Body        []byte
 	Subject     Subject
-	// Approval is how long to wait for a person if the decision needs one; zero: not at all.
+	// Approval is the longest wait for a person if the decision requires approval; 0 means not to
+	// wait.
 	Approval time.Duration
 }
 
-// offer has the members of a seller's offer that the decision is about.
+// offer contains the members of a seller's offer that the decision covers.
 type offer struct {
 	Scheme  string `json:"scheme"`
 	Network string `json:"network"`
@@ -41,10 +42,11 @@ type offer struct {
 	PayTo   string `json:"payTo"`
 }
 
-// Pay asks a seller, and pays by x402 what the organization's policy allows. The offer that
-// was decided about is the offer that is signed. With ReceiptMissing it returns the answer,
-// too. If the payment was sent and no answer says that the seller took it, the error is
-// PaymentUnconfirmed, and the receipt says failed; the seller may have taken the payment.
+// Pay sends a request to a seller, and pays by x402 if the organization's policy allows it. It
+// checks that the signed offer is the decided one. If the error is ReceiptMissing, Pay returns the
+// answer as well. If the payment was sent but no answer confirms that the seller took it, the
+// error is PaymentUnconfirmed and the receipt reports a failure. The seller may have taken the
+// payment nevertheless.
 func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Response, error) {
 	ask := request{p.Method, p.URL, p.Header, p.Body}
 	unpaid, err := c.http.once(ctx, ask)
@@ -103,7 +105,7 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 	return paid, err
 }
 
-// unconfirmed makes the error of everything that fails after the payment was sent.
+// unconfirmed returns the error of any failure after the payment was sent.
 func unconfirmed(why string, status int, cause error) *Error {
 	return &Error{Code: PaymentUnconfirmed, Message: "the payment was sent, and the seller may have taken it: " + why + ". Find out before you pay again.", Status: status, Err: cause}
 }
@@ -113,9 +115,9 @@ var (
 	amount = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 )
 
-// choose takes the first offer of a 402 that can be checked after it was signed: exact, on
-// an EVM network. raw is the offer in canonical form, nil if there is none; required is
-// what the seller asks for with that offer alone.
+// choose selects the first offer of a 402 answer that can be verified after signing: the scheme
+// exact on an EVM network. raw is this offer in canonical form, or nil if there is none. required
+// is the seller's requirements with only this offer.
 func choose(a answered) (required jsontext.Value, chosen offer, raw []byte, resource string) {
 	text, err := base64.StdEncoding.DecodeString(a.header.Get("PAYMENT-REQUIRED"))
 	if err != nil {
@@ -140,8 +142,7 @@ func choose(a answered) (required jsontext.Value, chosen offer, raw []byte, reso
 	return nil, offer{}, nil, ""
 }
 
-// checkSigned returns an error unless the offer that was signed is the one that was decided
-// about.
+// checkSigned returns an error if the signed offer is not the decided one.
 func checkSigned(payload jsontext.Value, raw []byte, o offer) error {
 	var p struct {
 		Accepted jsontext.Value `json:"accepted"`
@@ -167,8 +168,7 @@ func checkSigned(payload jsontext.Value, raw []byte, o offer) error {
 	return nil
 }
 
-// transaction reads the settlement that a seller names. It is empty if the seller names
-// none.
+// transaction returns the settlement that the seller reports, or "" if it reports none.
 func transaction(a answered) string {
 	var settled struct {
 		Transaction string `json:"transaction"`

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/api/client"
 )
 
-// The client with a service that runs, as .ci/clients/run starts it: a policy that allows
-// the tool action_safety_quick_gate of the server countersign alone.
+// TestAgainstARealService tests the client against a running service, which .ci/clients/run starts
+// with a policy that allows only the tool action_safety_quick_gate of the server countersign.
 func TestAgainstARealService(t *testing.T) {
 	address := os.Getenv("COUNTERSIGN_URL")
 	if address == "" {

@@ -1,7 +1,7 @@
 package client
 
-// Verdict is what the gate says of one action. The only way to the action is through it:
-// Run and Require refuse unless it may run. The zero Verdict refuses.
+// Verdict is the gate's verdict on one action. Run and Require are the only way to get the action,
+// and they refuse if it must not run. The zero Verdict refuses.
 type Verdict struct {
 	Risk    string
 	RuleIDs []string
@@ -11,7 +11,7 @@ type Verdict struct {
 	stopped *Error
 }
 
-// Require returns the action that was judged, or the reason why it may not run.
+// Require returns the action that was evaluated, or an error that explains why it must not run.
 func (v Verdict) Require() (Action, error) {
 	if !v.judged { // check: judged
 		return Action{}, misused("nothing was run: this verdict is not of Gate")
@@ -22,8 +22,8 @@ func (v Verdict) Require() (Action, error) {
 	return v.action, nil
 }
 
-// Run calls a function with the action that was judged. It refuses, without calling it, if
-// the action may not run.
+// Run calls a function with the action that was evaluated. If the action must not run, it returns
+// the error without calling the function.
 func (v Verdict) Run(fn func(Action) error) error {
 	a, err := v.Require()
 	if err != nil {

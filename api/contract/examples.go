@@ -8,18 +8,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// answered are answers of a running service to the examples of operations, by operation.
-// TestExamplesAreWhatTheServiceAnswers asks for all of them again, fails if one has another
-// shape now, and writes them with UPDATE_EXAMPLES=1. The answers of services without a
-// signature are computed instead.
+// answered contains a running service's answers to the examples of the operations, by operation
+// id. TestExamplesAreWhatTheServiceAnswers requests all of them again and fails if an answer has
+// another shape. UPDATE_EXAMPLES=1 makes it rewrite the file. Services without a signature are not
+// in the file: their answers are computed.
 //
 //go:embed examples.json
 var answered []byte
 
-// ExampleBase is the address of the service in that file.
+// ExampleBase is the base URL of the service in examples.json.
 const ExampleBase = "https://countersign.example"
 
-// Examples returns these answers with the address of this service.
+// Examples returns the answers with the base URL replaced by that of this service.
 func Examples(base string) (byOperation map[string]jsontext.Value, err error) {
 	err = json.Unmarshal(bytes.ReplaceAll(answered, []byte(ExampleBase), []byte(base)), &byOperation)
 	return byOperation, err

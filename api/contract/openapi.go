@@ -1,8 +1,8 @@
-// Package contract describes the operations to programs. From the table of operations it writes the
-// OpenAPI documents: one for agents with what they call, and one with everything. It also has the
-// examples of answers, and the table of error codes with the status and the page of each. What
-// describes a single operation belongs in its declaration. What describes all of them alike belongs
-// here.
+// Package contract describes the operations for programs. It generates two OpenAPI documents from
+// the table of operations: one with the operations that agents call, and one with all of them. It
+// also contains example answers, and the table of error codes with status and explanation. The
+// description of a single operation belongs in its declaration. What all operations have in common
+// belongs here.
 package contract
 
 import (
@@ -32,26 +32,26 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Contract writes the OpenAPI documents.
+// Contract generates the OpenAPI documents.
 type Contract struct {
 	Table   *op.Table
 	BaseURL string
-	Contact string   // an e-mail address
-	Cookie  string   // name of the session's cookie
-	Proofs  []string // of ownership, for indexers of paid services
-	X402    bool     // payments are described
+	Contact string   // e-mail address
+	Cookie  string   // name of the session cookie
+	Proofs  []string // proofs of ownership, for indexers of paid services
+	X402    bool     // whether the documents describe x402 payments
 
-	ForAgents, ForAll func() (op.Document, error) // set by New; each is made at the first request
+	ForAgents, ForAll func() (op.Document, error) // set by New; each document is generated at the first request
 }
 
-// New makes the contract of the operations in a table.
+// New returns the contract of the operations in a table.
 func New(c Contract) *Contract {
 	c.ForAgents = sync.OnceValues(func() (op.Document, error) { return c.write(forAgents) })
 	c.ForAll = sync.OnceValues(func() (op.Document, error) { return c.write(forAll) })
 	return &c
 }
 
-// Operations lists both documents.
+// Operations lists the operations that return the two documents.
 func (s *Contract) Operations() []*op.Operation {
 	return []*op.Operation{
 		OpenAPI.Does(func(c *op.Call) (op.Reply, error) { return answerContract(s.ForAgents, c) }),
@@ -59,15 +59,14 @@ func (s *Contract) Operations() []*op.Operation {
 	}
 }
 
-// OpenAPI is the contract that agents and indexers read first. It has the operations that they
-// call.
+// OpenAPI is the operation that returns the document which agents and indexers read first.
 var OpenAPI = &op.Operation{
 	ID: "get_openapi", Method: http.MethodGet, Path: "/openapi.json",
 	Summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
 	Output:  reflect.TypeFor[map[string]any](),
 }
 
-// OpenAPIFull is the contract of every operation.
+// OpenAPIFull is the operation that returns the document with every operation.
 var OpenAPIFull = &op.Operation{
 	ID: "get_openapi_full", Method: http.MethodGet, Path: "/openapi-full.json",
 	Summary: "The contract of every operation, also of organizations, accounts and documents.",
@@ -82,9 +81,9 @@ func answerContract(contract func() (op.Document, error), c *op.Call) (op.Reply,
 	return d.Answer(c), nil
 }
 
-// AgentOperations are those of /openapi.json besides the services: the ones that the
-// specification names, and the verification of records. An agent reads that document as a
-// whole, and indexers do not read contracts of more than forty operations.
+// AgentOperations are the operations in /openapi.json other than the services: those that the
+// specification requires, and the verification of records. The list is short because agents read
+// the whole document, and indexers ignore documents with more than forty operations.
 var AgentOperations = []string{
 	"get_action_safety_workflow_status", "verify_record",
 	"assurance_decide", "assurance_bind_receipt", "assurance_history",
@@ -93,15 +92,15 @@ var AgentOperations = []string{
 	"issue_free_key", "get_free_key_status", "register_agent", "request_access_token", "claim_agent",
 }
 
-// forAgents says whether an operation is in /openapi.json.
+// forAgents reports whether an operation is in /openapi.json.
 func forAgents(o *op.Operation) bool {
 	return o.Service != nil && !o.Service.Unlisted || slices.Contains(AgentOperations, o.ID)
 }
 
 func forAll(*op.Operation) bool { return true }
 
-// write writes the OpenAPI 3.1 document of the operations that in chooses. The same table and
-// configuration give the same bytes. What is not configured is left out.
+// write generates the OpenAPI 3.1 document of the operations for which in returns true. The same
+// table and configuration give the same bytes. Features that are not configured are omitted.
 func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	answers, err := Examples(s.BaseURL)
 	if err != nil {
@@ -109,9 +108,9 @@ func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	}
 	d := describing{s, schema.NewComponents(), answers}
 	paths := op.Object{}
-	shown := map[string]bool{} // tags
+	shown := map[string]bool{} // used tags
 	for _, o := range *s.Table {
-		described, err := d.operation(o) // also if it is left out, so that schemas have the same names in every document
+		described, err := d.operation(o) // Describe omitted operations, too, so that schemas have the same names in every document.
 		if err != nil {
 			return op.Document{}, fmt.Errorf("describe %s: %w", o.ID, err)
 		}
@@ -164,7 +163,7 @@ func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	return op.NewDocument(body, "application/json"), nil
 }
 
-// guidance tells a program that has only this document how to begin.
+// guidance explains the first steps to a program that has only this document.
 func (s *Contract) guidance() string {
 	text := "Call action-safety/quick first and follow its nextRecommendedCall. Send X-API-Key (POST /api/keys/free issues one)"
 	if s.X402 {
@@ -174,7 +173,7 @@ func (s *Contract) guidance() string {
 		"Any answer but 200 means stop."
 }
 
-// ownershipProofs returns the proofs by which indexers know that the payee runs the service.
+// ownershipProofs returns the proofs that show indexers that the payee runs the service.
 func (s *Contract) ownershipProofs() []string {
 	if s.Proofs == nil {
 		return []string{}
@@ -208,7 +207,7 @@ var tags = []struct{ name, description string }{
 	{"discovery", "Documents by which everything else is found."},
 }
 
-// describedTags are the tags of the operations that are shown.
+// describedTags returns the tags that the document's operations use.
 func describedTags(shown map[string]bool) (list []any) {
 	for _, t := range tags {
 		if shown[t.name] {
@@ -238,14 +237,14 @@ func tagOf(o *op.Operation) string {
 	return "discovery"
 }
 
-// describing is one run through the table.
+// describing holds the state while one document is generated.
 type describing struct {
 	*Contract
 	components *schema.Components
-	examples   map[string]jsontext.Value // of answers, by operation
+	examples   map[string]jsontext.Value // answers, by operation id
 }
 
-// operation is one operation of the document.
+// operation returns the OpenAPI description of one operation.
 func (d describing) operation(endpoint *op.Operation) (op.Object, error) {
 	responses, err := d.responses(endpoint)
 	if err != nil {
@@ -268,7 +267,6 @@ func (d describing) operation(endpoint *op.Operation) (op.Object, error) {
 	return o, nil
 }
 
-// titleOf returns the title of an operation.
 func titleOf(o *op.Operation) string {
 	if o.Service != nil {
 		return o.Service.Title + "."
@@ -276,7 +274,8 @@ func titleOf(o *op.Operation) string {
 	return o.Summary
 }
 
-// description says what an operation does, what it costs, and how to call it again.
+// description returns text that explains what an operation does, what it costs, and how to retry
+// it.
 func (d describing) description(o *op.Operation) string {
 	text := o.Summary
 	if o.Service != nil {
@@ -301,7 +300,7 @@ func (d describing) requestBody(o *op.Operation) op.Object {
 	return op.Object{"required": !o.Optional, "content": content}
 }
 
-// parameters lists the parameters in path, query and headers.
+// parameters returns the parameters of an operation in path, query and headers.
 func (d describing) parameters(o *op.Operation) (list []any) {
 	for _, name := range o.PathParameters() {
 		schema := op.Object{"type": "string", "minLength": 1}
@@ -329,11 +328,11 @@ func (d describing) parameters(o *op.Operation) (list []any) {
 	return list
 }
 
-// pathPatterns are the patterns of the values in paths.
+// pathPatterns gives the regular expressions of path parameters.
 var pathPatterns = map[string]string{"workflowId": "^asw_[0-9a-f-]{36}$"}
 
-// responses describes the success, every refusal that the operation names, and the shape of
-// all other refusals.
+// responses describes the success, the errors that the operation declares, and the shape of all
+// other errors.
 func (d describing) responses(o *op.Operation) (op.Object, error) {
 	responses := op.Object{"default": problemResponse(o, "Any other refusal.")}
 	for _, status := range o.Errors {
@@ -375,7 +374,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	return responses, nil
 }
 
-// answer describes the success. That of a service has the answer to the request's example.
+// answer describes the success. For a service it includes the answer to the example request.
 func (d describing) answer(o *op.Operation) (op.Object, error) {
 	shape, err := AnswerSchema(o)
 	if err != nil {
@@ -395,7 +394,7 @@ func (d describing) answer(o *op.Operation) (op.Object, error) {
 		}
 		media["schema"] = d.components.Add(schema.TypeName(o.ID)+"Answer", shape)
 	}
-	if o.Service != nil && !o.Service.Signed { // a signature differs each time
+	if o.Service != nil && !o.Service.Signed { // the answers of other services contain a signature, which differs each time
 		if media["example"], err = o.ExampleAnswer(); err != nil {
 			return nil, err
 		}
@@ -410,9 +409,9 @@ func (d describing) answer(o *op.Operation) (op.Object, error) {
 	return op.Object{"description": description, "content": op.Object{o.Media: media}}, nil
 }
 
-// security describes the credentials of an operation. The list is empty if every caller may
-// call, and for the token endpoints, where a client shows itself in the request (RFC 6749,
-// 2.3.1).
+// security lists the credentials that an operation accepts. The list is empty if no credential is
+// required, and for the token endpoints, where the client authenticates in the body or by Basic
+// authorization (RFC 6749, 2.3.1).
 func (d describing) security(o *op.Operation) []any {
 	byKey := []any{op.Object{"apiKey": []any{}}, op.Object{"bearer": []any{}}}
 	session, anybody := op.Object{"session": []any{}}, op.Object{}
@@ -420,7 +419,7 @@ func (d describing) security(o *op.Operation) []any {
 	switch o.Access.Kind {
 	case credential.Payer:
 		switch {
-		case o.Service == nil: // a payment alone pays, and is no scheme of this document
+		case o.Service == nil: // accepts payments only, which are not a security scheme of the document
 			return []any{}
 		case d.X402:
 			return append([]any{anybody}, byKey...)
@@ -436,7 +435,7 @@ func (d describing) security(o *op.Operation) []any {
 	case credential.Person:
 		return []any{session}
 	case credential.Customer:
-		if o.Access.Scope == accounts.ScopeSupport { // which no customer has
+		if o.Access.Scope == accounts.ScopeSupport { // no customer has this scope, so a session does not suffice
 			return agent
 		}
 		return append(agent, session)
@@ -452,8 +451,8 @@ func requiredHeader(description string) op.Object {
 	return op.Object{"description": description, "required": true, "schema": op.Object{"type": "string"}}
 }
 
-// describePayment adds the 402 to an operation that costs something. The price is in the
-// answer, since it may depend on what is bought.
+// describePayment adds the 402 response to an operation that costs something. The price is in the
+// answer, because it may depend on the product.
 func describePayment(o *op.Operation, responses op.Object) {
 	responses["402"] = op.Object{
 		"description": "Payment required: what to sign, or why a payment was refused. freeKey says how to call without one.",
@@ -464,7 +463,7 @@ func describePayment(o *op.Operation, responses op.Object) {
 		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": op.Object{"type": "string"}}}
 }
 
-// problemResponse describes a refusal, in the shape of the operation's errors.
+// problemResponse describes an error response, in the shape that the operation uses for errors.
 func problemResponse(o *op.Operation, description string) op.Object {
 	name := "Error"
 	switch {
@@ -477,8 +476,8 @@ func problemResponse(o *op.Operation, description string) op.Object {
 		"schema": op.Object{"$ref": "#/components/schemas/" + name}}}}
 }
 
-// AnswerSchema returns the schema of a success. That of a service with an envelope has the
-// members that every answer of a service has.
+// AnswerSchema returns the schema of a success. For a service with an envelope it includes the
+// members that all such answers have.
 func AnswerSchema(o *op.Operation) (op.Object, error) {
 	if o.Output == nil {
 		return op.Object{"type": "object"}, nil
@@ -522,14 +521,14 @@ func AnswerSchema(o *op.Operation) (op.Object, error) {
 	return own, nil
 }
 
-// statusRecord is the answer about a workflow.
+// statusRecord is the type of the answer about a workflow.
 var statusRecord = reflect.TypeFor[projections.StatusRecord]()
 
-// shapeNames name the two shapes of a workflow's status: A of new records, B of
-// those from before actions were bound.
+// shapeNames are the names of the two shapes of a workflow's status. The first shape is that of
+// new records. The second is that of old records, which do not contain the hash of the action.
 var shapeNames = []string{"WorkflowStatus", "LegacyWorkflowStatus"}
 
-// statusShapes makes one schema for each shape of the status record.
+// statusShapes returns a schema with one alternative for each shape of the status record.
 func statusShapes(all op.Object) op.Object {
 	shape := func(has []string, hasNot ...string) op.Object {
 		made, _ := schema.Copy(all).(op.Object)
@@ -548,8 +547,8 @@ func statusShapes(all op.Object) op.Object {
 	return op.Object{"oneOf": []any{shape(bound, unbound...), shape(unbound, bound...)}}
 }
 
-// recordedMembers are further members of the answers of some services. They depend on when and
-// where the call was recorded, so outputHash does not cover them.
+// recordedMembers are additional members in the answers of some services. Their values depend on
+// when and where the call was recorded, so outputHash does not cover them.
 var recordedMembers = map[string]reflect.Type{
 	actionsafety.Run.Operation: reflect.TypeFor[struct {
 		WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"Id of the workflow, for its status."`
@@ -564,7 +563,7 @@ var recordedMembers = map[string]reflect.Type{
 	}](),
 }
 
-// envelope has the members of every answer of a service besides the service's own.
+// envelope contains the members that every answer of a service has in addition to its own.
 type envelope struct {
 	Status     string `json:"status" jsonschema_description:"Always ok for an answer."`
 	Service    string `json:"service" jsonschema_description:"Name of the service with dashes, for example bond-analyze."`
@@ -586,13 +585,13 @@ func unique(names []any) []any {
 	return kept
 }
 
-// oauth is the security scheme of access tokens.
+// oauth returns the security scheme for access tokens.
 func (s *Contract) oauth() op.Object {
 	return op.Object{"type": "oauth2", "flows": op.Object{"clientCredentials": op.Object{
 		"tokenUrl": s.BaseURL + "/api/auth/token", "scopes": ScopeMeanings}}}
 }
 
-// ScopeMeanings says what each scope grants.
+// ScopeMeanings describes what each scope grants.
 var ScopeMeanings = map[string]string{
 	accounts.ScopeCatalog:      "read the product catalog",
 	accounts.ScopeCheckout:     "start checkout sessions",

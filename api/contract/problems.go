@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// explained is the content of the page of a code. Only answers with 200 are charged, so nearly
-// every charged begins with no.
+// explained is the text of the page that explains an error code. Only answers with status 200 are
+// charged, so the texts in charged nearly all begin with "no".
 type explained struct {
 	code                        string
 	status                      int
@@ -30,9 +30,9 @@ const (
 	sameAgain = "yes, the same body with the same Idempotency-Key or PAYMENT-SIGNATURE; never a new payment"
 )
 
-// problems lists every code of an error, in the order of the page: about the request, about
-// the caller, about the service. It is also the one table from codes to statuses: a code that
-// is not in it is about the body.
+// problems lists every error code, in the order of the page: errors of the request, of the caller,
+// of the service. It is the only table that maps codes to statuses. A code that is not listed
+// concerns the body and has status 400.
 var problems = []explained{
 	{"invalid_request", http.StatusBadRequest, "The body or a header does not have the documented shape: not JSON, of another content type, or unreadable.", uncharged, never, "JSON as the operation's schema has it, with Content-Type: application/json."},
 	{"invalid_json", http.StatusBadRequest, "The body is no strict JSON: a text is not UTF-8, a number is too large, or something follows the end.", uncharged, never, "One JSON object, as your library writes it."},
@@ -113,7 +113,7 @@ var problems = []explained{
 	{op.CodeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},
 }
 
-// statuses is the status of each code that has a page.
+// statuses maps each listed code to its status.
 var statuses = sync.OnceValue(func() map[string]int {
 	byCode := map[string]int{}
 	for _, p := range problems {
@@ -122,7 +122,7 @@ var statuses = sync.OnceValue(func() map[string]int {
 	return byCode
 })
 
-// Problems is the table as pages show it.
+// Problems returns the table for the pages.
 func Problems() (list []site.Problem) {
 	for _, p := range problems {
 		list = append(list, site.Problem{Code: p.code, Status: p.status, Cause: p.cause, Charged: p.charged, Retry: p.retry, Send: p.send})
@@ -130,7 +130,7 @@ func Problems() (list []site.Problem) {
 	return list
 }
 
-// StatusOf is the status a code is answered with.
+// StatusOf returns the HTTP status of an error code.
 func StatusOf(code string) int {
 	if status, known := statuses()[code]; known {
 		return status
@@ -138,5 +138,5 @@ func StatusOf(code string) int {
 	return http.StatusBadRequest
 }
 
-// HasPage reports whether a code has a page that explains it.
+// HasPage reports whether a page explains this code.
 func HasPage(code string) bool { return statuses()[code] != 0 }

@@ -1,15 +1,15 @@
-// Package credential finds out who is calling. It reads API keys, access tokens of agents, tokens
-// of organizations, OAuth clients and the cookies of sessions, and no other package does. A payment
-// is a credential, too, but whether it suffices depends on what is for sale, so package request
+// Package credential identifies the caller of a request. It is the only package that reads API
+// keys, access tokens of agents, tokens of organizations, OAuth clients and session cookies. A
+// payment is a credential, too, but whether it suffices depends on the product, so package request
 // reads it first.
 //
-// An operation declares with an Access who may call it, and a Reader checks whether the caller is
-// one of them. The rules for all operations:
+// Each operation declares with an Access who may call it, and a Reader checks the caller. All
+// operations follow these rules:
 //
-//	a header given twice is refused, and nothing in the query ever counts
-//	with a credential in a header, the cookie does not count
-//	a cookie counts only from the origin of the service
-//	a credential that was sent and is not valid is refused, also if none is needed
+//	a header given twice is refused, and a credential in the query is ignored
+//	if a header contains a credential, the cookie is ignored
+//	a cookie is accepted only from the origin of the service
+//	an invalid credential is refused, even if the operation requires none
 package credential
 
 import (
@@ -24,9 +24,9 @@ type contextKey int
 
 const resourceKey contextKey = 0
 
-// At returns a context for requests to a resource that has access tokens of its own (RFC 8707).
-// There both these tokens and those for the whole service are valid. Elsewhere the resource's own
-// tokens are not.
+// At returns a context for requests to a resource that has its own access tokens (RFC 8707). The
+// resource accepts these tokens and the tokens for the whole service. Other resources refuse the
+// resource's own tokens.
 func At(ctx context.Context, resource string) context.Context {
 	return context.WithValue(ctx, resourceKey, resource)
 }
@@ -38,36 +38,37 @@ func resourcesOf(ctx context.Context) []string {
 	return nil
 }
 
-// Kind is the kind of caller that may call an operation.
+// Kind describes which callers may call an operation.
 type Kind int
 
-// The kinds of callers.
+// The kinds of callers that an operation can allow.
 const (
-	Anybody     Kind = iota // anybody: no credential is read
-	Payer                   // any caller who pays: with an API key, as an agent with credit, or by a payment
-	KeyHolder               // an API key or an agent's token; nothing is charged
-	Member                  // an organization's token, or a member's session, that has the right
-	Person                  // the session of any customer
-	Customer                // a session, or an agent's token with the scope: for what belongs to a customer
-	AnyCustomer             // the same, or no credential
-	Client                  // an OAuth client, by Basic authorization or by members of the body
-	Claimant                // a session and an agent's token together
+	Anybody     Kind = iota // everybody; no credential is read
+	Payer                   // every caller who pays: with an API key, as an agent with credit, or by x402
+	KeyHolder               // a caller with an API key or an agent's token; the call is free
+	Member                  // a caller with an organization's token, or a member's session, that has the right
+	Person                  // a signed-in customer
+	Customer                // a signed-in customer, or an agent of the customer whose token has the scope
+	AnyCustomer             // as Customer, or a caller without a credential
+	Client                  // an OAuth client, authenticated by Basic authorization or in the body
+	Claimant                // a signed-in customer who also sends an agent's token
 )
 
-// Access says who may call an operation. The zero value lets everybody call.
+// Access declares who may call an operation. The zero value allows everybody.
 type Access struct {
 	Kind  Kind
-	Right organizations.Right // that the member needs
-	Scope string              // that the customer's agent needs
+	Right organizations.Right // required right of a Member
+	Scope string              // required scope of an agent's token
 }
 
-// WithRight returns the access of those who have a right in an organization.
+// WithRight returns the access for callers that have a right in an organization.
 func WithRight(r organizations.Right) Access { return Access{Kind: Member, Right: r} }
 
-// WithScope returns the access to what belongs to a customer, also for agents with a scope.
+// WithScope returns the access for customers, and for their agents whose token has the scope.
 func WithScope(scope string) Access { return Access{Kind: Customer, Scope: scope} }
 
-// challenged is the scope that a refusal names. If it names none, clients ask for every scope.
+// challenged returns the scope that the WWW-Authenticate header of a refusal names. Clients that
+// find no scope there ask for all scopes.
 func (a Access) challenged() string {
 	switch a.Kind {
 	case Member:
@@ -81,23 +82,23 @@ func (a Access) challenged() string {
 // Means is the kind of credential that a caller sent.
 type Means int
 
-// The kinds of credentials.
+// The kinds of credentials of a caller.
 const (
 	Nothing        Means = iota
-	ByPayment            // PAYMENT-SIGNATURE
+	ByPayment            // x402 payment in the header PAYMENT-SIGNATURE
 	ByKey                // an API key
 	ByAgent              // an agent's access token
-	ByOrganization       // an organization's token: valid, but it cannot pay
+	ByOrganization       // an organization's token; it is valid but cannot pay
 )
 
-// Caller is the caller, as far as its credentials were verified.
+// Caller contains the credentials of the caller that were verified.
 type Caller struct {
 	Means     Means
-	Payment   payments.Payment        // ByPayment
-	Key       accounts.Caller         // ByKey
-	Agent     accounts.Agent          // ByAgent
-	Client    accounts.Client         // of an OAuth endpoint
-	Principal organizations.Principal // of an operation with a right
-	Session   *Session                // nil without one
-	Customer  string                  // the customer (cus_…) that an operation with a scope is about; empty if there is none
+	Payment   payments.Payment        // if Means is ByPayment
+	Key       accounts.Caller         // if Means is ByKey
+	Agent     accounts.Agent          // if Means is ByAgent
+	Client    accounts.Client         // on an OAuth endpoint
+	Principal organizations.Principal // on an operation that requires a right
+	Session   *Session                // nil if there is no valid session
+	Customer  string                  // id (cus_…) of the customer for whom an operation with a scope acts; may be empty
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// ProtectedResourcePath is the path of the document that says where tokens are issued (RFC 9728).
+// ProtectedResourcePath is the path of the metadata that names the issuer of tokens (RFC 9728).
 const ProtectedResourcePath = "/.well-known/oauth-protected-resource"
 
 // errNoCustomer refuses a claim without a session.
@@ -19,9 +19,9 @@ var errNoCustomer = policy.Refuse(ground.CodeUnauthorized, "", "authentication r
 // errNoAgent refuses a claim without an agent's token.
 var errNoAgent = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, in addition to the session")
 
-// Challenge answers a credential that was refused or is missing (RFC 6750, RFC 9728). It says where
-// tokens are issued, what is wrong with the credential that was sent, and which scope is needed.
-// Without a scope clients ask for every scope there is.
+// Challenge returns the WWW-Authenticate header for a missing or refused bearer token (RFC 6750,
+// RFC 9728). It names the metadata of the resource, the problem with the token, and the required
+// scope. Without a scope, clients ask for all scopes.
 func Challenge(baseURL, resource, problem, scope string) string {
 	text := `Bearer realm="countersign", resource_metadata="` + baseURL + ProtectedResourcePath + resource + `"`
 	if problem != "" {
@@ -33,8 +33,8 @@ func Challenge(baseURL, resource, problem, scope string) string {
 	return text
 }
 
-// ChallengeOf returns the header WWW-Authenticate of a refusal, and "" if the refusal is not about
-// a credential.
+// ChallengeOf returns the WWW-Authenticate header of a refusal, or "" if the refusal does not
+// concern a credential.
 func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 	switch {
 	case isRefusal(err, accounts.CodeInvalidClient):
@@ -47,8 +47,8 @@ func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
 	return ""
 }
 
-// Problem is the error of a 401. It is empty if no credential was sent, since only a sent one can
-// be wrong.
+// Problem returns the error code for the header of a 401. It is empty if the caller sent no
+// credential, because then none is invalid.
 func Problem(r *http.Request, err error) string {
 	missing := errors.Is(err, organizations.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer) || errors.Is(err, errNoAgent)
 	if missing || len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {

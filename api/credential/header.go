@@ -12,22 +12,22 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Credentials are distinguished by their form: keys and organizations' tokens have a prefix, and an
-// access token is a JWT.
+// Prefixes of credentials. API keys and organization tokens have a prefix, and access tokens are
+// JWTs, so the three kinds can be distinguished.
 const (
 	keyPrefix          = "svck_"
 	organizationPrefix = "svco_"
 )
 
-// isOurs reports whether a bearer credential is a key or an organization's token.
+// isOurs reports whether a bearer credential is an API key or an organization token.
 func isOurs(bearer string) bool {
 	return strings.HasPrefix(bearer, keyPrefix) || strings.HasPrefix(bearer, organizationPrefix)
 }
 
 func isJWT(text string) bool { return strings.Count(text, ".") == 2 }
 
-// IsKey reports whether the credential of a request has the form of an API key or an organization's
-// token, and so is no OAuth token. It need not be valid.
+// IsKey reports whether a request sends an API key or an organization token, as opposed to an
+// OAuth token. The credential may be invalid.
 func IsKey(h http.Header) bool {
 	return len(h["X-Api-Key"]) > 0 || slices.ContainsFunc(h["Authorization"], func(value string) bool {
 		_, text, _ := strings.Cut(value, " ")
@@ -35,8 +35,8 @@ func IsKey(h http.Header) bool {
 	})
 }
 
-// Key returns the credential that pays for a call, or that reads what was paid: X-API-Key, or else
-// a bearer credential.
+// Key returns the credential of a caller who pays for a call or reads a paid result: X-API-Key, or
+// else a bearer token.
 func Key(h http.Header) (text string, present bool, err error) {
 	switch values := h["X-Api-Key"]; len(values) {
 	case 0:
@@ -48,8 +48,9 @@ func Key(h http.Header) (text string, present bool, err error) {
 	return bearer(h)
 }
 
-// Bearer returns the credential that acts for an organization or a customer: a bearer credential,
-// or an API key. An API key is refused there, and the refusal says that it is one.
+// Bearer returns the credential of a caller who acts for an organization or a customer: the bearer
+// token, or an API key if there is no bearer token. The caller of Bearer must refuse API keys, but
+// can then name the mistake.
 func Bearer(h http.Header) (text string, present bool, err error) {
 	bad := policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")
 	if text, present, err = bearer(h); err != nil {
@@ -79,14 +80,14 @@ func bearer(h http.Header) (text string, present bool, err error) {
 	return "", true, policy.Refuse(ground.CodeUnauthorized, "", "Authorization must be given once")
 }
 
-// ClientSecret is the id and the secret of a client in an OAuth request.
+// ClientSecret contains the id and the secret that an OAuth client sends.
 type ClientSecret struct {
 	ClientID string `json:"client_id,omitempty" jsonschema:"maxLength=200"`
 	Secret   string `json:"client_secret,omitempty" jsonschema:"maxLength=200"`
 }
 
-// clientSecret reads how a client authenticates: by Basic authorization or by members of the body.
-// Both together are refused.
+// clientSecret returns the credentials of an OAuth client, from Basic authorization or from the
+// body. It refuses credentials in both.
 func clientSecret(h http.Header, body ClientSecret) (ClientSecret, error) {
 	bad := policy.Refuse(accounts.CodeInvalidClient, "", "client authentication failed")
 	switch values := h["Authorization"]; {
@@ -105,8 +106,7 @@ func clientSecret(h http.Header, body ClientSecret) (ClientSecret, error) {
 	return body, nil
 }
 
-// basicClient reads a Basic authorization, whose two parts are form-encoded
-// (RFC 6749, section 2.3.1).
+// basicClient parses a Basic authorization. Both parts are form-encoded (RFC 6749, section 2.3.1).
 func basicClient(header string) (ClientSecret, bool) {
 	scheme, text, _ := strings.Cut(header, " ")
 	pair, err := base64.StdEncoding.DecodeString(text)

@@ -10,8 +10,8 @@ func basic(c ClientSecret) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.ClientID)+":"+url.QueryEscape(c.Secret)))
 }
 
-// FuzzBasicClient reads any header. If it is accepted, its two parts encode to the same header
-// again.
+// FuzzBasicClient parses any header. If the header is accepted, encoding the result gives the same
+// two parts again.
 func FuzzBasicClient(f *testing.F) {
 	for _, header := range []string{basic(ClientSecret{"agt_01KAAAAAAAAAAAAAAAAAAAAAAA", "svca_x"}), "Basic ", "basic OjpZ", "Bearer a.b.c", "Basic %%%"} {
 		f.Add(header)

@@ -14,20 +14,20 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Reader finds out who calls.
+// Reader identifies the caller of a request.
 type Reader struct {
 	Organizations *organizations.Organizations
 	Projections   *projections.Projections
 	Sessions      *Sessions
-	Address       func(*http.Request) string // the network address a request comes from
+	Address       func(*http.Request) string // returns the network address of the caller
 	// Saw is called with the public ids of the caller: the organization, if the caller acts for
 	// one, and the member, token, key or agent. It may be nil.
 	Saw func(ctx context.Context, tenant, actor string)
 }
 
-// Read checks whether the caller of a request has access. The caller that it returns has the
-// session of the request also if access is refused, because the session may have changed. For a
-// client that authenticates in the body, call ReadClient when the body was read.
+// Read checks whether the caller has access. The result contains the session even if access is
+// refused, because the session may have changed and must be saved. For a client that authenticates
+// in the body, call ReadClient after the body is read.
 func (d *Reader) Read(r *http.Request, a Access) (c Caller, err error) {
 	switch a.Kind {
 	case Member, Person:
@@ -55,12 +55,12 @@ func (d *Reader) saw(ctx context.Context, tenant, actor string) {
 	}
 }
 
-// ReadKey reads an API key, an agent's token or an organization's token, and says which it is. If
-// nothing is sold, an organization's token is refused.
+// ReadKey verifies an API key, an agent's token or an organization's token, and sets Means. It
+// accepts an organization's token only on priced operations.
 func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, err error) {
 	switch {
 	case a.Kind == Payer && strings.HasPrefix(text, organizationPrefix):
-		// The token is valid but cannot pay: the caller may pay in another way.
+		// The token is valid but cannot pay. The caller may pay in another way.
 		c.Means = ByOrganization
 		_, err = d.Organizations.AuthenticateOrganization(ctx, text)
 	case strings.HasPrefix(text, organizationPrefix):
@@ -75,8 +75,7 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 	return c, err
 }
 
-// ReadClient authenticates an OAuth client by its Basic authorization, or by members of its
-// request's body.
+// ReadClient authenticates an OAuth client by Basic authorization or by members of the body.
 func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (accounts.Client, error) {
 	shown, err := clientSecret(r.Header, body)
 	if err != nil {
@@ -85,24 +84,24 @@ func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (accounts.Client
 	return d.Organizations.AuthenticateClient(r.Context(), shown.ClientID, shown.Secret)
 }
 
-// errForeign refuses a cookie if a page of another origin made the browser send it.
+// errForeign refuses a cookie on a request that a page of another origin sent.
 var errForeign = policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
 
-// readCustomer finds out for which customer an operation with a scope is called:
+// readCustomer determines the customer for whom an operation with a scope is called:
 //
-//	a session                     the customer, from the same origin
-//	an agent with that scope      the customer who claimed the agent; empty if the agent is
-//	                              not claimed and the scope needs no claim
-//	no credential                 empty, if an operation allows that (AnyCustomer)
+//	a session                     the session's customer; the request must have the same origin
+//	an agent with that scope      the customer who claimed the agent; empty if no customer did
+//	                              and the scope allows that
+//	no credential                 empty, if the operation allows that (AnyCustomer)
 func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	switch {
 	case err != nil:
 		return err
-	case present && !(a.Kind == AnyCustomer && isOurs(bearer)): // an operation that is open to everybody ignores a key
+	case present && !(a.Kind == AnyCustomer && isOurs(bearer)): // an operation that is open to everybody ignores API keys and organization tokens
 		return d.readAgent(r.Context(), a, bearer, c)
 	}
-	if a.Scope != accounts.ScopeSupport { // no customer has this scope
+	if a.Scope != accounts.ScopeSupport { // no customer has the scope support, so a session does not suffice
 		if c.Session, err = d.Sessions.Load(r); err != nil {
 			return err
 		}
@@ -135,8 +134,8 @@ func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Call
 	return agent.May(a.Scope)
 }
 
-// readClaimant returns a customer who is signed in and an agent whose token they hold. The token
-// shows that the request is intended, because no other site can make a browser send it.
+// readClaimant returns the signed-in customer and the agent whose token the request contains. The
+// token protects from cross-site requests, because no other site can make a browser send it.
 func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	if err == nil && !present {
@@ -162,7 +161,8 @@ func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
 	return nil
 }
 
-// readMember finds out who acts for which organization: by a bearer token, or else by a session.
+// readMember determines the member or token that acts, and the organization: by a bearer token, or
+// else by the session.
 func (d *Reader) readMember(r *http.Request, a Access, c *Caller) error {
 	bearer, present, err := Bearer(r.Header)
 	switch {
@@ -188,16 +188,16 @@ func (d *Reader) readMember(r *http.Request, a Access, c *Caller) error {
 	return err
 }
 
-// onlyReads reports whether a request changes nothing. A command that appends puts a precondition
-// on the streams that it depends on; for a request that only reads, the principal is confirmed
-// instead.
+// onlyReads reports whether a request changes nothing. A command that appends makes sure, by
+// preconditions on streams, that the caller's rights are up to date. A request that only reads
+// must confirm the principal instead.
 func onlyReads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
 func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (organizations.Principal, error) {
 	p, err := d.Organizations.AuthenticateOrganization(r.Context(), bearer)
-	switch { // no credential helps if a person must have signed in
+	switch { // these operations require a session, so refuse the token before it is checked further
 	case a.Kind == Person && (err == nil || isRefusal(err, accounts.CodeInsufficientScope)):
 		return p, policy.Refuse(organizations.CodeForbidden, "", "a signed-in session is required")
 	case err != nil:
@@ -212,14 +212,14 @@ func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (org
 	return p, err
 }
 
-// The person is a member of no organization, or of several and has chosen none.
+// Errors for a person who is a member of no organization, or of several without having chosen one.
 var (
 	ErrNoOrganization = policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 	ErrChooseFirst    = policy.Refuse(organizations.CodeForbidden, "", "choose an organization first")
 )
 
-// Member returns the principal of a session and its organization. A person who has left the chosen
-// organization acts for the only one left, if there is exactly one.
+// Member returns the principal of a session in its organization. If the person has left the chosen
+// organization and is a member of exactly one other, Member chooses that one.
 func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (organizations.Principal, error) {
 	chosen := as.Org != ""
 	if !chosen {

@@ -15,19 +15,19 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Sessions keeps people signed in. A session is 256 random bits in a cookie; the table sessions has
-// their hash and the data.
+// Sessions stores the sessions of signed-in people. The cookie contains a random token of 256
+// bits. The table sessions contains the token's hash and the session's data.
 type Sessions struct {
 	manager *scs.SessionManager
 	pool    *pgxpool.Pool
 	origin  *http.CrossOriginProtection
-	cookie  http.Cookie // without a value
+	cookie  http.Cookie // attributes of the cookie, without a value
 	clock   func() time.Time
 }
 
-// NewSessions keeps sessions in a database, for the service at a base URL.
+// NewSessions returns the sessions of the service at a base URL, stored in a database.
 func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*Sessions, error) {
-	// scs.New is not used: it starts a goroutine for a store in memory that never ends.
+	// scs.New is not used, because it starts a goroutine for a memory store that never ends.
 	manager := &scs.SessionManager{Store: sessionStore{pool}, HashTokenInStore: true, Lifetime: lifetime, IdleTimeout: idle,
 		Codec: scs.GobCodec{}}
 	s := &Sessions{manager: manager, pool: pool, origin: http.NewCrossOriginProtection(), clock: clock}
@@ -36,45 +36,46 @@ func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*S
 	}
 	s.cookie = http.Cookie{Name: "countersign_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(baseURL, "https://") {
-		// Browsers accept this name only from the host itself, over TLS, and for all paths.
+		// Browsers accept a cookie with this prefix only from the host itself, over TLS, for all
+		// paths.
 		s.cookie.Name, s.cookie.Secure = "__Host-countersign_session", true
 	}
 	return s, nil
 }
 
-// Members of a session's data.
+// Keys of the session's data.
 const (
 	sessionCustomer = "customer" // cus_…
-	sessionOrg      = "org"      // the chosen organization
-	sessionRole     = "role"     // the role in it, as of the last request
+	sessionOrg      = "org"      // id of the chosen organization
+	sessionRole     = "role"     // member's role in that organization at the last request
 	sessionSignedIn = "signedIn" // Unix milliseconds
-	sessionSeen     = "seen"     // of the last request that was stored
+	sessionSeen     = "seen"     // time of the last request that was stored, in Unix milliseconds
 )
 
 // Session is the session of one person during one request.
 type Session struct {
-	Customer string // cus_…
-	Org      string // the chosen organization
+	Customer string // customer id (cus_…)
+	Org      string // id of the chosen organization; empty if none is chosen
 	SignedIn time.Time
 
-	role string // the role in it, as of the last request
+	role string // member's role in that organization at the last request
 	seen time.Time
 
 	manager   *scs.SessionManager
-	data      context.Context // has the library's copy of the data
+	data      context.Context // contains the library's copy of the data
 	changed   bool
-	begun     bool // the session has a token that the table does not have yet
+	begun     bool // the session has a new token that is not stored yet
 	destroyed bool
 }
 
-// Cookie returns the name of the cookie with a session's token.
+// Cookie returns the name of the session cookie.
 func (s *Sessions) Cookie() string { return s.cookie.Name }
 
-// SameOrigin reports whether a request was not sent by a page of another origin. A request that
-// comes from no browser has no origin and passes.
+// SameOrigin reports whether a request was sent by a page of this service or not by a browser. It
+// returns false if a page of another origin sent it.
 func (s *Sessions) SameOrigin(r *http.Request) bool { return s.origin.Check(r) == nil }
 
-// Load returns the session of a request, and nil if it has no valid one.
+// Load returns the session of a request, or nil if the request has no valid session.
 func (s *Sessions) Load(r *http.Request) (*Session, error) {
 	cookie, err := r.Cookie(s.cookie.Name)
 	if err != nil || len(cookie.Value) != tokenLength {
@@ -102,13 +103,14 @@ func (s *Session) put(name string, value any) {
 	s.changed = true
 }
 
-// Choose sets the organization that the session acts for.
+// Choose sets the organization for which the session acts.
 func (s *Session) Choose(orgID string) {
 	s.Org = orgID
 	s.put(sessionOrg, orgID)
 }
 
-// as stores the role. A changed role renews the token, but not the day on which the session ends.
+// as stores the role. If the role changes, the session gets a new token, but its expiry stays the
+// same.
 func (s *Session) as(role string) error {
 	if role == s.role {
 		return nil
@@ -128,7 +130,8 @@ func (s *Session) as(role string) error {
 	return nil
 }
 
-// Begin signs a customer in, always under a new token, and ends the session that the browser had.
+// Begin starts a session for a customer under a new token. It ends the previous session of the
+// browser.
 func (s *Sessions) Begin(r *http.Request, customer string) (*Session, error) {
 	ctx := context.WithoutCancel(r.Context())
 	var old string
@@ -150,25 +153,25 @@ func (s *Sessions) Begin(r *http.Request, customer string) (*Session, error) {
 	return started, nil
 }
 
-// End ends a session, in this request and in the table.
+// End deletes a session from the table, and marks it as ended for this request.
 func (s *Session) End() error {
 	s.destroyed, s.changed = true, true
 	return s.manager.Destroy(s.data)
 }
 
-// EndAll ends every session of a customer.
+// EndAll deletes all sessions of a customer.
 func (s *Sessions) EndAll(ctx context.Context, customer string) error {
 	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and customer = $1`, customer)
 	return err
 }
 
-// Count returns how many sessions of a customer have not expired.
+// Count returns the number of a customer's sessions that have not expired.
 func (s *Sessions) Count(ctx context.Context, customer string) (count int, err error) {
 	err = s.pool.QueryRow(ctx, `select count(*) from sessions where p = 0 and customer = $1 and expires_at > now()`, customer).Scan(&count)
 	return count, err
 }
 
-// Keep stores a session that has changed and sets its cookie. Call it before the answer is written.
+// Keep stores a changed session and sets its cookie. Call it before the answer is written.
 func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	if changed == nil || !changed.changed {
 		return nil
@@ -187,8 +190,9 @@ func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	return nil
 }
 
-// written is what a commit gets through its context in addition to the data: whose session it is,
-// and that it must not restore a session that ended during the request.
+// written passes two values through the context to the store's commit: the customer of the
+// session, and whether to update an existing row only, so that a session that ended during the
+// request is not restored.
 type written struct {
 	customer    string
 	onlyIfThere bool
@@ -196,7 +200,7 @@ type written struct {
 
 type writtenKey struct{}
 
-// sessionStore is the library's store on the table sessions. The library gives it the hash of the
+// sessionStore implements the library's store with the table sessions. It receives the hash of the
 // token.
 type sessionStore struct{ pool *pgxpool.Pool }
 
@@ -210,7 +214,7 @@ func (s sessionStore) FindCtx(ctx context.Context, hash string) ([]byte, bool, e
 	return data, err == nil, err
 }
 
-// CommitCtx writes a session.
+// CommitCtx stores a session. If written.onlyIfThere is set, it only updates an existing row.
 func (s sessionStore) CommitCtx(ctx context.Context, hash string, data []byte, expires time.Time) error {
 	w, _ := ctx.Value(writtenKey{}).(written)
 	if w.onlyIfThere {
@@ -223,26 +227,25 @@ func (s sessionStore) CommitCtx(ctx context.Context, hash string, data []byte, e
 	return err
 }
 
-// DeleteCtx deletes a session.
 func (s sessionStore) DeleteCtx(ctx context.Context, hash string) error {
 	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and token_hash = $1`, hash)
 	return err
 }
 
-// Find is FindCtx for the library's interface.
+// Find implements the library's interface. It calls FindCtx.
 func (s sessionStore) Find(hash string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), hash)
 }
 
-// Commit is CommitCtx for the library's interface.
+// Commit implements the library's interface. It calls CommitCtx.
 func (s sessionStore) Commit(hash string, data []byte, expires time.Time) error {
 	return s.CommitCtx(context.Background(), hash, data, expires)
 }
 
-// Delete is DeleteCtx for the library's interface.
+// Delete implements the library's interface. It calls DeleteCtx.
 func (s sessionStore) Delete(hash string) error { return s.DeleteCtx(context.Background(), hash) }
 
-// SignedIn describes the person of a session.
+// SignedIn describes the signed-in person of a session.
 type SignedIn struct {
 	CustomerID    string                   `json:"customerId"`
 	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
@@ -250,10 +253,10 @@ type SignedIn struct {
 	Organizations []projections.Membership `json:"organizations"`
 }
 
-// Chosen reports whether the session acts for an organization.
+// Chosen reports whether the session acts for this organization.
 func (a SignedIn) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
 
-// Describe returns who the person of a session is, and for which organizations they may act.
+// Describe returns the person of a session and the organizations for which they may act.
 func (d *Reader) Describe(ctx context.Context, s *Session) (SignedIn, error) {
 	list, err := d.Projections.Memberships(ctx, s.Customer)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// desk keeps sessions in a database and acts as the browser.
+// desk stores sessions in a test database and acts as the browser.
 type desk struct {
 	t *testing.T
 	*Sessions
@@ -51,7 +51,7 @@ func (d desk) signIn(customer string) string {
 	return d.keepIn(s)
 }
 
-// keepIn stores a session and returns the cookie that was set, if there is one.
+// keepIn stores a session and returns the value of the cookie that was set, or "" if none was.
 func (d desk) keepIn(s *Session) string {
 	d.t.Helper()
 	w := httptest.NewRecorder()
@@ -73,8 +73,8 @@ func (d desk) open(cookie string) *Session {
 	return s
 }
 
-// TestASessionThatEndedStaysEnded holds that a request that was running when the customer signed
-// out does not bring the session back.
+// TestASessionThatEndedStaysEnded checks that a request that was running at the sign-out does not
+// restore the session.
 func TestASessionThatEndedStaysEnded(t *testing.T) {
 	d := newDesk(t, time.Now)
 	cookie := d.signIn("cus_1")
@@ -88,7 +88,7 @@ func TestASessionThatEndedStaysEnded(t *testing.T) {
 	if d.open(cookie) != nil {
 		t.Error("the session is back")
 	}
-	// A session that another request has renewed is not valid under its old token either.
+	// The old token of a renewed session is not valid, either.
 	cookie = d.signIn("cus_1")
 	late, renewed := d.open(cookie), d.open(cookie)
 	renewed.role = "developer"
@@ -120,7 +120,8 @@ func TestRenewingDoesNotPutTheEndOff(t *testing.T) {
 	}
 }
 
-// The library's own constructor starts a goroutine for a store that is not used.
+// TestSessionsStartNoGoroutine checks that the constructor starts no goroutine. The library's own
+// constructor starts one for a store that is not used.
 func TestSessionsStartNoGoroutine(t *testing.T) {
 	newDesk(t, time.Now)
 	var stacks strings.Builder

@@ -1,6 +1,6 @@
-// Package decisions is Agent Commerce Assurance over HTTP: decisions, approvals and receipts
-// with their history, and the policies that decisions follow. The rules are in
-// policy/assurance; how a decision is recorded is in commands/decisions.
+// Package decisions serves Agent Commerce Assurance over HTTP: decisions, approvals and receipts
+// with their history, and the policies that the decisions follow. The rules are in
+// policy/assurance, and commands/decisions records the decisions.
 package decisions
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Decisions decides, and shows decisions, approvals and receipts. Package policy/assurance
-// reads the requests itself: it needs amounts as they were written, and its errors have the
-// texts of the contract.
+// Decisions serves decisions, approvals and receipts. Package policy/assurance parses the requests
+// itself, because it needs amounts exactly as they were written, and its error texts are part of
+// the contract.
 type Decisions struct {
 	Commands    *decisions.Decisions
 	Projections *projections.Projections
@@ -33,7 +33,7 @@ type Decisions struct {
 	Telemetry   *request.Telemetry
 }
 
-// Operations lists what is done with decisions, approvals and receipts.
+// Operations lists the operations on decisions, approvals and receipts.
 func (s *Decisions) Operations() []*op.Operation {
 	return []*op.Operation{
 		Decide.Does(s.decide), listDecisions.Does(s.listDecisions), BindReceipt.Does(s.bindReceipt), AssuranceHistory.Does(s.assuranceHistory),
@@ -42,8 +42,8 @@ func (s *Decisions) Operations() []*op.Operation {
 	}
 }
 
-// signedDecision, signedReceipt and signedApproval describe the answers, which
-// are signed envelopes (seal.Envelope) and nothing else.
+// signedDecision, signedReceipt and signedApproval describe the answers for the contract. Each
+// answer is a signed envelope (seal.Envelope).
 type signedDecision struct {
 	Record    assurance.DecisionRecord `json:"record"`
 	Integrity seal.Integrity           `json:"integrity"`
@@ -65,7 +65,7 @@ type signedApproval struct {
 	Verify    seal.VerifyAt            `json:"verify"`
 }
 
-// Decide answers about one action.
+// Decide is the operation that decides on one action.
 var Decide = &op.Operation{
 	ID: "assurance_decide", Method: http.MethodPost, Path: "/api/assurance/decisions",
 	Summary: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. " +
@@ -92,7 +92,8 @@ func (s *Decisions) decide(c *op.Call) (op.Reply, error) {
 	return signed(request.Recorded(s.Telemetry.Decisions, "decision", decided, err))
 }
 
-// signed answers 201 for a new record and 200 for a stored one, with the same bytes.
+// signed answers with a signed record: 201 for a new one, or 200 with the same bytes for a stored
+// one.
 func signed(r decisions.Recorded, err error) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
@@ -105,13 +106,13 @@ func signed(r decisions.Recorded, err error) (op.Reply, error) {
 	return answer, err
 }
 
-// enveloped answers with a signed record.
+// enveloped returns an answer with a signed record.
 func enveloped(e seal.Envelope) (op.Reply, error) {
 	text, err := e.Canonical()
 	return op.Reply{Body: text, Header: op.Private()}, err
 }
 
-// BindReceipt records what was observed of an execution.
+// BindReceipt is the operation that records the observed outcome of an execution.
 var BindReceipt = &op.Operation{
 	ID: "assurance_bind_receipt", Method: http.MethodPost, Path: "/api/assurance/receipts",
 	Summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
@@ -148,15 +149,15 @@ func (s *Decisions) approve(c *op.Call) (op.Reply, error) {
 	return signed(request.Recorded(s.Telemetry.Approvals, "verdict", said, err))
 }
 
-// GetDecision answers with the record of a decision.
+// GetDecision is the operation that returns the record of a decision.
 var GetDecision = recordOperation("assurance_get_decision", "/api/assurance/decisions/{decisionId}",
 	"A recorded decision, as it was signed.", reflect.TypeFor[signedDecision]())
 
-// GetApproval answers with a person's verdict about a decision.
+// GetApproval is the operation that returns a person's verdict on a decision.
 var GetApproval = recordOperation("assurance_get_approval", "/api/assurance/decisions/{decisionId}/approval",
 	"What a person said about a decision that needs a review, as it was signed: 404 until then. Act on verdict approved, before validUntil; the decision's own record stays as it is.", reflect.TypeFor[signedApproval]())
 
-// GetStanding says whether a decision holds now.
+// GetStanding is the operation that returns whether a decision still holds.
 var GetStanding = &op.Operation{
 	ID: "assurance_get_standing", Method: http.MethodGet, Path: "/api/assurance/decisions/{decisionId}/standing",
 	Summary: "Whether a decision may be acted on now: an emergency stop, or another policy that denies the action, ends the allows and approvals that were given before it. Ask just before executing.",
@@ -189,7 +190,7 @@ func (s *Decisions) record(c *op.Call, decisionID, eventType string) (op.Reply, 
 	return enveloped(envelope)
 }
 
-// GetReceipt answers with a receipt.
+// GetReceipt is the operation that returns a receipt.
 var GetReceipt = &op.Operation{
 	ID: "assurance_get_receipt", Method: http.MethodGet, Path: "/api/assurance/receipts/{receiptId}",
 	Summary: "A recorded receipt, as it was signed.",
@@ -204,7 +205,7 @@ func (s *Decisions) getReceipt(c *op.Call) (op.Reply, error) {
 	return s.record(c, decisionID, events.TypeReceiptRecorded)
 }
 
-// AssuranceHistory lists an organization's decisions and receipts.
+// AssuranceHistory is the operation that lists an organization's decisions and receipts.
 var AssuranceHistory = &op.Operation{
 	ID: "assurance_history", Method: http.MethodGet, Path: "/api/assurance/history",
 	Summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before). What else a query holds is named in warnings: it filters nothing.",

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// policyDraft is a policy as it was drafted. It can be activated once.
+// policyDraft is a saved draft of a policy. It can be activated once.
 type policyDraft struct {
 	DraftID    string              `json:"draftId"`
 	PolicyID   string              `json:"policyId"`
@@ -31,7 +31,7 @@ func showDraft(d decisions.Draft) policyDraft {
 	return policyDraft{d.DraftID, d.PolicyID, d.Canonical, d.Hash, d.Author, d.DraftedAt, d.Activated, d.Lint}
 }
 
-// policyActivation is one version that is, or was, active.
+// policyActivation is a version of the policy that is or was active.
 type policyActivation struct {
 	PolicyID          string         `json:"policyId"`
 	Version           int            `json:"version"`
@@ -59,7 +59,7 @@ type policyList struct {
 	op.Paged
 }
 
-// policyStep is a draft or an activation, since both lists share their pages.
+// policyStep is a draft or an activation. Both lists are paged together.
 type policyStep struct {
 	id         string
 	draft      *policyDraft
@@ -78,23 +78,23 @@ func policySteps(drafts []decisions.Draft, activations []decisions.Activation) (
 	return steps
 }
 
-// ListPolicies lists the active policy, the drafts and the activations.
+// ListPolicies is the operation that lists the active policy, the drafts and the activations.
 var ListPolicies = &op.Operation{
 	ID: "list_policies", Method: http.MethodGet, Path: "/api/assurance/policies",
 	Summary: "The active policy, then every draft, and then every activation." + op.PagedBy,
 	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[policyList](), Errors: []int{400, 401, 403, 503},
 }
 
-// Policies shows the policies of an organization, and lets its members change them.
+// Policies serves the policies of an organization.
 type Policies struct{ Commands *decisions.Decisions }
 
-// Operations lists what is done with policies.
+// Operations lists the operations on policies.
 func (s *Policies) Operations() []*op.Operation {
 	return []*op.Operation{ListPolicies.Does(s.listPolicies), draftPolicy.Does(s.draftPolicy), previewPolicy.Does(s.previewPolicy),
 		activatePolicy.Does(s.activatePolicy), freezePolicy.Does(s.freezePolicy)}
 }
 
-// Schema lists the operation that answers with the schema of a policy.
+// Schema lists the operation that returns the JSON Schema of a policy.
 func (s *Policies) Schema() []*op.Operation {
 	return []*op.Operation{policySchema.Does(s.policySchema)}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// PolicySchemaPath is where the JSON Schema of a policy is published.
+// PolicySchemaPath is the path of the JSON Schema of a policy.
 const PolicySchemaPath = "/schemas/policy.json"
 
 var policySchema = &op.Operation{
@@ -28,8 +28,8 @@ func (s *Policies) policySchema(c *op.Call) (op.Reply, error) {
 }
 
 // PolicySchema returns the JSON Schema 2020-12 of a policy as its author writes it: without a
-// version, which the activation sets, and with the $schema that editors look for. base is the
-// address of the service that publishes it.
+// version, which the activation sets, and with the member $schema that editors read. base is the
+// base URL of the service.
 func PolicySchema(base string) ([]byte, error) {
 	document, err := schema.Of(reflect.TypeFor[assurance.Policy]())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// decisionQuery lists the parameters of the search.
+// decisionQuery lists the query parameters of the search for decisions.
 var decisionQuery = []op.Parameter{
 	{Name: "decision", Description: "What the policy said.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["decision"])}},
 	{Name: "conformance", Description: "Of the receipt; none: there is no receipt.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["conformance"])}},

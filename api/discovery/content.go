@@ -13,16 +13,16 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Content shows the pages that are made of Markdown.
+// Content serves the pages that are made of Markdown.
 type Content struct {
 	Pages   *Pages
 	Web     *web.Handler
-	Room    *public.Room // fills them with data
+	Room    *public.Room // fills the pages with data
 	Answers *request.Answers
 }
 
-// ServeHTTP answers with a page made of Markdown: as HTML, or as Markdown if the path ends in
-// .md or the request prefers it. Other paths are not found.
+// ServeHTTP answers with a page made of Markdown: as HTML, or as Markdown if the path ends in .md
+// or the request prefers it. It answers 404 for unknown paths.
 func (s *Content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, err := s.Pages.Site()
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// showPage writes a page of the site in one of its two forms.
+// showPage writes a page as HTML or as Markdown.
 func (s *Content) showPage(w http.ResponseWriter, r *http.Request, p *site.Page, asMarkdown bool) {
 	if asMarkdown {
 		s.showMarkdown(w, r, p)
@@ -61,11 +61,11 @@ func (s *Content) showPage(w http.ResponseWriter, r *http.Request, p *site.Page,
 	s.Web.Show(w, r, view)
 }
 
-// showMarkdown writes the Markdown twin of a page.
+// showMarkdown writes the Markdown of a page.
 func (s *Content) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.Page) {
 	d, err := s.Pages.made("the Markdown of "+p.Path, "text/markdown; charset=utf-8", func(from *site.Site) ([]byte, error) {
 		now, found := from.Page(p.Path)
-		if !found { // payments were switched on or off a moment ago
+		if !found { // x402 was switched on or off a moment ago, and the page exists in one state only
 			return nil, policy.Refuse(op.CodeNotFound, "", "not found")
 		}
 		return []byte(now.Markdown), nil
@@ -80,12 +80,12 @@ func (s *Content) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.P
 	s.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, answer)
 }
 
-// Twin answers with the Markdown of a page that is not made of Markdown, if there is one and
-// the request prefers it.
+// Twin answers with Markdown if the page at this path has a Markdown version and the request
+// prefers it. It returns false if it has not answered.
 func (s *Content) Twin(w http.ResponseWriter, r *http.Request) bool {
 	from, err := s.Pages.Site()
 	if err != nil {
-		return false // the page itself may still be shown
+		return false // the HTML page may still work
 	}
 	p, has := from.Page(r.URL.Path)
 	if !has {
@@ -100,7 +100,7 @@ func (s *Content) Twin(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// linkHome sets links to the documents on the first page.
+// linkHome adds links to the discovery documents to the home page's headers.
 func linkHome(h http.Header, path string) {
 	if path != "/" {
 		return

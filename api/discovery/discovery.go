@@ -1,7 +1,7 @@
-// Package discovery has the documents by which agents, indexers and crawlers find everything else
-// (catalogues, cards, feeds, llms.txt, the x402 manifest), and the pages written in Markdown. All
-// of them are generated from the declarations of operations, services, rules and products, so that
-// no fact is written here a second time.
+// Package discovery serves the documents by which agents, indexers and crawlers find everything
+// else (catalogues, cards, feeds, llms.txt, the x402 manifest), and the pages written in Markdown.
+// All of them are generated from the declarations of operations, services, rules and products, so
+// that each fact is written only once.
 package discovery
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Addresses and media types of documents.
+// Paths and media types of documents.
 const (
 	serverCardPath = "/.well-known/mcp/server-card.json"
 	skillsPath     = "/.well-known/agent-skills/"
@@ -34,11 +34,10 @@ const (
 	feedMedia       = "application/feed+json"
 )
 
-// Discovery answers with the documents by which agents, indexers and crawlers find
-// everything else.
+// Discovery serves the documents by which agents, indexers and crawlers find everything else.
 type Discovery struct{ Pages *Pages }
 
-// madeOf returns an operation that answers with a document made of the pages.
+// madeOf returns an operation that answers with a document generated from the pages.
 func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: media, Output: reflect.TypeFor[string](),
@@ -52,7 +51,8 @@ func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site
 	}
 }
 
-// declaring returns an operation that answers with a document made of the declarations.
+// declaring returns an operation that answers with the JSON of a value that make returns. The type
+// of the value describes the answer in the contract.
 func declaring[T any](s *Discovery, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
 	o := s.madeOf(id, path, media, summary, func(from *site.Site) ([]byte, error) {
 		value, err := make(from)
@@ -92,8 +92,8 @@ func (s *Discovery) feedOf(id, path, summary string) *op.Operation {
 	}
 }
 
-// First lists the two documents that an agent reads first. auth.md tells in words what the
-// metadata of OAuth tells a client; llms.txt tells a model what is here and what it costs
+// First lists the two documents that an agent reads first. auth.md explains in prose what the
+// OAuth metadata contains for clients. llms.txt describes the service and its prices for a model
 // (llmstxt.org).
 func (s *Discovery) First() []*op.Operation {
 	return []*op.Operation{
@@ -135,7 +135,8 @@ func (s *Discovery) Operations() []*op.Operation {
 	}
 }
 
-// securityText answers with the contacts. It is not kept, because its expiry changes every day.
+// securityText answers with the contacts. It is generated each time, because its expiry changes
+// every day.
 var securityText = &op.Operation{
 	ID: "get_security_txt", Method: http.MethodGet, Path: "/.well-known/security.txt",
 	Summary: "Whom to tell of a security problem (RFC 9116).", Media: textMedia, Output: reflect.TypeFor[string](),
@@ -156,7 +157,7 @@ type link struct {
 	Title string `json:"title,omitempty"`
 }
 
-// linkContext is what a set of links is about.
+// linkContext is the set of links of one anchor.
 type linkContext struct {
 	Anchor      string `json:"anchor" jsonschema:"format=uri"`
 	Item        []link `json:"item,omitempty"`
@@ -186,7 +187,7 @@ func (s *Discovery) apiCatalog(*site.Site) (linkset, error) {
 	}}, nil
 }
 
-// apiIndex is the answer at the address that the catalogue is anchored at.
+// apiIndex is the answer at /api, the anchor of the API catalogue.
 type apiIndex struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version"`
@@ -210,8 +211,8 @@ func (s *Discovery) apiIndex(*site.Site) (apiIndex, error) {
 	return apiIndex{op.Name, policy.Version, links}, nil
 }
 
-// ServerCard is the card of the MCP endpoint, with the members that readers of its
-// older draft look for.
+// ServerCard is the card of the MCP endpoint. It includes the members of an older draft, which
+// some clients still read.
 type ServerCard struct {
 	Schema          string         `json:"$schema" jsonschema:"format=uri"`
 	Name            string         `json:"name"`
@@ -292,7 +293,7 @@ func (s *Discovery) serverCard(*site.Site) (ServerCard, error) {
 	return c, nil
 }
 
-// aiCatalog lists what is here for agents.
+// aiCatalog lists the documents and endpoints for agents.
 type aiCatalog struct {
 	SpecVersion string      `json:"specVersion"`
 	Entries     []aiEntries `json:"entries"`
@@ -310,7 +311,7 @@ func (s *Discovery) aiCatalog(*site.Site) (aiCatalog, error) {
 	return aiCatalog{"1.0", []aiEntries{{"urn:air:" + op.HostOf(s.Pages.base()) + ":mcp:countersign", op.Name, op.ShortDescription, serverCardMedia, s.Pages.base() + "/mcp/server-card"}}}, nil
 }
 
-// AgentCard is a card in the form of A2A. It leads to the MCP endpoint and claims no other
+// AgentCard is an A2A agent card. It names the MCP endpoint and claims to support no other
 // protocol.
 type AgentCard struct {
 	Name               string            `json:"name"`

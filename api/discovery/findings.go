@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Findings returns the data of a page for each id of a finding, of decisions and of component
-// services. The examples are computed now.
+// Findings returns the data of a page for each finding id, of decisions and of component services.
+// It computes the examples.
 var Findings = sync.OnceValues(func() (list []site.Finding, err error) {
 	add := func(id string, of site.FindingOf) {
 		if i := slices.IndexFunc(list, func(f site.Finding) bool { return f.ID == id }); i >= 0 {
@@ -87,16 +87,17 @@ func severityOf(finding jsontext.Value) string {
 	var said struct {
 		Severity string `json:"severity"`
 	}
-	if json.Unmarshal(finding, &said) != nil { // this program has written it
+	if json.Unmarshal(finding, &said) != nil { // no error: this program has written the text
 		return ""
 	}
 	return said.Severity
 }
 
-// shownText is how much of a text an example shows: some are long on purpose.
+// shownText is the largest number of characters of a text in an example. Some texts are long on
+// purpose.
 const shownText = 400
 
-// clipped returns JSON whose long texts are cut.
+// clipped returns JSON in which long texts are shortened.
 func clipped(text jsontext.Value) jsontext.Value {
 	switch text.Kind() {
 	case '"':

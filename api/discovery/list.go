@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// ContentList is one page of the list of pages.
+// ContentList is one page of the list of content pages.
 type ContentList struct {
 	Site  string        `json:"site" jsonschema:"format=uri"`
 	Page  int           `json:"page" jsonschema:"minimum=1"`
@@ -22,7 +22,7 @@ type ContentList struct {
 	Pages []contentPage `json:"pages"`
 }
 
-// contentPage is one page for people, with its twin for models.
+// contentPage is one content page, with the address of its Markdown version.
 type contentPage struct {
 	Path        string `json:"path"`
 	URL         string `json:"url" jsonschema:"format=uri"`
@@ -33,7 +33,7 @@ type contentPage struct {
 	UpdatedAt   string `json:"updatedAt" jsonschema:"format=date-time"`
 }
 
-// Bounds of the list, as the specification has them.
+// Limits of the list, as the specification defines them.
 const (
 	contentLimit    = 20
 	contentMaxLimit = 100
@@ -80,8 +80,8 @@ func (s *Discovery) contentList(from *site.Site, query url.Values) (ContentList,
 	return list, nil
 }
 
-// bounded reads a number of a query. A malformed number becomes the default, one out of range
-// the nearest bound.
+// bounded parses a number of the query. A malformed number gives the default. A number out of
+// range gives the nearest limit.
 func bounded(values []string, otherwise, least, most int) int {
 	if len(values) != 1 {
 		return otherwise

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Offered is one line of the manifest.
+// Offered is one paid resource in the manifest.
 type Offered struct {
 	Resource x402.Resource       `json:"resource"`
 	Type     string              `json:"type" jsonschema:"enum=http"`
@@ -25,7 +25,7 @@ type Offered struct {
 	Updated  string              `json:"lastUpdated" jsonschema:"format=date-time" jsonschema_description:"The date of the newest entry of the changelog."`
 }
 
-// Manifest tells indexers what can be paid for, and how.
+// Manifest describes for indexers which resources can be paid for, and how.
 type Manifest struct {
 	Configured   bool      `json:"configured"`
 	Version      int       `json:"version"`
@@ -55,22 +55,22 @@ var (
 	x402ManifestJSON = manifestAt("get_x402_manifest_json", "/.well-known/x402.json")
 )
 
-// Manifests are the documents of what can be paid for, by whether x402 is configured: a
-// facilitator may come and go while the service runs.
+// Manifests serves the manifest with and without x402, because a facilitator may become available
+// or unavailable while the service runs.
 type Manifests struct {
 	Payments *apipayments.Payments
 	Store    *store.Store
 	Table    *op.Table
 
-	documents func() (map[bool]op.Document, error) // made when they are first asked for
+	documents func() (map[bool]op.Document, error) // generates both documents at the first request
 }
 
-// Operations lists the addresses of the manifest.
+// Operations lists the operations that return the manifest.
 func (s *Manifests) Operations() []*op.Operation {
 	return []*op.Operation{x402Manifest.Does(s.show), x402ManifestJSON.Does(s.show)}
 }
 
-// NewManifests makes the documents of the operations in a table.
+// NewManifests returns the manifests of the operations in a table.
 func NewManifests(p *apipayments.Payments, s *store.Store, table *op.Table) *Manifests {
 	m := &Manifests{Payments: p, Store: s, Table: table}
 	m.documents = sync.OnceValues(m.make)

@@ -20,21 +20,22 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// kept has what was made of the declarations at the first request. A facilitator may come and
-// go while the service runs, so it has everything at most twice: with x402 and without.
+// kept caches documents that were generated at the first request. It contains each at most twice,
+// with and without x402, because a facilitator may become available or unavailable while the
+// service runs.
 type kept struct {
 	mu        sync.Mutex
 	sites     map[bool]*site.Site
 	documents map[string]op.Document
 }
 
-// Pages makes the pages, and the documents that are made of them.
+// Pages generates the content pages and the documents made from them.
 type Pages struct {
 	Prices  *services.Prices
 	Table   *op.Table
 	Tools   *tools.Tools
 	Contact string // e-mail address
-	Cookie  string // the name of the session's
+	Cookie  string // name of the session cookie
 
 	kept kept
 }
@@ -54,7 +55,7 @@ func (s *Pages) Rule(id string) (markdown string, known bool, err error) {
 	return p.Markdown, true, nil
 }
 
-// Site returns every page in the present state of the service.
+// Site returns all pages for the current state of the service.
 func (s *Pages) Site() (*site.Site, error) {
 	configured := payments.Taken(s.Prices.Shop.Store.Settler)
 	s.kept.mu.Lock()
@@ -77,7 +78,7 @@ func (s *Pages) Site() (*site.Site, error) {
 	return made, nil
 }
 
-// made returns a document that is made once for each state of the service.
+// made returns a document, which make generates once for each state of the service.
 func (s *Pages) made(name, media string, make func(*site.Site) ([]byte, error)) (op.Document, error) {
 	from, err := s.Site()
 	if err != nil {
@@ -150,7 +151,7 @@ func serviceShown(o *op.Operation) (site.Service, error) {
 	return shown, nil
 }
 
-// membersShown lists the top members of a request, the required ones first.
+// membersShown lists the top-level members of a request, with the required ones first.
 func membersShown(schema map[string]any) (list []site.Member) {
 	properties, _ := schema["properties"].(op.Object)
 	required, _ := schema["required"].([]any)
@@ -172,7 +173,7 @@ func membersShown(schema map[string]any) (list []site.Member) {
 	return list
 }
 
-// allowedShown says which values a member may have, and which it has if it is left out.
+// allowedShown describes the allowed values of a member, and its default.
 func allowedShown(property op.Object) (text string) {
 	value := property
 	if branches, _ := property["anyOf"].([]any); len(branches) > 0 {
@@ -201,7 +202,7 @@ func allowedShown(property op.Object) (text string) {
 	return strings.TrimSpace(text)
 }
 
-// typeShown is the type of a member in a word or two.
+// typeShown returns the type of a member in a few words.
 func typeShown(s op.Object) string {
 	if values, is := s["enum"].([]any); is {
 		words := make([]string, len(values))
@@ -229,8 +230,8 @@ func typeShown(s op.Object) string {
 	return strings.Join(words, " or ")
 }
 
-// rulesShown returns the data of the pages of the rules that are not retired. Their examples
-// are judged now.
+// rulesShown returns the data of the pages of all rules that are not retired. It evaluates their
+// examples.
 var rulesShown = sync.OnceValue(func() (list []site.Rule) {
 	for _, summary := range actionrisk.Summaries() {
 		if record, _ := actionrisk.RecordOf(summary.ID); !summary.Retired {

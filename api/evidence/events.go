@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// getEvent answers with an event. A message of the fan-out whose data were too large for the
-// broker refers to it.
+// getEvent answers with an event. A message whose data were too large for the broker contains the
+// address of this operation instead.
 var getEvent = &op.Operation{
 	ID: "get_event", Method: http.MethodGet, Path: projections.EventsPath + "{position}",
 	Summary: "One event of the organization, as the fan-out publishes it. Its SHA-256 is the datahash of a message that came without data.",

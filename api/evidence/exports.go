@@ -16,14 +16,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// maxExported is how many events an export over HTTP can have, since it must be made within
-// the time of a request. The command line has no such bound.
+// maxExported is the largest number of events in an export over HTTP, because the request must
+// finish in time. An export by the command line has no limit.
 const maxExported = 20_000
 
-// ExportsPath is where exports are made and fetched.
+// ExportsPath is the path at which exports are created and fetched.
 const ExportsPath = "/api/assurance/exports"
 
-// exportRequest chooses the decisions of an export. Every member is optional.
+// exportRequest selects the decisions of an export. Every member is optional.
 type exportRequest struct {
 	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
 	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
@@ -34,11 +34,11 @@ type exportRequest struct {
 	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"Leave personal members out."`
 }
 
-// RefusesNull refuses null for a member, since null would export the decisions of every agent
-// and all personal members.
+// RefusesNull makes the parser refuse null for a member. Null would silently export the decisions
+// of every agent, or the personal members.
 func (exportRequest) RefusesNull() {}
 
-// CreatedExport is the signed manifest of an export and where its bundle is.
+// CreatedExport is the signed manifest of an export and the address of its bundle.
 type CreatedExport struct {
 	bundle.Manifest
 	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same bytes each time."`
@@ -51,13 +51,13 @@ var createExport = &op.Operation{
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
 }
 
-// Exports hands out the history of an organization.
+// Exports creates and serves exports of an organization's history.
 type Exports struct {
 	Commands    *evidence.Evidence
 	Projections *projections.Projections
 }
 
-// Operations lists what hands out history.
+// Operations lists the operations on exports, and the one that returns an event.
 func (s *Exports) Operations() []*op.Operation {
 	return []*op.Operation{createExport.Does(s.createExport), getExport.Does(s.getExport), getEvent.Does(s.getEvent)}
 }
@@ -76,7 +76,8 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 		Header: op.Private()}, nil
 }
 
-// Export records an export. The bundle is made from its event when it is fetched.
+// Export records an export as an event. The bundle is generated from this event each time it is
+// fetched.
 func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {

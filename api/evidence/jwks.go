@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// jwk is one public key (RFC 7517, RFC 8037). A key that signs records has the positions
-// between which events may have its signatures.
+// jwk is one public key (RFC 7517, RFC 8037). For a key that signs records, it contains the
+// positions of the events that the key may sign.
 type jwk struct {
 	KTY string `json:"kty"`
 	CRV string `json:"crv"`
@@ -31,13 +31,13 @@ type jwk struct {
 }
 
 type between struct {
-	Partition int16  `json:"svc_partition,omitzero"` // absent in the first
+	Partition int16  `json:"svc_partition,omitzero"` // absent for the first partition
 	From      int64  `json:"svc_from_position"`
 	To        *int64 `json:"svc_to_position" jsonschema:"nullable"`
 	Void      int64  `json:"svc_void_from_position,omitzero" jsonschema_description:"The key is compromised: what it signed at and above this position, or at an unknown one, counts for nothing."`
 }
 
-// JSONSchemaExtend says that keys of access tokens have no positions.
+// JSONSchemaExtend makes the positions optional, because keys of access tokens have none.
 func (jwk) JSONSchemaExtend(s *jsonschema.Schema) {
 	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return strings.HasSuffix(name, "_position") })
 }
@@ -51,17 +51,17 @@ type jwkSet struct {
 	Keys []jwk `json:"keys"`
 }
 
-// KeySet answers with the public keys.
+// KeySet is the operation that returns the public keys.
 var KeySet = &op.Operation{
 	ID: "get_jwks", Method: http.MethodGet, Path: op.JWKSPath,
 	Summary: "The public keys of signed records, with the ledger positions between which each is valid, and of access tokens.",
 	Output:  reflect.TypeFor[jwkSet](), Media: "application/jwk-set+json", Errors: []int{503},
 }
 
-// PublicKeys shows the keys of signatures.
+// PublicKeys serves the public keys of signatures.
 type PublicKeys struct{ Accounts *accounts.Accounts }
 
-// Operations lists the document of the keys.
+// Operations lists the operation that returns the keys.
 func (s *PublicKeys) Operations() []*op.Operation { return []*op.Operation{KeySet.Does(s.show)} }
 
 func (s *PublicKeys) show(c *op.Call) (op.Reply, error) {

@@ -23,21 +23,21 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// proofWait bounds how long POST /api/verify?wait=proof waits for a checkpoint.
+// proofWait limits how long POST /api/verify?wait=proof waits for a checkpoint.
 const proofWait = 2 * time.Second
 
-// checkpointHeader has the newest head of the tree in every answer. A caller that stores it is
-// a witness.
+// checkpointHeader is the header with the newest head of the tree, which every answer has. A
+// client that stores the heads can later prove a rollback of the ledger.
 const checkpointHeader = "Ledger-Checkpoint"
 
-// Proofs shows the tree of the ledger: its signed heads, its tiles and proofs against it.
+// Proofs serves the tree of the ledger: its signed heads, its tiles, and proofs against the heads.
 type Proofs struct {
 	Ledger  *ledger.Ledger
 	Answers *request.Answers
 }
 
-// Operations lists what answers with the newest head of the ledger's tree and with proofs
-// against it. They are public, since they contain only hashes.
+// Operations lists the operations that return the newest head of the ledger's tree, and proofs
+// against it. They are public, because heads and proofs contain only hashes.
 func (s *Proofs) Operations() []*op.Operation {
 	number := func(name, description string) op.Parameter {
 		return op.Parameter{Name: name, Description: description, Schema: op.Object{"type": "integer", "minimum": 1}}
@@ -66,9 +66,9 @@ func (s *Proofs) Operations() []*op.Operation {
 	})
 }
 
-// Routes adds the same head and the tiles under it in the form of C2SP tlog-tiles, so that
-// programs that read other transparency logs can read this one. Their paths have as many
-// segments as the number needs, which the OpenAPI documents cannot describe.
+// Routes adds the head and the tiles in the format of C2SP tlog-tiles, so that programs for other
+// transparency logs can read this ledger. The number of path segments varies, which OpenAPI cannot
+// describe, so these routes are not operations.
 func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (op.Reply, error){
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":            s.showTile,
@@ -96,16 +96,16 @@ func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 
 var errNoCheckpoint = policy.Refuse(op.CodeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
-// errCheckpointBegins is the answer while the tree of a long ledger is made for the first time.
+// errCheckpointBegins is the answer while the first tree of a long ledger is being built.
 var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
 
-// lasting returns the headers of an answer that never changes.
+// lasting returns the cache headers of an answer that never changes.
 func lasting() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
 }
 
-// partitionOf returns the partition that a path names. A path without one means the first
-// partition, which every ledger has.
+// partitionOf returns the partition that the path names. Without a name it is the first one, which
+// every ledger has.
 func (s *Proofs) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	text, named := mux.Vars(r)["p"]
 	if !named {
@@ -119,8 +119,8 @@ func (s *Proofs) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	return found, nil
 }
 
-// newestProofs returns the newest checkpoint of the partition that a request is about, and the
-// proofs against it.
+// newestProofs returns the newest checkpoint of the partition that a request names, and the proofs
+// against it.
 func (s *Proofs) newestProofs(r *http.Request) (*tree.Proofs, *checkpoint.Published, error) {
 	p, err := s.partitionOf(r)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Proofs) showCheckpoint(r *http.Request) (op.Reply, error) {
 	return op.Reply{Body: newest.Note, Media: "text/plain; charset=utf-8", Header: http.Header{"Cache-Control": {"no-cache"}}}, nil
 }
 
-// ProofOf is the answer of the two kinds of proof.
+// ProofOf is the answer with an inclusion proof or a consistency proof.
 type ProofOf struct {
 	Position int64    `json:"position,omitzero"`
 	From     int64    `json:"from,omitzero"`
@@ -163,7 +163,8 @@ func hexes(hashes []tree.Hash) []string {
 	return texts
 }
 
-// positive reads a positive number of the query. otherwise is the default; 0 is no default.
+// positive parses a positive number of the query. otherwise is the default; if it is 0, the number
+// is required.
 func positive(r *http.Request, name string, otherwise int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" && otherwise > 0 {
@@ -190,8 +191,8 @@ func (s *Proofs) showConsistency(r *http.Request) (op.Reply, error) {
 	})
 }
 
-// prove answers with a proof about two numbers of the query. The second may be absent: then it
-// is the newest size. wanted names in words what the first number is about.
+// prove answers with a proof between two numbers of the query. Without the second, it uses the
+// size of the newest checkpoint. wanted describes the first number in the error text.
 func (s *Proofs) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (ProofOf, []tree.Hash, error)) (op.Reply, error) {
 	proofs, newest, err := s.newestProofs(r)
 	if err != nil {
@@ -243,8 +244,8 @@ func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 	return op.Reply{Body: data, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
-// showEntries answers with a bundle of leaves: of each its length, 32, in two bytes, and the
-// hash of the event.
+// showEntries answers with a bundle of leaves. Each leaf is its length in two bytes, always 32,
+// and the hash of an event.
 func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])
 	if err != nil {
@@ -272,8 +273,8 @@ func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	return op.Reply{Body: body, Media: "application/octet-stream", Header: lasting()}, nil
 }
 
-// include proves that the newest checkpoint covers an event. With wait it waits a moment for
-// such a checkpoint. It returns nil if there is none.
+// include returns a proof that the newest checkpoint covers an event, or nil if it does not. If
+// wait is set, it first waits up to proofWait for such a checkpoint.
 func (s *Proofs) include(ctx context.Context, at seal.LedgerPosition, wait bool) (*Inclusion, error) {
 	p, position := s.Ledger.Partition(at.Partition), at.Position
 	if wait {
@@ -292,8 +293,8 @@ func (s *Proofs) include(ctx context.Context, at seal.LedgerPosition, wait bool)
 	return &Inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }
 
-// Mark sets the header with the newest head. If there are several partitions, it has the head
-// of each as "partition size root".
+// Mark sets the header with the newest head. If the ledger has several partitions, the header has
+// one value "partition size root" for each.
 func (s *Proofs) Mark(h http.Header) {
 	all := s.Ledger.Partitions()
 	for _, p := range all {

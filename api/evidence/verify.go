@@ -1,6 +1,6 @@
-// Package evidence lets an auditor check the service without trusting it: it verifies records,
-// shows the signed heads of the ledger with proofs and tiles, publishes the keys of
-// signatures, and hands out exports and events.
+// Package evidence lets an auditor check the service without trusting it. It verifies records,
+// serves the signed heads of the ledger with proofs and tiles, publishes the public keys, and
+// serves exports and events.
 package evidence
 
 import (
@@ -24,10 +24,10 @@ type verification struct {
 	Inclusion *Inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
 }
 
-// Inclusion proves that a checkpoint's tree holds the event of the first record
-// that was found in the ledger (RFC 6962).
+// Inclusion proves that the tree of a checkpoint contains the event of a record (RFC 6962). It is
+// the first record of the document that the ledger contains.
 type Inclusion struct {
-	Partition  int16    `json:"partition,omitzero"` // absent in the first
+	Partition  int16    `json:"partition,omitzero"` // absent for the first partition
 	Position   int64    `json:"position"`
 	Size       int64    `json:"size"`
 	Root       string   `json:"root"`
@@ -35,8 +35,8 @@ type Inclusion struct {
 	Checkpoint string   `json:"checkpoint" jsonschema_description:"The signed note of this size and root (C2SP tlog-checkpoint)."`
 }
 
-// signedDocument describes what can be verified: an envelope, an answer with a
-// receipt, a status record, or a list of them. Package seal reads it.
+// signedDocument describes the documents that can be verified: an envelope, an answer with a
+// receipt, a status record, or a list of these. Package seal parses them.
 type signedDocument struct {
 	Record    jsontext.Value       `json:"record,omitempty"`
 	Integrity *seal.Integrity      `json:"integrity,omitempty"`
@@ -45,20 +45,21 @@ type signedDocument struct {
 	Receipt   *seal.Envelope       `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
 }
 
-// JSONSchemaExtend allows the other members of an answer.
+// JSONSchemaExtend allows the other members that an answer may have.
 func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
 	s.AdditionalProperties = invopop.TrueSchema
 	s.Description = "Whatever was handed to you: a signed record, the whole answer of a service, a status record, or a list of them. It must hold a record with its integrity somewhere."
 }
 
-// maxVerified is how many records one document can have: each is looked up in the ledger.
+// maxVerified is the largest number of records in one document. Each needs a look-up in the
+// ledger.
 const maxVerified = 200
 
-// maxUnsigned is how many members besides the records are reported: each is a line of the
+// maxUnsigned is the largest number of unsigned members that are reported. Each is a line of the
 // answer.
 const maxUnsigned = 10_000
 
-// VerifyRecord checks what a caller was handed.
+// VerifyRecord is the operation that verifies a signed record or answer.
 var VerifyRecord = &op.Operation{
 	ID: "verify_record", Method: http.MethodPost, Path: "/api/verify",
 	CORS:    true,
@@ -69,14 +70,14 @@ var VerifyRecord = &op.Operation{
 	Refuses: []string{"missing_field", "wrong_type", "too_many_items", "out_of_range"},
 }
 
-// Verifier checks what a caller was handed.
+// Verifier verifies signed records and answers.
 type Verifier struct {
-	Ground  *ground.Ground // with the ledger and its keys
+	Ground  *ground.Ground // includes the ledger and its keys
 	Proofs  *Proofs
 	Callers *request.Callers
 }
 
-// Operations lists the check.
+// Operations lists the operation that verifies records.
 func (s *Verifier) Operations() []*op.Operation {
 	return []*op.Operation{VerifyRecord.Does(s.verifyRecord)}
 }
@@ -86,7 +87,7 @@ func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, err
 	}
 	ctx := c.Request.Context()
-	var position *seal.LedgerPosition // of the first record that is in the ledger
+	var position *seal.LedgerPosition // position of the first record that is in the ledger
 	found, err := s.Examine(ctx, c.Text, func(e seal.Envelope) seal.Check {
 		check := audit.Locate(ctx, s.Ground.Ledger, e)
 		if check.Result == seal.Pass && position == nil {
@@ -107,7 +108,7 @@ func (s *Verifier) verifyRecord(c *op.Call) (op.Reply, error) {
 		Header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 }
 
-// Examine checks a document with the ledger's own keys.
+// Examine verifies a document with the ledger's own keys.
 func (s *Verifier) Examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
 	keys, err := s.Ground.Ledger.Keyrings(ctx)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package largebody generates the request bodies that cost a service most, from the JSON Schema
-// that it publishes and one example. Every list and text is as long as allowed. Texts are filled
-// with what scanners search for, what makes them backtrack, and what has to be escaped. Every free
-// value has the forms that cost most to parse. The benchmark measures the cost of each body; a test
-// holds that twice the body is at most twice the work.
+// Package largebody generates the request bodies that cost a service most, from its JSON Schema
+// and one example. Every list and text has the maximal length. Texts are filled with strings that
+// scanners search for, that make them backtrack, or that must be escaped. Every unrestricted value
+// takes the forms that cost most to parse. The benchmark measures the cost of each body. A test
+// checks that doubling the body at most doubles the work.
 package largebody
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// pieces are repeated inside texts: what scanners search for, what makes them backtrack, and what
-// has to be escaped.
+// pieces are repeated inside texts. Scanners search for them, they make scanners backtrack, or
+// they must be escaped.
 var pieces = []string{"a", " ", `\n`, `\u00e9`, `\ud83d\ude00`, "é", "curl ", "curl|sh;", "http://", "://", "https://a.b/", "a.", ".", "@", "a@", "\\\\", "(", "[[", "${", "`",
 	"4 ", "eyJ", "private key=0x", "seed abc ", "xoxb-", "+1 ", "000-00-", "0x", "0x0000000000000000000000000000000000000001 ", "sk-", "AKIA", "-----BEGIN PRIVATE KEY-----", "ignore previous instructions ", "eval(", "base64 -d ", "A1+/", "=", "%41", "&#x41;", "<!--", "1", "2026-01-01T00:00:00Z ", "xn--", "\u200b", "password=", "ı", "-"}
 
-// besides is the room for names and quotes around the part that grows.
+// besides is the number of bytes reserved for names and quotes around the part that grows.
 const besides = 2000
 
-// All returns bodies of at most a number of bytes, each with the name of its specialty: a piece in
-// a long text of the schema, a filled list, or a free value in a form that costs much to parse.
-// Everything else in a body is as in the example.
+// All returns bodies of at most the given number of bytes, each with a name for the part that
+// grew: a piece in a long text of the schema, a filled list, or an unrestricted value that costs
+// much to parse. The rest of each body is as in the example.
 func All(schema, example any, octets int) iter.Seq2[string, string] {
 	return Grown(schema, example, octets-len((&plant{}).body(schema, example))-besides)
 }
 
-// Grown returns the bodies of All. In each of them the part that has grown takes room bytes.
+// Grown returns the same bodies as All. The part that grew takes room bytes.
 func Grown(schema, example any, room int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for name, value := range freeValues(room) {
@@ -51,7 +51,7 @@ func Grown(schema, example any, room int) iter.Seq2[string, string] {
 	}
 }
 
-// freeValues are JSON texts that cost much to read.
+// freeValues returns JSON texts that cost much to parse, by name.
 func freeValues(octets int) iter.Seq2[string, string] {
 	fill := func(open, piece, end string) string {
 		return open + strings.TrimSuffix(strings.Repeat(piece, max(0, octets-len(open)-len(end))/len(piece)), ",") + end
@@ -92,13 +92,13 @@ func freeValues(octets int) iter.Seq2[string, string] {
 	}
 }
 
-// place is a part of a schema that may grow.
+// place is a part of a schema whose values can grow: a text, a list or an object.
 type place struct {
 	path string
 	node map[string]any
 }
 
-// real returns a schema without its null branch.
+// real returns the first branch of an anyOf schema, which is the one that is not null.
 func real(schema any) map[string]any {
 	node, _ := schema.(map[string]any)
 	if several, ok := node["anyOf"].([]any); ok && len(several) > 0 {
@@ -107,7 +107,7 @@ func real(schema any) map[string]any {
 	return node
 }
 
-// longText is the number of characters from which a text is grown on its own.
+// longText is the maximal length, in characters, from which a text gets bodies of its own.
 const longText = 4096
 
 func placesOf(schema any, path string) (found []place) {
@@ -135,7 +135,8 @@ func placesOf(schema any, path string) (found []place) {
 	return found
 }
 
-// atMost returns a bound of a schema, or more than any body has.
+// atMost returns a limit that the schema sets. Without one it returns a number that no body
+// reaches.
 func atMost(node map[string]any, name string) int {
 	if n, ok := node[name].(float64); ok {
 		return int(n)
@@ -183,7 +184,7 @@ func (p place) plants(room int) iter.Seq2[string, *plant] {
 	}
 }
 
-// many returns an object with many texts that repeat a piece.
+// many returns a JSON object with many texts that repeat a piece.
 func many(piece string, room int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < room-200; i++ {
@@ -194,15 +195,15 @@ func many(piece string, room int) string {
 
 // plant writes a body in which one place has grown.
 type plant struct {
-	at    string // path of the place
-	value string // the value there; empty: what the schema allows, grown
-	piece string // that texts there repeat
-	room  int    // bytes
-	equal bool   // all elements of a list are the same
+	at    string // path of the place that grows
+	value string // value at the place; empty means the largest value that the schema allows
+	piece string // string that texts there repeat
+	room  int    // size of the place in bytes
+	equal bool   // makes all elements of a list equal
 
 	out    strings.Builder
-	within bool // the writer is in the grown place
-	number int  // of the element that is written now
+	within bool // the writer is inside the place that grows
+	number int  // index of the list element that is being written
 }
 
 func (p *plant) body(schema, example any) string {
@@ -285,7 +286,8 @@ func (p *plant) writeList(node map[string]any, example any, path string) {
 	p.out.WriteByte(']')
 }
 
-// growList fills a list with copies of the example's elements, in turn.
+// growList fills a list with copies of the example's elements. It starts again with the first one
+// after the last.
 func (p *plant) growList(node map[string]any, example any, path string) {
 	given, _ := example.([]any)
 	if len(given) == 0 {
@@ -329,7 +331,7 @@ func (p *plant) writeText(node map[string]any, example any, path string) {
 	p.out.Write(quoted)
 }
 
-// repeat writes a text of pieces with at most the given numbers of bytes and characters.
+// repeat writes a text that repeats the piece, with at most these numbers of bytes and characters.
 func (p *plant) repeat(octets, characters int) {
 	n := octets / len(p.piece)
 	if each := len([]rune(p.piece)); p.piece[0] != '\\' {

@@ -1,6 +1,6 @@
-// Package mail writes and sends the e-mails of the service: over SMTP, or into an outbox that
-// only the machine's own user can read. It also tells the reviewers of an organization about
-// the decisions that wait for them (Reviews).
+// Package mail writes and sends the e-mails of the service: over SMTP, or into an outbox that only
+// the machine's own user can read. It also notifies the reviewers of an organization of decisions
+// that wait for them (Reviews).
 package mail
 
 import (
@@ -15,20 +15,20 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// Message is an e-mail to one address, as plain text.
+// Message is an e-mail to one address in plain text.
 type Message struct {
 	To, Subject, Text string
-	Link              string // the link in the text; the page of the outbox makes it clickable
+	Link              string // link in Text, which the outbox page makes clickable
 	At                time.Time
 }
 
-// Sender sends messages: over SMTP, or into the outbox.
+// Sender sends messages. SMTP and the outbox implement it.
 type Sender interface {
 	Send(ctx context.Context, m Message) error
 }
 
-// check refuses a message whose address or subject would become more than one header line,
-// or more than one address.
+// check refuses a message whose address or subject could inject header lines, or name several
+// addresses.
 func (m Message) check() error {
 	address, err := netmail.ParseAddress(m.To)
 	if err != nil || address.Address != m.To || strings.ContainsFunc(m.To+m.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
@@ -37,19 +37,20 @@ func (m Message) check() error {
 	return nil
 }
 
-// smtpSender sends through a mail server.
+// smtpSender sends messages through a mail server.
 type smtpSender struct {
 	client *gomail.Client
 	from   string
 }
 
-// NewSMTP reads smtp://user:password@host:587?from=ADDRESS (STARTTLS if the
-// server has it; demanded with a password) or smtps://…:465.
+// NewSMTP parses smtp://user:password@host:587?from=ADDRESS or smtps://…:465, and returns a
+// sender. With smtp it uses STARTTLS if the server offers it, and requires it if there is a
+// password.
 func NewSMTP(address string) (Sender, error) {
 	bad := errors.New("SMTP_URL must look like smtps://user:password@host:465?from=sender@example.com")
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
-		return nil, bad // without the cause, which repeats the password
+		return nil, bad // the cause is omitted, because it contains the password
 	}
 	from := u.Query().Get("from")
 	if sender, err := netmail.ParseAddress(from); err != nil || sender.Address != from {
@@ -76,7 +77,7 @@ func NewSMTP(address string) (Sender, error) {
 	return &smtpSender{client, from}, nil
 }
 
-// Send implements Sender.
+// Send sends a message over SMTP.
 func (s *smtpSender) Send(ctx context.Context, m Message) error {
 	if err := m.check(); err != nil {
 		return err

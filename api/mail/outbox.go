@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Outbox keeps messages on a machine that only its user can read, in place of a mail
-// server. It writes them to a file of the machine's user and to the terminal of the service,
-// and shows them on the page /outbox to the user who enters the code printed there. Without the
-// code an agent on the same machine could sign in as its own reviewer.
+// Outbox keeps messages on a machine that only its user can read, instead of sending them. It
+// writes them to a file of the user and to the terminal of the service. It shows them on the page
+// /outbox to a person who enters the code that the terminal printed. Without the code, an agent on
+// the same machine could sign in as its own reviewer.
 type Outbox struct {
 	log  *slog.Logger
 	code string
 	to   []io.Writer
 
-	mu       sync.Mutex // guards messages, and writing to the writers
-	messages []Message  // the newest first
+	mu       sync.Mutex // protects messages and serializes writes
+	messages []Message  // newest first
 }
 
-// NewOutbox makes an empty outbox with a new code. Each message is written to every writer; the
-// log says that it came, without its content.
+// NewOutbox returns an empty outbox with a new code. It writes each message to every writer. The
+// log notes that a message arrived, but not its content.
 func NewOutbox(log *slog.Logger, to ...io.Writer) *Outbox {
 	return &Outbox{log: log, code: rand.Text()[:outboxCode], to: to}
 }
@@ -34,12 +34,12 @@ func NewOutbox(log *slog.Logger, to ...io.Writer) *Outbox {
 // Code returns the code that opens the page.
 func (o *Outbox) Code() string { return o.code }
 
-// Opens reports whether a text is the code.
+// Opens reports whether a text is the code. It ignores case and surrounding white space.
 func (o *Outbox) Opens(code string) bool {
 	return subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(code))), []byte(o.code)) == 1
 }
 
-// Send implements Sender.
+// Send stores a message in the outbox.
 func (o *Outbox) Send(_ context.Context, m Message) error {
 	if err := m.check(); err != nil {
 		return err

@@ -12,11 +12,11 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// reviewMessage tells a reviewer about a decision that waits: who asks, the exact action in
-// normal form, and what the rules found. It leaves out the arguments of a tool, because an
-// e-mail cannot be erased; the page of the decision shows them. Texts of the agent are in quotation
-// marks, on one line each, and none is in the subject. organization is the name of the decision's
-// organization, waiting the number of decisions that wait in all.
+// reviewMessage writes the e-mail about a decision that waits: who requested it, the exact
+// normalized action, and the findings of the rules. It omits the arguments of a tool, because an
+// e-mail cannot be erased; the page of the decision shows them. Texts of the agent are quoted on
+// one line each, and the subject contains none. organization is the name of the organization;
+// waiting is the total number of decisions that wait.
 func reviewMessage(record jsontext.Value, organization string, waiting int, baseURL string) (Message, error) {
 	d, err := assurance.ReadDecision(record)
 	if err != nil {
@@ -60,7 +60,7 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 	return m, nil
 }
 
-// quote puts a text of an agent in quotation marks, shortens it, and says where the rest is.
+// quote quotes a text of an agent. It cuts a long text, and adds that the page shows all of it.
 func quote(text string) string {
 	if runes := []rune(text); len(runes) > maxValue {
 		return words.Quote(string(runes[:maxValue])) + " (the page has all of it)"

@@ -15,41 +15,42 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Reviews sends an e-mail to an organization's reviewers when a decision waits for
-// them: at once for the first one, then at most one e-mail every 10 minutes, so that an
-// agent in a loop does not fill a mailbox. Each e-mail says how many decisions wait in
-// all. An e-mail may be lost with the process; the page /reviews lists every decision.
+// Reviews e-mails an organization's reviewers when a decision waits for them. The first decision
+// is announced at once. Then it sends at most one e-mail per 10 minutes, so that an agent in a
+// loop does not flood a mailbox. Each e-mail states the number of waiting decisions. An e-mail is
+// lost if the process stops before sending it. The page /reviews always lists every decision.
 type Reviews struct {
 	decisions   *decisions.Decisions
 	projections *projections.Projections
-	sender      Sender // nil: no e-mail is sent
+	sender      Sender // nil means that no e-mail is sent
 	log         *slog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // protects the fields below, except running
 	waiting map[string]*waiting
 	closed  bool
-	running sync.WaitGroup // messages on their way
+	running sync.WaitGroup // counts the messages that are being sent
 }
 
-// waiting is an organization whose reviewers were written to less than 10 minutes ago.
+// waiting holds the decisions of an organization that was e-mailed less than 10 minutes ago.
 type waiting struct {
-	timer *time.Timer  // of the next message
-	since []reviewNote // the newest decisions since the last message
+	timer *time.Timer  // triggers the next message
+	since []reviewNote // newest decisions since the last message
 }
 
-// reviewNote is a decision that needs a review, and the member who asked for it.
+// reviewNote is a decision that requires a review, with the member who requested it.
 type reviewNote struct {
 	orgID, member string
-	sequence      int64 // in the organization's chain
+	sequence      int64 // sequence number in the organization
 	record        jsontext.Value
 }
 
-// NewReviews makes a Reviews that sends with a sender. Without one it sends nothing.
+// NewReviews returns a Reviews that uses this sender. If the sender is nil, it sends nothing.
 func NewReviews(d *decisions.Decisions, p *projections.Projections, sender Sender, log *slog.Logger) *Reviews {
 	return &Reviews{decisions: d, projections: p, sender: sender, log: log, waiting: map[string]*waiting{}}
 }
 
-// Tell takes a decision that waits and the principal who asked for it.
+// Tell announces a decision that waits for a review. p is the principal who requested it; that
+// member is not notified.
 func (m *Reviews) Tell(p organizations.Principal, decision seal.Envelope) {
 	if m.sender == nil {
 		return
@@ -70,7 +71,8 @@ func (m *Reviews) Tell(p organizations.Principal, decision seal.Envelope) {
 	m.send([]reviewNote{n})
 }
 
-// later sends a message about the decisions since the last message, if there are any.
+// later sends a message about the decisions since the last message. If there are none, it removes
+// the organization from waiting.
 func (m *Reviews) later(orgID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +88,7 @@ func (m *Reviews) later(orgID string) {
 	}
 }
 
-// Close stops the timers and waits, until ctx ends, for the messages that are on their way.
+// Close stops the timers. It waits until the messages in progress are sent, or ctx ends.
 func (m *Reviews) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true
@@ -105,7 +107,7 @@ func (m *Reviews) Close(ctx context.Context) {
 	}
 }
 
-// send writes about the decisions since the last message. The caller holds the lock.
+// send sends a message about these decisions in the background. The caller holds the lock.
 func (m *Reviews) send(since []reviewNote) {
 	m.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), reviewsTimeout)
@@ -116,15 +118,15 @@ func (m *Reviews) send(since []reviewNote) {
 	})
 }
 
-// write sends a message about the newest decision that still waits. It says how many wait in
-// all. If every decision was resolved meanwhile it sends nothing.
+// write sends a message about the newest of these decisions that still waits, with the total
+// number of waiting decisions. If all of them are resolved, it sends nothing.
 func (m *Reviews) write(ctx context.Context, since []reviewNote) error {
 	orgID := since[0].orgID
 	open, err := m.projections.OpenReviews(ctx, orgID, projections.ReviewFilter{}, countedReviews)
 	if err != nil {
 		m.log.Warn("an e-mail to reviewers does not say how many decisions wait", "orgId", orgID, "error", err)
 	}
-	if err == nil && len(open) < countedReviews { // the list is complete
+	if err == nil && len(open) < countedReviews { // open contains all waiting decisions
 		since = slices.DeleteFunc(since, func(n reviewNote) bool {
 			return !slices.ContainsFunc(open, func(row projections.DecisionRow) bool { return row.Sequence == n.sequence })
 		})
@@ -154,8 +156,8 @@ func (m *Reviews) write(ctx context.Context, since []reviewNote) error {
 	return nil
 }
 
-// Sent is for tests. It waits for the messages that are on their way; if it is given an
-// organization, it first sends the organization's next message without waiting for its time.
+// Sent is for tests. It waits until the messages in progress are sent. If orgID is not empty, it
+// first sends that organization's next message immediately.
 func (m *Reviews) Sent(orgID string) {
 	if orgID != "" {
 		m.later(orgID)

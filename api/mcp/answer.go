@@ -11,15 +11,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// failure is a JSON-RPC error before it is written.
+// failure is a JSON-RPC error that is not written yet.
 type failure struct {
-	id   jsontext.Value // nil if the message has none, or if it could not be read
+	id   jsontext.Value // nil if the message has no id, or if it could not be parsed
 	code int64
-	text string // empty: the text in texts for the code
+	text string // message of the error; empty means the entry in texts
 	data any
 }
 
-// texts are the messages of protocol errors by code. The messages of the SDK are not used, because
+// texts maps error codes of the protocol to messages. The SDK's own messages are not used, because
 // they repeat what the caller sent.
 var texts = map[int64]string{
 	jsonrpc.CodeParseError:     "invalid JSON",
@@ -33,7 +33,7 @@ var texts = map[int64]string{
 	sdk.CodeUnsupportedProtocolVersion:        "unsupported protocol version",
 }
 
-// refuse writes a failure as the answer.
+// refuse answers with a JSON-RPC error.
 func refuse(w http.ResponseWriter, status int, f failure) {
 	if f.text == "" {
 		f.text = texts[f.code]
@@ -57,7 +57,7 @@ func refuse(w http.ResponseWriter, status int, f failure) {
 	_, _ = w.Write(text)
 }
 
-// keptResponse buffers what the SDK answers until it is known whether it is an error.
+// keptResponse buffers the SDK's answer, so that an error in it can be rewritten.
 type keptResponse struct {
 	header http.Header
 	status int
@@ -80,18 +80,18 @@ func (k *keptResponse) Write(p []byte) (int, error) {
 	return k.body.Write(p)
 }
 
-// writeTo writes a result as the SDK wrote it. It rewrites an error with the SDK's code and our
-// text.
+// writeTo writes the buffered answer. It copies a result unchanged. For an error it keeps the
+// SDK's code and uses our text.
 func (k *keptResponse) writeTo(w http.ResponseWriter, m message, e *exchange) {
 	media := k.header.Get("Content-Type")
 	switch {
-	case k.status == 0: // the caller has disconnected
+	case k.status == 0: // the SDK wrote nothing: the caller has disconnected
 		refuse(w, http.StatusServiceUnavailable, failure{id: m.id, code: jsonrpc.CodeInternalError, text: ErrUnavailable.Error()})
 		return
 	case k.status == http.StatusAccepted:
 		w.WriteHeader(k.status)
 		return
-	case !strings.HasPrefix(media, "application/json") && media != "text/event-stream": // errors that the SDK writes as plain text
+	case !strings.HasPrefix(media, "application/json") && media != "text/event-stream": // the SDK wrote an error as plain text
 		code := int64(jsonrpc.CodeInvalidRequest)
 		if k.status >= http.StatusInternalServerError {
 			k.status, code = http.StatusServiceUnavailable, jsonrpc.CodeInternalError
@@ -112,7 +112,8 @@ func (k *keptResponse) writeTo(w http.ResponseWriter, m message, e *exchange) {
 	_, _ = w.Write(body)
 }
 
-// failure returns the error in a JSON-RPC response, and false if the response has none.
+// failure returns the error in the buffered answer. It returns false if the answer is not an
+// error.
 func (k *keptResponse) failure(m message, e *exchange) (failure, bool) {
 	var response struct {
 		Error *struct {

@@ -26,13 +26,14 @@ import (
 // modern is the first protocol version without a handshake.
 const modern = "2026-07-28"
 
-// Names of members in _meta of a request.
+// Names of members of _meta.
 const (
 	metaVersion = "io.modelcontextprotocol/protocolVersion"
 	metaPayment = "x402/payment"
 )
 
-// ServeHTTP answers one request.
+// ServeHTTP checks the host, the origin and the method of a request, and answers the message in
+// it.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -60,19 +61,19 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"Mcp-Session-Id, Last-Event-ID, PAYMENT-SIGNATURE, X-PAYMENT, Idempotency-Key, Access-Control-Expose-Headers")
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
-	default: // there is no stream to listen to and no session to end
+	default: // GET and DELETE are refused: there is no event stream and no session
 		h.Set("Allow", "POST, OPTIONS")
 		refuse(w, http.StatusMethodNotAllowed, failure{code: jsonrpc.CodeInvalidRequest, text: "method not allowed"})
 	}
 }
 
-// ownHost reports whether a Host header names this service, with any port.
+// ownHost reports whether a Host header names this service. It ignores the port.
 func (d *Door) ownHost(host string) bool {
 	name := strings.ToLower(Hostname(host))
 	return name == d.host || d.config.Loopback && IsLoopback(name)
 }
 
-// Hostname returns the name in a Host header without its port.
+// Hostname returns the host name of a Host header, without the port.
 func Hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -89,8 +90,8 @@ func IsLoopback(name string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// origin returns the origin of the page that a request comes from, "" if the request names none,
-// and whether pages of that origin may call.
+// origin returns the value of the Origin header, or "" if there is none, and whether a page of
+// that origin may call this service.
 func (d *Door) origin(values []string) (origin string, allowed bool) {
 	switch len(values) {
 	case 0:
@@ -106,7 +107,7 @@ func (d *Door) origin(values []string) (origin string, allowed bool) {
 	return values[0], slices.Contains(d.origins, o.String()) || d.config.Loopback && IsLoopback(o.Hostname())
 }
 
-// parseOrigin reads scheme, host and port. It refuses "null".
+// parseOrigin parses an origin: scheme, host and port. It refuses "null".
 func parseOrigin(text string) (*url.URL, bool) {
 	o, err := url.Parse(strings.ToLower(text))
 	if err != nil || o.Host == "" || o.Scheme != "http" && o.Scheme != "https" || o.Scheme+"://"+o.Host != strings.ToLower(text) {
@@ -141,7 +142,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 			refused = m.checkHeaders(r.Header)
 		}
 	}
-	done() // the calls in the message take compute slots of their own
+	done() // free this compute slot, because each call in the message takes its own
 	if refused != nil {
 		refuse(w, http.StatusBadRequest, *refused)
 		return
@@ -156,7 +157,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, r, m, text)
 }
 
-// answer answers one message that was admitted.
+// answer answers one message that passed the checks of the door.
 func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []byte) {
 	if answered := m.answerHere(w); answered {
 		return
@@ -166,7 +167,7 @@ func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []
 	text = m.withShortID(text)
 	inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
 	inner.Header.Set("Content-Type", "application/json")
-	inner.Header.Set("Accept", "application/json, text/event-stream") // the SDK requires both, whichever it will send
+	inner.Header.Set("Accept", "application/json, text/event-stream") // the SDK requires both media types, although it sends one
 	inner.Header.Del("Last-Event-Id")
 	if m.name != "" {
 		inner.Header.Set("Mcp-Name", m.name)
@@ -179,8 +180,8 @@ func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []
 	kept.writeTo(w, m, e)
 }
 
-// answerBatch answers the messages of a batch one after the other, with a list of their answers.
-// Notifications get no answer.
+// answerBatch answers the messages of a batch in order, with a list of the answers. Notifications
+// get no answer.
 func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsontext.Value) {
 	var answers [][]byte
 	for _, text := range batch {
@@ -207,7 +208,7 @@ func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsont
 	_, _ = w.Write(slices.Concat([]byte("["), bytes.Join(answers, []byte(",")), []byte("]")))
 }
 
-// readMessage reads a body and checks its size and content type.
+// readMessage reads the body, and checks its size and content type.
 func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int, *failure) {
 	tooLarge := &failure{code: jsonrpc.CodeInvalidRequest, text: "the message is larger than " + strconv.Itoa(maxMessage) + " bytes"}
 	if r.ContentLength > maxMessage {
@@ -232,17 +233,17 @@ func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int,
 	return text, 0, nil
 }
 
-// message has what the door reads of a JSON-RPC message.
+// message contains the members of a JSON-RPC message that the door uses.
 type message struct {
 	id      jsontext.Value // nil for a notification
 	method  string         // empty for a response
-	version string         // from the header; empty if there is none
-	said    bool           // _meta names a version
+	version string         // from the MCP-Protocol-Version header; empty without it
+	said    bool           // whether _meta names a version
 	name    string         // from Mcp-Name, decoded
 	payment jsontext.Value
 }
 
-// withoutNUL returns a message without NUL in the argument that a tool's TakesNUL names.
+// withoutNUL replaces escaped NUL characters in the argument that a tool's TakesNUL names.
 func (d *Door) withoutNUL(text []byte) []byte {
 	for _, t := range d.config.Tools {
 		if t.TakesNUL != "" && bytes.Contains(text, []byte(`"`+t.Name+`"`)) {
@@ -252,8 +253,8 @@ func (d *Door) withoutNUL(text []byte) []byte {
 	return text
 }
 
-// checkText parses a text strictly and to its end. Without this a later reader could take the last
-// of two members with the same name for the only one.
+// checkText checks that a text is strict JSON. Otherwise the SDK could use the second of two
+// members with the same name, and the door the first.
 func checkText(text []byte) *failure {
 	err := canon.Check(text)
 	if err == nil {
@@ -261,16 +262,16 @@ func checkText(text []byte) *failure {
 	}
 	said := err.Error()
 	if place := (*canon.Error)(nil); errors.As(err, &place) && place.Path != "" {
-		said += " at " + place.Path // over HTTP the body of the same error has it as path
+		said += " at " + place.Path // over HTTP the same error has this path in the member "path"
 	}
 	return &failure{code: jsonrpc.CodeParseError, text: said}
 }
 
-// noBatches is the first version without batches. Versions without the header MCP-Protocol-Version
-// are older, because that header was introduced with noBatches.
+// noBatches is the first version without batches. It also introduced the header
+// MCP-Protocol-Version, so a request without that header comes from an older version.
 const noBatches = "2025-06-18"
 
-// parseBatch reads the messages of a batch that passed checkText.
+// parseBatch parses a batch that passed checkText.
 func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
 	invalid := func(said string) ([]jsontext.Value, *failure) {
 		return nil, &failure{code: jsonrpc.CodeInvalidRequest, text: said}
@@ -288,7 +289,7 @@ func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
 	return batch, nil
 }
 
-// parseMessage reads one message that passed checkText.
+// parseMessage parses a message that passed checkText.
 func parseMessage(text []byte) (message, *failure) {
 	invalid := func(id jsontext.Value, text string) (message, *failure) {
 		return message{}, &failure{id: id, code: jsonrpc.CodeInvalidRequest, text: text}
@@ -318,27 +319,29 @@ func parseMessage(text []byte) (message, *failure) {
 	var params struct {
 		Meta map[string]jsontext.Value `json:"_meta"`
 	}
-	if json.Unmarshal(members["params"], &params) == nil { // otherwise the SDK refuses the params
+	if json.Unmarshal(members["params"], &params) == nil { // on failure the SDK refuses the params
 		if m.payment = params.Meta[metaPayment]; m.payment.Kind() == 'n' {
-			m.payment = nil // null means that there is no payment
+			m.payment = nil // null means no payment
 		}
 		_, m.said = params.Meta[metaVersion]
 	}
 	return m, nil
 }
 
-// isID reports whether a value is a string, or an integer of any size, since it is only sent back.
+// isID reports whether a value is a string or an integer. The integer may have any size, because
+// the id is only sent back.
 func isID(id jsontext.Value) bool {
 	return id.Kind() == '"' || id.Kind() == '0' && !bytes.ContainsAny(id, ".eE")
 }
 
-// shortID is the id that the SDK gets for a message whose own id it would round.
+// shortID replaces an id that the SDK would round.
 const shortID = "0"
 
-// hasLongID reports whether the id is an integer beyond 2^53-1. The SDK would read it as a double.
+// hasLongID reports whether the id is an integer that a double cannot represent exactly. The SDK
+// parses ids as doubles.
 func (m *message) hasLongID() bool { return m.id.Kind() == '0' && !canon.IsExact(string(m.id)) }
 
-// withShortID returns the message with an id that the SDK does not round.
+// withShortID returns the message with shortID in place of an id that the SDK would round.
 func (m *message) withShortID(text []byte) []byte {
 	if !m.hasLongID() {
 		return text
@@ -346,7 +349,7 @@ func (m *message) withShortID(text []byte) []byte {
 	return withID(text, jsontext.Value(shortID))
 }
 
-// withID returns a message with another id. The other members keep their text.
+// withID returns the message with another id. The other members do not change.
 func withID(text []byte, id jsontext.Value) []byte {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(text, &members) != nil || members["id"] == nil {
@@ -360,8 +363,8 @@ func withID(text []byte, id jsontext.Value) []byte {
 	return changed
 }
 
-// checkHeaders reads the headers that repeat members of a message. The SDK checks that they agree
-// with it.
+// checkHeaders reads the headers that repeat members of the message, and checks their form. The
+// SDK checks that they match the message.
 func (m *message) checkHeaders(h http.Header) *failure {
 	for _, name := range []string{"Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"} {
 		if len(h.Values(name)) > 1 {
@@ -385,17 +388,17 @@ func (m *message) checkHeaders(h http.Header) *failure {
 	return nil
 }
 
-// negotiates reports whether a message is an initialize of a version with a handshake. Its body
-// says which version the client speaks, and the answer says which one the server speaks. A version
-// header does not count before that.
+// negotiates reports whether a message is an initialize of a version with a handshake. The body of
+// initialize contains the version of the client, and the answer the version of the server. So the
+// version header is ignored.
 func (m *message) negotiates() bool { return m.method == "initialize" && !m.said }
 
-// isVersion reports whether a text has the form of a version, so that an answer may repeat it.
+// isVersion reports whether a text looks like a version, so that an answer may safely repeat it.
 func isVersion(text string) bool {
 	return len(text) <= maxVersion && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
 }
 
-// decodeHeader reads the value of a header that may be encoded as =?base64?…?=.
+// decodeHeader decodes the value of a header, which may have the form =?base64?…?=.
 func decodeHeader(value string) (string, bool) {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
@@ -408,13 +411,13 @@ func decodeHeader(value string) (string, bool) {
 	return string(decoded), err == nil
 }
 
-// legacyMethods are the methods that a client may call in the versions with a handshake.
+// legacyMethods are the methods of the versions with a handshake.
 var legacyMethods = []string{"initialize", "ping", "tools/list", "tools/call", "resources/list",
 	"resources/templates/list", "resources/read", "prompts/list", "prompts/get"}
 
-// answerHere answers messages that the SDK need not see: responses, since the server sends no
-// requests, unknown notifications, and unknown methods in old versions, whose clients accept only
-// status 200 for that error. It reports whether it has answered.
+// answerHere answers messages that the SDK does not need: responses, because the server sends no
+// requests; unknown notifications; and unknown methods in old versions, whose clients expect
+// status 200 with that error. It returns false if it has not answered.
 func (m message) answerHere(w http.ResponseWriter) bool {
 	if m.version >= modern || m.said {
 		return false

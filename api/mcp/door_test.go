@@ -14,14 +14,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// canary is a value that a caller sends. No error may repeat it.
+// canary is a value that a caller sends and that no error may repeat.
 const canary = "CANARY7f3a91"
 
-// anyObject is the schema of tools that check their arguments themselves.
+// anyObject is the schema of tools that validate their arguments themselves.
 var anyObject = jsontext.Value(`{"type":"object"}`)
 
-// open opens a door with one tool, one prompt and resources, on a loopback listener, with a public
-// base URL.
+// open starts a server with one tool, one prompt and resources. It listens on a loopback address
+// and has a public base URL.
 func open(t testing.TB, change func(*Config)) *httptest.Server {
 	t.Helper()
 	c := Config{
@@ -131,8 +131,8 @@ func readAll(t testing.TB, resp *http.Response) string {
 	}
 }
 
-// request returns a call of the versions without a handshake: a text with its _meta, and the
-// headers that repeat it.
+// request returns a call in a version without a handshake: the body with its _meta, and the
+// headers that repeat members of it.
 func request(method, params string) (body string, headers []string) {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	if params != "" {
@@ -142,7 +142,7 @@ func request(method, params string) (body string, headers []string) {
 		[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method}
 }
 
-// legacy returns a call of the versions with a handshake.
+// legacy returns a call in a version with a handshake.
 func legacy(method, params string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":{` + params + `}}`
 }
@@ -168,7 +168,7 @@ func errorOf(t testing.TB, a answer) (code int, id, text string, data map[string
 	return response.Error.Code, id, response.Error.Message, response.Error.Data
 }
 
-// TestRefusals has every refusal of the door and of the protocol, for both generations of the
+// TestRefusals checks every error of the door and of the protocol, in both generations of the
 // protocol.
 func TestRefusals(t *testing.T) {
 	s := open(t, nil)
@@ -285,7 +285,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestParamsThatDoNotFit has calls of known methods that name things that do not exist.
+// TestParamsThatDoNotFit checks calls of known methods whose params name something unknown.
 func TestParamsThatDoNotFit(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct{ name, method, params, text string }{
@@ -314,7 +314,7 @@ func TestParamsThatDoNotFit(t *testing.T) {
 			old := send(t, s, http.MethodPost, legacy(c.method, c.params), "MCP-Protocol-Version", "2025-11-25")
 			for status, a := range map[int]answer{200: old, 400: send(t, s, http.MethodPost, body, headers...)} {
 				code, _, text, _ := errorOf(t, a)
-				if status == 400 && code == -32020 { // there is no name to mirror
+				if status == 400 && code == -32020 { // the params have no name that the header could repeat
 					continue
 				}
 				if a.status != status || code != -32602 || c.text != "" && text != c.text {
@@ -328,7 +328,7 @@ func TestParamsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestWhoMayAsk has every host and origin that passes.
+// TestWhoMayAsk checks that every allowed host and origin is accepted.
 func TestWhoMayAsk(t *testing.T) {
 	s := open(t, nil)
 	for _, headers := range [][]string{
@@ -360,7 +360,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// TestMethods holds that only POST and preflights are accepted.
+// TestMethods checks that only POST and preflight requests are accepted.
 func TestMethods(t *testing.T) {
 	s := open(t, nil)
 	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPut, http.MethodHead} {
@@ -384,8 +384,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Clients of 2025-03-26 and earlier may send several messages at once. Clients that name no version
-// count as such clients. Each message is answered in the list.
+// Clients of 2025-03-26 and earlier may send a batch. A client that names no version counts as
+// such a client. The answer contains an answer to each request of the batch.
 func TestBatches(t *testing.T) {
 	s := open(t, nil)
 	batch := "[" + strings.Join([]string{
@@ -427,7 +427,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// The version is negotiated by the body of initialize: a client of an unknown later version gets a
+// The body of initialize determines the version: a client of an unknown later version gets a
 // version that we support.
 func TestInitializeIsNegotiatedByItsBody(t *testing.T) {
 	s := open(t, nil)
@@ -446,7 +446,7 @@ func TestInitializeIsNegotiatedByItsBody(t *testing.T) {
 	}
 }
 
-// An id is only sent back: an integer keeps its digits, with any number of them.
+// An id is only sent back, so an integer keeps all of its digits.
 func TestAnIDKeepsItsDigits(t *testing.T) {
 	s := open(t, nil)
 	for _, id := range []string{"7", "-1", `"a"`, "9007199254740993", "1308129394817110129", "-9223372036854775808", "18446744073709551615", "9999999999999999999999999999999999999999"} {
@@ -475,8 +475,8 @@ func TestAnIDKeepsItsDigits(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreAccepted holds that notifications get 202 without a body, in both generations
-// of the protocol, known or unknown.
+// TestNotificationsAreAccepted checks that known and unknown notifications get 202 without a body,
+// in both generations of the protocol.
 func TestNotificationsAreAccepted(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct {
@@ -497,7 +497,7 @@ func TestNotificationsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestBothEras holds that clients of both generations get the same features.
+// TestBothEras checks that clients of both generations get the same features.
 func TestBothEras(t *testing.T) {
 	s := open(t, nil)
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "2026-07-28"} {
@@ -512,7 +512,7 @@ func TestBothEras(t *testing.T) {
 		if err := json.Unmarshal([]byte(a.body), &r, json.MatchCaseInsensitiveNames(true)); err != nil {
 			t.Fatalf("%s: %v", a.body, err)
 		}
-		if version == "1999-01-01" || version == "2026-07-28" { // which have no handshake: the newest that has one
+		if version == "1999-01-01" || version == "2026-07-28" { // these versions have no handshake, so the server offers its newest version that has one
 			version = "2025-11-25"
 		}
 		if r.Result.ProtocolVersion != version || r.Result.ServerInfo["version"] != "1.0.0" || r.Result.Instructions != "Ask first." || a.header.Get("Mcp-Session-Id") != "" {
@@ -539,8 +539,8 @@ func TestBothEras(t *testing.T) {
 	}
 }
 
-// TestAToolGetsWhatWasSent holds that a tool gets arguments and payment as raw text and the request
-// with its headers, and that its result is sent unchanged.
+// TestAToolGetsWhatWasSent checks that a tool receives the arguments and the payment as raw text,
+// and the request with its headers, and that its result is sent unchanged.
 func TestAToolGetsWhatWasSent(t *testing.T) {
 	s := open(t, nil)
 	body, headers := request("tools/call", `"name":"echo","arguments":{"b":1.50,"a":"\u0041"}`)
@@ -589,8 +589,8 @@ func TestAToolGetsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestAPanicEndsOneRequest holds that a panic in a tool ends only its request. The SDK runs tools
-// in goroutines of its own, in which a panic would end the process.
+// TestAPanicEndsOneRequest checks that a panic in a tool ends only its request. The SDK runs tools
+// in its own goroutines, where a panic would end the process.
 func TestAPanicEndsOneRequest(t *testing.T) {
 	var told any
 	s := open(t, func(c *Config) { c.Panicked = func(_ context.Context, p any) { told = p } })
@@ -600,7 +600,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 }
 
-// TestAResultThatIsNoJSON holds that such a result gets an error as its answer.
+// TestAResultThatIsNoJSON checks that a tool whose result is not JSON gets an error answer.
 func TestAResultThatIsNoJSON(t *testing.T) {
 	a := send(t, open(t, nil), http.MethodPost, legacy("tools/call", `"name":"garble"`))
 	if code, _, text, _ := errorOf(t, a); code != -32603 || text != "internal error" {
@@ -608,8 +608,7 @@ func TestAResultThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// TestResources reads a resource that every caller may read, one with a variable, and one that is
-// unavailable.
+// TestResources reads a public resource, a resource with a variable, and one that is unavailable.
 func TestResources(t *testing.T) {
 	s := open(t, nil)
 	read := func(uri string) answer {
@@ -661,7 +660,7 @@ func TestTheSDKsClientUnderstands(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatCannotBe holds that an invalid configuration is refused at the start.
+// TestConfigurationThatCannotBe checks that New refuses an invalid configuration.
 func TestConfigurationThatCannotBe(t *testing.T) {
 	for name, c := range map[string]Config{
 		"no base":          {BaseURL: "gate.example"},
@@ -675,7 +674,7 @@ func TestConfigurationThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzMessage holds that every message gets a JSON-RPC answer with a status of the contract, and
+// FuzzMessage checks that every message gets a JSON-RPC answer with a status of the contract, and
 // that nothing panics.
 func FuzzMessage(f *testing.F) {
 	s := open(f, nil)

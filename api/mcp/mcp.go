@@ -1,23 +1,23 @@
-// Package mcp is an endpoint of the Model Context Protocol: streamable HTTP on one path, POST only,
-// without sessions, each answer one JSON text. It supports both generations of the protocol:
-// 2026-07-28, in which every request describes itself (in _meta and in headers that repeat it), and
-// 2024-11-05 to 2025-11-25, which begin with initialize. The official SDK implements the protocol.
-// In front of it the door refuses, in this order:
+// Package mcp serves the Model Context Protocol: streamable HTTP on one path, POST only, without
+// sessions. Each answer is one JSON text. It supports both generations of the protocol:
+// 2026-07-28, in which every request describes itself (in _meta and in headers that repeat it),
+// and 2024-11-05 to 2025-11-25, which begin with initialize. The official SDK implements the
+// protocol. Before the SDK, the door refuses requests for these reasons, in this order:
 //
-//	Host        not this service: a page may rebind its name to it    403
+//	Host        not this service (protects from DNS rebinding)         403
 //	Origin      a page of an origin that is not allowed               403
 //	method      other than POST                                       405
 //	body        too large, not JSON                                   413, 415
 //	message     not strict JSON, not JSON-RPC 2.0                     400  -32700, -32600
 //	batch       after 2025-03-26, empty, or too long                  400  -32600
 //	version     a protocol version that is not supported              400  -32022
-//	credential  one that was sent and is not valid                    401
+//	credential  invalid                                               401
 //
-// After the SDK has answered, the door rewrites every error: it keeps the code of the protocol and
-// replaces the text by one of ours, which never repeats the caller's.
+// After the SDK has answered, the door rewrites every error: it keeps the code of the protocol,
+// and replaces the text by our own, which never repeats what the caller sent.
 //
-// The package knows the protocol and nothing else of countersign. Config has the tools, resources
-// and prompts with what they do.
+// The package depends on nothing else of countersign. Config contains the tools, resources and
+// prompts with their functions.
 package mcp
 
 import (
@@ -32,27 +32,27 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Versions lists the supported versions of the protocol, the newest first.
+// Versions lists the supported versions of the protocol, newest first.
 func Versions() []string {
 	versions := slices.Sorted(slices.Values(sdk.SupportedProtocolVersions()))
 	slices.Reverse(versions)
 	return versions
 }
 
-// Config has what a door needs.
+// Config configures a door.
 type Config struct {
-	Name, Title, Version, Website string // of the server, for initialize
-	Instructions                  string // for the model that uses it
-	BaseURL                       string // its host and origin are always allowed
-	Loopback                      bool   // the listener is on a loopback address: every loopback name is allowed
+	Name, Title, Version, Website string // description of the server, for initialize
+	Instructions                  string // text for the model that uses the server
+	BaseURL                       string // base URL; its host and origin are always allowed
+	Loopback                      bool   // the service listens on a loopback address, so every loopback name is allowed as host and origin
 	Origins                       []string
-	// Admit reports whether the door may go on with a request: its credential, if it has one, is
-	// valid. Otherwise Admit has answered the request.
+	// Admit checks the credential of a request, if there is one. If it returns false, it has
+	// answered the request.
 	Admit func(http.ResponseWriter, *http.Request) bool
-	// Compute waits for a slot to read a message of a number of bytes, and returns the function
-	// that frees it. Unread answers its error.
+	// Compute waits for a slot to parse a message of a number of bytes. It returns the function
+	// that frees the slot. Unread answers its error.
 	Compute func(ctx context.Context, octets int) (done func(), err error)
-	// Unread returns the status and the text for a body that could not be read.
+	// Unread returns the status and the text of the answer to a body that could not be read.
 	Unread    func(http.Header, error) (status int, text string)
 	Panicked  func(ctx context.Context, value any)
 	Tools     []Tool
@@ -63,68 +63,68 @@ type Config struct {
 // Tool is a function that a model may call.
 type Tool struct {
 	Name, Title, Description string
-	Input, Output            jsontext.Value // JSON Schemas of type object, as text, since every list contains them
-	PriceUSD                 string         // "0.01"; empty if it is free
-	ReadOnly                 bool           // it changes nothing
-	TakesNUL                 string         // the argument whose text may contain an escaped NUL, which is read as U+FFFD
+	Input, Output            jsontext.Value // JSON Schemas of type object, as text, because every list of tools contains them
+	PriceUSD                 string         // price, such as "0.01"; empty if the tool is free
+	ReadOnly                 bool           // the tool changes nothing
+	TakesNUL                 string         // name of the argument whose text may contain an escaped NUL, which is replaced by U+FFFD
 	Call                     func(context.Context, Call) Result
 }
 
 // Call is one call of a tool.
 type Call struct {
-	Request   *http.Request  // the HTTP request that carried it; its headers have the caller's credential
-	Arguments jsontext.Value // an object, if the caller follows the schema
+	Request   *http.Request  // HTTP request that contained the call; its headers contain the caller's credential
+	Arguments jsontext.Value // an object, unless the caller violates the schema
 	Payment   jsontext.Value // _meta["x402/payment"]; nil if there is none
 }
 
-// Result is the result of a tool call.
+// Result is the result of a call.
 type Result struct {
-	Body       []byte // JSON; always sent as text
-	Structured bool   // Body is also sent as structured content
-	Failed     bool   // it is an error that the model should read
+	Body       []byte // JSON; it is always sent as text
+	Structured bool   // whether Body is also sent as structured content
+	Failed     bool   // whether Body is an error that the model should read
 	Meta       map[string]any
 }
 
-// Resource is a text to read. If its URI ends with a variable in braces, it is one text for each
-// value.
+// Resource is a text that a client can read. If its URI ends with a variable in braces, each value
+// of the variable names one text.
 type Resource struct {
 	URI, Name, Title, Description, Media string
-	Listed                               bool // it is listed by itself; otherwise as a template
-	Public                               bool // it is the same for every caller and may be cached for ttl
-	// Read returns the text. It returns ErrNotFound if the resource does not exist or the caller
-	// may not see it.
+	Listed                               bool // listed as a resource; otherwise as a template
+	Public                               bool // the text is the same for every caller, and may be cached for ttl
+	// Read returns the text. It returns ErrNotFound if the resource does not exist, or if the
+	// caller may not read it.
 	Read func(ctx context.Context, r *http.Request, variable string) (string, error)
 }
 
-// ErrNotFound is the error of a resource that does not exist, or that the caller may not see. Both
-// get the same answer, so that only the owner learns that it exists.
+// ErrNotFound is the error for a resource that does not exist or that the caller may not read.
+// Both get the same answer, so that other callers cannot find out whether a resource exists.
 var ErrNotFound = errors.New("unknown resource")
 
-// ErrUnavailable is the error of a resource that cannot be read now.
+// ErrUnavailable is the error for a resource that cannot be read at the moment.
 var ErrUnavailable = errors.New("temporarily unavailable")
 
-// Prompt is a text that a person can begin a conversation with.
+// Prompt is a text with which a person can start a conversation.
 type Prompt struct {
 	Name, Title, Description string
 	Arguments                []Argument
 	Text                     func(arguments map[string]string) string
 }
 
-// Argument is a value that a person enters for a prompt.
+// Argument is a value that the person enters for a prompt.
 type Argument struct {
 	Name, Description string
 	Required          bool
 }
 
-// Door answers MCP requests at one path.
+// Door serves MCP at one path.
 type Door struct {
 	config  Config
-	host    string // of the base URL
+	host    string // host name of the base URL
 	origins []string
 	next    http.Handler
 }
 
-// New makes a door. All its requests share one server of the SDK.
+// New returns a door. All requests share one server of the SDK.
 func New(c Config) (*Door, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" {
@@ -144,11 +144,10 @@ func New(c Config) (*Door, error) {
 	}
 	d.next = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxMessage,
-		// The SDK cancels a handler whose caller has disconnected only with this option. An append
-		// detaches itself from the cancellation.
+		// Without this option the SDK does not cancel a handler whose caller has disconnected. An
+		// append ignores the cancellation.
 		PropagateRequestCancellation: true,
-		// The protection of the SDK would refuse every request that a proxy on this machine
-		// forwards.
+		// The SDK's protection would refuse every request that a proxy on this machine forwards.
 		DisableLocalhostProtection: true,
 	})
 	return d, nil

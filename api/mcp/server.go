@@ -27,8 +27,8 @@ func newServer(c Config) (*sdk.Server, error) {
 				}
 			},
 		})
-	// recovering is the outermost middleware: the SDK runs handlers in a goroutine of its own, in
-	// which a panic would end the process.
+	// recovering must be the outermost middleware. The SDK runs handlers in its own goroutines,
+	// where a panic would end the process.
 	server.AddReceivingMiddleware(recovering(c.Panicked), onePage, knownNames(c))
 	for _, t := range c.Tools {
 		if err := t.add(server); err != nil {
@@ -58,7 +58,8 @@ func recovering(panicked func(context.Context, any)) sdk.Middleware {
 	}
 }
 
-// onePage refuses cursors. Every list has one page, and the SDK can only read cursors of its own.
+// onePage refuses cursors. Every list has one page, and the SDK fails on cursors that it did not
+// create.
 func onePage(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		cursor := ""
@@ -87,7 +88,7 @@ func onePage(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// knownNames answers an unknown tool, prompt or resource with an error in our words.
+// knownNames answers an unknown tool, prompt or resource with our own error.
 func knownNames(c Config) sdk.Middleware {
 	tools, prompts := map[string]bool{}, map[string]bool{}
 	for _, t := range c.Tools {
@@ -120,10 +121,10 @@ func knownNames(c Config) sdk.Middleware {
 	}
 }
 
-// add registers the tool without the SDK's generic wrapper, which would validate the arguments
-// before the price could be demanded.
+// add registers the tool without the SDK's generic wrapper. The wrapper would validate the
+// arguments before the service could ask for payment.
 func (t Tool) add(server *sdk.Server) (err error) {
-	defer func() { // the SDK panics if it cannot use a declaration
+	defer func() { // the SDK panics on an invalid declaration
 		if p := recover(); p != nil {
 			err = fmt.Errorf("MCP tool %s: %v", t.Name, p)
 		}
@@ -151,8 +152,8 @@ func (t Tool) add(server *sdk.Server) (err error) {
 	return nil
 }
 
-// asSDK returns the result in the SDK's form. It refuses a body that is not JSON: the SDK could not
-// send it, and the caller would wait for ever.
+// asSDK converts the result for the SDK. It refuses a body that is not JSON, because the SDK could
+// not send it and the caller would wait forever.
 func (r Result) asSDK() (*sdk.CallToolResult, error) {
 	if !jsontext.Value(r.Body).IsValid() {
 		return nil, errors.New("the result is not JSON")
@@ -208,11 +209,11 @@ func (p Prompt) add(server *sdk.Server) {
 	})
 }
 
-// exchange is one request on its way through the SDK.
+// exchange is the data of one request that the SDK processes.
 type exchange struct {
 	request *http.Request
 	payment jsontext.Value
-	said    string // the text of the error, if we wrote it
+	said    string // text of the error, if this package wrote it
 }
 
 type contextKey int
@@ -223,8 +224,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return ctx.Value(exchangeKey).(*exchange)
 }
 
-// notFound returns the error for a resource. The SDK's own error quotes the URI in Go syntax, which
-// is not always valid JSON; then the SDK could send no answer.
+// notFound returns the error for a resource. The SDK's own error quotes the URI in Go syntax,
+// which may be invalid JSON, so that the SDK could send no answer.
 func (e *exchange) notFound(uri string) error {
 	e.said = "resource not found"
 	data, err := json.Marshal(map[string]string{"uri": uri})
@@ -234,7 +235,7 @@ func (e *exchange) notFound(uri string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.said, Data: data}
 }
 
-// invalid returns an error about the caller's request.
+// invalid returns an error that is the caller's fault.
 func (e *exchange) invalid(text string) error {
 	e.said = text
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// PrefersMarkdown reports whether a request prefers Markdown to HTML. A caller that accepts
-// everything gets HTML.
+// PrefersMarkdown reports whether a request prefers Markdown to HTML. If the request accepts
+// everything, the result is false.
 func PrefersMarkdown(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	markdown := Weight(accept, "text/markdown")
 	return markdown > 0 && markdown >= Weight(accept, "text/html", "text/*", "*/*") && strings.Contains(strings.ToLower(accept), "text/markdown")
 }
 
-// Weight returns the q-value of the first of the names that is in the list of an Accept
-// header (RFC 9110, section 12.4.2), and 0 if none is.
+// Weight returns the q-value of the first of these names that an Accept header lists (RFC 9110,
+// section 12.4.2). It returns 0 if the header lists none of them.
 func Weight(list string, names ...string) float64 {
 	for _, name := range names {
 		for part := range strings.SplitSeq(list, ",") {

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Document is a text that changes rarely, with its strong entity tag. It is sent compressed
-// to callers that accept it.
+// Document is a text that changes rarely, with a strong entity tag. It is compressed for callers
+// that accept it.
 type Document struct {
 	Body   []byte
 	etag   string
@@ -18,7 +18,7 @@ type Document struct {
 	packed *packed
 }
 
-// NewDocument makes a document of a text and its media type.
+// NewDocument returns a document with this text and media type.
 func NewDocument(body []byte, media string) Document {
 	sum := sha256.Sum256(body)
 	return Document{body, `"` + hex.EncodeToString(sum[:8]) + `"`, media, &packed{}}
@@ -40,8 +40,8 @@ func (d Document) Answer(c *Call) Reply {
 	return d.encoded(r, strings.Join(c.Request.Header.Values("Accept-Encoding"), ","))
 }
 
-// DocumentOf replies with a value as a JSON document. Use it for values that depend on the
-// configuration alone.
+// DocumentOf replies with a value as a JSON document. Use it for values that depend only on the
+// configuration.
 func DocumentOf(c *Call, value any) (Reply, error) {
 	body, err := canon.Marshal(value)
 	if err != nil {
@@ -50,30 +50,28 @@ func DocumentOf(c *Call, value any) (Reply, error) {
 	return NewDocument(body, c.Op.Media).Answer(c), nil
 }
 
-// Public returns the headers of a document that every cache may keep for five minutes and
-// pages of every origin may read.
+// Public returns the headers of a document that caches may store for five minutes, and that pages
+// of every origin may read.
 func Public() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=300"}, "Access-Control-Allow-Origin": {"*"}}
 }
 
-// Private returns the headers of an answer that is for its caller alone, so that no cache may
-// keep it.
+// Private returns the headers of an answer that no cache may store.
 func Private() http.Header { return http.Header{"Cache-Control": {"private, no-store"}} }
 
-// Headers that a page of another origin may read (ExposedHeaders) and send
-// (AllowedHeaders).
+// Headers that a page of another origin may read (ExposedHeaders) and send (AllowedHeaders).
 const (
 	ExposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, EXTENSION-RESPONSES, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
 	AllowedHeaders = "PAYMENT-SIGNATURE, X-PAYMENT, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, MCP-Protocol-Version, Access-Control-Expose-Headers"
 )
 
-// Expose lets pages of every origin read an answer and its headers.
+// Expose allows pages of every origin to read an answer and its headers.
 func Expose(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", ExposedHeaders)
 }
 
-// The catalogue of the APIs (RFC 9727). Its document links to its own address.
+// Path and media type of the API catalogue (RFC 9727). The catalogue links to itself.
 const (
 	CatalogPath  = "/.well-known/api-catalog"
 	CatalogMedia = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`

@@ -9,22 +9,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// worthPacking is the size from which a document is compressed. A smaller one fits into one packet
-// in any form.
+// worthPacking is the size from which a document is compressed. A smaller document fits into one
+// packet anyway.
 const worthPacking = 1400 // bytes
 
-// packed has the compressed forms of a document, each made at the first request for it. Only public
-// documents are compressed: a compressed text must not contain both a secret and what a caller
-// sends, since its length would reveal the secret.
+// packed caches the compressed forms of a document. Each form is created at the first request for
+// it. Only public documents are compressed. A compressed answer that contains both a secret and
+// text of the caller would reveal the secret by its length.
 type packed struct {
 	mu   sync.Mutex
-	form map[string][]byte // by encoding
+	form map[string][]byte // compressed bytes, by encoding
 }
 
-// encodings are the content encodings of documents, the best first.
+// encodings are the content encodings of documents, best first.
 var encodings = []string{"zstd", "gzip"}
 
-// encodingFor returns the best encoding that a request accepts (RFC 9110, section 12.5.3), and ""
+// encodingFor returns the best encoding that a request accepts (RFC 9110, section 12.5.3), or ""
 // if it accepts none.
 func encodingFor(accept string) string {
 	best, most := "", 0.0
@@ -36,7 +36,7 @@ func encodingFor(accept string) string {
 	return best
 }
 
-// in returns the document in an encoding.
+// in returns the document compressed with an encoding.
 func (p *packed) in(name string, body []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +69,8 @@ func (p *packed) in(name string, body []byte) ([]byte, error) {
 	return made, nil
 }
 
-// encoded returns an answer with its document in an encoding that the request accepts. The encoded
-// form has an entity tag of its own, because its bytes differ.
+// encoded returns the answer with its document in the best encoding that the request accepts. The
+// compressed form has its own entity tag, because its bytes differ.
 func (d Document) encoded(r Reply, accept string) Reply {
 	if len(d.Body) < worthPacking {
 		return r
@@ -86,19 +86,19 @@ func (d Document) encoded(r Reply, accept string) Reply {
 	}
 	body, err := d.packed.in(name, d.Body)
 	if err != nil {
-		return r // the plain document is a correct answer, too
+		return r // send the document uncompressed
 	}
 	r.Body = body
 	r.Header.Set("Content-Encoding", name)
 	return r
 }
 
-// tagIn returns the entity tag of the document in an encoding.
+// tagIn returns the entity tag of the document in this encoding.
 func (d Document) tagIn(name string) string {
 	return strings.TrimSuffix(d.etag, `"`) + "-" + name + `"`
 }
 
-// isTag reports whether a tag is one of the document's.
+// isTag reports whether a tag matches the document in any encoding.
 func (d Document) isTag(tag string) bool {
 	if tag == d.etag || tag == "*" {
 		return true

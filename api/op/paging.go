@@ -12,18 +12,18 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// PagedBy ends the summary of an operation that answers with a page of a list. All lists
-// are paged alike; nextCursor is null on the last page.
+// PagedBy is the end of the summary of an operation that returns a page of a list. All lists use
+// the same parameters; nextCursor is null on the last page.
 const PagedBy = " Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before)."
 
-// Paged has the members that every page of a list has besides its items.
+// Paged contains the members that every page of a list has in addition to its items.
 type Paged struct {
 	NextCursor *string  `json:"nextCursor" jsonschema:"nullable"`
 	Warnings   []string `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
 }
 
-// Page returns the page of a list that a query asks for. It refuses a cursor that no page
-// gave, or whose item is gone: to begin again or to skip items would mislead the caller.
+// Page returns the page of a list that a query asks for. It refuses an invalid cursor, and one
+// whose item is gone: if it started again or skipped items, it would mislead the caller.
 func Page[T any](rawQuery string, list []T, id func(T) string) ([]T, Paged, error) {
 	query, warnings := Understood(rawQuery, "limit", "cursor")
 	limit, page := PageLimit(query.Get("limit")), Paged{Warnings: warnings}
@@ -56,10 +56,10 @@ func startOf[T any](query url.Values, list []T, id func(T) string) (int, error) 
 	return i + 1, nil
 }
 
-const maxWarnings = 20 // in one answer
+const maxWarnings = 20 // largest number of warnings in one answer
 
-// Understood reads a query that is never refused. It names parameters that are unknown or given
-// twice, so that a reader does not take an answer for filtered that is not.
+// Understood parses a query and refuses nothing. It returns a warning for each parameter that is
+// unknown or given twice, so that the caller does not believe that it filtered the answer.
 func Understood(raw string, known ...string) (query url.Values, warnings []string) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -80,15 +80,15 @@ func Understood(raw string, known ...string) (query url.Values, warnings []strin
 	return query, warnings[:min(len(warnings), maxWarnings)]
 }
 
-// PageLimit reads a limit for a list: 25 if it is not an integer, and never below 1 or
-// above 100. It refuses nothing.
+// PageLimit parses the limit of a page: 25 if the text is not an integer, and at least 1 and at
+// most 100.
 func PageLimit(text string) int {
 	n, _ := ReadLimit(text)
 	return n
 }
 
-// ReadLimit is PageLimit, and reports whether the text was an integer. A number that is out
-// of range becomes the nearest bound, however many digits it has.
+// ReadLimit is like PageLimit, and also reports whether the text was an integer. An integer of any
+// length that is out of range gives the nearest limit.
 func ReadLimit(text string) (n int, ok bool) {
 	const standard, least, most = 25, 1, 100
 	digits := strings.TrimLeft(text, "+-")

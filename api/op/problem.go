@@ -4,7 +4,7 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 )
 
-// Codes of errors that the API makes itself, before a command runs.
+// Codes of errors that the API itself returns, before a command runs.
 const (
 	CodeTooLarge    = "too_large"
 	CodeMethod      = "method_not_allowed"
@@ -17,11 +17,11 @@ const (
 	CodeNoCheckout     = "checkout_not_configured"
 	CodeCheckoutFailed = "checkout_unavailable"
 
-	CodeInternal = "internal_error" // of an error that has no code
+	CodeInternal = "internal_error" // code for an error that has none
 )
 
-// Problem is the body of every error. On operations with bare errors only the
-// first member is there.
+// Problem is the body of every error. For operations with bare errors it has only the first
+// member.
 type Problem struct {
 	Error       string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
 	Code        string `json:"code,omitempty" jsonschema_description:"Snake case, for branching."`
@@ -36,8 +36,8 @@ type Problem struct {
 	DocURL      string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"The page of the code: cause, charged or not, retry or not, what to send."`
 }
 
-// BareProblem is the body of an error of an operation with bare errors: the contract
-// promises exactly this member.
+// BareProblem is the body of an error of an operation with bare errors. The contract promises
+// exactly this member.
 type BareProblem struct {
 	Error string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
 }

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limit is how often one address, client or mailbox may do something: a number of times at once
-// (the burst), and once more after every interval.
+// Limit is how often an address, client or mailbox may do something: burst times at once, and once
+// more after every interval.
 type Limit struct {
 	what  string
 	every time.Duration
 	burst int
 }
 
-// The limits. Everything that costs us something is limited, also charged calls. A caller with a
-// valid credential is counted under that credential alone, independent of other callers at the same
-// address. All other callers (without a credential, with an invalid one, or with a payment that is
-// not verified yet) are counted under their network. A request counts once, and once more for every
-// 16 KiB of its body. An MCP message that calls a tool counts as a message and as a call. A refusal
-// says when to try again.
+// The limits. Everything that costs us something is limited, including paid calls. A caller with a
+// valid credential is counted by the credential, independent of other callers at the same address.
+// All other callers (without a credential, with an invalid one, or with a payment that is not
+// verified yet) are counted by network. A request counts once, and once more for every 16 KiB of
+// its body. An MCP message that calls a tool counts as a message and as a call. A refusal contains
+// the time to wait.
 var (
 	ToCall         = Limit{"call", time.Minute / CallsPerMinute, CallsPerMinute}
 	ToCallUnknown  = Limit{"call unknown", time.Minute / StrangersPerMinute, StrangersPerMinute}
@@ -40,7 +40,7 @@ var (
 	ToAskForRefund = Limit{"refund", time.Minute / RefundsPerMinute, RefundsPerMinute}
 )
 
-// RateLimits returns the limits as the OpenAPI document declares them.
+// RateLimits returns the limits for the OpenAPI document.
 func RateLimits() []any {
 	of := func(l Limit, per, what string) Object {
 		return Object{"what": what, "per": per, "requests": l.burst, "seconds": int(l.every * time.Duration(l.burst) / time.Second)}
@@ -52,16 +52,16 @@ func RateLimits() []any {
 	}
 }
 
-// Rates counts what callers do against the limits. The counts are in memory and of this
-// process only, since they are there to slow a flood down; quotas are facts of the ledger.
-// When it is full, it forgets the caller that it has not seen for the longest time.
+// Rates counts the actions of callers against the limits. The counts are in memory and per
+// process, because they only slow down floods; quotas are recorded in the ledger. When the memory
+// is full, the caller with the oldest action is removed.
 type Rates struct {
 	on    bool
 	clock func() time.Time
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // protects the fields below
 	limiters map[string]*list.Element
-	recent   list.List // of *limited, the most recent first
+	recent   list.List // elements are *limited, most recent first
 }
 
 type limited struct {
@@ -69,15 +69,15 @@ type limited struct {
 	limiter *rate.Limiter
 }
 
-// NewRates makes rates with the clock that they count by. If on is false, nothing is limited.
+// NewRates returns counters that use this clock. If on is false, nothing is limited.
 func NewRates(on bool, clock func() time.Time) *Rates {
 	return &Rates{on: on, clock: clock, limiters: map[string]*list.Element{}}
 }
 
-// Allow counts one more time that a caller does something, and reports whether the limit allows it.
+// Allow counts one action of a caller, and reports whether the limit allows it.
 func (r *Rates) Allow(l Limit, who string) bool { return r.AllowN(l, who, 1) }
 
-// AllowN is Allow for what counts n times.
+// AllowN is like Allow for an action that counts n times.
 func (r *Rates) AllowN(l Limit, who string, n int) bool {
 	if !r.on {
 		return true

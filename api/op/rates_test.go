@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A flood from many networks pushes out only its own counts; the limits of other callers stay.
+// TestAFloodDoesNotFreeWhoIsLimited checks that a flood from many networks removes only counts of
+// that flood. Other callers remain limited.
 func TestAFloodDoesNotFreeWhoIsLimited(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(ledgertest.Present())

@@ -2,11 +2,11 @@ package op
 
 import "net/http"
 
-// Table is every operation of the service, in the order of the documents. The rooms that
-// describe all operations hold a pointer to it: it is complete before the first request.
+// Table lists every operation of the service, in the order of the documents. Types that describe
+// all operations hold a pointer to it. It is complete before the first request.
 type Table []*Operation
 
-// Find returns the operation with an id, and nil if there is none.
+// Find returns the operation with this id, or nil.
 func (t *Table) Find(id string) *Operation {
 	for _, o := range *t {
 		if o.ID == id {
@@ -26,7 +26,7 @@ func (t *Table) Services() (list []*Operation) {
 	return list
 }
 
-// Complete sets what a declaration leaves out to what most operations have.
+// Complete sets the defaults of fields that a declaration leaves empty.
 func (o *Operation) Complete() {
 	if o.Limit == 0 {
 		o.Limit = LimitOther

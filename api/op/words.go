@@ -9,14 +9,14 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Name and ShortDescription introduce the service in every document and on every card. A
-// card of an MCP server has room for a description of 100 characters.
+// Name and ShortDescription introduce the service in every document and card. The card of an MCP
+// server allows a description of 100 characters.
 const (
 	Name             = "Countersign"
 	ShortDescription = "Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."
 )
 
-// Addresses that documents of several rooms refer to.
+// Paths that documents of several packages refer to.
 const (
 	AuthPath   = "/auth.md"
 	HealthPath = "/api/health"
@@ -24,19 +24,18 @@ const (
 	JWKSPath   = "/.well-known/jwks.json"
 	LLMSPath   = "/llms.txt"
 
-	MCPPath          = "/mcp" // with every tool; the other two have those of one purpose
+	MCPPath          = "/mcp" // offers every tool; the other two paths offer the tools of one purpose
 	MCPSafetyPath    = "/mcp/safety"
 	MCPAssurancePath = "/mcp/assurance"
 )
 
-// MCPPaths lists the addresses of the Model Context Protocol.
+// MCPPaths lists the paths of the MCP endpoints.
 var MCPPaths = []string{MCPPath, MCPSafetyPath, MCPAssurancePath}
 
-// ServicePath returns the path at which a service is called.
+// ServicePath returns the path of a service.
 func ServicePath(s policy.Service) string { return "/api/agent-services/" + s.Name }
 
-// ExampleAnswer returns what the operation of a service answers to its example, before
-// anything is signed.
+// ExampleAnswer returns a service's answer to its example, without a signature.
 func (o *Operation) ExampleAnswer() (jsontext.Value, error) {
 	answer, err := o.Service.Evaluate([]byte(o.Example))
 	if err != nil {
@@ -45,7 +44,7 @@ func (o *Operation) ExampleAnswer() (jsontext.Value, error) {
 	return jsontext.Value(answer.Body), nil
 }
 
-// Ended is the answer of an operation that ends something.
+// Ended is the answer of an operation that revokes or removes something.
 type Ended struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
@@ -60,10 +59,10 @@ func HostOf(base string) string {
 	return u.Hostname()
 }
 
-// USD writes an amount in cents as dollars.
+// USD formats an amount in cents as US dollars.
 func USD(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
-// Enum returns words as the values of a JSON Schema.
+// Enum returns words as the enum of a JSON Schema.
 func Enum(words []string) (list []any) {
 	for _, word := range words {
 		list = append(list, word)

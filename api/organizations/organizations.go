@@ -1,5 +1,5 @@
-// Package organizations is for the members of an organization: its name, its members and
-// their roles, and its tokens.
+// Package organizations serves the endpoints for the members of an organization: its name, its
+// members with their roles, and its tokens.
 package organizations
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Organizations shows an organization to its members, and lets them change it.
+// Organizations serves an organization to its members.
 type Organizations struct {
 	Commands    *organizations.Organizations
 	Projections *projections.Projections
 }
 
-// Operations lists what members do with their organization, its members and its tokens.
+// Operations lists the operations on an organization, its members and its tokens.
 func (s *Organizations) Operations() []*op.Operation {
 	return []*op.Operation{
 		getOrganization.Does(s.getOrganization), chooseOrganization.Does(s.chooseOrganization), renameOrganization.Does(s.renameOrganization),
@@ -63,7 +63,7 @@ func (s *Organizations) chooseOrganization(c *op.Call) (op.Reply, error) {
 		return op.Reply{}, query.Error(err)
 	}
 	i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
-	if i < 0 { // one answer for an unknown organization and for another one's
+	if i < 0 { // an unknown organization and one of other people get the same answer
 		return op.Reply{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 	}
 	c.Session.Choose(in.OrgID)
@@ -175,8 +175,8 @@ type tokenOrder struct {
 	Rotates       string   `json:"rotates,omitempty" jsonschema:"minLength=12,maxLength=12" jsonschema_description:"Id of the token this one follows; that one lives 24 hours longer."`
 }
 
-// RefusesNull refuses null for a member, since null would grant the usual scopes, or allow any
-// network.
+// RefusesNull makes the parser refuse null for a member. Null would silently grant the usual
+// scopes or allow any network.
 func (tokenOrder) RefusesNull() {}
 
 var issueToken = &op.Operation{

@@ -1,7 +1,6 @@
-// Package payments speaks x402 with callers: it reads the payment that a call brings and
-// checks it against the price, it writes the 402 that demands one, and the header of an
-// answer that was paid for. What is on the wire is in api/x402; how money moves, and what is
-// remembered of it, is in commands/payments.
+// Package payments handles x402 for callers. It reads the payment of a call, checks it against the
+// price, and writes the 402 that demands a payment and the headers of a paid answer. The wire
+// format is in api/x402. Settlement and its records are in commands/payments.
 package payments
 
 import (
@@ -21,15 +20,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Payments reads the payments of calls and demands them.
+// Payments reads and demands the payments of calls.
 type Payments struct {
 	Commands *payments.Payments
-	Terms    x402.Terms // on which payments are taken
+	Terms    x402.Terms // conditions on which payments are accepted
 
-	Demands map[string]x402.PaymentRequired // the 402 of each service, by operation
+	Demands map[string]x402.PaymentRequired // 402 of each service, by operation id
 }
 
-// Taken reports whether x402 is configured now.
+// Taken reports whether x402 payments are accepted at the moment.
 func Taken(s payments.Settler) bool { return s != nil && s.Configured() }
 
 // Mode returns "off", "dev" or "facilitator".
@@ -42,9 +41,8 @@ func Mode(s payments.Settler) string {
 
 var errNotConfigured = policy.Refuse(ground.CodeNotConfigured, "", "x402 not configured")
 
-// Read reads the payment of a call, if it brings one, and checks it against the terms of the
-// call. A payment that is known already was checked before: settling compares it with what is
-// stored.
+// Read reads the payment of a call, if there is one, and checks it against the terms of the call.
+// A payment that was recorded before was checked then; the settlement compares it with the record.
 func (s *Payments) Read(c *op.Call) (present bool, err error) {
 	var sent *x402.Payment
 	switch values := c.Request.Header[x402.HeaderSignature]; {
@@ -68,14 +66,14 @@ func (s *Payments) Read(c *op.Call) (present bool, err error) {
 	}
 	known, err := s.Commands.KnownPayment(c.Request.Context(), sent.Payment)
 	if err == nil && !known {
-		contracts := Mode(s.Commands.Settler) == payments.ModeFacilitator // signatures of contracts are judged on a chain
+		contracts := Mode(s.Commands.Settler) == payments.ModeFacilitator // only a facilitator can verify signatures of contract accounts, because this requires the chain
 		err = sent.Verify(s.Terms.Offer(c.Sale.Cents), s.resource(c).URL, s.Commands.Clock(), contracts)
 	}
 	c.Means, c.Payment = credential.ByPayment, sent.Payment
 	return true, err
 }
 
-// resource names what a call buys. Its address is ours, never the Host header's.
+// resource describes what a call buys. Its URL uses our base URL, never the Host header.
 func (s *Payments) resource(c *op.Call) x402.Resource {
 	r := x402.Resource{URL: s.Commands.BaseURL + c.Request.URL.Path, Description: c.Sale.Description, MimeType: "application/json"}
 	if c.Tool != nil {
@@ -84,18 +82,18 @@ func (s *Payments) resource(c *op.Call) x402.Resource {
 	return r
 }
 
-// Demand is the answer 402: what to pay, and what became of a payment that was
-// claimed and then refused.
+// Demand is the answer 402. It contains what to pay and, if a payment was claimed and then
+// refused, the result of its settlement.
 type Demand struct {
 	Required x402.PaymentRequired
-	Response *x402.SettleResponse // nil: no payment was claimed
+	Response *x402.SettleResponse // nil if no payment was claimed
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (d *Demand) Error() string { return d.Required.Error }
 
-// Reply is the 402: header and body are the same object, since many agents read
-// the body first. Extensions that do not fit into the head are in the body alone.
+// Reply returns the 402. The header and the body contain the same object, because many agents read
+// the body first. Extensions that do not fit into the header are only in the body.
 func (d *Demand) Reply() op.Reply {
 	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}}
 	room := x402.MaxChallenge
@@ -108,20 +106,20 @@ func (d *Demand) Reply() op.Reply {
 	return op.Reply{Status: http.StatusPaymentRequired, Header: h, Body: d.Required.JSON()}
 }
 
-// Pending is the answer 503 to a payment whose end is not known: a 402 would make
-// the buyer sign and pay again.
+// Pending is the answer 503 to a payment whose outcome is unknown. A 402 would make the buyer sign
+// and pay again.
 type Pending struct {
 	PaymentID string
 	Response  x402.SettleResponse
-	Until     time.Time // it can settle; zero where that is not known
-	Cause     error     // for the log; may be nil
+	Until     time.Time // latest time of settlement; zero if unknown
+	Cause     error     // cause, for the log; may be nil
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (p *Pending) Error() string { return x402.ReasonPending }
 
-// Refuse turns an error of the payment commands into the answer to a call. It returns any
-// other error as it is.
+// Refuse converts an error of the payment commands into the answer to a call. It returns any other
+// error unchanged.
 func (s *Payments) Refuse(c *op.Call, err error) error {
 	var refused *payments.PaymentRefused
 	var required *payments.PaymentRequired
@@ -150,8 +148,8 @@ func (s *Payments) Refuse(c *op.Call, err error) error {
 	return d
 }
 
-// demanded returns the 402 of a call. That of a service over HTTP was made at the start: it
-// tells indexers how to call the service.
+// demanded returns the 402 of a call. The 402 of a service over HTTP was prepared at the start,
+// because it includes the service's schema for indexers.
 func (s *Payments) demanded(c *op.Call) x402.PaymentRequired {
 	if made, ok := s.Demands[c.Op.ID]; ok && c.Tool == nil {
 		return made
@@ -159,7 +157,7 @@ func (s *Payments) demanded(c *op.Call) x402.PaymentRequired {
 	return s.Terms.Challenge(s.resource(c), c.Sale.Cents, nil)
 }
 
-// Prepare makes the 402 of every service.
+// Prepare generates the 402 of every service.
 func (s *Payments) Prepare(services []*op.Operation) error {
 	s.Demands = map[string]x402.PaymentRequired{}
 	for _, o := range services {
@@ -182,13 +180,13 @@ func (s *Payments) Prepare(services []*op.Operation) error {
 	return nil
 }
 
-// Sold describes an address that takes payments, as an index shows it.
+// Sold describes a paid address, for indexers.
 func (s *Payments) Sold(path, description string, tags ...string) x402.Resource {
 	return x402.Resource{URL: s.Commands.BaseURL + path, Description: description, MimeType: "application/json",
 		ServiceName: op.Name, Tags: tags, IconURL: s.Commands.BaseURL + op.IconPath}
 }
 
-// Paid returns the headers of an answer that was paid for.
+// Paid returns the headers of a paid answer.
 func Paid(r payments.Receipt) http.Header {
 	response := x402.SettleResponse{Success: true, Payer: r.Payer, Transaction: r.Transaction, Network: r.Network, Amount: r.Amount}
 	h := http.Header{"Cache-Control": {"private, no-store"}, x402.HeaderResponse: {response.Header()}}

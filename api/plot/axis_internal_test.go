@@ -9,7 +9,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// An axis of counts ends at or above the highest column and has whole numbers, few enough to read.
+// TestTheAxisOfCountsNamesWholeNumbers checks that an axis of counts reaches the highest column
+// and has 2 to 6 whole numbers.
 func TestTheAxisOfCountsNamesWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := float64(rapid.IntRange(0, 10_000_000).Draw(t, "most"))
@@ -20,7 +21,8 @@ func TestTheAxisOfCountsNamesWholeNumbers(t *testing.T) {
 	})
 }
 
-// Every value is between the ends of its axis, which ascends in few steps.
+// TestTheAxisHoldsEveryValue checks that every value is between the ends of the axis, and that the
+// axis ascends in few steps.
 func TestTheAxisHoldsEveryValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-1e9, 1e9), 1, 20).Draw(t, "values")

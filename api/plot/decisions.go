@@ -2,9 +2,9 @@ package plot
 
 import "github.com/countersign/countersign/policy"
 
-// Decisions draws how many decisions of each day were allowed, need a review and were
-// denied, as columns. The labels name the days, links lead to the lists of their decisions, and
-// the other three are as long.
+// Decisions draws columns of the decisions per day that were allowed, need a review, or were
+// denied. The labels are the days. links has the address of each day's list of decisions. All
+// slices have equal lengths.
 func Decisions(labels, links []string, allowed, reviewed, denied []float64) (Figure, error) {
 	return chart{
 		Chart: policy.Chart{
@@ -16,8 +16,7 @@ func Decisions(labels, links []string, allowed, reviewed, denied []float64) (Fig
 	}.draw()
 }
 
-// Spend draws how many US dollars were spent on each day, as columns with links to the lists of
-// the decisions.
+// Spend draws columns of the US dollars spent per day, with links to the lists of decisions.
 func Spend(labels, links []string, spent []float64) (Figure, error) {
 	return chart{
 		Chart: policy.Chart{Shape: policy.Bars, Title: "US dollars spent by day; the table below has the numbers", Names: []string{"US dollars"},

@@ -1,9 +1,8 @@
-// Package plot draws figures that are easier to read than numbers: the cash flows of a bond and the
-// balance of a loan, the present value of cash flows by discount rate, the payoff of an option, the
-// drawdown of a portfolio, the tiers of a waterfall. A figure is SVG inside of a page. The
-// decisions of an organization by day are drawn with it, too.
+// Package plot draws charts as SVG: the cash flows of a bond and the balance of a loan, the
+// present value of cash flows by discount rate, the payoff of an option, the drawdown of a
+// portfolio, the tiers of a waterfall, and an organization's decisions by day.
 //
-// Every number in a service's figure comes from answers of a service. If one answer is not enough
+// Every number in a service's chart comes from answers of the service. If one answer is not enough
 // for a curve, the service is called again with other inputs.
 package plot
 
@@ -18,35 +17,35 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Figure is one picture.
+// Figure is a chart with its caption.
 type Figure struct {
-	SVG     string // complete; it sets no colours except those of the series
-	Caption string // one sentence about what the figure shows
+	SVG     string // complete SVG element; it sets colours only for the series
+	Caption string // one sentence that describes the chart
 }
 
-// The size of a figure in its own units. A page scales it.
+// Size of a chart in SVG units. A page scales it.
 const width, height = 640, 300
 
-// colours of the series can be distinguished on light and dark ground.
+// colours of the series. They can be distinguished on a light and on a dark background.
 var colours = []string{"#2f7fd0", "#d9730d", "#2e9e6b", "#b5508f"}
 
-// verdictColours are the colours of allowed, needs review, and denied.
+// verdictColours are the colours of allowed, needs review and denied, in this order.
 var verdictColours = []string{"#2e9e6c", "#d9930d", "#d0453f"}
 
-// chart has the data of a figure.
+// chart is the data of a figure.
 type chart struct {
 	policy.Chart
-	colours []string // of the series; nil: the default colours
-	counts  bool     // values count things, so the axis has whole numbers only
-	links   []string // addresses of the columns, one for each label or empty; nil: none
+	colours []string // colours of the series; nil means the default colours
+	counts  bool     // the values are counts, so the axis has only whole numbers
+	links   []string // address of each label's columns, or ""; nil means no links
 }
 
-// The area of the columns and lines in a figure.
+// Edges of the plot area.
 const left, right, top, bottom = 62.0, 620.0, 52.0, 262.0
 
-// draw writes the chart as SVG for a page. The content policy of pages ignores style attributes, so
-// everything is a presentation attribute. What does not belong to a series has the colour of the
-// text, on light ground and on dark.
+// draw returns the chart as SVG. The content policy of pages ignores style attributes, so draw
+// uses only presentation attributes. Everything that does not belong to a series has the colour of
+// the page's text, so that it can be read on a light and on a dark background.
 func (c chart) draw() (Figure, error) {
 	for i, series := range c.Values {
 		if len(series) != len(c.Labels) || i >= len(c.Names) {
@@ -60,13 +59,13 @@ func (c chart) draw() (Figure, error) {
 	s := svg{}
 	role := "img"
 	if c.links != nil {
-		role = "group" // an image may hold no links
+		role = "group" // an element with the role img must not contain links
 	}
 	s.add(`<svg class="plot" role="%s" aria-label="%s" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" fill="currentColor" font-size="15">`, role, html.EscapeString(c.Title), width, height)
 	at := left
 	for i := range c.Values {
 		s.add(`<rect x="%s" y="16" width="18" height="12" fill="%s"/><text x="%s" y="27">%s</text>`, n(at), used[i], n(at+24), html.EscapeString(c.Names[i]))
-		at += max(24+8*float64(utf8.RuneCountInString(c.Names[i]))+28, (right-left)/float64(len(c.Values))) // text is larger on a phone
+		at += max(24+8*float64(utf8.RuneCountInString(c.Names[i]))+28, (right-left)/float64(len(c.Values))) // leave space, because text is larger on a phone
 	}
 	ticks := c.ticks()
 	lowest, highest := ticks[0], ticks[len(ticks)-1]
@@ -97,7 +96,8 @@ func (c chart) draw() (Figure, error) {
 	return Figure{SVG: s.String(), Caption: c.Caption}, nil
 }
 
-// columns draws a column for each value: side by side, or stacked on those below.
+// columns draws a column for each value. The columns of a label are next to each other, or
+// stacked.
 func (c chart) columns(s *svg, used []string, slot float64, y func(float64) float64) {
 	wide := slot * 0.7
 	if c.Shape == policy.Bars {
@@ -123,9 +123,8 @@ func (c chart) columns(s *svg, used []string, slot float64, y func(float64) floa
 	}
 }
 
-// open writes the start tag of the columns of a label, with a text that browsers show under the
-// pointer, and returns the end tag. The Tab key skips the link, because the table with the numbers
-// has the same one.
+// open writes the start tag around the columns of a label, with a tooltip, and returns the end
+// tag. The Tab key skips the link, because the table with the numbers has the same link.
 func (c chart) open(s *svg, label int) (closing string) {
 	if c.links == nil {
 		return ""
@@ -143,15 +142,15 @@ func (c chart) open(s *svg, label int) (closing string) {
 	return `</a>`
 }
 
-// svg is a picture that is being written.
+// svg is a picture under construction.
 type svg struct{ strings.Builder }
 
 func (s *svg) add(format string, values ...any) { fmt.Fprintf(s, format, values...) }
 
-// n formats a coordinate to a tenth.
+// n formats a coordinate with at most one decimal.
 func n(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
 
-// short formats a number of the axis: 4.5M, 500k, 0.25.
+// short formats a number of the axis, such as 4.5M, 500k or 0.25.
 func short(x float64) string {
 	unit := ""
 	switch most := math.Abs(x); {
@@ -163,9 +162,9 @@ func short(x float64) string {
 	return strconv.FormatFloat(policy.Sig12(x), 'f', -1, 64) + unit
 }
 
-// ticks returns the numbers of the axis, from at or below the lowest value to at or above the
-// highest: 1, 2 or 5 times a power of ten apart, at most seven of them. Columns begin at zero.
-// Counts have whole ticks.
+// ticks returns the numbers of the axis. The first is at or below the lowest value and the last at
+// or above the highest. They are 1, 2 or 5 times a power of ten apart, and at most seven. Axes of
+// columns include zero. Axes of counts have whole numbers.
 func (c chart) ticks() (list []float64) {
 	lowest, highest := c.extent()
 	step := 1.0
@@ -182,7 +181,7 @@ func (c chart) ticks() (list []float64) {
 	return list
 }
 
-// extent returns the lowest and the highest value of what is drawn.
+// extent returns the lowest and the highest value that the chart must show.
 func (c chart) extent() (lowest, highest float64) {
 	if c.Shape == policy.Lines && len(c.Values) > 0 && len(c.Labels) > 0 {
 		lowest, highest = math.Inf(1), math.Inf(-1)
@@ -200,7 +199,7 @@ func (c chart) extent() (lowest, highest float64) {
 	return lowest, highest
 }
 
-// labelled returns how many labels are written along the x axis. Long labels need more room.
+// labelled returns the number of labels along the x axis. There are fewer if they are long.
 func (c chart) labelled() int {
 	if len(c.Labels) > 0 && len(c.Labels[0]) > 5 {
 		return min(len(c.Labels), 5)

@@ -15,8 +15,9 @@ import (
 	"github.com/countersign/countersign/policy/waterfall"
 )
 
-// Figures are well-formed, have the same bytes each time, and contain nothing that the content
-// policy of pages refuses: no style of an element, no script, nothing from another origin.
+// TestFiguresStandInAPage checks that charts are well-formed, have the same bytes each time, and
+// contain nothing that the content policy of pages refuses: styles, scripts, or anything from
+// another origin.
 func TestFiguresStandInAPage(t *testing.T) {
 	for service, count := range map[*policy.Service]int{&bond.Service: 2, &cashflow.Service: 2, &options.Service: 1, &portfoliorisk.Service: 1, &waterfall.Service: 1} {
 		figures, err := plot.Figures(*service)
@@ -36,7 +37,7 @@ func TestFiguresStandInAPage(t *testing.T) {
 	}
 }
 
-// Decisions are columns in the three colours of verdicts.
+// TestDecisionsByDay checks that decisions are columns in the colours of verdicts.
 func TestDecisionsByDay(t *testing.T) {
 	f, err := plot.Decisions([]string{"1 Nov", "2 Nov"}, []string{"/decisions?from=2026-11-01&to=2026-11-01", ""}, []float64{3, 0}, []float64{1, 0}, []float64{0, 2})
 	if err != nil {
@@ -55,7 +56,7 @@ func TestDecisionsByDay(t *testing.T) {
 	}
 }
 
-// stands fails for a figure that a page cannot show.
+// stands fails the test if a page could not show the chart.
 func stands(t *testing.T, name string, f plot.Figure) {
 	t.Helper()
 	for _, bad := range []string{"style=", "<script", "href=\"http", "NaN", "white"} {

@@ -1,6 +1,6 @@
-// Package query asks the questions that pages and the API share, so that a page and an answer
-// never differ: which decisions a filter chooses, which of them wait for a review, and what was
-// sent to a webhook. It reads projections, and opens the records that they point to.
+// Package query answers the queries that pages and the API share, so that both give the same
+// results: which decisions match a filter, which of them wait for a review, and which messages
+// were sent to a webhook. It reads projections, and decrypts the records that they refer to.
 package query
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Filter chooses decisions. Its members are parameters in the query of an address. An empty member
-// chooses all decisions.
+// Filter selects decisions. Each member is a parameter in the query of a URL. An empty member does
+// not restrict the selection.
 type Filter struct {
 	Decision, Conformance, Protocol, Rule, Run, Agent, Text string
-	Target                                                  string // the host that is paid, or the server and the tool: assurance.Target
-	From, To                                                string // dates or times
+	Target                                                  string // host to be paid, or server and tool; see assurance.Target
+	From, To                                                string // dates or times, as written in the query
 
-	from, to time.Time // the period: from is in it, to is not
+	from, to time.Time // the period includes from and excludes to
 }
 
-// FilterValues returns the values of those members of a filter that have a fixed list of
-// values, by the member's name in a query.
+// FilterValues returns the allowed values of the filter members that have a fixed list, by the
+// member's name in the query.
 func FilterValues() map[string][]string {
 	return map[string][]string{
 		"decision":    {"allow", "deny", "needs_review"},
@@ -39,9 +39,8 @@ func FilterValues() map[string][]string {
 	}
 }
 
-// ReadFilter reads a filter from the query of an address. It refuses a value that is not in
-// FilterValues, and a period that is no date or time, because a filter that is misread would
-// hide decisions.
+// ReadFilter parses a filter from the query of a URL. It refuses invalid values and periods,
+// because a misread filter would hide decisions.
 func ReadFilter(q url.Values) (f Filter, err error) {
 	f = Filter{Decision: q.Get("decision"), Conformance: q.Get("conformance"), Protocol: q.Get("protocol"), Rule: strings.TrimSpace(q.Get("rule")),
 		Run: strings.TrimSpace(q.Get("run")), Agent: strings.TrimSpace(q.Get("agent")), Text: strings.TrimSpace(q.Get("text")),
@@ -71,7 +70,7 @@ func period(name, text string, day time.Duration) (time.Time, error) {
 	return t, nil
 }
 
-// Query returns the filter as the query of an address.
+// Query returns the filter as the query of a URL.
 func (f Filter) Query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"decision": f.Decision, "conformance": f.Conformance, "protocol": f.Protocol, "rule": f.Rule,
@@ -83,17 +82,16 @@ func (f Filter) Query() url.Values {
 	return q
 }
 
-// Violations chooses the decisions whose receipt contradicts them.
+// Violations returns the filter for decisions that their receipt contradicts.
 func Violations() Filter { return Filter{Conformance: "violation"} }
 
-// Similar chooses the decisions about the same host or tool as a record, from a time on.
+// Similar returns the filter for decisions about the same host or tool as a record, since a time.
 func Similar(r assurance.DecisionRecord, from time.Time) Filter {
 	return Filter{Target: assurance.Target(r.Protocol, r.Normalized), from: from, Protocol: r.Protocol}
 }
 
-// Bundle returns the filters of a signed bundle of exactly what the filter chooses. There is
-// none, and ok is false, if the filter chooses by what came of the decisions later: a bundle is
-// chosen by what the decisions themselves hold.
+// Bundle returns the filters for a signed bundle with exactly these decisions. ok is false if the
+// filter has a condition that a bundle cannot have, such as the conformance of the receipt.
 func (f Filter) Bundle() (chosen bundle.Filters, ok bool) {
 	chosen = bundle.Filters{Protocol: f.Protocol, Decision: f.Decision, Agent: f.Agent, Run: f.Run}
 	if !f.from.IsZero() {
@@ -105,7 +103,7 @@ func (f Filter) Bundle() (chosen bundle.Filters, ok bool) {
 	return chosen, f.Conformance == "" && f.Rule == "" && f.Text == "" && f.Target == ""
 }
 
-// matches compares the members of the filter that only the record has.
+// matches compares the conditions that only the decrypted record can answer.
 func (f Filter) matches(d ListedDecision) bool {
 	switch {
 	case f.Protocol != "" && d.Protocol != f.Protocol,
@@ -121,7 +119,7 @@ func (f Filter) matches(d ListedDecision) bool {
 	})
 }
 
-// ListedDecision is a decision in a list.
+// ListedDecision is one decision in a list.
 type ListedDecision struct {
 	DecisionID    string   `json:"decisionId"`
 	Sequence      int64    `json:"sequence"`
@@ -144,17 +142,17 @@ type ListedDecision struct {
 
 	deed             words.Phrase
 	target, resource string
-	DeniedNow        bool `json:"-"` // the active policy denies the action; only of decisions that wait for a verdict
+	DeniedNow        bool `json:"-"` // the active policy denies the action; set only for decisions that wait for a verdict
 }
 
-// Who returns the agent, as the beginning of a sentence.
+// Who returns the agent's name, for the beginning of a sentence.
 func (d ListedDecision) Who() words.Phrase { return words.Who(assurance.Subject{AgentID: d.AgentID}) }
 
-// Deed returns what the agent wants to do, as Action says it, in pieces.
+// Deed returns the text of Action, in pieces.
 func (d ListedDecision) Deed() words.Phrase { return d.deed }
 
-// State returns what became of the decision, in one word: that its receipt contradicts it, else the
-// verdict of a person, else the decision.
+// State returns the state of the decision in one word: "violation" if its receipt contradicts it,
+// else a person's verdict, else the decision.
 func (d ListedDecision) State() string {
 	switch {
 	case d.Violates():
@@ -180,7 +178,7 @@ func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) Liste
 	return d
 }
 
-// DecisionPage is one page of a list.
+// DecisionPage is one page of a list of decisions.
 type DecisionPage struct {
 	Items      []ListedDecision `json:"items"`
 	Limit      int              `json:"limit"`
@@ -194,8 +192,8 @@ type Decisions struct {
 	Projections *projections.Projections
 }
 
-// Search lists the decisions that a filter chooses, the newest first. Names of agents are
-// sealed, so it opens the records and compares them: for one page at most MostSearched.
+// Search lists the decisions that match a filter, newest first. Names of agents are encrypted, so
+// it decrypts the records to compare them: at most MostSearched for one page.
 func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filter, limit int, cursor string) (DecisionPage, error) {
 	page := DecisionPage{Items: []ListedDecision{}, Limit: limit}
 	below, ok := projections.SequenceOf(cursor)
@@ -231,7 +229,8 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 	return page, nil
 }
 
-// actors returns whose decisions the principal sees. It returns nil for a principal who sees all.
+// actors returns the actors whose decisions the principal may see. It returns nil if the principal
+// may see all decisions.
 func (s Decisions) actors(ctx context.Context, p organizations.Principal) ([]string, error) {
 	if !p.OwnOnly() {
 		return nil, nil
@@ -239,7 +238,7 @@ func (s Decisions) actors(ctx context.Context, p organizations.Principal) ([]str
 	return s.Commands.OwnActors(ctx, p)
 }
 
-// sequencesOf returns the sequences of rows, by which the commands find their records.
+// sequencesOf returns the sequence numbers of rows, for which the commands return the records.
 func sequencesOf(rows []projections.DecisionRow) []int64 {
 	sequences := make([]int64, len(rows))
 	for i, row := range rows {
@@ -248,8 +247,8 @@ func sequencesOf(rows []projections.DecisionRow) []int64 {
 	return sequences
 }
 
-// addDecisions adds the rows that match the filter. It is done if the page is full, or the
-// period is over.
+// addDecisions adds the rows that match the filter to the page. It returns true if the page is
+// full or the rows are older than the period.
 func (s Decisions) addDecisions(ctx context.Context, p organizations.Principal, f Filter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
 	records, err := s.Commands.DecisionRecords(ctx, p, sequencesOf(rows))
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Deliveries answers queries about the messages to an organization's webhooks.
+// Deliveries answers queries about messages to an organization's webhooks.
 type Deliveries struct {
 	Commands    *webhooks.Webhooks
 	Projections *projections.Projections
 }
 
-// List lists the newest messages to a webhook of the principal's organization. With a state it
-// lists only the messages in that state.
+// List lists the newest messages to a webhook of the principal's organization, in any state if
+// state is empty.
 func (s Deliveries) List(ctx context.Context, p organizations.Principal, webhookID, state string) ([]projections.Delivery, error) {
 	if err := s.Commands.HasWebhook(ctx, p, webhookID); err != nil {
 		return nil, err
@@ -26,8 +26,8 @@ func (s Deliveries) List(ctx context.Context, p organizations.Principal, webhook
 	return list, Error(err)
 }
 
-// SendAgain makes the dead messages of a webhook due, or only the message with an id, and
-// returns how many it made due.
+// SendAgain makes dead messages of a webhook due again: all, or only the one with messageID. It
+// returns their number.
 func (s Deliveries) SendAgain(ctx context.Context, p organizations.Principal, webhookID, messageID string) (int, error) {
 	if err := p.May(organizations.RightManage); err != nil {
 		return 0, err

@@ -16,14 +16,14 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Bounds of a search for one thing.
+// Limits of a search for one record.
 const (
-	mostFound   = 10     // things of a kind
-	mostScanned = 10_000 // newest events of the organization in which a hash is searched for
-	scanBatch   = 1000   // events that are read at once for it
+	mostFound   = 10     // results of one kind
+	mostScanned = 10_000 // newest events of the organization in which a hash is searched
+	scanBatch   = 1000   // events read at once during that search
 )
 
-// Kinds of things that Find finds.
+// Kinds of results of Find.
 const (
 	FoundDecision = "decision"
 	FoundAgent    = "agent"
@@ -33,22 +33,22 @@ const (
 	FoundPolicy   = "policy"
 )
 
-// Found is one thing that a search has found.
+// Found is one result of a search.
 type Found struct {
 	Kind, ID string
-	Protocol string // of a target
-	Exact    bool   // the question names this thing and nothing else
+	Protocol string // protocol of a target
+	Exact    bool   // the text matches this result exactly
 }
 
 var (
-	shortened = regexp.MustCompile(`^([A-Za-z0-9_]+)(?:…|\.\.\.)([A-Za-z0-9]*)$`) // an id as pages shorten it
+	shortened = regexp.MustCompile(`^([A-Za-z0-9_]+)(?:…|\.\.\.)([A-Za-z0-9]*)$`) // an id shortened as on pages, such as asd_01AB…WXYZ
 	whole     = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 	hashed    = regexp.MustCompile(`^[0-9a-f]+$`)
 )
 
-// Find finds what a text names in the organization: a decision by its id, by that of its receipt
-// or approval or by any hash in its records, an agent, a payee or a tool, a rule, a run, a
-// version of the policy by its hash. An id or a hash may be shortened as pages shorten it.
+// Find searches an organization for a text: a decision by its id, by the id of its receipt or
+// approval, or by any hash in its records; an agent; a payee or a tool; a rule; a run; or a policy
+// version by its hash. Ids and hashes may be shortened as on pages.
 func (s Decisions) Find(ctx context.Context, p organizations.Principal, text string) (list []Found, err error) {
 	actors, err := s.actors(ctx, p)
 	if err != nil {
@@ -133,8 +133,8 @@ func foundRules(text string) (list []Found) {
 	return list
 }
 
-// scan looks for a hash or an id in the newest events of the organization. Hashes have no index:
-// each decision has six, and they are searched for rarely.
+// scan searches the newest events of the organization for a hash or an id. Hashes have no index,
+// because each decision has six hashes and searches for them are rare.
 func (s Decisions) scan(ctx context.Context, p organizations.Principal, actors []string, first, last string) (list []Found, err error) {
 	named, err := regexp.Compile(`\b` + regexp.QuoteMeta(first) + `[0-9A-Za-z]*` + regexp.QuoteMeta(last) + `\b`)
 	if err != nil {
@@ -167,8 +167,8 @@ func (s Decisions) scan(ctx context.Context, p organizations.Principal, actors [
 	return list, nil
 }
 
-// foundIn returns the decision or the version of the policy that an event belongs to, if the
-// principal may see it.
+// foundIn returns the decision or the policy version to which an event belongs, if the principal
+// may see it.
 func (s Decisions) foundIn(ctx context.Context, p organizations.Principal, actors []string, e ledger.Event) ([]Found, error) {
 	if id, is := strings.CutPrefix(e.Stream, "decision/"); is {
 		return s.foundDecisions(ctx, p, actors, id, "")

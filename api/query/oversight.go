@@ -8,14 +8,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Audit answers the questions of an organization's auditors.
+// Audit answers queries of an organization's auditors.
 type Audit struct {
 	Projections *projections.Projections
 	Clock       func() time.Time
 }
 
-// Oversight returns the figures about reviews of the principal's organization, for decisions
-// recorded from one time to before another. It needs the right to export.
+// Oversight returns the statistics about reviews of the principal's organization, for decisions
+// recorded at or after from and before to. It requires the right to export.
 func (s Audit) Oversight(ctx context.Context, p organizations.Principal, from, to time.Time) (projections.Oversight, error) {
 	if err := p.May(organizations.RightExport); err != nil {
 		return projections.Oversight{}, err
@@ -25,9 +25,9 @@ func (s Audit) Oversight(ctx context.Context, p organizations.Principal, from, t
 }
 
 // Access lists the access history of the principal's organization, newest first: exports,
-// verifications, members, tokens, policies, webhooks, erasures and openings of personal data.
-// It needs the right to export. The next page begins below the sequence of the last row
-// (AccessFilter.Before).
+// verifications, changes of members, tokens, policies and webhooks, erasures, and decryptions of
+// personal data. It requires the right to export. For the next page, set AccessFilter.Before to
+// the sequence number of the last row.
 func (s Audit) Access(ctx context.Context, p organizations.Principal, f projections.AccessFilter, limit int) ([]projections.AccessRow, error) {
 	if err := p.May(organizations.RightExport); err != nil {
 		return nil, err

@@ -8,15 +8,15 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Bounds of lists and searches.
+// Limits of lists and searches.
 const (
-	MostSearched  = 4000 // decisions whose records a search opens for one page
-	searchBatch   = 200  // decisions whose records are opened at once
-	MostDelivered = 100  // messages to a webhook that are listed, the newest
-	MostMachines  = 50   // machines whose guards are listed, those that reported last
+	MostSearched  = 4000 // records that a search decrypts for one page
+	searchBatch   = 200  // records that are decrypted at once
+	MostDelivered = 100  // newest messages to a webhook that a list shows
+	MostMachines  = 50   // machines whose guards a list shows, most recent report first
 )
 
-// Error turns an error of a projection into the refusal that callers read.
+// Error converts an error of a projection into the error for callers.
 func Error(err error) error {
 	switch {
 	case errors.Is(err, projections.ErrNotFound):

@@ -7,9 +7,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Reviews lists the decisions after a sequence that wait for a verdict, the oldest first, as far
-// as the reader may see them. next is the sequence after which there may be more, and 0 at the
-// end. Like Search it opens the records and compares them.
+// Reviews lists the decisions after a sequence number that wait for a verdict and that the
+// principal may see, oldest first. If there may be more, next is the sequence number to continue
+// after; otherwise it is 0. Like Search, it decrypts the records to compare them.
 func (s Decisions) Reviews(ctx context.Context, p organizations.Principal, f Filter, after int64, most int) (items []ListedDecision, next int64, err error) {
 	in, batch := projections.ReviewFilter{After: after}, searchBatch
 	if len(f.Query()) == 0 {

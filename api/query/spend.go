@@ -9,35 +9,38 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// MostBars bounds how many agents, payees, tools and rules are listed. The largest are first.
+// MostBars is the largest number of agents, payees, tools or rules in a list. The largest come
+// first.
 const MostBars = 20
 
-// Spending is what the agents of an organization asked for and spent in a period, in sums.
+// Spending sums up what the agents of an organization requested and spent in a period.
 type Spending struct {
-	From, Until   time.Time // days (UTC): From is in the period, Until is not
+	From, Until   time.Time // days in UTC; the period includes From and excludes Until
 	Total, Before projections.Spent
-	Days          []projections.Spent // every day of the period, the oldest first
+	Days          []projections.Spent // every day of the period, oldest first
 	Agents        []AgentSpent
 
 	filter projections.SpendFilter // selects the decisions of the period
 }
 
-// Breakdown is what was asked for and spent, by payee and by tool, and how often each rule decided.
+// Breakdown sums up requests and spending by payee and by tool, and counts how often each rule
+// decided.
 type Breakdown struct {
 	Payees, Tools []projections.Spent
 	Rules         []projections.Fired
 }
 
-// AgentSpent is what one agent spent. Name is empty if its decisions name no agent, or if the
-// name was erased; Agent is empty only in the first case.
+// AgentSpent is the sum of one agent. If the decisions name no agent, Name and Agent are empty. If
+// the name was erased, only Name is empty.
 type AgentSpent struct {
 	projections.Spent
 	Name string
 }
 
-// Spending adds up the decisions of the last days, today included. Before is the sum of as many
-// days before them. With an agent, which is the data key of its name, it adds up only the
-// decisions of that agent. A principal who sees only their own decisions gets the sums of these.
+// Spending sums up the decisions of the last days, including today. Before is the sum of the
+// preceding period of equal length. agent is the data key of an agent's name; if it is set, only
+// this agent's decisions count. A principal with OwnOnly gets only the sums of their own
+// decisions.
 func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days int, agent string) (sp Spending, err error) {
 	sp.Until = s.Commands.Clock().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	sp.From = sp.Until.AddDate(0, 0, -days)
@@ -66,7 +69,7 @@ func (s Decisions) Spending(ctx context.Context, p organizations.Principal, days
 	return sp, err
 }
 
-// Breakdown adds up the same decisions as a Spending, by payee, tool and rule.
+// Breakdown sums up the decisions of a Spending by payee, tool and rule.
 func (s Decisions) Breakdown(ctx context.Context, p organizations.Principal, sp Spending) (b Breakdown, err error) {
 	payees, tools := sp.filter, sp.filter
 	payees.Protocol, tools.Protocol = assurance.X402, assurance.MCP
@@ -80,7 +83,7 @@ func (s Decisions) Breakdown(ctx context.Context, p organizations.Principal, sp 
 	return b, Error(err)
 }
 
-// total adds up what a filter selects.
+// total returns the sum of the decisions that match a filter.
 func (s Decisions) total(ctx context.Context, p organizations.Principal, f projections.SpendFilter) (projections.Spent, error) {
 	sum, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendTotal, 1)
 	if err != nil || len(sum) == 0 {
@@ -89,7 +92,7 @@ func (s Decisions) total(ctx context.Context, p organizations.Principal, f proje
 	return sum[0], nil
 }
 
-// everyDay adds the days without decisions.
+// everyDay returns one entry for each day of the period, including the days without decisions.
 func everyDay(counted []projections.Spent, from time.Time, days int) []projections.Spent {
 	list := make([]projections.Spent, days)
 	for n := range list {
@@ -101,7 +104,8 @@ func everyDay(counted []projections.Spent, from time.Time, days int) []projectio
 	return list
 }
 
-// named finds the names of agents, which only the records have, in the newest decision of each.
+// named adds the names of agents. Only records contain the names, so it decrypts the newest
+// decision of each agent.
 func (s Decisions) named(ctx context.Context, p organizations.Principal, agents []projections.Spent) ([]AgentSpent, error) {
 	var sequences []int64
 	for _, a := range agents {
@@ -120,8 +124,8 @@ func (s Decisions) named(ctx context.Context, p organizations.Principal, agents 
 	return list, nil
 }
 
-// Agent returns an agent by the data key of its name, with its sums of all time. It refuses an
-// agent about which the principal sees no decision.
+// Agent returns the agent whose name has this data key, with its sums since the beginning. It
+// returns "not found" if the principal may see none of the agent's decisions.
 func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent string) (AgentSpent, error) {
 	actors, err := s.actors(ctx, p)
 	if err != nil {

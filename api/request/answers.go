@@ -24,22 +24,22 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// notConfigured are the codes that waiting does not change. Their answers have no
-// Retry-After, since a client would obey it for ever.
+// notConfigured lists error codes that retrying cannot resolve. Their answers have no Retry-After
+// header, because a client would retry forever.
 var notConfigured = map[string]bool{ground.CodeNotConfigured: true, op.CodeNoCheckout: true, op.CodeNoMail: true}
 
-// quotas are the codes of monthly limits. Their answers have no Retry-After either, since a
-// client would sleep for days: resetsAt says when the month is over.
+// quotas lists the error codes of monthly limits. Their answers have no Retry-After header,
+// because a client would sleep for days. Their member resetsAt states when the month ends.
 var quotas = map[string]bool{ground.CodeQuota: true, ground.CodeTooManyKeys: true}
 
 // Answers writes every answer and every error of the service.
 type Answers struct {
 	Log      *slog.Logger
-	Commands *services.Services                                      // with the pass that gives more calls
+	Commands *services.Services                                      // gives the base URL and the pass that sells more calls
 	Page     func(w http.ResponseWriter, r *http.Request, err error) // writes an error as a page
 }
 
-// Reply writes every answer that is not an error.
+// Reply writes an answer that is not an error.
 func (s *Answers) Reply(w http.ResponseWriter, r *http.Request, o *op.Operation, result op.Reply) {
 	body := result.Body
 	if body == nil {
@@ -51,7 +51,7 @@ func (s *Answers) Reply(w http.ResponseWriter, r *http.Request, o *op.Operation,
 	}
 	h := w.Header()
 	for name, values := range result.Header {
-		if name == "Vary" { // each part of the answer says what it depends on
+		if name == "Vary" { // keep the values that earlier code has set
 			values = append(h[name], values...)
 		}
 		h[name] = values
@@ -64,7 +64,7 @@ func (s *Answers) Reply(w http.ResponseWriter, r *http.Request, o *op.Operation,
 		media = "application/json"
 	}
 	h.Set("Content-Type", media)
-	h.Set("Content-Length", strconv.Itoa(len(body))) // without it, more than 2 KB would be sent in chunks
+	h.Set("Content-Length", strconv.Itoa(len(body))) // otherwise net/http would send more than 2 KB in chunks
 	status := result.Status
 	if status == 0 {
 		status = o.Success
@@ -75,12 +75,12 @@ func (s *Answers) Reply(w http.ResponseWriter, r *http.Request, o *op.Operation,
 	}
 }
 
-// Fail writes an error as JSON; bare is the form {error} alone.
+// Fail writes an error as JSON. If bare is set, the body has only the member "error".
 func (s *Answers) Fail(w http.ResponseWriter, r *http.Request, bare bool, err error) {
 	refused := s.Refused(r, bare, err)
 	h := w.Header()
 	for name, values := range refused.Header {
-		if _, said := h[name]; !said { // a header that is set already is more exact
+		if _, said := h[name]; !said { // a header that was set before is more specific
 			h[name] = values
 		}
 	}
@@ -89,8 +89,8 @@ func (s *Answers) Fail(w http.ResponseWriter, r *http.Request, bare bool, err er
 	_, _ = w.Write(refused.Body)
 }
 
-// Refused returns what an error becomes, over HTTP and over MCP. An error without a code
-// of ours is an internal error: the caller gets the request id, and the log has the rest.
+// Refused converts an error into an answer, for HTTP and MCP. An error without a code is internal:
+// the caller gets only the request id, and the log contains the error.
 func (s *Answers) Refused(r *http.Request, bare bool, err error) op.Reply {
 	h := http.Header{}
 	var d *apipayments.Demand
@@ -102,7 +102,7 @@ func (s *Answers) Refused(r *http.Request, bare bool, err error) op.Reply {
 	switch {
 	case status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", credential.Challenge(s.Commands.BaseURL, "", credential.Problem(r, err), ""))
-		h.Set("Connection", "close") // the body is not read
+		h.Set("Connection", "close") // the body will not be read
 	case status == http.StatusRequestEntityTooLarge:
 		h.Set("Connection", "close")
 	}
@@ -126,7 +126,7 @@ func (s *Answers) Refused(r *http.Request, bare bool, err error) op.Reply {
 	return op.Reply{Status: status, Header: h, Body: text}
 }
 
-// sayWhen sets Retry-After on a refusal that a later try may not get.
+// sayWhen sets Retry-After on an error that a retry may resolve.
 func sayWhen(h http.Header, status int, code string) {
 	switch {
 	case h.Get("Retry-After") != "":
@@ -137,8 +137,7 @@ func sayWhen(h http.Header, status int, code string) {
 	}
 }
 
-// Problem returns the status and the body of an error, and sets the headers that belong to
-// it.
+// Problem returns the status and the body of an error, and sets the headers of the error.
 func (s *Answers) Problem(h http.Header, r *http.Request, err error) (int, op.Problem) {
 	status, body := s.problem(h, r, err)
 	sayWhen(h, status, body.Code)
@@ -196,7 +195,7 @@ func (s *Answers) problem(h http.Header, r *http.Request, err error) (int, op.Pr
 	return http.StatusInternalServerError, op.Problem{Error: "internal error", Code: op.CodeInternal}
 }
 
-// UpgradeURL returns the address of the page where more calls are sold.
+// UpgradeURL returns the address of the page that sells more calls.
 func UpgradeURL(s *services.Services) string {
 	if pass, sold := s.PassProduct(); sold {
 		return s.BaseURL + "/pricing#" + pass.Slug
@@ -209,8 +208,8 @@ func (s *Answers) NotFound(w http.ResponseWriter, r *http.Request) {
 	s.Missed(w, r, policy.Refuse(op.CodeNotFound, "", "not found"))
 }
 
-// Missed answers a request that reached no operation: with a page where a browser asks for
-// one, and else with JSON. A scanner takes a page for an unknown document as the document.
+// Missed answers a request that matched no operation. It answers a browser that requests a page
+// with a page, and other requests with JSON, because a scanner would take a page for the document.
 func (s *Answers) Missed(w http.ResponseWriter, r *http.Request, err error) {
 	if forPeople(r) {
 		s.Page(w, r, err)
@@ -219,8 +218,7 @@ func (s *Answers) Missed(w http.ResponseWriter, r *http.Request, err error) {
 	s.Fail(w, r, bareErrors(r), err)
 }
 
-// forPeople reports whether a request that reached no operation and no page is a browser's
-// for a page.
+// forPeople reports whether an unmatched request is a browser's request for a page.
 func forPeople(r *http.Request) bool {
 	at := r.URL.Path
 	return !strings.HasPrefix(at, "/api") && !strings.HasPrefix(at, "/.well-known") && path.Ext(at) == "" && plainPath(r.URL.EscapedPath()) &&

@@ -15,18 +15,18 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// A request has a seat only while the service works for it. A client that sends its body
-// slowly, or reads its answer slowly, takes a connection and nothing else: the seat is given
-// back before the first byte of a body is read, taken again after the last, and given back
-// for good when the answer begins.
+// A seat is a slot among the requests that are processed at once. A client that sends its body or
+// reads its answer slowly holds a connection but no seat. The seat is released before the body is
+// read, taken again when the body is complete, and finally released when the answer begins.
 
-// seat is the seat of one request among those that are processed at once.
+// seat is the seat of one request.
 type seat struct {
-	seats chan struct{} // one element per seat that is taken; of the server
-	held  bool          // owned by the request's own goroutine
+	seats chan struct{} // shared by all requests; it contains one element per taken seat
+	held  bool          // used only by the goroutine of the request
 }
 
-// take returns false if all seats are taken: a queue would only hide the overload.
+// take takes a seat. It returns false if all seats are taken. It does not wait, because a queue
+// would only hide the overload.
 func (s *seat) take() bool {
 	select {
 	case s.seats <- struct{}{}:
@@ -36,7 +36,7 @@ func (s *seat) take() bool {
 	return s.held
 }
 
-// leave gives the seat back, if it is held.
+// leave releases the seat, if it is held.
 func (s *seat) leave() {
 	if s.held {
 		<-s.seats
@@ -52,75 +52,74 @@ var (
 	errUnread   = policy.Refuse(op.CodeInvalidBody, "", "the body could not be read")
 )
 
-// Bodies are the bodies that are being read. Each has to arrive at a minimum rate.
-// If one address sends too many at once, or all addresses together do, the oldest is cut off
-// to make room: a body sent in one piece is never the oldest. A client that was cut off gets
-// its answer after a pause, unless too many wait already. Without the pause, slow bodies that
-// are opened again at once would keep the machine busy.
+// Bodies holds the bodies that are being read. Each must arrive at a minimum rate. If one address
+// or all addresses together send too many at once, the reading of the oldest body is ended. A body
+// that arrives at once is never the oldest. A client whose body was cut off gets its answer after
+// a pause, unless too many such answers wait already. Without the pause, slow clients that
+// reconnect at once would keep the machine busy.
 //
-// All bodies together have a bound of their own, since a thousand bodies that are each
-// allowed would take a gigabyte. A request whose body does not fit is answered with 503
-// and Retry-After. So is the oldest one that is still being read, which makes room for
-// the next request.
+// The size of all bodies together is limited, too, because a thousand allowed bodies would take a
+// gigabyte. A request whose body does not fit is answered with 503 and Retry-After. At the same
+// time the oldest body is cut off, to make room for the next request.
 type Bodies struct {
 	Limits  BodyLimits
-	waiting chan struct{} // one element per body that was cut off and is not answered yet
+	waiting chan struct{} // one element per body that was cut off and not answered yet
 
-	mu      sync.Mutex // guards what follows
-	reading list.List  // of *body, the oldest first
+	mu      sync.Mutex // protects the fields below
+	reading list.List  // elements are *body, oldest first
 	from    map[string]int
 	held    int64 // bytes that all bodies take
 }
 
-// BodyLimits are the bounds of bodies. Tests make them smaller.
+// BodyLimits are the limits of bodies. Tests use smaller ones.
 type BodyLimits struct {
-	Grace      time.Duration // before the rate counts
-	PerSecond  int64         // bytes
+	Grace      time.Duration // time before PerSecond applies
+	PerSecond  int64         // minimum rate in bytes
 	AtOnce     int
 	PerAddress int
-	Held       int64  // bytes that all bodies may take
-	Pause      func() // before one that was cut off is answered
+	Held       int64  // bytes that all bodies may take together
+	Pause      func() // runs before the answer to a body that was cut off
 }
 
-// NewBodies makes bodies with their bounds. Of the clients that were cut off, at most waiting wait
-// for their answer.
+// NewBodies returns an empty Bodies. At most waiting answers to bodies that were cut off may wait
+// at once.
 func NewBodies(waiting int, limits BodyLimits) *Bodies {
 	return &Bodies{Limits: limits, waiting: make(chan struct{}, waiting), from: map[string]int{}}
 }
 
-// bodyLimits are the bounds in op/limits.go.
+// bodyLimits returns the limits in op/limits.go.
 func bodyLimits() BodyLimits {
 	return BodyLimits{op.BodyGrace, op.BodyPerSecond, op.MaxBodies, op.MaxBodiesPerAddress, op.MaxHeldBodies, func() { time.Sleep(op.CutBodyPause) }}
 }
 
-// Held returns the bytes that all bodies take now.
+// Held returns the bytes that all bodies take at the moment.
 func (bs *Bodies) Held() int64 {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.held
 }
 
-// body is the body of one request. It is read by the request's own goroutine; only
-// cut is called by others.
+// body is the body of one request. Only the request's own goroutine reads it. Other goroutines
+// call only cut.
 type body struct {
 	io.ReadCloser
 	all     *Bodies
 	seat    *seat
 	control *http.ResponseController
 	address string
-	began   time.Time // zero until it is read
-	read    int64     // bytes so far
-	ended   error     // what the last Read returned; nil before the end
+	began   time.Time // time of the first Read
+	read    int64     // bytes read
+	ended   error     // final error of Read; nil before the end
 
-	held  int64         // bytes that it takes; guarded by all.mu
-	place *list.Element // guarded by all.mu; nil if it is not being read
+	held  int64         // bytes that the body takes; protected by all.mu
+	place *list.Element // position in all.reading, or nil; protected by all.mu
 
-	mu     sync.Mutex // guards wasCut, and the deadline against it
+	mu     sync.Mutex // protects wasCut, and setting the deadline
 	wasCut bool
 }
 
-// Read reads the body. It returns a refusal if the body comes too slowly, or if no seat is
-// free when it is complete.
+// Read reads the body. It returns an error if the body arrives too slowly, or if all seats are
+// taken when the body is complete.
 func (b *body) Read(p []byte) (int, error) {
 	if b.ended != nil {
 		return 0, b.ended
@@ -146,7 +145,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hurry sets the time by which the next bytes must arrive.
+// hurry sets the deadline for the next bytes.
 func (b *body) hurry() {
 	limits := b.all.Limits
 	allowed := limits.Grace + time.Duration(b.read)*time.Second/time.Duration(limits.PerSecond)
@@ -157,7 +156,7 @@ func (b *body) hurry() {
 	}
 }
 
-// cut makes the pending read of a body fail, and every later one.
+// cut makes the current read and all later reads of the body fail.
 func (b *body) cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +164,7 @@ func (b *body) cut() {
 	_ = b.control.SetReadDeadline(b.began)
 }
 
-// end returns the error that ends the reading of the body: io.EOF, or a refusal.
+// end returns the final error of the body: io.EOF or a refusal.
 func (b *body) end(err error) error {
 	b.all.leave(b)
 	b.mu.Lock()
@@ -173,7 +172,7 @@ func (b *body) end(err error) error {
 	b.mu.Unlock()
 	switch {
 	case errors.Is(err, io.EOF):
-		_ = b.control.SetReadDeadline(time.Time{}) // from here on the server only waits for the client to hang up
+		_ = b.control.SetReadDeadline(time.Time{}) // from here on, the server reads only to detect a disconnected client
 		if !b.seat.take() {
 			return errNoSeat
 		}
@@ -187,9 +186,8 @@ func (b *body) end(err error) error {
 	return errUnread
 }
 
-// answered is called when the answer begins. What is left of the body then has a
-// moment to arrive, so that the connection can be used again; the server reads it
-// before it sends the answer.
+// answered is called when the answer begins. It gives the rest of the body a moment to arrive, so
+// that the connection can be reused. The server reads the rest before it sends the answer.
 func (b *body) answered() {
 	if b.ended != nil {
 		return
@@ -212,7 +210,7 @@ func (bs *Bodies) enter(b *body) {
 	bs.from[b.address]++
 }
 
-// hold counts bytes that were read of a body, and reports whether there was room for them.
+// hold adds bytes that were read to the total, and reports whether they fit into the limit.
 func (bs *Bodies) hold(b *body, read int) bool {
 	const buffers = 2
 	bs.mu.Lock()
@@ -227,7 +225,7 @@ func (bs *Bodies) hold(b *body, read int) bool {
 	return false
 }
 
-// forget stops counting a body whose request is over.
+// forget removes a finished body from the total.
 func (bs *Bodies) forget(b *body) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -235,7 +233,7 @@ func (bs *Bodies) forget(b *body) {
 	b.held = 0
 }
 
-// cutOldest cuts off the oldest body of an address, or of all.
+// cutOldest cuts off the oldest body of an address, or the oldest of all if address is empty.
 func (bs *Bodies) cutOldest(address string) {
 	for e := bs.reading.Front(); e != nil; e = e.Next() {
 		if oldest := e.Value.(*body); cmp.Or(address, oldest.address) == oldest.address {
@@ -246,7 +244,7 @@ func (bs *Bodies) cutOldest(address string) {
 	}
 }
 
-// pause delays the answer to a client that was cut off, unless too many wait already.
+// pause delays the answer to a client whose body was cut off, unless too many such answers wait.
 func (bs *Bodies) pause() {
 	select {
 	case bs.waiting <- struct{}{}:
@@ -273,8 +271,8 @@ func (bs *Bodies) remove(b *body) {
 	}
 }
 
-// UnreadBecause returns the refusal in the error of a failed read of a body. Without one it
-// says that the body could not be read.
+// UnreadBecause returns the refusal that a failed read of a body contains. Without one it returns
+// an error that says that the body could not be read.
 func UnreadBecause(err error) *policy.Error {
 	var refused *policy.Error
 	if !errors.As(err, &refused) {

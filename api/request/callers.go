@@ -13,14 +13,14 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Callers finds out where requests come from and counts them against the limits.
+// Callers determines the network address of requests and counts them against the limits.
 type Callers struct {
 	Rates   *op.Rates
-	Proxies []netip.Prefix // whose X-Forwarded-For counts
+	Proxies []netip.Prefix // proxies whose X-Forwarded-For header is trusted
 }
 
-// Address returns the network address a request comes from: the peer's, or what configured
-// proxies say of it.
+// Address returns the network address of the caller: the address of the peer or, if the peer is a
+// configured proxy, the address that the proxy reports.
 func (cs *Callers) Address(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -41,8 +41,8 @@ func (cs *Callers) Address(r *http.Request) string {
 	return address.String()
 }
 
-// Network returns the network that a request is counted under: its address, and for IPv6
-// the network of 64 bits, of which every caller has at least one.
+// Network returns the network under which a request is counted: its IPv4 address, or its IPv6 /64
+// network, because every IPv6 caller has at least that many addresses.
 func (cs *Callers) Network(r *http.Request) string {
 	text := cs.Address(r)
 	address, err := netip.ParseAddr(text)
@@ -56,12 +56,10 @@ func (cs *Callers) Network(r *http.Request) string {
 	return network.String()
 }
 
-// Allow counts one more time that the network of a request does something, and reports
-// whether the limit allows it.
+// Allow counts one action of the request's network, and reports whether the limit allows it.
 func (cs *Callers) Allow(l op.Limit, r *http.Request) bool { return cs.Rates.Allow(l, cs.Network(r)) }
 
-// mayCall counts a call, or as many parts of its body as costs says, and refuses what the limits do
-// not allow.
+// mayCall counts a call, weighted by costs, and returns an error if a limit refuses it.
 func (cs *Callers) mayCall(c *op.Call, costs int) error {
 	if c.Op.Unlimited || cs.MayWork(c.Request, c.Caller, costs) {
 		return nil
@@ -72,7 +70,7 @@ func (cs *Callers) mayCall(c *op.Call, costs int) error {
 	return policy.Refuse(ground.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
 }
 
-// MayWork counts work for a caller, and reports whether the limits allow it.
+// MayWork counts work for a caller, weighted by costs, and reports whether the limits allow it.
 func (cs *Callers) MayWork(r *http.Request, who credential.Caller, costs int) bool {
 	if known := nameOf(who); known != "" {
 		return cs.Rates.AllowN(op.ToCall, known, costs)
@@ -80,8 +78,8 @@ func (cs *Callers) MayWork(r *http.Request, who credential.Caller, costs int) bo
 	return cs.Rates.AllowN(op.ToCallUnknown, cs.Network(r), costs)
 }
 
-// nameOf returns the credential that a call is counted under, and nothing for a caller
-// without a good one. A payment is good when it was verified, which comes later.
+// nameOf returns the id of the valid credential under which a call is counted, or "" without one.
+// A payment does not count as valid yet, because it is verified later.
 func nameOf(who credential.Caller) string {
 	session := ""
 	if who.Session != nil {
@@ -90,8 +88,7 @@ func nameOf(who credential.Caller) string {
 	return cmp.Or(who.Key.KeyID, who.Agent.ClientID, who.Principal.ActorID, who.Client.ID(), session, who.Customer)
 }
 
-// MayAsk limits what a caller may have computed without a credential. A large body counts for
-// as much as it costs.
+// MayAsk limits computations without a credential. A large body counts as several requests.
 func (cs *Callers) MayAsk(l op.Limit, c *op.Call) error {
 	if cs.Rates.AllowN(l, cs.Network(c.Request), 1+(len(c.Body)+len(c.Text))/op.BodyCountsAs) {
 		return nil
@@ -99,8 +96,8 @@ func (cs *Callers) MayAsk(l op.Limit, c *op.Call) error {
 	return policy.Refuse(op.CodeRateLimited, "", "too many requests from this network, try again in a minute")
 }
 
-// AsPage limits requests to paths that are not operations, such as pages and assets. It
-// counts them by network address, also those of signed-in members.
+// AsPage limits requests to paths that are not operations, such as pages and assets. It counts all
+// of them by network, including those of signed-in members.
 func (p *Path) AsPage(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.Callers.Allow(op.ToRead, r) {

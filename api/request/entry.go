@@ -21,8 +21,7 @@ type contextKey int
 
 const recorderKey contextKey = 0
 
-// RequestID returns the id of the request that a context belongs to, and nothing outside of
-// one.
+// RequestID returns the id of the request to which a context belongs, or "" without a request.
 func RequestID(ctx context.Context) string {
 	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
 		return rec.id
@@ -30,32 +29,32 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// NoteCaller puts the caller on the request's line of the log, so that the operator sees who
-// read evidence.
+// NoteCaller adds the caller to the request's log line, so that the operator can see who read
+// evidence.
 func NoteCaller(ctx context.Context, tenant, actor string) {
 	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
 		rec.caller.Store(&caller{tenant, actor})
 	}
 }
 
-// caller identifies a caller by public ids. tenant is empty unless the caller acts for an
+// caller contains the public ids of a caller. tenant is empty if the caller acts for no
 // organization.
 type caller struct{ tenant, actor string }
 
-// recorder notes route, caller and status for log and metrics, and when the work
-// for a request is over.
+// recorder records the route, the caller and the status for the log and the metrics. It releases
+// the seat when the answer begins.
 type recorder struct {
 	http.ResponseWriter
-	id     string                 // of the request
-	caller atomic.Pointer[caller] // nil: no good credential. Atomic, since a tool call may still run when the request ends
+	id     string                 // request id
+	caller atomic.Pointer[caller] // nil without a valid credential; atomic, because a tool call may still run when the request ends
 	route  string
 	status int
 	seat   seat
-	body   *body // nil for a request without one
+	body   *body // nil for a request without a body
 }
 
-// WriteHeader notes the status and gives the seat back: the client may read the answer as
-// slowly as it likes.
+// WriteHeader records the status and releases the seat, so that a client that reads slowly holds
+// none.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
@@ -64,7 +63,7 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// over gives back what a request holds besides its connection.
+// over releases the seat, and stops reading the body.
 func (r *recorder) over() {
 	r.seat.leave()
 	if r.body != nil {
@@ -72,27 +71,26 @@ func (r *recorder) over() {
 	}
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// Entry is what every request passes before it is routed, matched or not: it gives the
-// request an id, bounds what is worked for at a time, recovers from a panic once, and writes
-// one line of the log.
+// Entry handles every request before it is routed. It assigns an id, limits the number of requests
+// in progress, recovers from panics, and writes one log line.
 type Entry struct {
 	Path     *Path
 	Mark     func(http.Header) // adds the headers that every answer has
-	Loopback bool              // the listener is: every loopback name is the service's
+	Loopback bool              // the listener has a loopback address, so every loopback name is accepted
 
-	Seats  chan struct{} // one element for each request that is worked for
+	Seats  chan struct{} // one element per request in progress
 	Bodies *Bodies
 }
 
-// NewEntry makes the entry to a path.
+// NewEntry returns the entry for a path.
 func NewEntry(p *Path, mark func(http.Header), loopback bool) *Entry {
 	return &Entry{Path: p, Mark: mark, Loopback: loopback, Seats: make(chan struct{}, op.MaxInFlight), Bodies: NewBodies(op.MaxBodiesWaiting, bodyLimits())}
 }
 
-// Around wraps the router.
+// Around returns a handler that runs these steps around the router.
 func (s *Entry) Around(router http.Handler) http.Handler {
 	answers, t := s.Path.Answers, s.Path.Telemetry
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +122,7 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 			endTrace(span, methodForLog(r.Method), rec)
 		}()
 		if r.URL.IsAbs() || r.URL.Host != "" {
-			if !s.isOwnAddress(r.URL) { // a request to a proxy, which this is not
+			if !s.isOwnAddress(r.URL) { // an absolute URL of another host is a request to a proxy, which this service is not
 				h.Set("Connection", "close")
 				answers.Fail(rec, r, false, policy.Refuse(op.CodeInvalidBody, "", "the request target must be a path, or an address of this service"))
 				return
@@ -149,22 +147,20 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 	})
 }
 
-// isOwnAddress reports whether an absolute request target (RFC 9112, section 3.2.2) is of
-// this service: it has the name in the base URL, or a loopback name on a loopback listener.
-// The port does not matter.
+// isOwnAddress reports whether an absolute request target (RFC 9112, section 3.2.2) names this
+// service: the host of the base URL or, on a loopback listener, a loopback name. It ignores the
+// port.
 func (s *Entry) isOwnAddress(target *url.URL) bool {
 	name := strings.ToLower(target.Hostname())
 	return (target.Scheme == "http" || target.Scheme == "https") && (name == strings.ToLower(op.HostOf(s.Path.Commands.BaseURL)) || s.Loopback && mcp.IsLoopback(name))
 }
 
-// isHealth reports whether a path is one of the health checks, which are answered without a
-// seat.
+// isHealth reports whether a path is a health check. Health checks need no seat.
 func isHealth(path string) bool {
 	return path == op.HealthPath || path == "/healthz" || path == "/readyz"
 }
 
-// methodForLog returns the method if it is one of HTTP's, and else "other": a caller may send
-// any word.
+// methodForLog returns a standard HTTP method, or "other", because callers may send any word.
 func methodForLog(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -173,8 +169,8 @@ func methodForLog(method string) string {
 	return "other"
 }
 
-// plainPath reports whether every reader takes a path for the same one. Empty segments, dot
-// segments, encoded slashes and dots, and NUL are read differently by some.
+// plainPath reports whether all software interprets a path alike. It returns false for empty
+// segments, dot segments, encoded slashes and dots, and NUL.
 func plainPath(path string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
@@ -194,14 +190,14 @@ func plainPath(path string) bool {
 	return true
 }
 
-// SetRoute notes the route of a request for log and metrics.
+// SetRoute records the route of a request for the log and the metrics.
 func SetRoute(w http.ResponseWriter, route string) {
 	if rec, ok := w.(*recorder); ok {
 		rec.route = route
 	}
 }
 
-// Routed notes the route of the requests that a handler answers.
+// Routed returns a handler that also records the route.
 func Routed(route string, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		SetRoute(w, route)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAnswersThatAreNotReadTakeNothingDown holds that a client that does not read its answer does
-// not keep other clients from theirs.
+// TestAnswersThatAreNotReadTakeNothingDown checks that a client that does not read its answer does
+// not block other clients.
 func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	seats := make(chan struct{}, 1)
@@ -20,7 +20,7 @@ func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	_, _ = w.Write([]byte("an answer"))
 }
 
-// blocked is a response whose reader is inspected while it is written to.
+// blocked is a response writer that calls look while it is written to.
 type blocked struct {
 	header http.Header
 	look   func()

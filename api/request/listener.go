@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// HTTP wraps a handler with the time-outs and sizes of every listener.
+// HTTP returns a server with the time-outs and sizes that all listeners share.
 func HTTP(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: op.ReadHeaderTimeout, ReadTimeout: op.ReadTimeout,
@@ -20,7 +20,7 @@ func HTTP(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Bounded is a listener with a bound on its open connections.
+// Bounded returns a listener that limits the number of open connections.
 func Bounded(l net.Listener) net.Listener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, op.MaxConnections)}
 }
@@ -30,7 +30,7 @@ type boundedListener struct {
 	slots chan struct{}
 }
 
-// Accept waits for a connection and a free slot for it.
+// Accept waits for a free slot and a connection.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	l.slots <- struct{}{}
 	conn, err := l.Listener.Accept()
@@ -47,12 +47,12 @@ type boundedConn struct {
 	release func()
 }
 
-// goError follows the status line of an answer with which net/http itself refuses a request,
-// before any handler: because it is not HTTP, or because its headers are too large.
+// goError is the text after the status line when net/http itself refuses a request, before any
+// handler: because the request is not HTTP, or because its headers are too large.
 const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write sends bytes. An answer with which net/http itself refuses a request gets the form and
-// the headers of every other error of ours.
+// Write writes bytes. If they are such a refusal by net/http, it writes an answer in the form of
+// our own errors instead.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
 	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
@@ -64,7 +64,7 @@ func (c *boundedConn) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Close frees the slot, once.
+// Close closes the connection, and frees the slot once.
 func (c *boundedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		c.release()

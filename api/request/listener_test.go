@@ -11,7 +11,8 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// A refusal by net/http before any handler has the form of every other error.
+// TestErrorsOfTheServerItselfHaveOurForm checks that refusals by net/http look like all other
+// errors.
 func TestErrorsOfTheServerItselfHaveOurForm(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

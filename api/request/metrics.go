@@ -25,7 +25,8 @@ import (
 	"github.com/countersign/countersign/projections/lag"
 )
 
-// Telemetry is the metrics and traces of one server. No label holds anything a caller sent.
+// Telemetry contains the metrics and traces of one server. No label contains a value that a caller
+// sent.
 type Telemetry struct {
 	tracer   trace.Tracer
 	registry *prometheus.Registry
@@ -36,13 +37,13 @@ type Telemetry struct {
 
 	irreproducible prometheus.Counter
 
-	// Outcomes of first answers of this node. A stored answer that is sent again does not
-	// count.
+	// Counters of outcomes that this node produced. A stored answer that is sent again is not
+	// counted.
 	verdicts, Decisions, Receipts, Approvals, payments, deliveries *prometheus.CounterVec
 }
 
-// NewTelemetry makes the metrics of a ledger and its read models, and traces to a provider;
-// nil is no traces.
+// NewTelemetry returns the metrics of a ledger and its read models. A nil provider means no
+// traces.
 func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.TracerProvider) *Telemetry {
 	if traces == nil {
 		traces = noop.NewTracerProvider()
@@ -82,7 +83,8 @@ func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.Tra
 	return m
 }
 
-// CheckpointKey shows whether the node signs heads at all, since a lag of 0 does not say so.
+// CheckpointKey registers a gauge that shows whether the node has a key to sign heads. A lag of 0
+// does not show that.
 func (m *Telemetry) CheckpointKey(missing bool) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
 		Help: "1 where this node has no CHECKPOINT_KEY, so that a database that is put back is not noticed."})
@@ -92,7 +94,7 @@ func (m *Telemetry) CheckpointKey(missing bool) {
 	m.registry.MustRegister(gauge)
 }
 
-// archive shows what this node has read of the archive.
+// archive registers counters of this node's reads from the archive.
 func (m *Telemetry) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because a caller asked for an old record."},
@@ -102,7 +104,7 @@ func (m *Telemetry) archive(l *ledger.Ledger) {
 	)
 }
 
-// selfCheck shows what the ledger's daily verification of itself has found.
+// selfCheck registers gauges with the result of the ledger's daily self-check.
 func (m *Telemetry) selfCheck(l *ledger.Ledger) {
 	for name, of := range map[string]struct {
 		help  string
@@ -135,8 +137,8 @@ func (m *Telemetry) histogram(name, help string, buckets []float64, labels ...st
 	return h
 }
 
-// Answered counts the answer of a service by its verdict: the first of the members below that
-// it has. Their values are enumerations.
+// Answered counts a service's answer by its verdict: the first of these members that it has. Their
+// values are enumerations.
 func (m *Telemetry) Answered(service string, body []byte) {
 	for _, member := range []string{"decision", "verdict", "recommendation", "risk", "riskLevel"} {
 		if said := memberOf(body, member); said != "" {
@@ -146,7 +148,8 @@ func (m *Telemetry) Answered(service string, body []byte) {
 	}
 }
 
-// Recorded counts a new signed record by one of its members.
+// Recorded counts a new signed record by the value of one of its members. It returns its
+// arguments, so that a call can be wrapped in it.
 func Recorded(counter *prometheus.CounterVec, member string, r decisions.Recorded, err error) (decisions.Recorded, error) {
 	if err == nil && !r.Replayed {
 		counter.WithLabelValues(memberOf(r.Envelope.Record, member)).Inc()
@@ -154,7 +157,7 @@ func Recorded(counter *prometheus.CounterVec, member string, r decisions.Recorde
 	return r, err
 }
 
-// memberOf returns a text member of a canonical object, and "" if it has none.
+// memberOf returns the text of a member of a canonical JSON object, or "".
 func memberOf(canonical []byte, name string) (text string) {
 	if start, end, found := canon.Find(canonical, name); found {
 		_ = json.Unmarshal(canonical[start:end], &text)
@@ -162,7 +165,7 @@ func memberOf(canonical []byte, name string) (text string) {
 	return text
 }
 
-// sequencer collects the distributions of the ledger's sequencer.
+// sequencer exports the distributions of the ledger's sequencer.
 type sequencer struct{ stats *ledger.Stats }
 
 var (
@@ -195,7 +198,7 @@ func (s sequencer) Collect(ch chan<- prometheus.Metric) {
 	send(commitMetric, &s.stats.Commits, microsecond, 60*microsecond, longest)
 }
 
-// waitingMessages collects the messages that webhooks have not received.
+// waitingMessages exports the number of messages that webhooks have not received.
 type waitingMessages struct{ p *projections.Projections }
 
 var (
@@ -215,14 +218,14 @@ func (w waitingMessages) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	due, dead, oldest, err := w.p.WaitingMessages(ctx)
 	if err != nil {
-		return // the database is down, as other metrics show
+		return // other metrics show that the database is down
 	}
 	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(due), "due")
 	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(dead), "dead")
 	ch <- prometheus.MustNewConstMetric(messageMetric, prometheus.GaugeValue, oldest.Seconds())
 }
 
-// stage counts one step of a request's path.
+// stage records the duration of one step of a request.
 func (m *Telemetry) stage(name string, d time.Duration) {
 	m.stages.WithLabelValues(name).Observe(d.Seconds())
 }
@@ -231,19 +234,19 @@ func (m *Telemetry) observe(route string, status int, d time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
 }
 
-// Delivered counts an attempt to send a message to a webhook by the state afterwards.
+// Delivered counts an attempt to send a message to a webhook, by the resulting state.
 func (m *Telemetry) Delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
-// Settled counts an attempt to settle a payment by the state afterwards.
+// Settled counts an attempt to settle a payment, by the resulting state.
 func (m *Telemetry) Settled(state string, took time.Duration) {
 	m.attempts.WithLabelValues(state).Observe(took.Seconds())
 	m.payments.WithLabelValues(state).Inc()
 }
 
-// Irreproducible counts a settled call that gives another output now.
+// Irreproducible counts a settled call whose output differs when it is computed again.
 func (m *Telemetry) Irreproducible() { m.irreproducible.Inc() }
 
-// openPayments collects the payments that are not settled yet.
+// openPayments exports the payments that are not settled yet.
 type openPayments struct{ p *projections.Projections }
 
 var (
@@ -260,7 +263,7 @@ func (o openPayments) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	open, err := o.p.PaymentSummary(ctx)
 	if err != nil {
-		return // the database is down, as other metrics show
+		return // other metrics show that the database is down
 	}
 	ch <- prometheus.MustNewConstMetric(openMetric, prometheus.GaugeValue, float64(open.Claimed), "claimed")
 	ch <- prometheus.MustNewConstMetric(openMetric, prometheus.GaugeValue, float64(open.Unknown), "unknown")
@@ -271,10 +274,9 @@ func (o openPayments) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, age)
 }
 
-// Internal handles the requests of the second listener: metrics and profiles, for operators
-// only. Profiles contain parts of requests. So they are for this machine alone, wherever the
-// listener is: not for requests that a proxy on this machine passes on, and not for a page
-// that rebinds its name to a loopback address.
+// Internal handles the second listener: metrics and profiles for the operator. Profiles contain
+// parts of requests, so they are served only to this machine, whatever address the listener has.
+// Requests that a local proxy forwards, and pages that use DNS rebinding, get 404.
 func (m *Telemetry) Internal() http.Handler {
 	h := http.NewServeMux()
 	h.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

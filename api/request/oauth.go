@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Codes of RFC 6749 and RFC 8707 that an error of an OAuth endpoint may have.
+// Codes of RFC 6749 and RFC 8707 for errors of OAuth endpoints.
 const (
 	CodeInvalidTarget = "invalid_target"
 	CodeGrantType     = "unsupported_grant_type"
@@ -23,8 +23,8 @@ const (
 	codeServerError   = "server_error"
 )
 
-// OAuthRefusal returns a refusal by an OAuth endpoint, which is answered in OAuth's form. code
-// is the endpoint's code for bad input.
+// OAuthRefusal marks an error as that of an OAuth endpoint, so that it is answered in OAuth's
+// form. code is the endpoint's code for invalid input.
 func OAuthRefusal(err error, code string) error { return &oauthRefusal{err, code} }
 
 type oauthRefusal struct {
@@ -32,10 +32,10 @@ type oauthRefusal struct {
 	code string
 }
 
-// Unwrap returns the refusal itself.
+// Unwrap returns the original error.
 func (o *oauthRefusal) Unwrap() error { return o.error }
 
-// in writes the problem in OAuth's form.
+// in returns the error in OAuth's form.
 func (o *oauthRefusal) in(status int, p op.Problem) op.OAuthProblem {
 	switch p.Code {
 	case accounts.CodeInvalidClient, accounts.CodeInvalidScope, CodeInvalidTarget, CodeGrantType, CodeResponseType:
@@ -50,9 +50,8 @@ func (o *oauthRefusal) in(status int, p op.Problem) op.OAuthProblem {
 	return op.OAuthProblem{Error: o.code, Description: p.Error}
 }
 
-// readOAuth reads the body of an OAuth endpoint as canonical JSON: a form becomes
-// an object of the members the operation knows. Members without a value are as
-// good as absent.
+// readOAuth reads the body of an OAuth endpoint as canonical JSON. A form becomes an object with
+// the members that the operation declares. Empty members are omitted.
 func readOAuth(w http.ResponseWriter, r *http.Request, o *op.Operation) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !o.Form || err != nil || media != "application/x-www-form-urlencoded" {

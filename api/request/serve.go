@@ -1,14 +1,14 @@
-// Package request is the one path that every request takes, over HTTP and from a tool of MCP:
+// Package request handles every request in the same steps, over HTTP and from an MCP tool call:
 //
-//	enter   an id, a place among those that are worked for, one recover, one line of the log
-//	serve   who is calling: package credential reads what the request shows, and a payment is checked against its price
-//	admit   may this caller make this call, and what pays for it
-//	decode  the body: limit, content type, one strict parse, the schema
-//	run     the operation's own function; a command appends before it answers
-//	answer  one function writes answers, one function writes errors
+//	enter   assign an id, take a seat among the requests in progress, recover from panics, write a log line
+//	serve   identify the caller: package credential verifies the credential, and a payment is checked against the price
+//	admit   check whether this caller may make this call, and determine what pays for it
+//	decode  read the body: limit, content type, one strict parse, the schema
+//	run     call the operation's own function; a command appends before it answers
+//	answer  one function writes answers, and one function writes errors
 //
-// Limits of callers, bounds of bodies, metrics and traces are here because every request
-// passes them. Nothing here knows a particular operation.
+// The limits of callers and bodies, metrics and traces are here because they apply to every
+// request. Nothing here depends on a particular operation.
 package request
 
 import (
@@ -41,9 +41,9 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Path takes calls through the steps that every operation has.
+// Path runs calls through the steps that all operations share.
 type Path struct {
-	Commands    *services.Services // to admit a call, and to say what pays for it
+	Commands    *services.Services // admits calls and determines what pays for them
 	Payments    *apipayments.Payments
 	Credentials *credential.Reader
 	Callers     *Callers
@@ -51,7 +51,7 @@ type Path struct {
 	Telemetry   *Telemetry
 }
 
-// Handle answers HTTP requests for an operation.
+// Handle returns the HTTP handler of an operation.
 func (p *Path) Handle(o *op.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if o.AnyOrigin() {
@@ -65,16 +65,16 @@ func (p *Path) Handle(o *op.Operation) http.HandlerFunc {
 	}
 }
 
-// Do takes a call through the steps of its operation; the first refusal is the answer. A
-// call comes over HTTP, or from an MCP tool: then the request is the one that carried the
-// message. Of that the credential, the Idempotency-Key and the address count; its cookies,
-// PAYMENT-SIGNATURE and If-None-Match, which name no tool, do not.
+// Do runs a call through the steps of its operation. The first error ends it. A call comes over
+// HTTP or from an MCP tool call. In a tool call, r is the HTTP request that contained the message:
+// its credential, Idempotency-Key and address are used. Its cookies, PAYMENT-SIGNATURE and
+// If-None-Match are ignored, because they belong to no particular tool.
 func (p *Path) Do(w http.ResponseWriter, r *http.Request, o *op.Operation, tool *op.ToolCall) (op.Reply, error) {
 	paying := len(r.Header[x402.HeaderSignature]) > 0
 	if tool != nil {
 		paying = tool.Payment != nil
 	}
-	// An append that has begun is finished even if the client goes away.
+	// Finish an append that has begun, even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), o.Timeout(paying))
 	defer cancel()
 	c := &op.Call{Op: o, Tool: tool}
@@ -115,8 +115,8 @@ func (p *Path) Do(w http.ResponseWriter, r *http.Request, o *op.Operation, tool 
 	return answer, p.leave(w, c, err)
 }
 
-// leave ends a call. Over HTTP it sets the cookie of the session and the challenge of a 401,
-// and puts the error of an OAuth endpoint into OAuth's form.
+// leave ends a call. Over HTTP it sets the session cookie and the WWW-Authenticate header of a
+// 401, and converts the error of an OAuth endpoint into OAuth's form.
 func (p *Path) leave(w http.ResponseWriter, c *op.Call, err error) error {
 	if c.Tool != nil {
 		return err
@@ -136,8 +136,8 @@ func (p *Path) leave(w http.ResponseWriter, c *op.Call, err error) error {
 	return err
 }
 
-// carried returns the request of a tool call: the one that carried the message, at the
-// address of the operation.
+// carried returns the request of a tool call: a copy of the HTTP request that contained the
+// message, with the method and the path of the operation.
 func carried(ctx context.Context, r *http.Request, o *op.Operation, tool *op.ToolCall) *http.Request {
 	inner := r.Clone(ctx)
 	inner.Method, inner.Body, inner.ContentLength = o.Method, http.NoBody, 0
@@ -148,8 +148,8 @@ func carried(ctx context.Context, r *http.Request, o *op.Operation, tool *op.Too
 	return inner
 }
 
-// serve finds out who is calling. Where something is sold, a payment comes before
-// all other credentials.
+// serve identifies the caller. For priced operations, a payment takes precedence over all other
+// credentials.
 func (p *Path) serve(c *op.Call) error {
 	if c.Op.Tries != nil && !p.Callers.Allow(*c.Op.Tries, c.Request) {
 		return policy.Refuse(op.CodeRateLimited, "", "too many tries from this network, try again in a minute")
@@ -167,8 +167,8 @@ func (p *Path) serve(c *op.Call) error {
 	return err
 }
 
-// serveClient finds out which OAuth client is calling. Its credential may be in the body (RFC
-// 6749, section 2.3.1), so it is read after the body.
+// serveClient identifies the OAuth client. It runs after the body is read, because the body may
+// contain the credential (RFC 6749, section 2.3.1).
 func (p *Path) serveClient(c *op.Call) error {
 	var body credential.ClientSecret
 	err := json.Unmarshal(c.Body, &body)
@@ -178,7 +178,7 @@ func (p *Path) serveClient(c *op.Call) error {
 	return err
 }
 
-// servePrice finds out what is for sale.
+// servePrice sets what the call buys and the price.
 func servePrice(c *op.Call) error {
 	switch {
 	case c.Op.Service != nil:
@@ -191,7 +191,7 @@ func servePrice(c *op.Call) error {
 	return nil
 }
 
-// admit decides whether the caller may make the call and what pays for it.
+// admit checks whether the caller may make the call, and determines what pays for it.
 func (p *Path) admit(c *op.Call) (err error) {
 	switch {
 	case c.Op.Access.Kind == credential.Member:
@@ -205,7 +205,7 @@ func (p *Path) admit(c *op.Call) (err error) {
 	return nil
 }
 
-// admitPaying refuses a caller who has nothing to pay with, before the body is read.
+// admitPaying refuses a caller who cannot pay, before the body is read.
 func (p *Path) admitPaying(c *op.Call) error {
 	able := c.Op.Service != nil
 	switch c.Means {
@@ -228,7 +228,7 @@ func (p *Path) admitPaying(c *op.Call) error {
 	return &payments.PaymentRequired{}
 }
 
-// decode reads the body of an operation that takes one.
+// decode reads the idempotency key, and the body if the operation takes one.
 func (p *Path) decode(w http.ResponseWriter, c *op.Call) error {
 	var err error
 	if c.IdempotencyKey, err = idempotencyKey(c.Request.Header); err != nil {
@@ -265,7 +265,7 @@ func (p *Path) decode(w http.ResponseWriter, c *op.Call) error {
 	return sameKey(c, c.Body)
 }
 
-// check is the strict parse and the schema.
+// check parses the body strictly and validates it against the schema.
 func (p *Path) check(c *op.Call, text []byte) error {
 	return p.Commands.Within(c.Request.Context(), len(text), func() (err error) {
 		if c.Op.Service != nil {
@@ -283,8 +283,8 @@ func (p *Path) check(c *op.Call, text []byte) error {
 	})
 }
 
-// takeKey takes the idempotency key out of a tool's arguments. The rest is the body, and is
-// hashed like a body over HTTP.
+// takeKey removes the idempotency key from a tool's arguments. The rest is the body, and its hash
+// equals that of the same body over HTTP.
 func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	const name = "idempotencyKey"
 	if !bytes.Contains(c.Body, []byte(`"`+name+`"`)) {
@@ -292,7 +292,7 @@ func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(c.Body, &members); err != nil || members[name] == nil {
-		return text, nil // the schema refuses it, or the member is in an inner object
+		return text, nil // the schema refuses the text, or the key is in an inner object
 	}
 	key, err := canon.Marshal(op.Object{name: members[name]})
 	if err != nil {
@@ -313,7 +313,7 @@ func takeKey(c *op.Call, text []byte) (rest []byte, err error) {
 	return c.Body, err
 }
 
-// bodyOf returns the body of a call as it was sent; the body of a tool call is its arguments.
+// bodyOf returns the body of a call as sent. The body of a tool call is its arguments.
 func bodyOf(c *op.Call, w http.ResponseWriter) ([]byte, error) {
 	if c.Tool == nil {
 		return readBody(w, c.Request, c.Op.Limit, c.Op.Optional)
@@ -327,15 +327,15 @@ func bodyOf(c *op.Call, w http.ResponseWriter) ([]byte, error) {
 	return c.Tool.Arguments, nil
 }
 
-// TooLarge refuses a body that is larger than an operation takes.
+// TooLarge returns the error for a body above the limit.
 func TooLarge(limit int64) error {
 	return policy.Refuse(op.CodeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
 }
 
 var errMedia = policy.Refuse(op.CodeInvalidBody, "", "content type must be application/json")
 
-// readBody reads a body. It checks the size before the content type, in the contract's order:
-// a body that is too large is refused whatever its type.
+// readBody reads a body. It checks the size before the content type, because the contract requires
+// that order: a body above the limit is always refused as too large.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, TooLarge(limit)
@@ -371,7 +371,7 @@ func idempotencyKey(h http.Header) (string, error) {
 	return values[0], nil
 }
 
-// sameKey takes the member idempotencyKey of an object as the call's key. It refuses one that
+// sameKey uses the member idempotencyKey of a body as the call's key. It refuses a value that
 // differs from the header Idempotency-Key.
 func sameKey(c *op.Call, of []byte) error {
 	if !bytes.Contains(of, []byte(`"idempotencyKey"`)) {
@@ -381,7 +381,7 @@ func sameKey(c *op.Call, of []byte) error {
 		Key string `json:"idempotencyKey"`
 	}
 	if err := json.Unmarshal(of, &member); err != nil || member.Key == "" {
-		return nil // the schema has checked it: the member is in an inner object, or is null
+		return nil // the schema was checked before, so the key is null or in an inner object
 	}
 	if normal.Text(member.Key, false) != nil {
 		return policy.Refuse("out_of_range", "/idempotencyKey", "idempotencyKey must not have white space at an end or invisible characters")

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// begin begins the span of a request, inside of the caller's span if it sends one. A health
-// check has no span.
+// begin starts the span of a request, as a child of the caller's span if the request names one.
+// Health checks have no span.
 func (s *Telemetry) begin(r *http.Request) (context.Context, trace.Span) {
 	if isHealth(r.URL.Path) {
 		return r.Context(), trace.SpanFromContext(context.Background())
@@ -23,7 +23,7 @@ func (s *Telemetry) begin(r *http.Request) (context.Context, trace.Span) {
 	return s.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
-// endTrace ends the span of a request with what its line of the log says.
+// endTrace ends the span of a request. The span has the same attributes as the log line.
 func endTrace(span trace.Span, method string, rec *recorder) {
 	if !span.IsRecording() {
 		return
@@ -40,8 +40,8 @@ func endTrace(span trace.Span, method string, rec *recorder) {
 	span.End()
 }
 
-// step begins a step of a call's path, with a metric and a span of its own. The function that
-// it returns ends the step.
+// step starts a step of a call, with its own metric and span. Call the returned function at its
+// end.
 func (s *Telemetry) step(c *op.Call, name string) (end func()) {
 	began := time.Now()
 	request := c.Request

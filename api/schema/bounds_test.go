@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/policy/portfoliorisk"
 )
 
-// A refused request costs no more than an answered one. An earlier validator computed with a
-// million digits for each of these numbers, and sorting the errors took a pointer to every value:
-// 80 GB for 800 KB below one long name.
+// TestRefusedBodiesAreCheapToRefuse checks that a refused request costs no more than an accepted
+// one. An earlier validator computed each of these numbers with a million digits, and built a
+// pointer for every value to sort the errors: 80 GB for a body of 800 KB with one long name.
 func TestRefusedBodiesAreCheapToRefuse(t *testing.T) {
 	s, err := New(portfoliorisk.Service.Input())
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Components collects the named schemas of an OpenAPI document: of every request and answer, and of
-// every Go struct in them. Without names a client generator would make one type per place of use
-// instead of one per schema.
+// Components collects the named schemas of an OpenAPI document: those of requests and answers, and
+// those of the Go structs in them. Without names, a client generator would create one type per use
+// of a schema.
 type Components struct {
 	named map[string]Object // complete schemas, by name
-	texts map[string]string // names by text
+	texts map[string]string // names of schemas, by the schema's text
 	fault error
 }
 
@@ -25,8 +25,8 @@ func NewComponents() *Components {
 	return &Components{named: map[string]Object{}, texts: map[string]string{}}
 }
 
-// Add names a schema and returns a reference to it. A schema that already has a name
-// keeps that name.
+// Add names a schema and returns a reference to it. If an equal schema has a name already, the
+// reference uses that name.
 func (c *Components) Add(name string, schema Object) Object {
 	text := c.textOf(schema)
 	if _, known := c.texts[text]; !known {
@@ -38,8 +38,8 @@ func (c *Components) Add(name string, schema Object) Object {
 	return Object{"$ref": "#/components/schemas/" + c.texts[text]}
 }
 
-// textOf returns the text by which equal schemas are recognized. It leaves out what is said about
-// one place of use only.
+// textOf returns a text that is equal for equal schemas. It omits the description, which may
+// differ between uses.
 func (c *Components) textOf(schema Object) string {
 	own := maps.Clone(schema)
 	delete(own, "description")
@@ -50,8 +50,8 @@ func (c *Components) textOf(schema Object) string {
 	return string(text)
 }
 
-// AddTypes names the schemas of the structs inside a type. In a request they allow null
-// for an absent member, in an answer they do not.
+// AddTypes names the schemas of the structs inside a type. Schemas of requests allow null for an
+// absent member; schemas of answers do not.
 func (c *Components) AddTypes(t reflect.Type, request bool) {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
@@ -60,7 +60,7 @@ func (c *Components) AddTypes(t reflect.Type, request bool) {
 	if t.Kind() != reflect.Struct {
 		return
 	}
-	for i := range t.NumField() { // the root itself is named for its operation
+	for i := range t.NumField() { // skip the type itself, because it is named after its operation
 		c.visit(t.Field(i).Type, request, seen)
 	}
 }
@@ -111,7 +111,7 @@ func (c *Components) visit(t reflect.Type, request bool, seen map[reflect.Type]b
 	c.Add(name, schema)
 }
 
-// TypeName turns an operation id or a type name into a name for a schema: verify_record
+// TypeName converts an operation id or a type name into the name of a schema: verify_record
 // becomes VerifyRecord.
 func TypeName(text string) string {
 	var out strings.Builder
@@ -121,7 +121,7 @@ func TypeName(text string) string {
 	return out.String()
 }
 
-// Document returns the schemas by name. They refer to one another by $ref.
+// Document returns the schemas by name. Schemas inside them are replaced by references.
 func (c *Components) Document() (Object, error) {
 	made := Object{}
 	for name, schema := range c.named {
@@ -134,8 +134,7 @@ func (c *Components) Document() (Object, error) {
 	return made, c.fault
 }
 
-// Used returns the schemas that the paths of a document refer to, directly or through
-// other schemas.
+// Used returns the schemas to which the paths of a document refer, directly or indirectly.
 func Used(schemas, paths Object) Object {
 	kept := Object{}
 	var follow func(v any)
@@ -162,7 +161,7 @@ func Used(schemas, paths Object) Object {
 	return kept
 }
 
-// refer replaces every schema below v that has a name with a reference.
+// refer replaces every named schema inside v by a reference.
 func (c *Components) refer(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// format is a "format" that schemas here may name, with the function that checks a text.
+// format is a "format" of JSON Schema that our schemas may use, with the function that checks it.
 type format struct {
 	name         string
 	holds        func(string) bool
-	code, clause string // of a refusal
+	code, clause string // code and text of the error
 }
 
-// formats are the formats that bodies are checked for, as JSON Schema defines them. A library with
-// all formats would compile its own schemas at every start, and a coding agent starts this program
-// at every tool call. So only the tests use that library: they compare its verdicts with these.
+// formats lists the formats that bodies are checked for, as JSON Schema defines them. A library
+// would compile schemas of its own at every start, but a coding agent starts this program for
+// every tool call. So only tests use the library, to compare its results with these functions.
 var formats = []format{
 	{"date", isDate, "invalid_date", "must be a date YYYY-MM-DD"},
 	{"date-time", isDateTime, "invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z"},
@@ -29,10 +29,10 @@ func isDate(text string) bool {
 	return err == nil
 }
 
-// isDateTime reports whether a text is a time of RFC 3339. Lower-case letters are allowed. A leap
-// second, which Go's clock does not have, is read as the second before it, which must be the last
-// one of a day in UTC. Hours of one digit, a comma, and zones a day away are refused here, because
-// Go would accept them.
+// isDateTime reports whether a text is an RFC 3339 time. Lower-case letters are allowed. Go has no
+// leap seconds, so a leap second is parsed as the second before it, which must be the last of a
+// day in UTC. Hours of one digit, commas, and offsets of a day or more are refused explicitly,
+// because Go accepts them.
 func isDateTime(text string) bool {
 	const minutesAt, secondsAt = len("2006-01-02T15:"), len("2006-01-02T15:04:")
 	text = strings.ToUpper(text)
@@ -69,7 +69,7 @@ func isIPv6(text string) bool {
 	return err == nil && strings.Contains(text, ":") && address.Zone() == ""
 }
 
-// Maximum lengths: of a mailbox by RFC 5321, of a name and its labels by RFC 1035.
+// Maximal lengths: of a mailbox (RFC 5321), and of a domain name and its labels (RFC 1035).
 const (
 	longestMailbox, longestLocal = 254, 64
 	longestHost, longestLabel    = 253, 63
@@ -77,7 +77,7 @@ const (
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// isEmail reports whether a text is a mailbox of RFC 5321.
+// isEmail reports whether a text is an RFC 5321 mailbox.
 func isEmail(text string) bool {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 || at > longestLocal || len(text) > longestMailbox {

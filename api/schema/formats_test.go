@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A text has a format if the library says so. The texts are valid ones, and the same with a few
-// characters changed.
+// TestATextHasAFormatAsTheLibrarySays compares our checks with the library's, on valid texts and
+// on valid texts with a few changed characters.
 func TestATextHasAFormatAsTheLibrarySays(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats {

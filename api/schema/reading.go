@@ -13,15 +13,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Validate checks a body in one pass over its bytes and stops at the first offence in the order of
-// the text. It does not build a tree of values: a validator that needs one costs ten times as much
-// as the parse, and more for each value it refuses. Tests compare every verdict with that of a JSON
-// Schema library.
+// Validate checks a body in one pass over its bytes, and stops at the first error in the text. It
+// builds no tree of values: a validator that needs a tree costs ten times as much as parsing, and
+// more for each invalid value. Tests compare every result with a JSON Schema library.
 
-// reading is a schema in the form that our schemas have: a value of one type, or of one of several
-// types (anyOf), with the keywords of each type. A nil reading accepts any value.
+// reading is a compiled schema in the form that our schemas have: a value of one type, or of one
+// of several types (anyOf), with the keywords of each type. A nil reading accepts every value.
 type reading struct {
-	want    string // the type that a refusal names
+	want    string // expected type, for error texts
 	null    bool
 	boolean bool
 	text    *textReading
@@ -33,41 +32,41 @@ type reading struct {
 type textReading struct {
 	enum                 []string
 	format               *format
-	minLength, maxLength int // characters; 0 and math.MaxInt if there is no bound
+	minLength, maxLength int // characters; 0 and math.MaxInt mean no limit
 	pattern, not         Pattern
 }
 
 type numberReading struct {
 	integer                            bool
 	enum                               []float64
-	minimum, maximum                   float64 // the infinities if there is no bound
+	minimum, maximum                   float64 // the infinities mean no limit
 	exclusiveMinimum, exclusiveMaximum float64
 }
 
 type listReading struct {
 	items              *reading
-	minItems, maxItems int // 0 and math.MaxInt if there is no bound
+	minItems, maxItems int // 0 and math.MaxInt mean no limit
 	unique             bool
 }
 
 type objectReading struct {
 	members  map[string]memberReading
-	names    []string // of the members, sorted
+	names    []string // names of the members, sorted
 	required []string
-	closed   bool     // no other members are allowed
-	others   *reading // the schema of other members
+	closed   bool     // other members are refused
+	others   *reading // schema of other members
 }
 
 type memberReading struct {
 	*reading
-	required uint64 // the member's bit in the set of required members; 0 if it is not required
+	required uint64 // bit of the member in the set of required members; 0 if it is optional
 }
 
-// maxRequired is how many required members an object can have: one for each bit.
+// maxRequired is the largest number of required members of an object, because each has a bit.
 const maxRequired = 64
 
-// readingOf compiles a schema to a reading. It returns an error for a keyword or a form of schema
-// that a reading cannot check.
+// readingOf compiles a schema. It returns an error for a keyword or a form of schema that is not
+// supported.
 func readingOf(document any) (*reading, error) {
 	if document == nil || document == true {
 		return nil, nil
@@ -90,14 +89,15 @@ func readingOf(document any) (*reading, error) {
 	return r, k.rest()
 }
 
-// keywords are the keywords of one schema. Each is taken once; rest fails if one is left.
+// keywords holds the keywords of one schema during compilation. Each supported keyword is taken
+// out; rest returns an error if one is left.
 type keywords struct {
 	node  map[string]any
 	taken []string
 	fault error
 }
 
-// saysNothing are the keywords that do not restrict a value.
+// saysNothing lists the keywords that do not restrict values.
 var saysNothing = []string{"title", "description", "default", "examples"}
 
 func (k *keywords) take(name string) any {
@@ -117,8 +117,8 @@ func (k *keywords) bounds() numberReading {
 		exclusiveMinimum: k.number("exclusiveMinimum", math.Inf(-1)), exclusiveMaximum: k.number("exclusiveMaximum", math.Inf(1))}
 }
 
-// Numbers says which numbers the schema of a number takes, in the words of a refusal:
-// "must be a number from 0 to 1", or "must be an integer from 0 to 9".
+// Numbers describes the numbers that a schema allows, in the words of an error: "must be a number
+// from 0 to 1" or "must be an integer from 0 to 9".
 func Numbers(document Object, integer bool) string {
 	n := (&keywords{node: document}).bounds()
 	n.integer = integer
@@ -163,7 +163,7 @@ func (k *keywords) rest() error {
 	return k.fault
 }
 
-// anyOf compiles a value of one of several types. If null is one of them, a refusal names another
+// anyOf compiles a value of one of several types. If null is one of them, errors name another
 // type, because null means that the member is absent.
 func (k *keywords) anyOf(branches []any) *reading {
 	merged := &reading{want: "null"}
@@ -198,7 +198,7 @@ func either[T any](a, b *T) *T {
 	return b
 }
 
-// fill reads the keywords of one type.
+// fill compiles the keywords of one type.
 func (k *keywords) fill(r *reading) {
 	switch r.want {
 	case "null":
@@ -220,7 +220,7 @@ func (k *keywords) fill(r *reading) {
 	}
 }
 
-// optionsOf returns the values of an enum, which all have one type.
+// optionsOf returns the values of an enum. All must have the type T.
 func optionsOf[T any](k *keywords) (options []T) {
 	list, _ := k.take("enum").([]any)
 	for _, value := range list {
@@ -284,14 +284,14 @@ func (k *keywords) object() *objectReading {
 	return o
 }
 
-// offence is the first violation of the schema in a body.
+// offence is the first value in a body that violates the schema.
 type offence struct {
 	code, message string
-	place         []string // path of the value: names and indexes, the innermost first
-	gotNull       bool     // the value is null, and another type is required
+	place         []string // path of the value: names and indexes, innermost first
+	gotNull       bool     // the value is null, but null is not allowed
 }
 
-// in adds the name or index of the containing value to the path of an offence.
+// in adds the name or index of the surrounding value to the path.
 func (o *offence) in(part string) *offence {
 	if o != nil {
 		o.place = append(o.place, part)
@@ -299,7 +299,7 @@ func (o *offence) in(part string) *offence {
 	return o
 }
 
-// refusal returns the offence as the error that callers get.
+// refusal returns the offence as an error for callers.
 func (o *offence) refusal() *policy.Error {
 	pointer := ""
 	for _, part := range slices.Backward(o.place) {
@@ -341,8 +341,8 @@ func (r *reading) read(in *canon.Reader) *offence {
 	return &offence{code: "wrong_type", message: "must be " + article(r.want), gotNull: kind == 'n'}
 }
 
-// inexact refuses an integer beyond 2^53-1 where a number is used in computation, and says what to
-// send.
+// inexact refuses an integer beyond 2^53-1, which computations could not represent exactly. It
+// tells the caller what to send instead.
 func (r *reading) inexact() *offence {
 	message := "must be a number from -9007199254740991 to 9007199254740991"
 	if r.text != nil {
@@ -381,8 +381,8 @@ func notListed[T any](options []T) *offence {
 	return &offence{code: "invalid_enum", message: policy.MustBeOneOf(options)}
 }
 
-// length checks the number of characters. It counts them only if the number of bytes does not
-// decide.
+// length checks the number of characters. It counts them only if the number of bytes leaves it
+// open.
 func (t *textReading) length(text []byte) *offence {
 	switch {
 	case len(text) < t.minLength*utf8.UTFMax && utf8.RuneCount(text) < t.minLength:
@@ -393,7 +393,7 @@ func (t *textReading) length(text []byte) *offence {
 	return nil
 }
 
-// read checks a number. isNumber is false for a fraction where an integer is required.
+// read checks a number. isNumber is false if the number is a fraction and an integer is required.
 func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 	f := in.Number()
 	switch {
@@ -407,14 +407,14 @@ func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
 	return nil, true
 }
 
-// allowed says which numbers are allowed.
+// allowed describes the allowed numbers, in the words of an error.
 func (n *numberReading) allowed() string {
 	above, below := !math.IsInf(n.exclusiveMinimum, -1), !math.IsInf(n.exclusiveMaximum, 1)
 	return policy.MustBeWithin(math.Max(n.minimum, n.exclusiveMinimum), math.Min(n.maximum, n.exclusiveMaximum), above, below, n.integer)
 }
 
-// read checks the items, and then how many there are. An offence about their number is returned
-// first, because its place, the beginning of the list, is before the items.
+// read checks the items, and then their number. If both have an error, it returns the one about
+// the number: its path is the list, which comes before the items.
 func (l *listReading) read(in *canon.Reader) (first *offence) {
 	n, unique := 0, true
 	seen := map[string]bool{}
@@ -426,14 +426,14 @@ func (l *listReading) read(in *canon.Reader) (first *offence) {
 		if first == nil {
 			if first = l.items.read(in); first != nil {
 				first = first.in(strconv.Itoa(n))
-				*in = from // the item may not have been read to its end
+				*in = from // an error may have stopped the reader inside the item
 				in.Skip()
 			}
 		} else {
 			in.Skip()
 		}
 		if l.unique {
-			canonical, _ := canon.CanonicalChecked(from.Raw()) // the parse has checked it
+			canonical, _ := canon.CanonicalChecked(from.Raw()) // no error: the item was parsed before
 			unique = unique && !seen[string(canonical)]
 			seen[string(canonical)] = true
 		}
@@ -447,7 +447,7 @@ func (l *listReading) read(in *canon.Reader) (first *offence) {
 	return first
 }
 
-// read checks the members in their order, and at the end whether a required one is missing.
+// read checks the members in the order of the text, and then whether a required member is missing.
 func (o *objectReading) read(in *canon.Reader) *offence {
 	var has uint64
 	for in.Enter(); in.More(); {

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// A schema that Validate could not check is refused, so that no part of it is ignored silently.
+// TestASchemaInAnotherShapeIsRefused checks that a schema with a part that Validate cannot check
+// is refused, so that no part is ignored silently.
 func TestASchemaInAnotherShapeIsRefused(t *testing.T) {
 	t.Parallel()
 	text, object := map[string]any{"type": "string"}, map[string]any{"type": "object"}
@@ -33,7 +34,8 @@ func TestASchemaInAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
-// A number is compared as the double that the service computes with, not as its text.
+// TestNumbersAreDoubles checks that a number is compared as the double that the service computes
+// with.
 func TestNumbersAreDoubles(t *testing.T) {
 	t.Parallel()
 	s, err := Read(map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "number", "maximum": 1.0}}})

@@ -1,9 +1,9 @@
-// Package schema makes the JSON Schema (2020-12) of a Go type and checks bodies against
-// it. The schema that is published is the one that validates.
+// Package schema generates the JSON Schema (2020-12) of a Go type, and checks bodies against it.
+// The published schema is the one that validates.
 //
-//	Of          the schema of an answer
-//	New         the schema of a request, ready to check bodies (OfRequest: the document alone)
-//	Components  the named schemas of an OpenAPI document
+//	Of          returns the schema of an answer
+//	New         returns the schema of a request, ready to check bodies (OfRequest: only the document)
+//	Components  collects the named schemas of an OpenAPI document
 package schema
 
 import (
@@ -23,23 +23,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Object is a JSON object: a schema, or a document that is made of them.
+// Object is a JSON object: a JSON Schema, or a document that contains schemas.
 type Object = map[string]any
 
-// Schema is the JSON Schema (2020-12) of a request. The OpenAPI document publishes it,
-// and Validate checks bodies against the same document.
+// Schema is the JSON Schema (2020-12) of a request. The OpenAPI document publishes it, and
+// Validate checks bodies against it.
 type Schema struct {
-	Type     reflect.Type   // the Go type it describes; nil if Read made it
-	Document map[string]any // what Validate checks against
-	Rules    []any          // conditions between members: published too, but checked by the service and not by Validate
+	Type     reflect.Type   // Go type that the schema describes; nil if Read returned the schema
+	Document map[string]any // schema that Validate checks against
+	Rules    []any          // conditions between members; they are published, but checked by the service instead of Validate
 	reads    *reading
 }
 
-// PerType wraps a function whose result depends on the Go type alone, so that it runs
-// once per type in a process. Programs that open many services, as the tests do, would
-// otherwise spend most of their time on schemas.
+// PerType returns a function that calls make once per Go type and process. Without it, programs
+// that open many services, such as the tests, would spend most of their time on schemas.
 func PerType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, error) {
-	var made sync.Map // of reflect.Type to T
+	var made sync.Map // results by reflect.Type
 	return func(t reflect.Type) (T, error) {
 		if known, ok := made.Load(t); ok {
 			return known.(T), nil
@@ -52,8 +51,8 @@ func PerType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, e
 	}
 }
 
-// New makes the schema of a request. Its optional members may be null, which means the
-// same as absent. The document in it is shared: use Copy before you change it.
+// New returns the schema of a request. Optional members may be null, which means absent. The
+// document in it is shared, so use Copy before you change it.
 func New(t reflect.Type) (*Schema, error) {
 	made, err := requestSchema(t)
 	if err != nil {
@@ -77,23 +76,23 @@ var requestSchema = PerType(func(t reflect.Type) (*Schema, error) {
 	return s, nil
 })
 
-// Read makes a schema of a document. It returns an error for a keyword or a shape that
-// Validate could not check.
+// Read returns the schema in a document. It returns an error for a keyword or a form that Validate
+// does not support.
 func Read(document Object) (*Schema, error) {
 	reads, err := readingOf(document)
 	return &Schema{Document: document, reads: reads}, err
 }
 
-// Of makes the JSON Schema of a Go type from its struct tags. A type that is read from
-// more than one form of JSON lists a value of each form in its method JSONSchemaForms.
-// The caller may change the document.
+// Of returns the JSON Schema of a Go type from its struct tags. A type that is parsed from several
+// forms of JSON lists a value of each form in its method JSONSchemaForms. The caller may change
+// the document.
 func Of(t reflect.Type) (map[string]any, error) {
 	document, err := markedSchemaOf(t)
 	Walk(document, func(s map[string]any) { delete(s, refusesNull) })
 	return document, err
 }
 
-// OfRequest is Of for what a caller sends: its optional members may be null.
+// OfRequest is like Of, but optional members may be null, as in requests.
 func OfRequest(t reflect.Type) (map[string]any, error) {
 	document, err := markedSchemaOf(t)
 	allowNull(document)
@@ -109,9 +108,8 @@ func markedSchemaOf(t reflect.Type) (map[string]any, error) {
 	return document, json.Unmarshal(text, &document)
 }
 
-// refusesNull is a keyword of our own, used inside this file only. It marks the object of
-// a type with the method RefusesNull, a document that grants or limits something: there
-// null would lift a limit by accident.
+// refusesNull is a private keyword that marks the schema of a type with the method RefusesNull.
+// Such a type grants or limits something, and null would lift a limit by accident.
 const refusesNull = "x-refuses-null"
 
 var schemaText = PerType(func(t reflect.Type) (jsontext.Value, error) {
@@ -152,13 +150,13 @@ var schemaText = PerType(func(t reflect.Type) (jsontext.Value, error) {
 	}
 	delete(document, "$schema")
 	Walk(document, func(s map[string]any) {
-		// Nullable is anyOf everywhere: the generator writes oneOf.
+		// The generator writes oneOf for nullable values. Use anyOf everywhere instead.
 		if one, ok := s["oneOf"].([]any); ok && len(one) == 2 && IsNull(one[1]) {
 			delete(s, "oneOf")
 			s["anyOf"] = one
 		}
 		hoist(s)
-		// No answer claims that a person approved: an approval is a record of its own.
+		// No answer may claim that a person approved, because an approval is a separate record.
 		if properties, ok := s["properties"].(map[string]any); ok && properties[neverClaimed] != nil {
 			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false, "description": "Always false: an approval is a record of its own."}
 		}
@@ -166,8 +164,7 @@ var schemaText = PerType(func(t reflect.Type) (jsontext.Value, error) {
 	return json.Marshal(document)
 })
 
-// Published is the schema with the conditions between its members, as the OpenAPI
-// document shows it.
+// Published returns the schema with the conditions between members, for the OpenAPI document.
 func (s *Schema) Published() map[string]any {
 	if len(s.Rules) == 0 {
 		return s.Document
@@ -177,16 +174,16 @@ func (s *Schema) Published() map[string]any {
 	return whole
 }
 
-// neverClaimed is the member that is always false.
+// neverClaimed is the name of a member that is always false.
 const neverClaimed = "humanApprovalIncluded"
 
-// IsNull reports whether a schema takes null and nothing else.
+// IsNull reports whether a schema accepts only null.
 func IsNull(s any) bool {
 	m, ok := s.(map[string]any)
 	return ok && len(m) == 1 && m["type"] == "null"
 }
 
-// Walk visits a schema and all its subschemas.
+// Walk calls visit for a schema and all schemas inside it.
 func Walk(s any, visit func(map[string]any)) {
 	switch s := s.(type) {
 	case map[string]any:
@@ -207,8 +204,9 @@ func Walk(s any, visit func(map[string]any)) {
 	}
 }
 
-// forbidNUL adds to the schema that the strict parse refuses NUL. The specification's
-// pattern alone would allow it, and a body that the schema allows must not be refused.
+// forbidNUL adds to the schema that NUL is refused. The pattern of the specification alone would
+// accept it, but the strict parse refuses it, and the service must not refuse a body that the
+// schema accepts.
 func forbidNUL(document map[string]any) {
 	Walk(document, func(s map[string]any) {
 		if s["pattern"] == EdgePattern {
@@ -217,10 +215,10 @@ func forbidNUL(document map[string]any) {
 	})
 }
 
-// nulPattern finds a NUL, in the spelling of ECMA-262.
+// nulPattern matches a NUL, in the syntax of ECMA-262.
 const nulPattern = `\u0000`
 
-// allowNull lets every optional member be null, but those of an object that refuses it.
+// allowNull makes every optional member nullable, except in objects marked with refusesNull.
 func allowNull(document map[string]any) {
 	Walk(document, func(s map[string]any) {
 		if s[refusesNull] != nil {
@@ -241,8 +239,8 @@ func allowNull(document map[string]any) {
 	})
 }
 
-// hoist moves what is said about a value that may be null from the branch of its type to
-// the member itself, where readers look for it.
+// hoist moves description and default of a nullable value from the branch of its type to the
+// member, where software expects them.
 func hoist(s map[string]any) {
 	branches, _ := s["anyOf"].([]any)
 	if len(branches) != 2 || !IsNull(branches[1]) {
@@ -257,23 +255,22 @@ func hoist(s map[string]any) {
 	}
 }
 
-// EdgePattern is the specification's pattern for text that neither starts nor
-// ends with white space.
+// EdgePattern is the specification's pattern for text without white space at its start and end.
 const EdgePattern = `^(?:\S|\S[\s\S]*\S)$`
 
-// ecmaSpace is \s of ECMA-262, which includes NBSP and the byte order mark.
+// ecmaSpace contains the characters of \s in ECMA-262, including NBSP and the byte order mark.
 const ecmaSpace = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
-// Pattern is a compiled pattern of a schema, as Regexp makes it.
+// Pattern is a compiled pattern of a schema.
 type Pattern interface {
 	MatchString(text string) bool
 	String() string
 }
 
-// Regexp compiles a pattern of a schema. White space in it is that of ECMA-262.
+// Regexp compiles a pattern of a schema. In it, \s means the white space of ECMA-262.
 func Regexp(pattern string) (Pattern, error) {
 	if pattern == EdgePattern {
-		return noWhiteEdges{}, nil // two look-ups instead of a pass of the regular expression over all runes
+		return noWhiteEdges{}, nil // two look-ups are faster than a regular expression over the whole text
 	}
 	if pattern == nulPattern {
 		return holdsNUL{}, nil
@@ -292,7 +289,7 @@ func (holdsNUL) String() string { return nulPattern }
 
 type noWhiteEdges struct{}
 
-// MatchString reports whether the text is not empty and has no white space at its edges.
+// MatchString reports whether the text is not empty and has no white space at its start and end.
 func (noWhiteEdges) MatchString(text string) bool {
 	first, _ := utf8.DecodeRuneInString(text)
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -302,8 +299,8 @@ func (noWhiteEdges) MatchString(text string) bool {
 // String returns the pattern.
 func (noWhiteEdges) String() string { return EdgePattern }
 
-// Validate checks a body that passed the strict parse. The error is a
-// *policy.Error for the first offence in document order.
+// Validate checks a body that passed the strict parse. It returns the first violation in the text
+// as a *policy.Error.
 func (s *Schema) Validate(body []byte) error {
 	if found := s.reads.read(canon.NewReader(body)); found != nil {
 		return found.refusal()

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Pricing lists the price of every service.
+// Pricing is the answer with the price of every service.
 type Pricing struct {
 	Version           string          `json:"version"`
 	Services          []PricedService `json:"services"`
@@ -26,7 +26,7 @@ type Pricing struct {
 	Pass              *pricedPass     `json:"pass" jsonschema:"nullable"`
 }
 
-// Introductory is the credit of the first verified agents.
+// Introductory describes the free credit for the first verified agents.
 type Introductory struct {
 	CreditCents int    `json:"creditCents"`
 	Agents      int    `json:"agents" jsonschema_description:"Number of verified agents that get it, at most one for each mailbox."`
@@ -34,27 +34,28 @@ type Introductory struct {
 	How         string `json:"how" jsonschema:"format=uri"`
 }
 
-// IntroductoryText describes that credit in one sentence, here, in every 402 and on the pages.
+// IntroductoryText describes this credit in one sentence. It is shown here, in every 402 and on
+// the pages.
 var IntroductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents: "+
 	"an agent is verified by a mailbox or by its owner's claim, and one mailbox verifies at most one of the hundred.",
 	accounts.AgentCreditCents/100, accounts.CreditedCustomers)
 
-// NewIntroductory returns that credit with the address where an agent begins.
+// NewIntroductory returns the description of this credit with the address where an agent begins.
 func NewIntroductory(base string) Introductory {
 	return Introductory{accounts.AgentCreditCents, accounts.CreditedCustomers, IntroductoryText, base + op.AuthPath}
 }
 
-// PricedService holds the price of one service.
+// PricedService is the price of one service.
 type PricedService struct {
 	OperationID string `json:"operationId"`
 	Path        string `json:"path"`
-	MCPTool     string `json:"mcpTool"` // empty for a service that agents are not shown
+	MCPTool     string `json:"mcpTool"` // empty for a service that is hidden from agents
 	PriceCents  int    `json:"priceCents"`
 	PriceUSD    string `json:"priceUsd"`
 	PassCredits int    `json:"passCredits"`
 }
 
-// pricedPass is the product that adds credit to a customer's calls every month.
+// pricedPass is the subscription that adds credit every month.
 type pricedPass struct {
 	Product     string `json:"product"`
 	URL         string `json:"url" jsonschema:"format=uri"`
@@ -63,21 +64,21 @@ type pricedPass struct {
 	CreditCents int64  `json:"creditCents"`
 }
 
-// ShowPricing answers with the prices.
+// ShowPricing is the operation that returns the prices.
 var ShowPricing = &op.Operation{
 	ID: "get_pricing", Method: http.MethodGet, Path: "/api/pricing",
 	Summary: "What every service costs, the free calls of a key and the monthly pass.",
 	Output:  reflect.TypeFor[Pricing](),
 }
 
-// Prices shows what everything costs, to programs and on the page of prices.
+// Prices serves all prices, to programs and for the pricing page.
 type Prices struct {
 	Shop *apistore.Shop
 
-	document func() (op.Document, error) // made when it is first asked for
+	document func() (op.Document, error) // generates the document at the first request
 }
 
-// NewPrices makes the prices of the services and of what a shop sells.
+// NewPrices returns the prices of the services and of a shop's products.
 func NewPrices(shop *apistore.Shop) *Prices {
 	s := &Prices{Shop: shop}
 	s.document = sync.OnceValues(func() (op.Document, error) {
@@ -87,7 +88,7 @@ func NewPrices(shop *apistore.Shop) *Prices {
 	return s
 }
 
-// Operations lists the operation that answers with the prices.
+// Operations lists the operation that returns the prices.
 func (s *Prices) Operations() []*op.Operation { return []*op.Operation{ShowPricing.Does(s.show)} }
 
 func (s *Prices) show(c *op.Call) (op.Reply, error) {
@@ -115,17 +116,17 @@ func (s *Prices) pricing() Pricing {
 	return p
 }
 
-// pricingPage is the data of the page of prices. It comes from the same declarations as the
+// pricingPage is the data of the pricing page. It is generated from the same declarations as the
 // answer to programs.
 type pricingPage struct {
 	Pricing
 	Products []pricedProduct
-	Checkout bool // card checkout is there
-	X402     bool // calls can be paid over x402 now
+	Checkout bool // card checkout is configured
+	X402     bool // x402 payments are accepted at the moment
 	Groups   []public.Group
 }
 
-// PricedGroups are all services in their groups.
+// PricedGroups returns all services in their groups.
 func PricedGroups() []public.Group {
 	of := map[string]*public.Group{
 		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
@@ -139,18 +140,18 @@ func PricedGroups() []public.Group {
 	return []public.Group{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
 }
 
-// pricedProduct is a product with its price in words.
+// pricedProduct is a product with its formatted price.
 type pricedProduct struct {
 	apistore.ProductSummary
 	PriceUSD string
 }
 
-// Page returns the data of the page of prices.
+// Page returns the data of the pricing page.
 func (s *Prices) Page() any {
 	return pricingPage{s.pricing(), s.Products(), s.Shop.Provider != nil, payments.Taken(s.Shop.Store.Settler), PricedGroups()}
 }
 
-// Products lists the products with their prices in words.
+// Products lists the products with their formatted prices.
 func (s *Prices) Products() (list []pricedProduct) {
 	for _, p := range s.Shop.Summaries() {
 		list = append(list, pricedProduct{p, op.USD(int(p.PriceCents))})

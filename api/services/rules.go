@@ -17,17 +17,17 @@ type ruleCatalogue struct {
 	Rules          []actionrisk.Summary `json:"rules"`
 }
 
-// ListRules lists the rules.
+// ListRules is the operation that lists the rules.
 var ListRules = &op.Operation{
 	ID: "list_rules", Method: http.MethodGet, Path: "/api/rules",
 	Summary: "Every rule of the action-safety services: id, level, what it is about. Each has a page of its own.",
 	Output:  reflect.TypeFor[ruleCatalogue](),
 }
 
-// Rules shows the rules of the action-safety services.
+// Rules serves the rules of the action-safety services.
 type Rules struct{}
 
-// Operations lists what shows rules.
+// Operations lists the operations that return rules.
 func (s Rules) Operations() []*op.Operation {
 	return []*op.Operation{ListRules.Does(s.listRules), getRule.Does(s.getRule)}
 }

@@ -1,7 +1,6 @@
-// Package services answers calls of the priced services: it has the list of services, one
-// operation for each, the status of a workflow, the rules of the gate, and what everything
-// costs. What a service computes is in its folder in policy, who pays is found out in
-// commands/services.
+// Package services serves the priced services: it declares the list of services with one operation
+// for each, the status of a workflow, the rules of the gate, and the prices. The computation of a
+// service is in its folder in policy. commands/services determines what pays for a call.
 package services
 
 import (
@@ -40,8 +39,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Declared lists every priced service. A new one is a folder in policy and a line here; all
-// else follows from its declaration.
+// Declared lists every priced service. To add a service, add a folder in policy and a line here.
+// The rest is derived from the declaration.
 var Declared = []policy.Service{
 	actionrisk.Quick,
 	actionsafety.Run,
@@ -67,15 +66,15 @@ var Declared = []policy.Service{
 // List returns every priced service.
 func List() []policy.Service { return slices.Clone(Declared) }
 
-// Services calls the priced services and shows their workflows.
+// Services runs the priced services and serves their workflows.
 type Services struct {
 	Commands    *services.Services
-	Shop        *store.Shop // asks the provider whether a pass was renewed
+	Shop        *store.Shop // reads from the payment provider whether a pass was renewed
 	Telemetry   *request.Telemetry
 	Projections *projections.Projections
 }
 
-// Operations lists one operation for each service.
+// Operations returns one operation for each service.
 func (s *Services) Operations() []*op.Operation {
 	var table []*op.Operation
 	for _, of := range List() {
@@ -129,8 +128,8 @@ func (s *Services) runService(c *op.Call) (op.Reply, error) {
 	return r, nil
 }
 
-// passRenewed reports whether a call was refused although its pass was renewed: the notice of
-// the renewal had not arrived.
+// passRenewed reports whether a call was refused although its pass was renewed: the provider's
+// notice of the renewal had not arrived yet. It reads the renewal from the provider.
 func (s *Services) passRenewed(ctx context.Context, order services.Call, err error) bool {
 	var quota *services.QuotaExhausted
 	return errors.As(err, &quota) && s.Shop.Resync(ctx, order.Caller.CustomerID)

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// WorkflowStatus answers with the status record of a workflow.
+// WorkflowStatus is the operation that returns the status record of a workflow.
 var WorkflowStatus = &op.Operation{
 	ID: "get_action_safety_workflow_status", Method: http.MethodGet, Path: "/api/agent-workflows/action-safety/status/{workflowId}",
 	CORS:    true,
@@ -17,7 +17,7 @@ var WorkflowStatus = &op.Operation{
 	Output:  reflect.TypeFor[projections.StatusRecord](), Errors: []int{400, 404, 503}, BareErrors: true,
 }
 
-// Workflows lists the operation that shows a workflow.
+// Workflows lists the operation that returns a workflow's status.
 func (s *Services) Workflows() []*op.Operation {
 	return []*op.Operation{WorkflowStatus.Does(s.workflowStatus)}
 }

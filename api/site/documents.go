@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Text fills in one of the texts for language models: "llms.txt", "llms-prompts.txt" or "auth.md".
+// Text returns a text for language models with the facts filled in: "llms.txt", "llms-prompts.txt"
+// or "auth.md".
 func (s *Site) Text(name string) (string, error) {
 	text, err := files.ReadFile("content/" + name)
 	if err != nil {
@@ -21,8 +22,8 @@ func (s *Site) Text(name string) (string, error) {
 	return s.execute(string(text), subject{Facts: s.Facts, Site: s})
 }
 
-// Full returns llms.txt followed by every page about the service itself. Pages of single rules and
-// errors are only linked.
+// Full returns llms.txt followed by every page about the service itself. It contains only links to
+// the pages of single rules and errors.
 func (s *Site) Full() (string, error) {
 	text, err := s.Text("llms.txt")
 	if err != nil {
@@ -39,11 +40,11 @@ func (s *Site) Full() (string, error) {
 	return out.String(), nil
 }
 
-// aiCrawlers are named in robots.txt because their operators ask for it. A named group replaces the
-// group for all crawlers, so it repeats all its lines.
+// aiCrawlers have their own groups in robots.txt, because their operators ask for it. Such a group
+// replaces the group for all crawlers, so it must repeat all lines.
 var aiCrawlers = []string{"GPTBot", "ClaudeBot", "OAI-SearchBot", "PerplexityBot", "Google-Extended", "CCBot"}
 
-// ContentSignal is the policy about the use of the content.
+// ContentSignal is the policy for the use of the content by crawlers.
 const ContentSignal = "ai-train=no, search=yes, ai-input=yes"
 
 // Robots returns robots.txt.
@@ -75,21 +76,21 @@ func (s *Site) Sitemap() ([]byte, error) {
 	return append([]byte(xml.Header), append(body, '\n')...), err
 }
 
-// securityTerm is how long security.txt is valid (RFC 9116 recommends less than a year).
+// securityTerm is the validity of security.txt. RFC 9116 recommends less than a year.
 const securityTerm = 180 * 24 * time.Hour
 
-// Security returns the security.txt of a day.
+// Security returns security.txt as of a day.
 func (s *Site) Security(now time.Time) string {
 	day := now.UTC().Truncate(24 * time.Hour)
 	return fmt.Sprintf("Contact: mailto:%s\nExpires: %s\nPreferred-Languages: en\nCanonical: %s/.well-known/security.txt\nPolicy: %[3]s/docs/security\n",
 		s.Facts.Contact, day.Add(securityTerm).Format(time.RFC3339), s.Facts.Base)
 }
 
-// Skill is one file that teaches an agent something (agentskills.io).
+// Skill is a file with instructions for an agent (agentskills.io).
 type Skill struct {
 	Name, Description string
-	Body              []byte // SKILL.md
-	Digest            string // "sha256:" and the hash of Body, hex
+	Body              []byte // content of SKILL.md
+	Digest            string // "sha256:" and the hex hash of Body
 }
 
 // Skills returns the files of content/skills, sorted by name.

@@ -12,7 +12,7 @@ import (
 	"github.com/gorilla/feeds"
 )
 
-// Addresses of the feeds.
+// Paths of the feeds.
 const (
 	ChangelogRSS  = "/changelog/feed.xml"
 	ChangelogJSON = "/changelog/feed.json"
@@ -34,7 +34,7 @@ func (s *Site) RSS() ([]byte, error) {
 			Link: &feeds.Link{Href: s.Facts.Base + p.Path}, Description: p.Description, Content: html, Created: p.Updated})
 	}
 	channel := (&feeds.Rss{Feed: f}).RssFeed()
-	// RSS requires the zone as a number and a year of four digits.
+	// RSS requires a numeric time zone and a year of four digits.
 	channel.PubDate, channel.LastBuildDate = s.Updated().Format(time.RFC1123Z), ""
 	for i, item := range channel.Items {
 		item.PubDate = s.Changelog[i].Updated.Format(time.RFC1123Z)
@@ -44,7 +44,7 @@ func (s *Site) RSS() ([]byte, error) {
 	return append([]byte(xml.Header), append(body, '\n')...), err
 }
 
-// rss wraps the library's channel: it has no link of a feed to itself.
+// rss adds to the library's channel the link of the feed to itself.
 type rss struct {
 	XMLName xml.Name   `xml:"rss"`
 	Version string     `xml:"version,attr"`
@@ -64,19 +64,20 @@ type atomLink struct {
 	Type string `xml:"type,attr"`
 }
 
-// feedPage is how many items one page of a feed has.
+// feedPage is the number of items on a page of a feed.
 const feedPage = 50
 
-// JSONFeed returns a page, counted from 1, of the changelog as JSON Feed 1.1, or of the changelog
-// together with every new page. Entries of the changelog are complete. Of a page there is only the
-// description, since readers fetch the page. A page after the last one has no items.
+// JSONFeed returns a page of a JSON Feed 1.1; pages count from 1. The feed has the changelog or,
+// at EverythingNew, the changelog and all pages by date. Entries of the changelog are complete.
+// Other items contain only the description, because readers fetch the page. A page after the last
+// has no items.
 func (s *Site) JSONFeed(at string, page int) ([]byte, error) {
 	pages := s.Changelog
 	title := "Countersign: changelog"
 	if at == EverythingNew {
 		title = "Countersign: changelog and new pages"
 		pages = slices.DeleteFunc(slices.Clone(s.Pages), func(p *Page) bool {
-			return p.Type == "rules" || p.Type == "errors" // there are hundreds of them with the same date
+			return p.Type == "rules" || p.Type == "errors" // omit these: there are hundreds with the same date
 		})
 		slices.SortStableFunc(pages, func(a, b *Page) int {
 			if c := b.Updated.Compare(a.Updated); c != 0 {

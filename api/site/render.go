@@ -14,16 +14,16 @@ import (
 )
 
 // markdown converts Markdown to HTML. HTML in the text is dropped, because a text may come from a
-// rule or an example. Code is not highlighted: the tables of a highlighter would be loaded at every
-// start of the program, and the guard starts before each tool call.
+// rule or an example. Code is not highlighted, because the tables of a highlighter would be loaded
+// at every start, and the guard starts before each tool call.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList,
 		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone))),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(amounts{}, 500))),
 )
 
-// amounts replaces the style of right-aligned table cells by a class of the style sheet, because
-// the content policy of pages forbids styles within the page.
+// amounts gives right-aligned table cells a class instead of an inline style, because the content
+// policy of pages forbids inline styles.
 type amounts struct{}
 
 // Transform implements parser.ASTTransformer.
@@ -44,8 +44,8 @@ func render(markup string) (string, error) {
 	return out.String(), nil
 }
 
-// indented returns Markdown for use below a heading of another document: without its first heading,
-// and with all other headings one level deeper.
+// indented returns Markdown to include in another document: without its first heading, and with
+// all other headings one level deeper.
 func indented(markup string) string {
 	var out strings.Builder
 	code := false

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Bounds of a search.
+// Limits of a search.
 const (
-	found    = 50 // pages that a search shows
-	maxWords = 10 // words of a question that are used
+	found    = 50 // largest number of pages in the result
+	maxWords = 10 // words of a question that count; the rest is ignored
 )
 
-// index holds what a page is searched by, in lower case. It is made once, at the first
-// search: making it again for each request cost 9 ms.
+// index contains the texts of a page in lower case, for the search. It is built once, at the first
+// search, because building it for each request took 9 ms.
 type index struct {
 	once                     sync.Once
 	title, description, text string
@@ -27,9 +27,9 @@ func (p *Page) index() *index {
 	return &p.searched
 }
 
-// Search lists the pages that hold every word of a question, those that hold them
-// in their titles first; more says that there are others. kind keeps it to pages of
-// one type; empty: all. Case does not matter, and parts of words are found.
+// Search lists the pages that contain every word of a question, best match first. more reports
+// whether there are further ones. kind restricts the search to pages of one type, unless it is
+// empty. Case is ignored, and a word also matches a part of a word.
 func (s *Site) Search(question, kind string) (pages []*Page, more bool) {
 	words := strings.Fields(strings.ToLower(question))
 	if len(words) == 0 {
@@ -56,8 +56,8 @@ func (s *Site) Search(question, kind string) (pages []*Page, more bool) {
 	return pages, len(hits) > found
 }
 
-// holds returns the rank of a page for words, and 0 if the page lacks one of them. A word in the
-// title counts more than one in the description, and one in the text counts least.
+// holds returns the rank of a page for these words, or 0 if the page lacks one of them. A word
+// counts most in the title, less in the description, and least in the text.
 func (p *Page) holds(words []string) (rank int) {
 	in := p.index()
 	for _, word := range words {

@@ -2,7 +2,7 @@ package site
 
 import "testing"
 
-// The index of a search is made once: a search does not process the pages again.
+// TestASearchMakesNoIndexAgain checks that a search does not build the index again.
 func TestASearchMakesNoIndexAgain(t *testing.T) {
 	s := made(t)
 	if pages, _ := s.Search("QUICK gate", ""); len(pages) == 0 || pages[0].Title != "Quick gate" {

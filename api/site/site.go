@@ -1,5 +1,5 @@
-// Package site has the texts of the service for people and programs: pages written in Markdown, and
-// the feeds, lists and files that are generated from them.
+// Package site contains the texts of the service for people and programs: pages written in
+// Markdown, and the feeds, lists and files that are generated from them.
 //
 // A page is a file below content. Its path there, without ".md", is its address:
 // content/guides/guard.md is /guides/guard. It begins with its metadata:
@@ -40,36 +40,36 @@ import (
 var files embed.FS
 
 // Facts are the values that pages use. All of them come from the declarations of the service and
-// its configuration.
+// from its configuration.
 type Facts struct {
-	Base              string // address of the service, without a slash at its end
+	Base              string // base URL of the service, without a slash at the end
 	Contact           string // e-mail address of the operator
-	Version           string // of the interface description
-	X402              bool   // calls can be paid over x402 now
+	Version           string // version of the interface
+	X402              bool   // x402 payments are accepted at the moment
 	Checkout          bool   // card checkout is configured
-	Cookie            string // name of the session's cookie
+	Cookie            string // name of the session cookie
 	FreeCallsPerMonth int
 	Limits            Limits
 	Services          []Service
 	Products          []Product
-	Scopes            []Scope // that agents may have
+	Scopes            []Scope // scopes of agents' tokens
 	Rules             []Rule
 	Findings          []Finding
 	RulesetVersion    string // YYYY.MM.DD
-	RulesetDate       string // the same as a date, YYYY-MM-DD
+	RulesetDate       string // the same date as YYYY-MM-DD
 	Problems          []Problem
-	Tools             []Tool // of the MCP endpoint, in its order
+	Tools             []Tool // tools of the MCP endpoint, in its order
 }
 
-// Limits are the limits of requests.
+// Limits are the limits of requests that pages state.
 type Limits struct {
-	Calls, Strangers, Pages, Keys, KeysADay, Verifies, Refunds int // a minute, except for KeysADay
+	Calls, Strangers, Pages, Keys, KeysADay, Verifies, Refunds int // per minute, except KeysADay
 
-	// Bytes of a body.
+	// Largest bodies in bytes.
 	ActionBody, ServiceBody, PolicyBody, VerifyBody, RefundBody, GuardLogBody, OtherBody int
 }
 
-// AtMedium says what to do at a verdict of medium. All texts use this one wording.
+// AtMedium is the instruction for a verdict of medium risk. All texts use this wording.
 const AtMedium = "stop: call nextRecommendedCall, apply the controls it names, and only then go on; where you cannot, ask a person"
 
 // Medium returns AtMedium for templates.
@@ -77,15 +77,15 @@ func (Facts) Medium() string { return AtMedium }
 
 // Service is one priced service.
 type Service struct {
-	Operation string // "options_price": operationId, MCP tool, name of its page
-	Name      string // "options/price"
-	Path      string // "/api/agent-services/options/price"
+	Operation string // "options_price": operation id, name of the MCP tool, and name of the page
+	Name      string // name, such as "options/price"
+	Path      string // path, such as "/api/agent-services/options/price"
 	Title     string
 	Summary   string
-	PriceUSD  string // "0.25"
+	PriceUSD  string // price, such as "0.25"
 	Group     string // one of Groups
-	Example   string // a request, indented JSON
-	Answer    string // its answer, indented JSON
+	Example   string // example request, indented JSON
+	Answer    string // answer to the example, indented JSON
 	Input     []Member
 	Signed    bool
 }
@@ -103,41 +103,41 @@ const (
 	GroupFinance  = policy.GroupFinance
 )
 
-// Product is one thing that is sold.
+// Product is one product for sale.
 type Product struct {
 	Slug, Name, Description, PriceUSD, Interval, URL string
 }
 
-// Scope is one right of an agent's token.
+// Scope is a scope of an agent's token, with what it grants.
 type Scope struct{ Name, Grants string }
 
 // Tool is one tool of the MCP endpoint.
 type Tool struct{ Name, Title, Description string }
 
-// Rule is one rule of the action-safety services, with computed verdicts.
+// Rule is one rule of the action-safety services, with computed verdicts on its examples.
 type Rule struct {
 	actionrisk.Record
-	Family string // the first part of the id
+	Family string // first part of the id
 }
 
-// Finding is the rule of one id of a finding of decisions or component services.
+// Finding describes one finding id of decisions or component services.
 type Finding struct {
 	ID string
-	Of []FindingOf // the services that find it: more than one may use an id
+	Of []FindingOf // one entry for each service that uses the id
 }
 
-// FindingOf is the meaning of a finding in one service, with a computed example.
+// FindingOf describes a finding in one service, with a computed example.
 type FindingOf struct {
-	Of, Page               string    // the service's title, and its page
-	Service                bool      // it is a service; otherwise decisions or policies
-	Passed                 []Service // services that build on it and pass on its findings
-	Level                  string    // severity or effects
-	Catches, Why, Instead  string    // clauses
-	About, Request, Unseen string    // the example, or why there is none
+	Of, Page               string    // title of the service, and path of its page
+	Service                bool      // it is a priced service; otherwise decisions or policies
+	Passed                 []Service // services that include the findings of this service
+	Level                  string    // severity, or effects of the finding
+	Catches, Why, Instead  string    // clauses, each without a full stop
+	About, Request, Unseen string    // description and request of the example, or why there is none
 	Finding                string
 }
 
-// Problem is one code of an error.
+// Problem is one error code.
 type Problem struct {
 	Code    string
 	Status  int
@@ -147,21 +147,22 @@ type Problem struct {
 	Send    string // what to send instead
 }
 
-// Types are the types of pages that can be listed separately: the first parts of their paths.
+// Types are the types of pages that the list of pages can be filtered by: the first parts of their
+// paths.
 var Types = []string{"commands", "guides", "faq", "tools", "compare", "explore"}
 
-// Page is one page.
+// Page is one page of the site.
 type Page struct {
-	Path        string // "/guides/guard"
+	Path        string // path, such as "/guides/guard"
 	Title       string
 	Description string
-	Type        string // the first part of the path
+	Type        string // first part of the path
 	Updated     time.Time
-	Version     string // of the interface, in the changelog entry that announces it
-	Markdown    string // the complete text with its title
+	Version     string // version of the interface that a changelog entry announces; otherwise empty
+	Markdown    string // complete text, including the title
 
-	this   any    // the value that the page was generated for
-	body   string // the text without its title
+	this   any    // service, rule or other value for which the page was generated
+	body   string // text without the title
 	render sync.Once
 	html   string
 	err    error
@@ -169,7 +170,7 @@ type Page struct {
 	searched index
 }
 
-// MarkdownPath returns the path of the page as Markdown.
+// MarkdownPath returns the path of the Markdown version of the page.
 func (p *Page) MarkdownPath() string {
 	if p.Path == "/" {
 		return "/index.md"
@@ -177,8 +178,8 @@ func (p *Page) MarkdownPath() string {
 	return p.Path + ".md"
 }
 
-// HTML returns the text of the page as HTML, without its title and the frame around it. It is
-// converted at the first request.
+// HTML returns the text of the page as HTML, without title and frame. It is converted at the first
+// call.
 func (p *Page) HTML() (string, error) {
 	p.render.Do(func() {
 		p.html, p.err = render(p.body)
@@ -186,17 +187,17 @@ func (p *Page) HTML() (string, error) {
 	return p.html, p.err
 }
 
-// Site has every page, filled in with one state of the service.
+// Site contains every page, filled in for one state of the service.
 type Site struct {
 	Facts     Facts
-	Pages     []*Page // by path
-	Changelog []*Page // the newest first
+	Pages     []*Page // sorted by path
+	Changelog []*Page // newest first
 	byPath    map[string]*Page
-	texts     *template.Template            // the parts that pages share
-	read      map[string]*template.Template // parsed heads and bodies of files, by text
+	texts     *template.Template            // templates that pages share
+	read      map[string]*template.Template // parsed heads and bodies of files, by their text
 }
 
-// New fills in all pages.
+// New returns the site with all pages filled in.
 func New(facts Facts) (*Site, error) {
 	s := &Site{Facts: facts, byPath: map[string]*Page{}, read: map[string]*template.Template{}}
 	var err error
@@ -214,13 +215,13 @@ func New(facts Facts) (*Site, error) {
 	return s, s.fillIn()
 }
 
-// Page returns the page at a path.
+// Page returns the page at a path, and whether it exists.
 func (s *Site) Page(at string) (*Page, bool) {
 	p, found := s.byPath[at]
 	return p, found
 }
 
-// Written reports whether there is a file for the page at a path.
+// Written reports whether the page at a path has its own file.
 func Written(at string) bool {
 	for _, name := range []string{"content" + at + ".md", "content" + at + "/index.md"} {
 		if _, err := fs.Stat(files, name); err == nil {
@@ -230,10 +231,10 @@ func Written(at string) bool {
 	return false
 }
 
-// Policy returns the policy about the use of the content.
+// Policy returns the policy for the use of the content by crawlers.
 func (s *Site) Policy() string { return ContentSignal }
 
-// LastChange returns the date of the newest entry of the changelog.
+// LastChange returns the date of the newest changelog entry.
 var LastChange = sync.OnceValue(func() (newest time.Time) {
 	entries, err := fs.Glob(files, "content/changelog/2*.md")
 	if err != nil || len(entries) == 0 {
@@ -244,10 +245,10 @@ var LastChange = sync.OnceValue(func() (newest time.Time) {
 	return newest
 })
 
-// Updated returns the date of the newest entry of the changelog.
+// Updated returns the date of the newest changelog entry.
 func (s *Site) Updated() time.Time { return LastChange() }
 
-// Under lists the pages of a type, by path.
+// Under lists the pages of a type, sorted by path.
 func (s *Site) Under(kind string) (list []*Page) {
 	for _, p := range s.Pages {
 		if p.Type == kind {
@@ -269,7 +270,7 @@ func (s *Site) ServicesOf(group string) (list []Service) {
 
 const dateForm = "2006-01-02"
 
-// addWritten adds the pages that have a file of their own.
+// addWritten adds the pages that have their own file.
 func (s *Site) addWritten() error {
 	return fs.WalkDir(files, "content", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".md" || strings.HasPrefix(d.Name(), "_") || strings.HasPrefix(name, "content/skills/") {
@@ -277,7 +278,7 @@ func (s *Site) addWritten() error {
 		}
 		at := strings.TrimSuffix(strings.TrimPrefix(name, "content"), ".md")
 		if at == authPage {
-			return nil // it is a document for agents, not a page
+			return nil // auth.md is a document for agents, not a page
 		}
 		if at = strings.TrimSuffix(at, "index"); at != "/" {
 			at = strings.TrimSuffix(at, "/")
@@ -318,13 +319,13 @@ func (s *Site) addMade() error {
 	return nil
 }
 
-// Family is the rules whose ids have the same first part.
+// Family is a group of rules whose ids have the same first part.
 type Family struct {
 	Name, Title string
 	Rules       []Rule
 }
 
-// familyTitles are the families that have a page of their own.
+// familyTitles lists the families that have a page.
 var familyTitles = []struct{ name, title string }{
 	{"shell", "Shell and files"}, {"git", "Git and code hosting"}, {"sql", "SQL"}, {"nosql", "Document and key-value stores"},
 	{"orm", "Migrations of frameworks"}, {"infra", "Kubernetes, Terraform and containers"}, {"cloud", "Cloud accounts"},
@@ -354,11 +355,11 @@ type subject struct {
 	Facts
 	Site *Site
 	Page *Page
-	This any // the service, rule, finding, family or problem of a generated page
+	This any // service, rule, finding, family or problem of a generated page
 }
 
-// add adds a page with its metadata. The text is filled in when the metadata of all pages are
-// known.
+// add adds a page with its metadata. The text is filled in later, when the metadata of all pages
+// are known.
 func (s *Site) add(file, at string, this any) error {
 	text, err := files.ReadFile(file)
 	if err != nil {
@@ -378,7 +379,7 @@ func (s *Site) add(file, at string, this any) error {
 	if err := p.read(filled); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	p.Markdown = file // the file's name; fillIn replaces it by the text
+	p.Markdown = file // name of the file, until fillIn replaces it by the text
 	if kind, name, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/"); kind == "changelog" && name != "" {
 		if p.Updated, err = time.Parse(dateForm, name[:min(len(name), len(dateForm))]); err != nil {
 			return fmt.Errorf("%s: no date: %w", file, err)
@@ -397,7 +398,7 @@ func (s *Site) add(file, at string, this any) error {
 	return nil
 }
 
-// read reads the metadata at the top of a file.
+// read parses the metadata at the top of a file.
 func (p *Page) read(head string) error {
 	for line := range strings.Lines(head) {
 		name, value, found := strings.Cut(strings.TrimSpace(line), ": ")
@@ -433,7 +434,7 @@ func cutHead(text string) (head, body string, err error) {
 	return head, strings.TrimLeft(body, "\n"), nil
 }
 
-// fillIn writes the text of every page.
+// fillIn generates the text of every page.
 func (s *Site) fillIn() error {
 	for _, p := range s.Pages {
 		text, err := files.ReadFile(p.Markdown)
@@ -453,7 +454,7 @@ func (s *Site) fillIn() error {
 	return nil
 }
 
-// execute executes a template. Each text is parsed once, even if many pages use it.
+// execute executes a template. It parses each text only once, even if many pages use it.
 func (s *Site) execute(text string, in any) (string, error) {
 	t := s.read[text]
 	if t == nil {
@@ -471,7 +472,7 @@ func (s *Site) execute(text string, in any) (string, error) {
 	return out.String(), err
 }
 
-// readTexts reads the parts that several pages share: content/_parts.md.
+// readTexts parses the templates that pages share: content/_parts.md.
 func readTexts() (*template.Template, error) {
 	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 		"join":     strings.Join,
@@ -483,7 +484,7 @@ func readTexts() (*template.Template, error) {
 	}).ParseFS(files, "content/_parts.md")
 }
 
-// codeCell returns a command as code in a cell of a table.
+// codeCell formats a command as code in a table cell.
 func codeCell(text string) string {
 	mark := "`"
 	for strings.Contains(text, mark) {
@@ -495,17 +496,16 @@ func codeCell(text string) string {
 	return mark + cell(text) + mark
 }
 
-// sentence turns a clause into a sentence.
+// sentence makes a sentence of a clause: it capitalizes the first letter and adds a full stop.
 func sentence(clause string) string {
 	first, size := utf8.DecodeRuneInString(clause)
 	return string(unicode.ToUpper(first)) + clause[size:] + "."
 }
 
-// escapeCell is built once and not for each cell, because its table has an entry for every byte
-// value.
+// escapeCell is built only once, because its table has an entry for every byte value.
 var escapeCell = strings.NewReplacer("|", `\|`, "\n", " ")
 
-// cell escapes a text for a cell of a table.
+// cell escapes a text for a table cell.
 func cell(text string) string {
 	return escapeCell.Replace(text)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// facts are those of a service with one service, rule, product and problem.
+// facts returns the facts of a service with one service, rule, product and problem.
 func facts() Facts {
 	return Facts{Base: "https://ledger.example", Contact: "operator@example.com", Version: "1.0.0", X402: true, FreeCallsPerMonth: 250, RulesetVersion: "2026.11.15", RulesetDate: "2026-11-15",
 		Services: []Service{{Operation: "action_safety_quick_gate", Name: "action-safety/quick", Path: "/api/agent-services/action-safety/quick", Title: "Quick gate",
@@ -34,7 +34,8 @@ func made(t *testing.T) *Site {
 	return s
 }
 
-// Every page has a title, can be converted to HTML, and contains no template syntax.
+// TestEveryPageIsMade checks that every page has a title, can be converted to HTML, and contains
+// no template syntax.
 func TestEveryPageIsMade(t *testing.T) {
 	s := made(t)
 	for _, p := range s.Pages {
@@ -48,7 +49,7 @@ func TestEveryPageIsMade(t *testing.T) {
 	}
 }
 
-// A text of a rule or an example is never read as HTML.
+// TestNoHTMLPasses checks that HTML in the text of a rule or an example is not passed on.
 func TestNoHTMLPasses(t *testing.T) {
 	html, err := render("<script>alert(1)</script>\n\n[x](javascript:alert(1))\n\n`<b>`")
 	if err != nil || strings.Contains(html, "<script") || strings.Contains(html, "javascript:") || strings.Contains(html, "<b>") {
@@ -56,8 +57,8 @@ func TestNoHTMLPasses(t *testing.T) {
 	}
 }
 
-// A page has no style of its own, which its content policy would refuse. A column of numbers is
-// aligned by its class.
+// TestNoPageHasAStyleOfItsOwn checks that no page has an inline style, which the content policy
+// would refuse. Columns of numbers are aligned by a class.
 func TestNoPageHasAStyleOfItsOwn(t *testing.T) {
 	for _, p := range made(t).Pages {
 		if html, err := p.HTML(); err != nil || strings.Contains(html, " style=") {
@@ -70,7 +71,8 @@ func TestNoPageHasAStyleOfItsOwn(t *testing.T) {
 	}
 }
 
-// The build fails if the changelog has no entry for the version of the interface.
+// TestTheVersionHasAnEntry checks that the changelog has an entry for the version of the
+// interface.
 func TestTheVersionHasAnEntry(t *testing.T) {
 	s := made(t)
 	for _, p := range s.Changelog {
@@ -109,8 +111,8 @@ func TestSecurityTextChangesOnceADay(t *testing.T) {
 	}
 }
 
-// The feeds have the entries of the changelog, the newest first, with dates in the form that each
-// format requires.
+// TestFeedsHoldTheChangelog checks that the feeds contain the changelog, newest entry first, with
+// dates in the form that each format requires.
 func TestFeedsHoldTheChangelog(t *testing.T) {
 	s := made(t)
 	rss, err := s.RSS()
@@ -143,7 +145,8 @@ func TestFeedsHoldTheChangelog(t *testing.T) {
 	}
 }
 
-// llms.txt follows llmstxt.org: one H1, a summary, prose, then sections of links.
+// TestLlmsHasItsForm checks that llms.txt follows llmstxt.org: one H1, a summary, prose, then
+// sections of links.
 func TestLlmsHasItsForm(t *testing.T) {
 	text, err := made(t).Text("llms.txt")
 	if err != nil || !strings.HasPrefix(text, "# Countersign\n\n> ") || strings.Count(text, "\n# ") != 0 || strings.Contains(text, "\n### ") {
@@ -184,7 +187,7 @@ func TestTwoBuildsAreTheSame(t *testing.T) {
 	}
 }
 
-// Every alert has a section in the runbooks and links it.
+// TestEveryAlertHasARunbook checks that every alert links to its section in the runbooks.
 func TestEveryAlertHasARunbook(t *testing.T) {
 	alerts, err := os.ReadFile("../../.deploy/monitoring/alerts.yaml")
 	if err != nil {

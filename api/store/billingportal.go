@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// portalTerms says who can open the billing portal.
+// portalTerms explains who can open the billing portal.
 type portalTerms struct {
 	Message      string `json:"message"`
 	RequiresAuth bool   `json:"requiresAuth"`
@@ -59,9 +59,9 @@ func (s *Shop) BillingPortal(ctx context.Context, customer string) (string, erro
 	return url, s.providerError(ctx, err)
 }
 
-// Resync asks the provider about a customer's subscriptions whose paid period ended without a
-// notice, since a notice may have been lost. It reports whether it learnt anything. If the
-// provider does not answer, nothing changes, and a later call asks again.
+// Resync reads a customer's subscriptions from the provider if their paid period has ended and no
+// notice has arrived, because a notice may be lost. It reports whether it read anything. If the
+// provider does not answer, nothing changes, and a later call tries again.
 func (s *Shop) Resync(ctx context.Context, customer string) (learnt bool) {
 	if s.Provider == nil || customer == "" {
 		return false

@@ -17,10 +17,10 @@ import (
 
 var errNoCheckout = policy.Refuse(op.CodeNoCheckout, "", "checkout provider not configured")
 
-// errCheckout is the answer to every failure of the provider.
+// errCheckout is the error for every failure of the provider.
 var errCheckout = policy.Refuse(op.CodeCheckoutFailed, "", "checkout provider unavailable")
 
-// legalURLs are the policies a buyer agrees to.
+// legalURLs are the addresses of the policies to which a buyer agrees.
 type legalURLs struct {
 	Terms   string `json:"terms" jsonschema:"format=uri"`
 	Privacy string `json:"privacy" jsonschema:"format=uri"`
@@ -44,7 +44,7 @@ func (s *Shop) getCheckout(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, s.howToBuy()}}, nil
 }
 
-// howToBuy names the ways to buy that are configured.
+// howToBuy describes the configured ways to buy.
 func (s *Shop) howToBuy() string {
 	text := "Products: GET /api/catalog."
 	if s.Provider != nil {
@@ -62,7 +62,7 @@ type checkoutRequest struct {
 	Slug string `json:"slug" jsonschema:"minLength=1,maxLength=64,pattern=^[a-z0-9]+(-[a-z0-9]+)*$" jsonschema_description:"A product of GET /api/catalog."`
 }
 
-// address is the answer with an address that the buyer opens.
+// address is an answer with an address that the buyer must open.
 type address struct {
 	URL string `json:"url" jsonschema:"format=uri"`
 }
@@ -85,8 +85,8 @@ func (s *Shop) createCheckout(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: address{url}}, err
 }
 
-// BeginCheckout begins a card checkout and returns its address. customer may be empty: then
-// the purchase belongs to the e-mail address that is typed at the provider.
+// BeginCheckout starts a card checkout and returns its address. If customer is empty, the purchase
+// will belong to the e-mail address that the buyer enters at the provider.
 func (s *Shop) BeginCheckout(ctx context.Context, slug, customer string) (string, error) {
 	product, known := s.Store.Product(slug)
 	switch {
@@ -107,7 +107,7 @@ func (s *Shop) BeginCheckout(ctx context.Context, slug, customer string) (string
 	return url, s.providerError(ctx, err)
 }
 
-// providerError logs an error of the provider and returns the one that callers get.
+// providerError logs an error of the provider, and returns the error for callers.
 func (s *Shop) providerError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -20,13 +20,13 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// downloadLink is where a file can be fetched once.
+// downloadLink is a link that returns a file once.
 type downloadLink struct {
 	DownloadURL string `json:"downloadUrl" jsonschema:"format=uri"`
 	ExpiresAt   string `json:"expiresAt" jsonschema:"format=date-time"`
 }
 
-// DownloadLink returns a link with its address and the time until which it works.
+// DownloadLink returns the address and the expiry of a link.
 func (s *Shop) DownloadLink(l store.DownloadLink) downloadLink {
 	return downloadLink{s.Store.BaseURL + "/api/downloads/" + l.Token, ground.Stamp(l.ExpiresAt)}
 }
@@ -34,7 +34,8 @@ func (s *Shop) DownloadLink(l store.DownloadLink) downloadLink {
 var createDownload = &op.Operation{
 	ID: "create_download", Method: http.MethodPost, Path: "/api/entitlements/{slug}/downloads",
 	Summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
-	// Not for agents: their scope allows to look, and a download uses up one of few.
+	// Agents may not create downloads: their scope permits only reading, and downloads are
+	// limited.
 	Access: credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[downloadLink](),
 	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
 }
@@ -44,7 +45,8 @@ func (s *Shop) createDownload(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: s.DownloadLink(l)}, err
 }
 
-// Downloads answers the links of purchases: to people with a page, to programs with a file.
+// Downloads handles the download links of purchases: it answers people with a page and programs
+// with the file.
 type Downloads struct {
 	Store    *store.Store
 	Sessions *credential.Sessions
@@ -53,11 +55,11 @@ type Downloads struct {
 	Callers  *request.Callers
 }
 
-// ServeHTTP answers a request for a download link. A link returns the file once, and mail
-// scanners open links before people do. So a browser's GET returns a page with a button and
-// does not use the link up; the button's POST, or a GET by a program, returns the file and does.
-// A HEAD never does. This is not an operation: the token in the path is the only credential,
-// and the answer is a page or a file of any type, which the contract cannot describe.
+// ServeHTTP answers a request for a download link. A link returns the file once, but mail scanners
+// open links before people do. So a browser's GET returns a page with a button and does not use
+// the link. The button's POST, or a GET by a program, uses the link and returns the file. A HEAD
+// never uses it. This is not an operation: the token in the path is the only credential, and the
+// answer is a page or a file of any type, which the contract cannot describe.
 func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := mux.Vars(r)["token"]
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -88,7 +90,7 @@ func (s *Downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func sendFile(w http.ResponseWriter, r *http.Request, p store.Product) {
 	media := mime.TypeByExtension(path.Ext(p.FileName))
-	if media == "" || path.Ext(p.FileName) == ".zip" { // the machine's table may have another type for it
+	if media == "" || path.Ext(p.FileName) == ".zip" { // set these types here, because the table of the machine may differ
 		media = map[bool]string{true: "application/zip", false: "application/octet-stream"}[path.Ext(p.FileName) == ".zip"]
 	}
 	h := w.Header()

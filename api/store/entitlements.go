@@ -24,7 +24,7 @@ func (s *Shop) getEntitlement(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: e}, err
 }
 
-// supportedCustomer lists everything that a customer has or had access to.
+// supportedCustomer is the answer with all current and former entitlements of a customer.
 type supportedCustomer struct {
 	CustomerID   string              `json:"customerId"`
 	Entitlements []store.Entitlement `json:"entitlements"`

@@ -12,16 +12,16 @@ import (
 	"github.com/countersign/countersign/commands/store"
 )
 
-// Notices takes the notices of the checkout provider.
+// Notices handles notices of the checkout provider.
 type Notices struct {
 	Shop    *Shop
 	Answers *request.Answers
 }
 
-// ServeHTTP takes a notice. This is not an operation: only the provider calls it, and shows
-// itself by a signature over the bytes of the body, in its own form. The answer is 400 if the
-// notice is malformed or not the provider's, 503 if it could not be recorded, so that the
-// provider sends it again, and else 200.
+// ServeHTTP handles a notice. This is not an operation: only the provider calls it, and
+// authenticates by a signature over the body, in its own format. The answer is 400 if the notice
+// is malformed or not signed by the provider, 503 if it could not be recorded, so that the
+// provider sends it again, and 200 otherwise.
 func (s *Notices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := s.read(w, r)
 	if err != nil {
@@ -50,9 +50,9 @@ func (s *Notices) read(w http.ResponseWriter, r *http.Request) error {
 	return s.record(r, notice)
 }
 
-// record appends what a notice says. A notice about anything else is accepted and ignored.
+// record appends the events of a notice. It ignores notices of other kinds.
 func (s *Notices) record(r *http.Request, n checkout.Notice) error {
-	// An append that has begun is finished even if the provider hangs up.
+	// Finish an append that has begun, even if the provider disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.HandlerTimeout)
 	defer cancel()
 	switch {
@@ -60,7 +60,7 @@ func (s *Notices) record(r *http.Request, n checkout.Notice) error {
 		if product, known := s.Shop.Store.Product(n.Checkout.Product); known && !pays(*n.Checkout, product.PriceCents) {
 			s.Shop.Log.Error("a checkout paid something else than its product costs, and nothing was given for it: refund it or grant the entitlement",
 				"requestId", request.RequestID(r.Context()), "product", n.Checkout.Product, "amountCents", n.Checkout.AmountCents)
-			return nil // sending it again would not change it
+			return nil // no error, because repeating the notice would change nothing
 		}
 		return s.Shop.Store.FulfilCheckout(ctx, n.Event, *n.Checkout)
 	case n.Refund != nil:
@@ -73,7 +73,8 @@ func (s *Notices) record(r *http.Request, n checkout.Notice) error {
 	return nil
 }
 
-// pays reports whether a checkout paid at least the price of its product. Tax may be added.
+// pays reports whether a checkout paid at least the price of its product. It may be more because
+// of tax.
 func pays(done store.CompletedCheckout, cents int64) bool {
 	return done.AmountCents >= cents && (done.Currency == "" || done.Currency == "usd")
 }

@@ -23,21 +23,20 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// payerProof is the body of a POST to the page of a purchase that only its payer can claim.
+// payerProof is the body of a POST to the page of an unclaimed purchase.
 type payerProof struct {
 	ClaimSecret string `json:"claimSecret"`
-	Refund      bool   `json:"refund"` // asks for the money back instead; needs no proof
+	Refund      bool   `json:"refund"` // requests a refund instead of the file; requires no proof
 }
 
-// purchaseID is the form of a purchase's id. The token of a link is longer, so it never
-// matches.
+// purchaseID matches the id of a purchase. It never matches the token of a link, which is longer.
 var purchaseID = regexp.MustCompile(`^pur_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 var errNoProof = policy.Refuse(ground.CodeNotTheBuyer, "", "claimSecret is not that of the purchase: send the one of the first answer, or sign in with the paying address (SIGN-IN-WITH-X)")
 
-// downloadAsPayer answers requests for the page of a purchase that is bound to neither an
-// e-mail address nor an identifier. It sends the file only for the payer's proof. Until the
-// first download it also takes a request for a refund.
+// downloadAsPayer handles the page of a purchase that is bound neither to an e-mail address nor to
+// an identifier. It sends the file only to a caller who proves to be the payer. Until the first
+// download it also accepts a request for a refund.
 func (s *Downloads) downloadAsPayer(w http.ResponseWriter, r *http.Request, id string, browser bool) {
 	var product store.Product
 	u, err := s.Store.FindUnboundPurchase(r.Context(), id)
@@ -90,7 +89,7 @@ func (s *Downloads) failShown(w http.ResponseWriter, r *http.Request, browser bo
 	s.Answers.Fail(w, r, false, err)
 }
 
-// readProof reads the form of the page, or JSON.
+// readProof parses the body: the form of the page, or JSON.
 func (s *Downloads) readProof(w http.ResponseWriter, r *http.Request) (p payerProof, err error) {
 	if !s.Sessions.SameOrigin(r) {
 		return p, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
@@ -127,10 +126,10 @@ func (s *Downloads) refundAsPayer(w http.ResponseWriter, r *http.Request, u stor
 	}
 }
 
-// payerPage is the address of the page of a purchase.
+// payerPage returns the address of the page of a purchase.
 func payerPage(base, id string) string { return base + "/api/downloads/" + id }
 
-// signIn returns the message that the payer of a purchase is asked to sign at a time.
+// signIn returns the message that the payer of a purchase must sign, issued at this time.
 func (s *Downloads) signIn(u store.UnboundPurchase, issuedAt string) (asked x402.SignIn, err error) {
 	at, err := time.Parse(time.RFC3339, issuedAt)
 	if err != nil {
@@ -147,14 +146,14 @@ func (s *Downloads) signIn(u store.UnboundPurchase, issuedAt string) (asked x402
 	return x402.NewSignIn(payerPage(s.Store.BaseURL, u.PurchaseID), base.Host, "Download what this address has bought: "+u.Product.Name, nonce, at), nil
 }
 
-// demandProof returns a 402 that asks for the payer's proof, and not for money.
+// demandProof returns a 402 that demands the payer's signature instead of a payment.
 func (s *Downloads) demandProof(u store.UnboundPurchase) (*payments.Demand, error) {
 	asked, err := s.signIn(u, ground.Stamp(s.Store.Clock()))
 	return &payments.Demand{Required: asked.Challenge(u.Network, u.Product.Name)}, err
 }
 
-// signedByPayer reports whether the header SIGN-IN-WITH-X shows that the caller holds the key
-// of the paying address.
+// signedByPayer reports whether the header SIGN-IN-WITH-X proves that the caller controls the
+// paying address.
 func (s *Downloads) signedByPayer(r *http.Request, u store.UnboundPurchase, header string) bool {
 	proof, ok := x402.ReadSignIn(header)
 	if !ok || u.Payer == "" {

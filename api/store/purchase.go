@@ -12,18 +12,18 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// purchaseRequest is the body of a purchase; all of it is optional.
+// purchaseRequest is the body of a purchase. All members are optional.
 type purchaseRequest struct {
 	ClaimSecret string `json:"claimSecret,omitempty" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"That of the first answer, when the payment is sent again for another link."`
 	Email       string `json:"email,omitempty" jsonschema:"format=email,minLength=3,maxLength=254" jsonschema_description:"Whom the purchase belongs to: visible after signing in with it. It is stored sealed."`
 }
 
-// fulfilment is a product that was paid for.
+// fulfilment is the answer with a paid product.
 type fulfilment struct {
 	Status     string `json:"status" jsonschema:"enum=fulfilled"`
 	Product    string `json:"product"`
 	PurchaseID string `json:"purchaseId"`
-	// Absent if the payment was sent again by a caller who has not shown to be its buyer.
+	// Empty if the payment was sent again, and the caller has not proved to be the buyer.
 	ClaimSecret string `json:"claimSecret,omitempty" jsonschema_description:"Keep it: with it the same payment gives a new link later. The payment alone, which is on the chain for everybody to copy, does not."`
 	downloadLink
 }
@@ -53,7 +53,7 @@ var probePurchase = &op.Operation{
 
 func (s *Shop) probePurchase(c *op.Call) (op.Reply, error) { return s.purchase(c, "", "") }
 
-// sellProduct finds the product that a call buys, and its price.
+// sellProduct returns the product that a call buys, and its price.
 func (s *Shop) sellProduct(c *op.Call) (op.Sale, error) {
 	product, known := s.Store.Product(c.Vars["slug"])
 	switch {
@@ -75,7 +75,7 @@ func (s *Shop) purchase(c *op.Call, email, claimSecret string) (op.Reply, error)
 	h := payments.Paid(done.Payment)
 	h.Set("Cache-Control", "no-store")
 	link := s.DownloadLink(done.Link)
-	if done.Link.Token == "" { // sent again by a caller who has not shown to be the payer
+	if done.Link.Token == "" { // the payment was sent again, and the caller has not proved to be the payer
 		link.DownloadURL = payerPage(s.Store.BaseURL, done.PurchaseID)
 	}
 	return op.Reply{Header: h, Value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, link}}, nil

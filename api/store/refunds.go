@@ -13,14 +13,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// refundRequest asks to compute a paid answer again from its request.
+// refundRequest requests that a paid answer is computed again from its request.
 type refundRequest struct {
 	PaymentID string         `json:"paymentId" jsonschema:"pattern=^pay_[0-9a-f]{32}$" jsonschema_description:"pay_ and the first 32 hex digits of keccak256 over network|asset|payer|nonce of the payment, in lower case. Signed receipts name it."`
 	Operation string         `json:"operation" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"The operationId of the call that was paid for."`
 	Request   jsontext.Value `json:"request" jsonschema_description:"The body of that call."`
 }
 
-// reproduction is the result of that.
+// reproduction is the result of computing the answer again.
 type reproduction struct {
 	PaymentID            string  `json:"paymentId"`
 	Reproduced           bool    `json:"reproduced"`
@@ -30,7 +30,7 @@ type reproduction struct {
 	Refund               *refund `json:"refund" jsonschema:"nullable"`
 }
 
-// refund is an amount that is paid back, and the state of the repayment.
+// refund is an amount to be paid back, and the state of the repayment.
 type refund struct {
 	State       string `json:"state" jsonschema:"enum=requested,enum=approved,enum=sent"`
 	Amount      string `json:"amount"`
@@ -49,14 +49,14 @@ var requestRefund = &op.Operation{
 	Refuses: []string{"unknown_operation"},
 }
 
-// Refunds recomputes paid answers.
+// Refunds computes paid answers again, and requests a refund if they differ.
 type Refunds struct {
 	Store   *store.Store
 	Callers *request.Callers
 	Table   *op.Table
 }
 
-// Operations lists the operation that asks for a refund.
+// Operations lists the operation that requests a refund.
 func (s *Refunds) Operations() []*op.Operation {
 	return []*op.Operation{requestRefund.Does(s.requestRefund)}
 }
@@ -71,7 +71,7 @@ func (s *Refunds) requestRefund(c *op.Call) (op.Reply, error) {
 	}
 	o := s.Table.Find(in.Operation)
 	switch {
-	case o != nil && o.Sells != nil: // a file is not computed, so it cannot be computed again
+	case o != nil && o.Sells != nil: // the call bought a file, which cannot be computed again
 		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.Store.BaseURL+"/refunds says whom to ask")
 	case o == nil || o.Service == nil:
 		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")

@@ -1,7 +1,7 @@
-// Package store sells products over HTTP and gives access to what was bought: the catalogue,
-// card checkout and the provider's notices, purchases over x402, download links,
-// entitlements, the billing portal, and refunds of answers that cannot be reproduced. The
-// rules of all that are in commands/store.
+// Package store sells products over HTTP and gives access to purchases: the catalogue, card
+// checkout and the provider's notices, purchases over x402, download links, entitlements, the
+// billing portal, and refunds of answers that cannot be reproduced. The rules are in
+// commands/store.
 package store
 
 import (
@@ -20,12 +20,12 @@ import (
 type Shop struct {
 	Store    *store.Store
 	Payments *payments.Payments
-	Provider checkout.Provider // nil: card checkout answers 503
+	Provider checkout.Provider // nil means that card checkout is answered with 503
 	Rates    *op.Rates
 	Log      *slog.Logger
 }
 
-// Operations lists what a buyer can do.
+// Operations lists the operations for buyers.
 func (s *Shop) Operations() []*op.Operation {
 	return []*op.Operation{purchaseProduct.Selling(s.sellProduct).Does(s.purchaseProduct), probePurchase.Selling(s.sellProduct).Does(s.probePurchase),
 		getCheckout.Does(s.getCheckout), createCheckout.Does(s.createCheckout), ListProducts.Does(s.listProducts),
@@ -33,12 +33,12 @@ func (s *Shop) Operations() []*op.Operation {
 		getEntitlement.Does(s.getEntitlement), createDownload.Does(s.createDownload), supportEntitlements.Does(s.supportEntitlements)}
 }
 
-// ProductList lists the products that are sold.
+// ProductList is the answer with the products for sale.
 type ProductList struct {
 	Products []ProductSummary `json:"products"`
 }
 
-// ProductSummary is one product, and the ways to pay for it.
+// ProductSummary is one product with the ways to pay for it.
 type ProductSummary struct {
 	Slug        string       `json:"slug"`
 	Name        string       `json:"name"`
@@ -53,7 +53,7 @@ type ProductSummary struct {
 	Deliverable string       `json:"deliverable"`
 }
 
-// productX402 is where and for how much a product is bought over x402.
+// productX402 is the address and the price of a product over x402.
 type productX402 struct {
 	URL     string `json:"url" jsonschema:"format=uri"`
 	Amount  string `json:"amount"`
@@ -61,13 +61,13 @@ type productX402 struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// aboveCap is the note at a price that x402 clients pay only if they are configured to.
+// aboveCap is the note on prices that x402 clients refuse by default.
 const (
 	defaultCapCents = 100
 	aboveCap        = "above $1, the most that default clients pay at once: raise the limit of yours"
 )
 
-// ListProducts answers with the catalogue.
+// ListProducts is the operation that returns the catalogue.
 var ListProducts = &op.Operation{
 	ID: "list_products", Method: http.MethodGet, Path: "/api/catalog",
 	Summary: "The products: what each is, what it costs, and the ways to buy it.",
@@ -82,7 +82,7 @@ func (s *Shop) listProducts(c *op.Call) (op.Reply, error) {
 	return d.Answer(c), nil
 }
 
-// Summaries lists the products as the catalogue shows them.
+// Summaries lists the products for the catalogue.
 func (s *Shop) Summaries() []ProductSummary {
 	list := []ProductSummary{}
 	for _, p := range s.Store.Products {
@@ -104,7 +104,7 @@ func (s *Shop) Summaries() []ProductSummary {
 	return list
 }
 
-// catalogue returns the document that lists the products.
+// catalogue returns the document with the products.
 func (s *Shop) catalogue() (op.Document, error) {
 	body, err := canon.Marshal(ProductList{s.Summaries()})
 	return op.NewDocument(body, "application/json"), err

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/api/stripe"
 )
 
-// The form of the three calls is checked by the provider's own mock, which refuses unknown
-// parameters and wrong values: .ci/stripe/run starts it. It has no state, and is fetched from the
-// network.
+// TestCallsByTheProvidersOwnMock checks the parameters of the three calls with the provider's own
+// mock, which refuses unknown parameters and wrong values. .ci/stripe/run downloads and starts it.
+// The mock has no state.
 func TestCallsByTheProvidersOwnMock(t *testing.T) {
 	base := os.Getenv("STRIPE_MOCK_URL")
 	if base == "" {

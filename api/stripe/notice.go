@@ -18,16 +18,16 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// notice is what the checkout provider sends when something happened. Small structs of ours read
-// it, because several versions of the provider's objects are in use: members that have moved are
-// read in both places.
+// notice is a message of the checkout provider. The structs here contain only what we read.
+// Several versions of the provider's objects are in use, so members that have moved are read from
+// both places.
 type notice struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
 	Created int64  `json:"created"`
-	// Live says in which mode of the account it happened, live or test.
+	// Live reports whether the account was in live mode; otherwise it was in test mode.
 	Live *bool `json:"livemode"`
-	// Account is the connected account in which it happened; empty for our own account.
+	// Account is the connected account that the notice concerns; empty for our own account.
 	Account string `json:"account"`
 	Data    struct {
 		Object jsontext.Value `json:"object"`
@@ -39,7 +39,7 @@ var providerID = normal.Pattern(`^[A-Za-z0-9_]{1,128}$`)
 
 var errNotice = policy.Refuse(codeInvalid, "", "the notice is not one that can be read")
 
-// Notice implements checkout.Provider.
+// Notice verifies the signature of a notice and parses it.
 func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, error) {
 	if err := p.signed(body, header); err != nil {
 		return checkout.Notice{}, err
@@ -58,34 +58,34 @@ func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, err
 	return means, err
 }
 
-// concerns reports whether a notice is about our account, and about the mode of our key. An
-// endpoint may get test events while the key is a live one, or events of connected accounts.
-// Neither means that we were paid.
+// concerns reports whether a notice concerns our own account, in the mode of our key. An endpoint
+// may receive test events while the key is a live key, or events of connected accounts. Neither
+// means that we were paid.
 func (p *Provider) concerns(n notice) bool {
 	if n.Account != "" {
 		return false
 	}
-	_, kind, _ := strings.Cut(p.key, "_") // sk_live_…, rk_test_…
+	_, kind, _ := strings.Cut(p.key, "_") // keys look like sk_live_… or rk_test_…
 	world, _, _ := strings.Cut(kind, "_")
 	return n.Live == nil || world != "live" && world != "test" || *n.Live == (world == "live")
 }
 
-// decode reads a text that the provider has signed. The signature proves who sent it. So members
-// that are not read here may contain what other callers are refused for (half of a surrogate pair,
-// NUL, a large integer): a buyer's name that was cut inside of an emoji must not keep an order from
-// being fulfilled.
+// decode parses a text that the provider has signed. It is lenient, because the signature proves
+// the sender. Members that we do not use may contain text that other callers must not send: half
+// of a surrogate pair, NUL, a large integer. For example, a buyer's name that was cut inside an
+// emoji must not prevent the fulfilment of an order.
 func decode(text []byte, into any) error {
 	return json.Unmarshal(text, into, jsontext.AllowInvalidUTF8(true))
 }
 
-// isRecordable reports whether what was read from a notice can be recorded unchanged: it has no
-// NUL, no half of a surrogate pair, and no integer beyond 2^53-1.
+// isRecordable reports whether the values read from a notice can be recorded unchanged. They must
+// not contain NUL, half of a surrogate pair, or an integer beyond 2^53-1.
 func isRecordable(n checkout.Notice) bool {
 	text, err := canon.Marshal([]any{n.Checkout, n.Refund, n.Refunded, n.Invoice, n.Subscription, n.Customer, n.Event.ID})
 	return err == nil && !bytes.ContainsRune(text, utf8.RuneError)
 }
 
-// read returns the meaning of a notice. Unknown types mean nothing.
+// read converts a notice to our form. For an unknown type the result is empty.
 func (n notice) read() (checkout.Notice, error) {
 	means := checkout.Notice{Event: store.ProviderEvent{ID: n.ID, At: n.Created}}
 	switch n.Type {
@@ -122,8 +122,8 @@ var subscriptionChanges = map[string]string{
 	"customer.subscription.paused": "paused", "customer.subscription.resumed": "resumed",
 }
 
-// readCheckout reads a checkout. It is ours if it was made for a product and nothing is left to be
-// paid.
+// readCheckout parses a checkout. ours reports whether it was created for one of our products and
+// is completely paid.
 func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours bool, err error) {
 	var o struct {
 		ID                string            `json:"id"`
@@ -154,7 +154,7 @@ func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours boo
 		done.Email = o.CustomerEmail
 	}
 	if done.Customer == "" {
-		done.Customer = o.ID // the provider keeps no customer for this checkout
+		done.Customer = o.ID // the provider created no customer for this checkout
 	}
 	if o.Mode == "subscription" {
 		done.Subscription = o.Subscription
@@ -167,8 +167,8 @@ func readCheckout(object jsontext.Value) (done store.CompletedCheckout, ours boo
 	return done, true, nil
 }
 
-// readRefund reads what happened to a payment: a charge, a refund or a dispute. A refund that is
-// pending or done is ignored, because the charge says the same.
+// readRefund parses a change of a payment: a charge, a refund or a dispute. It ignores refunds
+// that are pending or succeeded, because the charge contains the same information.
 func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseRefunded, invoice string, matters bool, err error) {
 	var o struct {
 		ID             string `json:"id"`
@@ -182,7 +182,7 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 	if decode(object, &o) != nil || !providerID(o.ID) || o.Invoice != "" && !providerID(o.Invoice) {
 		return fact, "", false, errNotice
 	}
-	if o.PaymentIntent == "" { // it was not made by a checkout
+	if o.PaymentIntent == "" { // the payment did not come from a checkout
 		return fact, "", false, nil
 	}
 	fact = events.PurchaseRefunded{Payment: o.PaymentIntent, Cause: "refund", Object: o.ID, AmountCents: o.Amount}
@@ -210,10 +210,9 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 	return fact, o.Invoice, true, nil
 }
 
-// readInvoice reads a paid invoice of a subscription. invoice.paid names the payment only in older
-// versions; the payment of an invoice (invoice_payment.paid) does not name the subscription. The
-// paid time ends with the last period in the lines of the invoice. The period of the invoice itself
-// is the previous one.
+// readInvoice parses a paid invoice of a subscription. invoice.paid names the payment only in
+// older versions, and invoice_payment.paid does not name the subscription. The paid time ends with
+// the last period in the invoice's lines, because the invoice's own period is the previous one.
 func readInvoice(noticeType string, object jsontext.Value) (fact events.InvoicePaid, matters bool, err error) {
 	type payment struct {
 		PaymentIntent string `json:"payment_intent"`
@@ -268,8 +267,8 @@ func readInvoice(noticeType string, object jsontext.Value) (fact events.InvoiceP
 	return fact, matters, nil
 }
 
-// readSubscription reads a subscription of either version: its period is in its first item, or in
-// older versions in the subscription itself.
+// readSubscription parses a subscription of either version. Its period is in its first item or, in
+// older versions, in the subscription itself.
 func readSubscription(object jsontext.Value, change string) (customer string, fact events.SubscriptionUpdated, err error) {
 	type period struct {
 		Start int64 `json:"current_period_start"`
@@ -296,8 +295,8 @@ func readSubscription(object jsontext.Value, change string) (customer string, fa
 	if len(o.Items.Data) > 0 && o.Items.Data[0].End > 0 {
 		now = o.Items.Data[0]
 	}
-	// While the collection of payments is paused the provider still calls the subscription active,
-	// and begins new periods that are not paid.
+	// While the collection of payments is paused, the provider still reports the subscription as
+	// active and starts new periods that nobody pays.
 	if o.PauseCollection.Kind() == '{' && (o.Status == "active" || o.Status == "trialing") {
 		o.Status = "paused"
 	}

@@ -1,5 +1,5 @@
 // Package stripe implements checkout.Provider with Stripe. Prices are sent with each checkout, so
-// that the catalogue stays the only list of them. No object of the provider is stored here.
+// that only the catalogue contains them. The service stores no object of Stripe.
 package stripe
 
 import (
@@ -27,21 +27,21 @@ import (
 // Provider implements checkout.Provider.
 type Provider struct {
 	key     string
-	secrets []string // of webhooks; more than one during a rotation
+	secrets []string // secrets of the webhook endpoint; more than one during a rotation
 	backend stripe.Backend
-	slots   chan struct{} // one element for each request in flight
+	slots   chan struct{} // one element per request in progress
 	clock   func() time.Time
 }
 
-// Config has the settings of a provider.
+// Config configures a provider.
 type Config struct {
 	SecretKey      string
 	WebhookSecrets string // separated by commas
-	APIBase        string // empty: Stripe's own; otherwise a loopback address
+	APIBase        string // empty means Stripe's own API; otherwise a loopback address
 	Clock          func() time.Time
 }
 
-// New returns a provider, or an error that names the setting that is wrong.
+// New returns a provider, or an error that names the invalid setting.
 func New(c Config) (*Provider, error) {
 	p := &Provider{key: c.SecretKey, slots: make(chan struct{}, maxRequests), clock: c.Clock}
 	for secret := range strings.SplitSeq(c.WebhookSecrets, ",") {
@@ -60,7 +60,7 @@ func New(c Config) (*Provider, error) {
 	}
 	p.backend = stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: &base, EnableTelemetry: stripe.Bool(false), MaxNetworkRetries: stripe.Int64(1),
-		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // we log errors ourselves, without the texts that they quote
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // the library would log texts that quote keys; we log errors ourselves
 		HTTPClient: &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{&http.Transport{MaxIdleConnsPerHost: maxRequests}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider redirects") }},
 	})
@@ -76,7 +76,7 @@ func loopbackURL(text string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// boundedAnswers limits the bytes that are read of an answer.
+// boundedAnswers limits the size of answers.
 type boundedAnswers struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -91,14 +91,14 @@ func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Begin implements checkout.Provider.
+// Begin creates a checkout session and returns its address.
 func (p *Provider) Begin(ctx context.Context, o checkout.Order) (string, error) {
 	var made stripe.CheckoutSession
 	err := p.call(ctx, http.MethodPost, "/v1/checkout/sessions", sessionParams(o), &made)
 	return p.address(made.URL, err)
 }
 
-// sessionParams returns the order as parameters of the provider.
+// sessionParams converts an order to parameters of the provider.
 func sessionParams(o checkout.Order) *stripe.CheckoutSessionParams {
 	price := &stripe.CheckoutSessionLineItemPriceDataParams{Currency: stripe.String("usd"), UnitAmount: &o.Product.PriceCents,
 		ProductData: &stripe.CheckoutSessionLineItemPriceDataProductDataParams{Name: &o.Product.Name, Description: &o.Product.Description}}
@@ -130,7 +130,7 @@ func sessionParams(o checkout.Order) *stripe.CheckoutSessionParams {
 	return p
 }
 
-// Portal implements checkout.Provider.
+// Portal creates a session of the billing portal and returns its address.
 func (p *Provider) Portal(ctx context.Context, customer, returnURL string) (string, error) {
 	var made stripe.BillingPortalSession
 	err := p.call(ctx, http.MethodPost, "/v1/billing_portal/sessions",
@@ -138,7 +138,7 @@ func (p *Provider) Portal(ctx context.Context, customer, returnURL string) (stri
 	return p.address(made.URL, err)
 }
 
-// address checks that an address of the provider is one that a caller may be sent to.
+// address returns an address from the provider's answer if it is safe to redirect a caller there.
 func (p *Provider) address(text string, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -149,10 +149,10 @@ func (p *Provider) address(text string, err error) (string, error) {
 	return text, nil
 }
 
-// rawSubscription is the provider's answer as bytes. It is read like a notice.
+// rawSubscription keeps the provider's answer as bytes, because it is parsed like a notice.
 type rawSubscription struct{ stripe.APIResource }
 
-// Subscription implements checkout.Provider.
+// Subscription reads the current state of a subscription from the provider.
 func (p *Provider) Subscription(ctx context.Context, id string) (string, events.SubscriptionUpdated, error) {
 	if !providerID(id) {
 		return "", events.SubscriptionUpdated{}, errors.New("not a subscription's id")
@@ -168,8 +168,8 @@ func (p *Provider) Subscription(ctx context.Context, id string) (string, events.
 	return customer, fact, err
 }
 
-// call makes one request, and refuses if too many are in flight: a slow provider must not take all
-// the resources of the service.
+// call sends one request. It fails if too many are in progress, because a slow provider must not
+// take all resources of the service.
 func (p *Provider) call(ctx context.Context, method, path string, params stripe.ParamsContainer, into stripe.LastResponseSetter) error {
 	select {
 	case p.slots <- struct{}{}:
@@ -200,14 +200,14 @@ func quiet(err error) error {
 	return errors.New("no answer that could be read")
 }
 
-// codeInvalid is the code of every notice that is refused.
+// codeInvalid is the code of every refused notice.
 const codeInvalid = "invalid_request"
 
-// errSignature is the error of every notice whose signature is missing, wrong or too old.
+// errSignature is the error for a notice whose signature is missing, wrong or too old.
 var errSignature = policy.Refuse(codeInvalid, "", "Stripe-Signature is missing, wrong or not recent")
 
-// signed checks that one of the secrets has signed the body, at most five minutes before or after
-// now. (The library's own tolerance uses the clock of the machine and only limits the past.)
+// signed checks that one of the secrets signed the body, at most five minutes before or after now.
+// The library's own check uses the clock of the machine and limits only the past.
 func (p *Provider) signed(body []byte, h http.Header) error {
 	values := h.Values("Stripe-Signature")
 	if len(values) != 1 || len(values[0]) > maxSignatureHeader {

@@ -28,7 +28,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// FuzzSignature holds that no header makes the check panic or pass.
+// FuzzSignature checks that no header makes the check panic or succeed.
 func FuzzSignature(f *testing.F) {
 	provider, err := stripe.New(stripe.Config{SecretKey: "sk", WebhookSecrets: "whsec", Clock: func() time.Time { return time.Unix(1000, 0) }})
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// resources lists what a model may read: public documents, workflows, and with an
-// organization's token its records. A record that does not exist and one of another
-// organization get the same answer.
+// resources lists what a model may read: public documents, workflows and, with an organization's
+// token, its records. A record that does not exist and a record of another organization get the
+// same answer.
 func (s *Tools) resources() ([]mcp.Resource, error) {
 	const media = "application/json"
 	var list []mcp.Resource
@@ -64,8 +64,8 @@ func (s *Tools) readRule(_ context.Context, _ *http.Request, id string) (string,
 	return page, err
 }
 
-// reads returns the function of a resource that an operation answers. The variable of the
-// resource's URI is one of the operation's path.
+// reads returns the function that reads a resource by calling an operation. The variable of the
+// resource's URI is a variable of the operation's path.
 func (s *Tools) reads(o *op.Operation, variable string) func(context.Context, *http.Request, string) (string, error) {
 	return func(_ context.Context, r *http.Request, value string) (string, error) {
 		body, err := s.read(r, o, map[string]string{variable: value})
@@ -86,7 +86,7 @@ func (s *Tools) read(r *http.Request, o *op.Operation, vars map[string]string) (
 	return canon.Marshal(answer.Value)
 }
 
-// readActivePolicy returns the active policy, from the list of all policies.
+// readActivePolicy returns the active policy, taken from the list of policies.
 func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (string, error) {
 	body, err := s.read(r, s.Table.Find(decisions.ListPolicies.ID), nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (
 	return string(list.Active), nil
 }
 
-// prompts lists texts that a person can start with.
+// prompts lists the prompts that a person can start with.
 func prompts() []mcp.Prompt {
 	return []mcp.Prompt{
 		{Name: "preflight_command", Title: "Check a command before it runs",

@@ -13,22 +13,22 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A model reads the list of tools with all schemas before it does anything, so the list must
-// be short. The input of a tool is the schema of the operation without the null that means an
-// absent member, with short descriptions, and without bounds that a model does not reach
-// anyway. It has no $ref, since some clients pass a schema on without resolving them. The
-// output schema is short, too: a model reads the answer itself, and code generators read
+// A model reads the list of tools with all schemas before anything else, so the list must be
+// short. The input schema of a tool is that of the operation with these changes: it omits the null
+// that means an absent member, its descriptions are short, and it omits limits that a model does
+// not reach. It has no $ref, because some clients pass schemas on without resolving references.
+// The output schema is short, too: a model reads the answer itself, and code generators read
 // openapi.json.
 
 const (
-	describedDepth = 1   // levels of members that are described; members below have only names
-	onlyFormat     = 25  // bytes of a description that says no more than the format
-	longClause     = 64  // bytes of a description
-	hugeBound      = 1e9 // a maximum above it is left out
-	longText       = 200 // characters; a maximum length above it is left out
+	describedDepth = 1   // levels of nested members that keep their descriptions
+	onlyFormat     = 25  // bytes; a shorter description of a member with a format is omitted, because it repeats the format
+	longClause     = 64  // bytes of a description from which it is cut at a comma
+	hugeBound      = 1e9 // a larger maximum is omitted
+	longText       = 200 // characters; a larger maxLength is omitted
 )
 
-// toolInput is the schema of an operation's input as its tool shows it.
+// toolInput returns the input schema of a tool for the type of an operation's input.
 var toolInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
 	s, err := schema.New(t)
 	if err != nil {
@@ -37,7 +37,7 @@ var toolInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
 	return shortInput(s.Document)
 })
 
-// keyedInput is toolInput with an idempotency key as a further member.
+// keyedInput is like toolInput, with the idempotency key as an additional member.
 var keyedInput = schema.PerType(func(t reflect.Type) (jsontext.Value, error) {
 	s, err := schema.New(t)
 	if err != nil {
@@ -59,7 +59,7 @@ func shortInput(document op.Object) (jsontext.Value, error) {
 	return canon.Marshal(short)
 }
 
-// shorten copies a schema. Depth counts the members around it.
+// shorten returns a shortened copy of a schema. depth is the number of members around it.
 func shorten(v any, depth int) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -74,7 +74,7 @@ func shorten(v any, depth int) any {
 					m[name] = firstClause(text)
 				}
 			case "minLength":
-				if least, is := member.(float64); !is || least > 1 && v["enum"] == nil && v["const"] == nil && v["format"] == nil { // else it says nothing
+				if least, is := member.(float64); !is || least > 1 && v["enum"] == nil && v["const"] == nil && v["format"] == nil { // otherwise the limit adds nothing
 					m[name] = member
 				}
 			case "maxLength":
@@ -85,12 +85,12 @@ func shorten(v any, depth int) any {
 				if member != schema.EdgePattern {
 					m[name] = member
 				}
-			case "not": // NUL, which no JSON here may have
+			case "not": // this forbids NUL, which the strict parse refuses anyway
 			case "maximum":
 				if bound, is := member.(float64); !is || bound < hugeBound {
 					m[name] = member
 				}
-			case "additionalProperties": // only at the top
+			case "additionalProperties": // keep it only at the top level
 				if depth == 0 || member != false {
 					m[name] = shorten(member, depth)
 				}
@@ -129,8 +129,8 @@ func firstClause(text string) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// toolOutput is a schema that both an answer and a demand for a payment pass, since a client
-// may check the structured content of either.
+// toolOutput returns a schema that both an answer and a demand for payment match, because a client
+// may validate either.
 func toolOutput(answer map[string]any, priced bool) map[string]any {
 	if !priced {
 		return map[string]any{"type": "object"}

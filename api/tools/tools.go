@@ -1,6 +1,6 @@
-// Package tools shows operations as tools and resources of the Model Context Protocol. A tool
-// is an operation under the name by which a model calls it, with a short schema; each call
-// takes the path of package request. The protocol itself is in api/mcp.
+// Package tools offers operations as tools and resources of the Model Context Protocol. A tool is
+// an operation with a name and a short schema for models. Each call runs through package request.
+// The protocol itself is in api/mcp.
 package tools
 
 import (
@@ -34,37 +34,36 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Tool is an operation under the name by which a model calls it.
+// Tool is an operation with a name and a description for models.
 type Tool struct {
 	op                       *op.Operation
 	Name, Title, Description string
 	readOnly                 bool
-	arguments                reflect.Type // what is in path and query over HTTP; nil: the body
+	arguments                reflect.Type // type of the arguments that are in path and query over HTTP; nil if the arguments are the body
 	split                    func(canonical []byte) (op.ToolCall, error)
-	malformed                error // the operation's error over HTTP for a malformed value; nil: the schema's
+	malformed                error // the operation's error over HTTP for a malformed value; nil means the error of the schema
 }
 
-// workflowArguments are those of get_action_safety_workflow_status.
+// workflowArguments are the arguments of get_action_safety_workflow_status.
 type workflowArguments struct {
 	WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"As agent_action_safety_loop answered it."`
 }
 
-// historyArguments are those of list_assurance_history.
+// historyArguments are the arguments of list_assurance_history.
 type historyArguments struct {
 	Limit  pageLimit `json:"limit,omitzero"`
 	Cursor string    `json:"cursor,omitempty" jsonschema_description:"nextCursor of the page before."`
 }
 
-// pageLimit is a whole number as it was written. The operation checks it: it clamps, as over
-// HTTP.
+// pageLimit is an integer as text. As over HTTP, the operation clamps it instead of refusing it.
 type pageLimit string
 
-// JSONSchema bounds nothing, since nothing is refused.
+// JSONSchema sets no limits, because every integer is accepted.
 func (pageLimit) JSONSchema() *invopop.Schema {
 	return &invopop.Schema{Type: "integer", Default: 25, Description: "Clamped to 1 to 100."}
 }
 
-// UnmarshalJSON keeps the text.
+// UnmarshalJSON stores the text of the number.
 func (l *pageLimit) UnmarshalJSON(text []byte) error {
 	if *l = pageLimit(text); *l == "null" {
 		*l = ""
@@ -72,18 +71,17 @@ func (l *pageLimit) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// noArguments are those of tools that take none.
+// noArguments is for tools without arguments.
 type noArguments struct{}
 
-// Tools shows operations as tools of the Model Context Protocol.
+// Tools serves operations as tools of the Model Context Protocol.
 type Tools struct {
 	Path  *request.Path
 	Table *op.Table
-	Rule  func(id string) (markdown string, known bool, err error) // the page of a rule
+	Rule  func(id string) (markdown string, known bool, err error) // returns the page of a rule
 }
 
-// All is every tool: each listed service from its one declaration, and what else of the
-// operations an agent needs to use them.
+// All lists every tool: each listed service, and the other operations that an agent needs.
 func (s *Tools) All() []Tool {
 	var table []Tool
 	for _, o := range s.Table.Services() {
@@ -114,27 +112,27 @@ func (s *Tools) All() []Tool {
 	)
 }
 
-// Names of tools that differ from their operations'.
+// Names of tools whose operations have other names.
 const (
 	toolAuthorize = "authorize_purchase_intent"
 	toolRecord    = "record_execution_receipt"
 	toolHistory   = "list_assurance_history"
 )
 
-// oneKey tells a model how to use the idempotency key.
+// oneKey explains to a model how to use the idempotency key.
 const oneKey = "One key per purchase you intend; on a retry send the same key; never invent a new one after a time-out."
 
-// serviceTool returns a service as a tool. A service without a signed receipt is read-only: it
-// changes nothing but the count of calls.
+// serviceTool returns a service as a tool. A service without a signed receipt is read-only,
+// because it changes only the count of calls.
 func serviceTool(o *op.Operation) Tool {
 	description := fmt.Sprintf("%s $%s per call.", o.Service.Summary, op.USD(o.Service.PriceCents))
-	if !o.KeyOutsideBody() { // else the instructions of the server say it
+	if !o.KeyOutsideBody() { // for other tools, the instructions of the server explain it
 		description += " " + oneKey
 	}
 	return Tool{op: o, Name: o.ID, Title: o.Service.Title, Description: description, readOnly: !o.Service.Signed}
 }
 
-// meansOfPayment names what a call can be paid with.
+// meansOfPayment describes what can pay for a call.
 func (s *Tools) meansOfPayment() string {
 	if s.Path.Commands.Settler == nil {
 		return "an API key in X-API-Key"
@@ -142,7 +140,7 @@ func (s *Tools) meansOfPayment() string {
 	return "an API key in X-API-Key or an x402 payment in _meta[\"x402/payment\"]"
 }
 
-// Check is the schema of a tool's arguments.
+// Check returns the schema that a tool's arguments must match.
 func (t Tool) Check() (*schema.Schema, error) {
 	if t.arguments == nil {
 		return t.op.Schema, nil
@@ -150,7 +148,7 @@ func (t Tool) Check() (*schema.Schema, error) {
 	return schema.New(t.arguments)
 }
 
-// declare returns the tool as the door shows and calls it.
+// declare returns the tool for the door: its name, schemas and function.
 func (s *Tools) declare(t Tool) (mcp.Tool, error) {
 	output, err := contract.AnswerSchema(t.op)
 	if err != nil {
@@ -192,7 +190,7 @@ func (s *Tools) declare(t Tool) (mcp.Tool, error) {
 	return declared, nil
 }
 
-// split reads arguments that are in path and query over HTTP.
+// split validates arguments that are in path and query over HTTP, and returns them in these parts.
 func split(t Tool, check *schema.Schema, arguments []byte) (op.ToolCall, error) {
 	canonical, err := canon.Canonical(arguments)
 	if err != nil {
@@ -229,9 +227,9 @@ func historyCall(canonical []byte) (op.ToolCall, error) {
 	return op.ToolCall{Query: query}, err
 }
 
-// toolResult turns an answer over HTTP into the result of a tool. The body of a success is
-// text and structured content. The body of an error is text alone, except for the demand for a
-// payment, which a client reads to pay.
+// toolResult converts an answer into the result of a tool. The body of a success is sent as text
+// and as structured content. The body of an error is sent only as text, except a demand for
+// payment, which clients parse.
 func (s *Tools) toolResult(r *http.Request, t Tool, answer op.Reply, err error) mcp.Result {
 	if err == nil && answer.Body == nil {
 		answer.Body, err = canon.Marshal(answer.Value)
@@ -250,23 +248,23 @@ func (s *Tools) toolResult(r *http.Request, t Tool, answer op.Reply, err error) 
 	return result
 }
 
-// mcpDoor is one address of the Model Context Protocol.
+// mcpDoor is one endpoint of the Model Context Protocol.
 type mcpDoor struct {
 	path  string
-	tools []string // nil: all
+	tools []string // names of its tools; nil means all
 }
 
-// doors are the addresses of the Model Context Protocol: one with every tool, and one for each
-// purpose, so that a model reads no more tools than it needs.
+// doors are the endpoints of the Model Context Protocol: one with every tool, and one for each
+// purpose, so that a model has to read only the tools that it needs.
 var doors = []mcpDoor{
 	{op.MCPPath, nil},
 	{op.MCPSafetyPath, []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, services.WorkflowStatus.ID, evidence.VerifyRecord.ID}},
 	{op.MCPAssurancePath, []string{toolAuthorize, toolRecord, toolHistory, evidence.VerifyRecord.ID}},
 }
 
-// Open opens the doors for the Model Context Protocol, by their paths. loopback says that
-// the listener is: every loopback name of it is good. Pages of the origins may use the doors
-// besides those of the own one.
+// Open returns the handlers of the endpoints, by path. If loopback is set, the listener has a
+// loopback address, and every loopback name is accepted as host. origins are the other origins
+// whose pages may call.
 func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, error) {
 	resources, err := s.resources()
 	if err != nil {
@@ -312,14 +310,14 @@ func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, 
 	return opened, nil
 }
 
-// asResource accepts access tokens that were issued for the address of a door.
+// asResource makes a door accept access tokens that were issued for its own address.
 func (s *Tools) asResource(path string, door http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.Path.Commands.BaseURL+path)))
 	})
 }
 
-// unreadMessage returns the answer to a message that could not be read.
+// unreadMessage returns the answer to a message whose body could not be read.
 func unreadMessage(h http.Header, err error) (status int, text string) {
 	refused := request.UnreadBecause(err)
 	if status = contract.StatusOf(refused.Code); status == http.StatusBadRequest {
@@ -329,8 +327,8 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 	return status, refused.Message
 }
 
-// admitMessage refuses a message with a bad credential, whatever it asks for, so that the
-// client gets another one. A message without a credential passes.
+// admitMessage refuses every message with an invalid credential, so that the client replaces it. A
+// message without a credential is admitted.
 func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	caller, err := s.checkCredential(r)
 	if !s.Path.Callers.MayWork(r, caller, 1+int(max(0, r.ContentLength))/op.BodyCountsAs) {
@@ -345,10 +343,10 @@ func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.Path.Commands.BaseURL+"/account")
 	}
 	refused := s.Path.Answers.Refused(r, false, err)
-	refused.Header.Del("Connection") // the body has been read
+	refused.Header.Del("Connection") // the body was read, so the connection can stay open
 	if refused.Status == http.StatusUnauthorized {
 		challenge := credential.Challenge(s.Path.Commands.BaseURL, r.URL.Path, "invalid_token", accounts.ScopeCatalog)
-		if wrongKey { // no OAuth log-in makes it good, and clients would begin one
+		if wrongKey { // omit the challenge: clients would start an OAuth log-in, which does not help
 			challenge = `ApiKey realm="countersign"`
 		}
 		refused.Header.Set("WWW-Authenticate", challenge)
@@ -361,7 +359,7 @@ func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// checkCredential checks a credential as a priced call does.
+// checkCredential verifies a credential like a priced call.
 func (s *Tools) checkCredential(r *http.Request) (credential.Caller, error) {
 	text, present, err := credential.Key(r.Header)
 	if err != nil || !present {
@@ -370,11 +368,11 @@ func (s *Tools) checkCredential(r *http.Request) (credential.Caller, error) {
 	return s.Path.Credentials.ReadKey(r.Context(), credential.Access{Kind: credential.Payer}, text)
 }
 
-// ServerName is how the MCP server introduces itself, on its card and in the protocol: the
-// host of the base URL from its end, and ours.
+// ServerName returns the name of the MCP server, on its card and in the protocol: the host of the
+// base URL in reverse order, and "countersign".
 func ServerName(base string) string { return reverseName(op.HostOf(base)) }
 
-// reverseName returns that name for a host. A numeric address becomes localhost.
+// reverseName returns this name for a host. A numeric address counts as localhost.
 func reverseName(host string) string {
 	labels := strings.Split(host, ".")
 	if strings.Contains(host, ":") || strings.Trim(labels[len(labels)-1], "0123456789") == "" {

@@ -1,9 +1,9 @@
 // Package traces sends the traces of requests to an OpenTelemetry collector, as OTLP over HTTP in
 // its binary form.
 //
-// A trace is one request. Its span has a child for each step of the path in package request. The
-// run step has a child for each append (ledger.append), which has separate children for the wait
-// for a batch and for the commit:
+// A trace is one request. Its span has a child for each step of package request. The run step has
+// a child for each append (ledger.append), which has separate children for the wait for a batch
+// and for the commit:
 //
 //	POST /api/assurance/decisions
 //	  serve  admit  decode
@@ -12,12 +12,13 @@
 //	      ledger.wait
 //	      ledger.commit
 //
-// A span has the route, method, status, request id, and the public ids of the caller. It has
-// nothing that a caller sent, except that a caller's traceparent is continued. The library reads
-// the other settings of OpenTelemetry itself: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
-// OTEL_TRACES_SAMPLER and OTEL_BSP_*.
+// A span contains the route, method, status, request id, and the public ids of the caller. It
+// contains nothing that the caller sent, except that it continues the trace of a traceparent
+// header. The library itself reads the other settings of OpenTelemetry: OTEL_SERVICE_NAME,
+// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*.
 //
-// Traces are best effort: a batch that cannot be delivered is dropped, and no request waits for it.
+// Traces are best effort: a batch that cannot be delivered is dropped, and no request waits for
+// it.
 package traces
 
 import (
@@ -42,20 +43,20 @@ import (
 )
 
 const (
-	exportTimeout = 10 * time.Second // of one batch, the default of OTEL_EXPORTER_OTLP_TIMEOUT
-	answerLimit   = 64 << 10         // bytes read of the collector's answer, whose content is ignored
+	exportTimeout = 10 * time.Second // time to send one batch; the default of OTEL_EXPORTER_OTLP_TIMEOUT
+	answerLimit   = 64 << 10         // bytes that are read of the collector's answer; its content is ignored
 )
 
-// Settings say where traces are sent.
+// Settings configures where traces are sent.
 type Settings struct {
-	Endpoint string // of the collector, without /v1/traces
-	Headers  string // name=value pairs, separated by commas, values URL-encoded
-	Version  string // of this program
+	Endpoint string // base URL of the collector, without /v1/traces
+	Headers  string // name=value pairs, separated by commas; values are URL-encoded
+	Version  string // version of this program
 	Log      *slog.Logger
 }
 
-// Open makes a provider of tracers whose spans are sent in batches from now on. The caller must
-// shut it down, which sends the remaining spans.
+// Open returns a provider of tracers that sends spans in batches. The caller must shut it down,
+// which sends the remaining spans.
 func Open(ctx context.Context, s Settings) (*trace.TracerProvider, error) {
 	c, err := newCollector(s)
 	if err != nil {
@@ -75,13 +76,13 @@ func Open(ctx context.Context, s Settings) (*trace.TracerProvider, error) {
 }
 
 // collector sends batches of spans. The library's own client would link gRPC, which would slow
-// every start of the guard.
+// down every start of the guard.
 type collector struct {
 	url     string
 	headers http.Header
 	client  http.Client
 	log     *slog.Logger
-	failing atomic.Bool // the last batch was refused; this is logged once
+	failing atomic.Bool // the last batch failed; used to log each change once
 }
 
 func newCollector(s Settings) (*collector, error) {
@@ -107,16 +108,16 @@ func newCollector(s Settings) (*collector, error) {
 	return c, nil
 }
 
-// Start does nothing, because an unreachable collector must not keep the service from starting.
+// Start does nothing, because an unreachable collector must not prevent the start of the service.
 func (c *collector) Start(context.Context) error { return nil }
 
-// Stop closes the idle connections.
+// Stop closes idle connections.
 func (c *collector) Stop(context.Context) error {
 	c.client.CloseIdleConnections()
 	return nil
 }
 
-// UploadTraces posts a batch once.
+// UploadTraces sends a batch once.
 func (c *collector) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpans) error {
 	err := c.post(ctx, spans)
 	if failing := err != nil; c.failing.Swap(failing) != failing {
@@ -126,10 +127,10 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpan
 			c.log.Info("traces are taken again")
 		}
 	}
-	return nil // it was logged
+	return nil // no error, because post's error was logged
 }
 
-// post sends a TracesData, which has the wire format of the export service's request.
+// post sends spans as TracesData, which has the same wire format as the export request.
 func (c *collector) post(ctx context.Context, spans []*otlp.ResourceSpans) error {
 	body, err := proto.Marshal(&otlp.TracesData{ResourceSpans: spans})
 	if err != nil {
@@ -143,10 +144,10 @@ func (c *collector) post(ctx context.Context, spans []*otlp.ResourceSpans) error
 	r.Header.Set("Content-Type", "application/x-protobuf")
 	answer, err := c.client.Do(r)
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return failed.Err // without the URL, which may contain a password
+		return failed.Err // omit the URL, which may contain a password
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit)) // so that the connection can be reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit)) // read the answer, so that the connection can be reused
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the collector answered %d", answer.StatusCode)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// organizations returns the organization that the person acts for, nil if there is none, and their
-// other ones.
+// organizations returns the organization that the person has chosen, or nil if there is none, and
+// the other organizations in which the person is a member.
 func (s *Handler) organizations(v *Visit) (now *Organization, others []Organization) {
 	if v.Session == nil || v.Session.Org == "" {
 		return nil, nil
@@ -38,8 +38,8 @@ func organizationShown(m projections.Membership) Organization {
 	return Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role}
 }
 
-// organizationOf returns the organization that the address names, or that the page of a form
-// showed.
+// organizationOf returns the organization id that a request names: in the query of a GET, or in
+// the hidden field of a form.
 func organizationOf(v *Visit) string {
 	if v.Request.Method == http.MethodPost {
 		return v.Form.Get(formOrganization)
@@ -47,9 +47,9 @@ func organizationOf(v *Visit) string {
 	return v.Request.URL.Query().Get(formOrganization)
 }
 
-// enter checks whether the visitor may open a page, and finds out who acts for the
-// organization of a page with a right. Instead of the page it may return another view: where to
-// sign in, where to choose an organization, or that the page is of another organization.
+// enter checks whether the visitor may open a page. If the page declares a right, enter sets
+// Visit.Principal. It may return another view to show instead: the sign-in page, the choice of an
+// organization, or a page that says that this page belongs to another organization.
 func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err error) {
 	switch {
 	case access.Kind == credential.Anybody:
@@ -68,11 +68,12 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 		if of, err = s.membership(v, named); err != nil {
 			return nil, err
 		}
-		if v.Session.Org == "" && of.ID != "" { // another choice stays as it is
+		if v.Session.Org == "" && of.ID != "" { // do not replace a choice that the person has made
 			v.Session.Choose(of.ID)
 		}
 	}
-	// The principal is confirmed for forms, too: what another process has changed a moment ago counts.
+	// The last argument reads the membership from the ledger for forms, too. Otherwise a change
+	// that another process made a moment ago could be missed.
 	p, err := s.Credentials.Member(v.Request.Context(), v.Session, true)
 	switch {
 	case errors.Is(err, credential.ErrChooseFirst):
@@ -89,8 +90,8 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 	return nil, p.May(access.Right)
 }
 
-// Member returns the visitor as a member of the organization that they have chosen, on a page that is
-// open to everybody. ok is false if they act for none, or if the membership cannot be read now.
+// Member returns the visitor as a member of the chosen organization, on a page that is open to
+// everybody. ok is false if no organization is chosen, or if the membership cannot be read now.
 func (v *Visit) Member() (p organizations.Principal, ok bool) {
 	if v.Session == nil || v.Session.Org == "" {
 		return p, false
@@ -99,8 +100,8 @@ func (v *Visit) Member() (p organizations.Principal, ok bool) {
 	return p, err == nil
 }
 
-// membership returns the person's organization with an id, or the zero value if they are not a
-// member of it.
+// membership returns the organization with this id, or the zero value if the person is not a
+// member.
 func (s *Handler) membership(v *Visit, orgID string) (Organization, error) {
 	list, err := s.Projections.Memberships(v.Request.Context(), v.Session.Customer)
 	for _, m := range list {
@@ -111,15 +112,15 @@ func (s *Handler) membership(v *Visit, orgID string) (Organization, error) {
 	return Organization{}, query.Error(err)
 }
 
-// otherOrganization is the data of the page that says: what you opened, or the page of the form that
-// you sent, is of another organization than the one you act for now.
+// otherOrganization is the data of a page that explains a mismatch: the address, or the form that
+// was sent, belongs to another organization than the chosen one.
 type otherOrganization struct {
-	Of, Now Organization // Of has no id if the person is not a member of it
+	Of, Now Organization // Of.ID is empty if the person is not a member of that organization
 	Unsent
 }
 
-// actsForAnother refuses to do for one organization what a page showed of another one, and offers to
-// act for the other one.
+// actsForAnother refuses the request, because its page showed another organization than the chosen
+// one. The answer offers to switch to that organization.
 func (s *Handler) actsForAnother(v *Visit, p organizations.Principal, of Organization) (View, error) {
 	if of.ID == "" && v.Request.Method != http.MethodPost {
 		return View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
@@ -132,15 +133,16 @@ func (s *Handler) actsForAnother(v *Visit, p organizations.Principal, of Organiz
 	return shown, err
 }
 
-// SignIn is the data of the sign-in page: where to go afterwards, and what was written in a form
-// that was refused for want of a session.
+// SignIn is the data of the sign-in page: the address to open after the sign-in, and the fields of
+// a form that was refused because there was no session.
 type SignIn struct {
 	Next string
 	Unsent
 }
 
-// signInFirst leads a caller without a session to the sign-in page and back afterwards. A form is
-// answered with the sign-in page itself, which shows what was written.
+// signInFirst redirects a caller without a session to the sign-in page, which leads back
+// afterwards. The answer to a form is the sign-in page itself, so that it can show what was
+// written in the form.
 func (s *Handler) signInFirst(v *Visit) View {
 	next := InOrganization(s.placeOf(v), organizationOf(v))
 	if v.Request.Method == http.MethodPost {
@@ -149,7 +151,7 @@ func (s *Handler) signInFirst(v *Visit) View {
 	return View{Location: "/sign-in?next=" + url.QueryEscape(next)}
 }
 
-// InOrganization adds to an address of this service for which organization it is.
+// InOrganization adds the organization's id as a parameter to an address of this service.
 func InOrganization(address, orgID string) string {
 	u, err := url.Parse(address)
 	if err != nil || orgID == "" {

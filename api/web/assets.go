@@ -11,15 +11,15 @@ import (
 	"strconv"
 )
 
-// assetFiles are the style sheet, the scripts, the icons, the picture that other sites show for a page,
-// and in a released program the verifier (make wasm).
+// assetFiles contains the style sheet, the scripts, the icons and the preview picture for links.
+// In a released program it also contains the verifier (make wasm).
 //
 //go:embed assets
 var assetFiles embed.FS
 
-// Asset is a file that pages load, at the root of the service.
+// Asset is a file that pages load. It is served at the root of the service.
 type Asset struct {
-	Path      string // where it is served, such as "/style.css"
+	Path      string // path of the URL, such as "/style.css"
 	mediaType string
 	tag       string // strong ETag
 	content   []byte
@@ -43,17 +43,17 @@ func Assets() ([]Asset, error) {
 	return list, nil
 }
 
-// HasVerifier says whether this program contains the verifier, as released ones do.
+// HasVerifier reports whether this program was built with the verifier. Released programs are.
 func HasVerifier() bool {
 	_, err := fs.Stat(assetFiles, "assets"+VerifierPath)
 	return err == nil
 }
 
-// VerifierPath is where the verifier is served: WebAssembly, compressed by gzip.
+// VerifierPath is the path of the verifier: WebAssembly, compressed by gzip.
 const VerifierPath = "/verify.wasm.gz"
 
-// mediaTypeOf returns the media type of a file. It asks the machine's table last, because that may
-// have other names.
+// mediaTypeOf returns the media type of a file. The types that we serve are listed here, because
+// the table of the machine may name them differently.
 func mediaTypeOf(file string) string {
 	switch path.Ext(file) {
 	case ".css":

@@ -7,14 +7,14 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 )
 
-// Checkpoint is what the newest signed checkpoints of all partitions cover together.
+// Checkpoint sums up the newest signed checkpoints of all partitions.
 type Checkpoint struct {
 	Size int64
-	Lag  time.Duration // how long it has been behind the head
+	Lag  time.Duration // how long the head has not been covered
 	Note string
 }
 
-// NewestCheckpoint returns the newest checkpoint of a ledger. It is nil if a partition has none yet.
+// NewestCheckpoint returns the newest checkpoints of a ledger, or nil if a partition has none yet.
 func NewestCheckpoint(l *ledger.Ledger) *Checkpoint {
 	shown := &Checkpoint{Lag: keeper.Lag(l)}
 	for _, p := range l.Partitions() {

@@ -1,6 +1,6 @@
 package web
 
-// What the tests of templates call directly.
+// Functions that the tests of the templates call directly.
 var (
 	Ago   = ago
 	Short = short

@@ -16,18 +16,20 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// The hidden fields of every form: the address of its page, the person who opened the page, and the
-// organization that it showed (see withForms). Another tab of the browser may have signed in another
-// person, or chosen another organization, since: then the form is refused.
+// Names of the hidden fields of every form: the address of its page, the person who opened the
+// page, and the organization that it showed (see withForms). Another tab of the browser may have
+// signed in another person or chosen another organization in the meantime. Then the form is
+// refused.
 const (
 	FormPlace        = "at"
 	formPerson       = "as"
 	formOrganization = "org"
 )
 
-var errAnotherPerson = policy.Refuse(organizations.CodeConflict, "", "somebody else has signed in here since the page was opened: open it again, or sign out and in as yourself")
+var errAnotherPerson = policy.Refuse(organizations.CodeConflict, "", "another person has signed in with this browser since the page was opened: open the page again, or sign in with your own account")
 
-// ReadForm reads the form that a browser sent. The query of the address is not part of it.
+// ReadForm reads the form of a POST. It ignores the query of the URL. Most is the largest body in
+// bytes.
 func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
@@ -48,23 +50,24 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 	return r.PostForm, nil
 }
 
-// Field is the label of a form's field, and what was written in it.
+// Field is a field of a form: its label and the text that was written in it.
 type Field struct{ Name, Value string }
 
-// Unsent is a form that was refused: the address of its page and what was written in it, so that
-// the person need not write it again. The zero value is for a request without a form.
+// Unsent holds a form that was refused: the address of its page and the texts that were written in
+// it, so that the person does not have to type them again. The zero value means that no form was
+// sent.
 type Unsent struct {
 	Sent    bool
-	Unknown bool // the form may have had its effect
+	Unknown bool // the form may have taken effect
 	Back    string
 	Written []Field
 }
 
-// written are the fields that people write texts in, with their labels. A secret is not among them,
-// because it is not shown again.
+// written lists the fields with texts that people write, with their labels. It contains no secret,
+// because a secret must not be shown again.
 var written = []Field{{"reason", "Reason"}, {"policy", "Policy"}, {"arguments", "Arguments"}, {"name", "Name"}, {"email", "E-mail address"}, {"url", "Address"}}
 
-// unsent returns what was written in the form of a visit.
+// unsent returns the texts of the form that was sent.
 func (s *Handler) unsent(v *Visit) Unsent {
 	u := Unsent{Sent: v.Request.Method == http.MethodPost, Back: s.placeOf(v)}
 	for _, field := range written {
@@ -75,8 +78,8 @@ func (s *Handler) unsent(v *Visit) Unsent {
 	return u
 }
 
-// placeOf returns the address of the page. For a form that was sent it is the address of the page
-// with the form.
+// placeOf returns the address of the page. For a form it returns the address of the page that has
+// the form.
 func (s *Handler) placeOf(v *Visit) string {
 	at := v.Request.URL.RequestURI()
 	if v.Request.Method == http.MethodPost {
@@ -88,7 +91,8 @@ func (s *Handler) placeOf(v *Visit) string {
 	return s.pageAbove(v.Request.URL.Path)
 }
 
-// pageAbove returns the nearest page at or above a path. The path itself may take forms only.
+// pageAbove returns the nearest path, at or above this one, that can be opened with GET. The path
+// itself may accept only forms.
 func (s *Handler) pageAbove(path string) string {
 	for ; strings.HasPrefix(path, "/"); path = path[:strings.LastIndexByte(path, '/')] {
 		var match mux.RouteMatch
@@ -104,12 +108,12 @@ func (s *Handler) pageAbove(path string) string {
 	return "/"
 }
 
-// formTag is how templates begin a form that changes something. Texts of people never match it,
-// because templates write their < as &lt;.
+// formTag matches the start tag of a form that changes something. It never matches text that
+// people wrote, because templates escape < as &lt;.
 var formTag = regexp.MustCompile(`<form [^>]*method="post"[^>]*>`)
 
-// withForms writes the hidden fields into every form of a page that a signed-in person opens. It is
-// done here, so that no template can leave them out.
+// withForms adds the hidden fields to every form of a page that a signed-in person opens. It does
+// this on the finished page, so that no template can forget the fields.
 func withForms(page []byte, f Frame) []byte {
 	if f.Person == nil {
 		return page
@@ -122,7 +126,8 @@ func withForms(page []byte, f Frame) []byte {
 	return formTag.ReplaceAll(page, []byte(carried))
 }
 
-// inert returns a text as the value of an attribute in a replacement: $ does not refer to a match.
+// inert escapes a text as the value of an attribute, and its $ signs, which would refer to a
+// match.
 func inert(text string) string {
 	return strings.ReplaceAll(template.HTMLEscapeString(text), "$", "$$")
 }

@@ -1,9 +1,9 @@
 package web
 
-// Found is a place that a search in the records of an organization has found.
+// Found is one result of a search in the records of an organization.
 type Found struct {
-	What, Name string // what it is, and its name
-	Quoted     bool   // the name is as an agent or a caller wrote it
+	What, Name string // type of the record, such as "Token", and its name
+	Quoted     bool   // an agent or a caller wrote the name
 	Href       string
-	Exact      bool // the question names this place and nothing else
+	Exact      bool // the question matches this record exactly
 }

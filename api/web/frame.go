@@ -9,32 +9,32 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// Frame is what every page shows around its own content.
+// Frame holds what every page shows around its content.
 type Frame struct {
-	Place       string  // the link of the header that the page belongs to, such as "/reviews"
-	Person      *Person // nil: nobody is signed in
-	Here        string  // the address of the page, or of the page whose form was sent
-	Path        string  // of the address, as it is printed: without parameters, which may be texts of agents
-	BaseURL     string  // of this service, without a slash at the end
-	Description string  // one sentence for indexers; empty: the page is not for them
-	Canonical   string  // absolute address; only of a page with a description
-	Markdown    string  // path of the page's Markdown twin, if it has one
-	Links       []Link  // at the foot
-	Done        string  // what the form that led here changed; empty if no form did
+	Place       string  // path of the header link that is marked as current, such as "/reviews"
+	Person      *Person // nil if the visitor is not signed in
+	Here        string  // address of the page, or of the page that had the form
+	Path        string  // printed path, without parameters: they may be texts of agents
+	BaseURL     string  // base URL of this service, without a slash at the end
+	Description string  // one sentence for search engines; empty if they must not index the page
+	Canonical   string  // absolute address; set only together with Description
+	Markdown    string  // path of the page as Markdown; empty if there is none
+	Links       []Link  // links in the footer
+	Done        string  // what the previous form changed; empty if there was no form
 
-	rights map[string]organizations.Right // that pages declare, by their paths
+	rights map[string]organizations.Right // right that each page declares, by the page's path
 }
 
-// Link is an address of this service with its name.
+// Link is a path of this service with its label.
 type Link struct{ Path, Name string }
 
-// Place is a page that the header links.
+// Place is a link in the header.
 type Place struct {
 	Path, Name string
 	Current    bool
 }
 
-// Places lists the pages that the header links: those that the person may open.
+// Places lists the header links to the pages that the person may open.
 func (f Frame) Places() (list []Place) {
 	for _, p := range []Place{
 		{Path: "/overview", Name: "Overview"}, {Path: "/reviews", Name: "Reviews"}, {Path: "/decisions", Name: "Decisions"}, {Path: "/spend", Name: "Spend"}, {Path: "/policies", Name: "Policies"},
@@ -47,7 +47,8 @@ func (f Frame) Places() (list []Place) {
 	return list
 }
 
-// CurrentPlace names the page of the header that the person is on. The name is Menu elsewhere.
+// CurrentPlace returns the label of the current header link, or "Menu" if the page has no such
+// link.
 func (f Frame) CurrentPlace() string {
 	for _, p := range f.Places() {
 		if p.Current {
@@ -57,21 +58,22 @@ func (f Frame) CurrentPlace() string {
 	return "Menu"
 }
 
-// Person is the person who is signed in, as the header shows them.
+// Person is the signed-in person, with the data that the header shows.
 type Person struct {
-	Customer      string // id
+	Customer      string // customer id
 	Email         string
 	Organizations []Organization
-	OrgID         string // of the chosen organization; empty: none is chosen
-	Reviews       int    // decisions that wait for a verdict of this person
-	MoreReviews   bool   // there may be more than were counted
+	OrgID         string // id of the chosen organization; empty if none is chosen
+	Reviews       int    // number of decisions that this person can approve or reject
+	MoreReviews   bool   // there are more than Reviews
 }
 
-// Organization is an organization that a person may act for.
+// Organization is an organization in which the person is a member.
 type Organization struct{ ID, Name, Plan, Role string }
 
-// Opens reports whether the person has the right that the page at a path declares: the header leads
-// to no other page. Before an organization is chosen it is true, because the page asks for the choice.
+// Opens reports whether the person has the right that the page at a path declares. The header
+// omits other pages. It returns true before an organization is chosen, because the page then asks
+// for it.
 func (f Frame) Opens(path string) bool {
 	if f.Person == nil || f.Person.Chosen() == nil || f.rights[path] == "" {
 		return true
@@ -79,7 +81,7 @@ func (f Frame) Opens(path string) bool {
 	return organizations.RoleMay(f.Person.Chosen().Role, f.rights[path])
 }
 
-// OwnOnly reports whether the person sees only the decisions that they caused.
+// OwnOnly reports whether the role of the person shows only decisions that the person caused.
 func (f Frame) OwnOnly() bool {
 	return f.Person != nil && f.Person.Chosen() != nil && organizations.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
 }
@@ -89,7 +91,7 @@ func (p *Person) Manages() bool {
 	return p.Chosen() != nil && organizations.RoleMay(p.Chosen().Role, organizations.RightManage)
 }
 
-// Chosen returns the organization that the person acts for, and nil before one is chosen.
+// Chosen returns the chosen organization, or nil if none is chosen.
 func (p *Person) Chosen() *Organization {
 	for i := range p.Organizations {
 		if p.Organizations[i].ID == p.OrgID {
@@ -99,8 +101,7 @@ func (p *Person) Chosen() *Organization {
 	return nil
 }
 
-// Again returns the address where to sign in again, which leads back to this page of this
-// organization.
+// Again returns the address of the sign-in page, which leads back to this page and organization.
 func (f Frame) Again() string {
 	orgID := ""
 	if f.Person != nil {
@@ -109,8 +110,8 @@ func (f Frame) Again() string {
 	return "/sign-in?next=" + url.QueryEscape(InOrganization(f.Here, orgID))
 }
 
-// frame returns the frame of a page. If something about the person cannot be read the frame goes
-// without it, because the page itself will say what is wrong.
+// frame returns the frame of a page. It omits data about the person that cannot be read, because
+// the content of the page reports the failure.
 func (s *Handler) frame(v *Visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.Request.URL.Path, "/"), "/")
 	f := Frame{Place: "/" + place, Here: s.placeOf(v), Path: v.Request.URL.EscapedPath(), BaseURL: s.Commands.BaseURL, Links: s.links, rights: s.rights}
@@ -145,7 +146,8 @@ func (s *Handler) frame(v *Visit) Frame {
 	return f
 }
 
-// footLinks returns the links at the foot of every page, without those to pages that do not exist.
+// footLinks returns the links in the footer of every page, without links to pages that do not
+// exist.
 func footLinks(pages []Page) (list []Link) {
 	for _, l := range []Link{
 		{Path: "/docs", Name: "Documentation"}, {Path: "/rules", Name: "Rules"}, {Path: "/pricing", Name: "Pricing"}, {Path: "/verify", Name: "Verify a record"},

@@ -6,21 +6,22 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// Codes of refusals of forms.
+// Codes of errors that forms return.
 const (
 	CodeInvalid     = "invalid_request"
 	CodeRateLimited = "rate_limited"
 	codeTooLarge    = "too_large"
 )
 
-// Bounds of pages.
+// Limits of pages.
 const (
-	pageTimeout = 15 * time.Second // of which work in the database may take 5 s
-	maxForm     = 16_384           // bytes of a form
+	pageTimeout = 15 * time.Second // the database may use 5 s of it
+	maxForm     = 16_384           // bytes
 
-	// MostReviews are counted; from there on a number says "or more".
+	// MostReviews is the largest number of reviews that is counted. For more, pages show "or
+	// more".
 	MostReviews = 100
 
-	// NearLimit is the use of the free calls of a month from which on pages say so.
+	// NearLimit is the number of used free calls in a month from which pages show a warning.
 	NearLimit = accounts.FreeCallsPerMonth * 8 / 10
 )

@@ -12,34 +12,34 @@ import (
 	"time"
 )
 
-// A form is answered with a redirect, so that a reload never sends it a second time. The next page
-// shows a new secret, or a note that says what was changed, and shows it once. That text travels with
-// the redirect in a cookie, which the page removes. The service does not store it. The cookie is
-// sealed under a key made of the session's token, so only this session can read it, no other session
-// can put a text into it, and every node can open it.
+// A form is answered with a redirect, so that a reload never sends the form again. The next page
+// shows a new secret, or a note about the change, exactly once. The redirect carries this text in
+// a cookie, which the page removes. The service does not store it. The cookie is encrypted with a
+// key derived from the session token: only this session can read it, no other session can forge
+// it, and every node can decrypt it.
 
 // Names of the cookies.
 const (
-	onceCookie = "countersign_once" // of a secret
-	doneCookie = "countersign_done" // of a note
+	onceCookie = "countersign_once" // carries a secret
+	doneCookie = "countersign_done" // carries a note
 )
 
-// onceFor is how long a browser may take to follow the redirect.
+// onceFor limits the time between the redirect and the request for the page.
 const onceFor = 2 * time.Minute
 
-// ShowOnce returns a view that leads to a page, which shows a secret once.
+// ShowOnce returns a redirect to a page that shows a secret once.
 func (v *Visit) ShowOnce(page, secret string) (View, error) {
 	cookie, err := v.sealed(onceCookie, page, secret)
 	return View{Location: page, Cookie: cookie}, err
 }
 
-// ShownOnce returns the secret that the page shows this once, and the cookie that removes it. Without
-// a secret they are empty and nil.
+// ShownOnce returns the secret that this page shows, and the cookie that removes it from the
+// browser. Without a secret both are zero.
 func (v *Visit) ShownOnce() (secret string, removes *http.Cookie) {
 	return v.opened(onceCookie, v.Request.URL.Path)
 }
 
-// sealed returns a cookie with a text that only the page at a path opens.
+// sealed returns a cookie with an encrypted text that only the page at this path can decrypt.
 func (v *Visit) sealed(name, page, text string) (*http.Cookie, error) {
 	seal, err := v.onceSeal()
 	if err != nil {
@@ -50,7 +50,7 @@ func (v *Visit) sealed(name, page, text string) (*http.Cookie, error) {
 	return v.onceCookie(name, base64.RawURLEncoding.EncodeToString(sealed), int(onceFor/time.Second)), nil
 }
 
-// opened returns the text of a sealed cookie, and the cookie that removes it.
+// opened returns the text of an encrypted cookie, and the cookie that removes it from the browser.
 func (v *Visit) opened(name, page string) (text string, removes *http.Cookie) {
 	cookie, err := v.Request.Cookie(v.onceCookie(name, "", 0).Name)
 	if err != nil || v.Session == nil || v.Request.Method != http.MethodGet {
@@ -67,7 +67,7 @@ func (v *Visit) opened(name, page string) (text string, removes *http.Cookie) {
 	}
 	opened, err := seal.Open(nil, nil, sealed, []byte(name+page))
 	if err != nil {
-		return "", nil // it is for another page, which has not been opened yet
+		return "", nil // the cookie is for another page that has not been opened yet
 	}
 	until, text, _ := strings.Cut(string(opened), " ")
 	if end, err := strconv.ParseInt(until, 10, 64); err != nil || v.handler.Commands.Clock().Unix() > end {
@@ -84,7 +84,7 @@ func (v *Visit) onceCookie(name, value string, maxAge int) *http.Cookie {
 	return c
 }
 
-// onceSeal returns a cipher with a key made of the session's token.
+// onceSeal returns a cipher with a key derived from the session token.
 func (v *Visit) onceSeal() (cipher.AEAD, error) {
 	token, err := v.Request.Cookie(v.handler.Credentials.Sessions.Cookie())
 	if err != nil {

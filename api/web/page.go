@@ -17,21 +17,21 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Page is one address for people, as the table of its room declares it. Its access is checked before
-// it runs. A page that declares a right finds in Visit.Principal who acts.
+// Page is one route of the pages: a page to open, or an address that accepts a form. Access is
+// checked before Run. If Access declares a right, Run finds the member in Visit.Principal.
 type Page struct {
 	Method, Path string
-	Access       credential.Access // Open, SignedIn, or credential.WithRight
+	Access       credential.Access // Open, SignedIn or credential.WithRight
 	Run          func(*Visit) (View, error)
-	Limit        int64 // bytes of its form; 0: maxForm
+	Limit        int64 // largest form in bytes; 0 means maxForm
 }
 
-// Get declares a page that is shown.
+// Get declares a page that is opened with GET.
 func Get(path string, access credential.Access, run func(*Visit) (View, error)) Page {
 	return Page{Method: http.MethodGet, Path: path, Access: access, Run: run}
 }
 
-// Post declares where a form is sent.
+// Post declares an address that accepts a form.
 func Post(path string, access credential.Access, run func(*Visit) (View, error)) Page {
 	return Page{Method: http.MethodPost, Path: path, Access: access, Run: run}
 }
@@ -43,40 +43,40 @@ func (p Page) UpTo(bytes int64) Page {
 	return p
 }
 
-// Access to pages that need no right.
+// Access of pages that require no right.
 var (
-	Open     = credential.Access{} // everybody
+	Open     = credential.Access{} // for everybody
 	SignedIn = credential.Access{Kind: credential.Person}
 )
 
-// Visit is one request for a page.
+// Visit is one request to a page.
 type Visit struct {
 	Request *http.Request
-	Session *credential.Session // nil without one
+	Session *credential.Session // nil if the visitor is not signed in
 	Form    url.Values          // nil for a GET
-	Vars    map[string]string   // of the path
+	Vars    map[string]string   // variables of the path
 
-	// Principal is who acts for the organization. It is set only for a page that declares a right.
+	// Principal is the member who acts. It is set only for a page that declares a right.
 	Principal organizations.Principal
 
 	handler   *Handler
 	requestID string
 }
 
-// View is what a page shows: a template with its data, another address, or a file.
+// View is the answer of a page: a template with its data, a redirect, or a file.
 type View struct {
 	Template string
 	Data     any
-	Location string // answered with 303 See Other
-	Done     string // what a form changed, as a sentence; the page at Location shows it once
-	Status   int    // 0: 200
+	Location string // redirect with 303 See Other
+	Done     string // sentence about what a form changed, which the page at Location shows once
+	Status   int    // 0 means 200
 	Header   http.Header
 	Cookie   *http.Cookie
-	File     *File // for the browser to save
-	Public   bool  // the page is the same for everybody who is not signed in
+	File     *File // file that the browser saves
+	Public   bool  // the page is the same for every visitor who is not signed in
 }
 
-// File is a file that a browser saves.
+// File is a file that the browser saves.
 type File struct {
 	Name, Media string
 	Content     []byte
@@ -92,17 +92,17 @@ func (f *File) send(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Handler answers requests for pages.
+// Handler serves the pages.
 type Handler struct {
 	Config
 	templates *Templates
-	links     []Link      // at the foot of every page
-	places    *mux.Router // addresses that can be opened, as opposed to those of forms
+	links     []Link      // links in the footer of every page
+	places    *mux.Router // routes that can be opened with GET
 	rights    map[string]organizations.Right
 }
 
-// NewHandler makes the handler of pages. It fails if a page declares an access that only operations
-// can have.
+// NewHandler returns the handler of the pages. It fails if a page declares a kind of access that
+// only API operations can have.
 func NewHandler(c Config) (*Handler, error) {
 	templates, err := NewTemplates(c.Commands.Clock)
 	s := &Handler{Config: c, templates: templates, links: footLinks(c.Pages), places: mux.NewRouter(), rights: map[string]organizations.Right{}}
@@ -119,13 +119,13 @@ func NewHandler(c Config) (*Handler, error) {
 	return s, err
 }
 
-// Route is the route of a page.
+// Route is a page with its HTTP handler.
 type Route struct {
 	Page
 	Handler http.Handler
 }
 
-// Routes lists the routes of all pages.
+// Routes returns the routes of all pages.
 func (s *Handler) Routes() (list []Route) {
 	for _, p := range s.Pages {
 		list = append(list, Route{p, s.serve(p)})
@@ -133,7 +133,7 @@ func (s *Handler) Routes() (list []Route) {
 	return list
 }
 
-// serve answers requests for a page.
+// serve returns the HTTP handler of a page.
 func (s *Handler) serve(p Page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout)
@@ -192,7 +192,7 @@ func (s *Handler) run(w http.ResponseWriter, v *Visit, p Page) (View, error) {
 	return p.Run(v)
 }
 
-// show writes a page in its frame.
+// show writes the view: it redirects, sends a file, or renders the template in its frame.
 func (s *Handler) show(w http.ResponseWriter, v *Visit, shows View) {
 	h := w.Header()
 	Headers(h, s.Commands.BaseURL)
@@ -201,7 +201,8 @@ func (s *Handler) show(w http.ResponseWriter, v *Visit, shows View) {
 	}
 	if shows.Location != "" {
 		if shows.Done != "" {
-			// Without the cookie the change is made all the same, and the page shows it.
+			// If the note cannot be encrypted, it is omitted: the change is done and the page
+			// shows it.
 			if note, err := v.sealed(doneCookie, pathOf(shows.Location), shows.Done); err == nil {
 				http.SetCookie(w, note)
 			}
@@ -245,8 +246,8 @@ func pathOf(address string) string {
 	return path
 }
 
-// withoutEmpty returns an address without its empty parameters, which are the fields of a form that
-// were left empty. It returns an empty text if there are none.
+// withoutEmpty returns the address without its empty parameters, which come from empty form
+// fields. It returns "" if no parameter is empty.
 func withoutEmpty(u *url.URL) string {
 	q, empty := u.Query(), false
 	for name, values := range q {
@@ -261,13 +262,13 @@ func withoutEmpty(u *url.URL) string {
 	return Address(u.EscapedPath(), q)
 }
 
-// Chip is a link that limits a list. Current says that the list is limited by it.
+// Chip is a link that filters a list. Current reports whether the filter is active.
 type Chip struct {
 	Name, Href string
 	Current    bool
 }
 
-// Address returns the address of a page of this service with parameters.
+// Address returns the address of a page with parameters.
 func Address(page string, q url.Values) string {
 	if len(q) == 0 {
 		return page

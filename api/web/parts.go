@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/api/words"
 )
 
-// functions are the functions that templates call.
+// functions returns the functions that templates call.
 func functions(clock func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"ago":     func(t any) string { return ago(Instant(t), clock()) },
@@ -30,8 +30,8 @@ func functions(clock func() time.Time) template.FuncMap {
 	}
 }
 
-// networkNamed returns the name of a network for people, if the member of an action is a network that
-// has one: "Base" for "eip155:8453".
+// networkNamed returns the display name of a blockchain network, such as "Base" for "eip155:8453".
+// It returns "" if the member is not a network or the network has no name.
 func networkNamed(member, value string) string {
 	if member != "network" {
 		return ""
@@ -39,8 +39,8 @@ func networkNamed(member, value string) string {
 	return words.Network(value)
 }
 
-// Instant returns a time that is given as records and commands have it: as a time, or as its RFC 3339
-// text. For any other value it returns the zero time.
+// Instant returns a time from a time.Time, an RFC 3339 text, or a pointer to either. For any other
+// value it returns the zero time.
 func Instant(t any) time.Time {
 	switch t := t.(type) {
 	case time.Time:
@@ -76,7 +76,8 @@ func full(t time.Time) string {
 	return t.UTC().Format("2 January 2006, 15:04:05 UTC")
 }
 
-// ago returns in words how far a time is from now, or its date if it is further away than a week.
+// ago returns in words how long ago a time was or how soon it will be. It returns the date if the
+// time is more than a week away.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -100,7 +101,7 @@ func ago(t, now time.Time) string {
 	return t.UTC().Format("2 Jan 2006")
 }
 
-// textOf returns a text that may be absent.
+// textOf returns a text, or the text of a pointer. It returns "" for nil.
 func textOf(text any) string {
 	switch text := text.(type) {
 	case string:
@@ -113,7 +114,7 @@ func textOf(text any) string {
 	return ""
 }
 
-// count returns a number with its noun: "1 call", "2 calls".
+// count returns a number with its noun in the right form: "1 call", "2 calls".
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -121,8 +122,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// short shortens an id to its prefix and the first and last four characters after it, which is
-// enough to tell it from others at a glance.
+// short shortens an id to its prefix and the first and last four characters after the prefix. That
+// is enough to tell two ids apart.
 func short(id string) string {
 	prefix := ""
 	if i := strings.IndexByte(id, '_'); i > 0 && i <= 4 {
@@ -134,15 +135,15 @@ func short(id string) string {
 	return prefix + id[:4] + "…" + id[len(id)-4:]
 }
 
-// spaced returns a name of the API as people read it: with spaces for underscores.
+// spaced replaces the underscores in an API name by spaces, for display.
 func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// dollars writes an amount in cents as US dollars.
+// dollars formats an amount in cents as US dollars.
 func dollars(cents int64) string {
 	return big.NewRat(cents, 100).FloatString(2)
 }
 
-// dict hands several values to a part: name, value, name, value.
+// dict passes several values to a shared template. The arguments alternate names and values.
 func dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("a name without a value")

@@ -22,8 +22,8 @@ func render(t *testing.T, page string, v web.Framed) string {
 	return string(body)
 }
 
-// TestTheFrameKnowsWhoReads holds that a person who is signed in gets the links and the sign-out,
-// and that other visitors get the link to sign in.
+// TestTheFrameKnowsWhoReads checks that a signed-in person gets the header links and the sign-out
+// button, and that other visitors get the link to sign in.
 func TestTheFrameKnowsWhoReads(t *testing.T) {
 	nobody := render(t, "sent.html", web.Framed{Data: false})
 	if !strings.Contains(nobody, `href="/sign-in"`) || strings.Contains(nobody, "/sign-out") || strings.Contains(nobody, `aria-label="Places"`) {
@@ -40,7 +40,7 @@ func TestTheFrameKnowsWhoReads(t *testing.T) {
 	}
 }
 
-// TestAssetsAreFetchedOnce holds that a file is not sent to a browser that has it.
+// TestAssetsAreFetchedOnce checks that a browser that has the file gets no content again.
 func TestAssetsAreFetchedOnce(t *testing.T) {
 	assets, err := web.Assets()
 	if err != nil || len(assets) < 3 {

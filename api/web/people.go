@@ -8,11 +8,11 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// People are the e-mail addresses of an organization's members by their ids, as far as the reader may
-// know them. The empty id is for members who are not among them.
+// People maps the ids of members to their e-mail addresses, as far as the reader may see them. The
+// entry of the empty id is used for members without an entry.
 type People map[string]string
 
-// PeopleOf returns the people that a principal may know.
+// PeopleOf returns the names that a principal may see.
 func PeopleOf(ctx context.Context, o *organizations.Organizations, p organizations.Principal) People {
 	people := People{"operator": "the operator", "system": "the service"}
 	members, err := o.Members(ctx, p)
@@ -27,7 +27,7 @@ func PeopleOf(ctx context.Context, o *organizations.Organizations, p organizatio
 	return people
 }
 
-// Name returns what a page calls the member, token or program with an id.
+// Name returns the display name of a member, token or program.
 func (p People) Name(id string) string {
 	if strings.HasPrefix(id, "cus_") {
 		return cmp.Or(p[id], p[""], id)

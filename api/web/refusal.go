@@ -7,14 +7,14 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// failed is the data of the error page: what happened, whether anything was recorded, and where
-// to go on.
+// failed is the data of the error page: what happened, whether anything may have been recorded,
+// and where the visitor can continue.
 type failed struct {
 	Status    int
 	Message   string
-	As        *Organization  // for which the person acts, if that may be the reason
-	SignAgain bool           // the same works after a new sign-in
-	Elsewhere []Organization // organizations of the person that may have the page
+	As        *Organization  // chosen organization, if it may be the reason for the refusal
+	SignAgain bool           // the request needs a new sign-in and works after it
+	Elsewhere []Organization // other organizations of the person, which may have the page
 	Unsent
 }
 
@@ -37,8 +37,9 @@ func (s *Handler) pageError(v *Visit, err error) View {
 	return shows
 }
 
-// Explain makes a view the answer to a request that was refused: with the status and the headers
-// of the refusal, such as when to come back, next to the view's own. The message is the refusal's sentence for the page.
+// Explain turns a view into the answer to a refused request. It sets the status of the refusal and
+// adds its headers, such as Retry-After, to the view. The message is the sentence that the page
+// shows.
 func (v *Visit) Explain(shows View, err error) (answer View, message string) {
 	if shows.Header == nil {
 		shows.Header = http.Header{}

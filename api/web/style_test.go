@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestContrast holds the colours to WCAG 2.2, 1.4.3 (4.5 to 1 for text) and 1.4.11
-// (3 to 1 for the edge of what can be used), in both schemes.
+// TestContrast checks the colours of the light and the dark scheme against WCAG 2.2: 1.4.3 (text,
+// 4.5 to 1) and 1.4.11 (borders of controls, 3 to 1).
 func TestContrast(t *testing.T) {
 	text, err := os.ReadFile("assets/style.css")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// luminance is WCAG's relative luminance of a colour in sRGB.
+// luminance returns the relative luminance of an sRGB colour, as WCAG defines it.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	sum := 0.0

@@ -1,20 +1,21 @@
-// Package web is the frame of the pages, which people see: it declares what a page is, takes each
-// request for one along one path (Handler.serve), and writes the page in its frame. The pages
-// themselves are in its rooms: public (for everybody), account, org and review. A room is a type
-// with what its pages work with; its table Pages declares address and access of each page.
+// Package web serves the pages of the service. It declares the type of a page, handles each
+// request for a page in one place (Handler.serve), and writes the page inside a frame. The pages
+// themselves are in its subpackages: public (for everybody), account, org and review. Each has a
+// type Room, which holds the dependencies of its pages. Room.Pages declares the path and the
+// access of each page.
 //
-// On the path of a request the session is loaded, a form is read, the page's access is checked,
-// the page runs and returns a View, the session is kept, and the view is written. Pages ask
-// commands and read models. What they share with the API is in package query, and what only the
-// server can answer they are given as functions, so that a page and an answer never differ.
+// A request is handled in these steps: load the session, read the form, check the access, run the
+// page, which returns a View, save the session, write the view. Pages use commands and read
+// models. They share the package query with the API, and get functions from the server for the
+// rest, so that a page and an answer of the API never differ.
 //
-// The template of a page is a file in templates. It defines "title", "content" and, where there
-// is something to do, "actions" (next to the title) and "trail" (the way back). It is executed
-// with Framed: the frame, and the page's own data as .Data. The parts that pages share (badge,
-// time, short id, notice, empty state, pager) are in templates/parts.html.
+// The template of a page is a file in templates. It defines "title" and "content", and may define
+// "actions" (next to the title) and "trail" (links to the pages above). It is executed with
+// Framed: the frame, and the page's own data as .Data. Shared parts (badge, time, short id,
+// notice, empty state, pager) are in templates/parts.html.
 //
-// No page needs a script. Scripts come from the service itself, as files in assets: a page's
-// policy (see Headers) lets no other run.
+// Every page works without scripts. The Content-Security-Policy (see Headers) allows only scripts
+// that the service itself serves from assets.
 package web
 
 import (
@@ -34,30 +35,30 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// Framed holds the data that a template is executed with.
+// Framed is the data with which a template is executed.
 type Framed struct {
 	Frame
 	Data any
 }
 
-// Templates writes pages.
+// Templates renders pages.
 type Templates struct {
 	clock func() time.Time
-	mu    sync.Mutex                    // guards own
-	own   map[string]*template.Template // templates that were asked for, by file name, with the clock
+	mu    sync.Mutex                    // protects own
+	own   map[string]*template.Template // templates in use, by file name, with this clock
 }
 
-// NewTemplates reads the templates. They say by the clock how long ago something was.
+// NewTemplates parses the templates. The clock serves to show how long ago something was.
 func NewTemplates(clock func() time.Time) (*Templates, error) {
 	_, err := templates()
 	return &Templates{clock: clock, own: map[string]*template.Template{}}, err
 }
 
-// frameFiles are the templates that every page uses.
+// frameFiles are the template files that every page includes.
 var frameFiles = []string{"templates/layout.html", "templates/parts.html", "templates/figures.html"}
 
-// templates returns the templates of all pages by file name. They are read once in a process,
-// copied, and never executed, because a template that was executed cannot be copied.
+// templates returns the templates of all pages by file name. They are parsed once per process.
+// They are never executed, because an executed template cannot be cloned.
 var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 	frame, err := template.New("frame").Funcs(functions(time.Now)).ParseFS(templateFiles, frameFiles...)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p *Templates) page(name string) (*template.Template, error) {
 	return p.own[name], nil
 }
 
-// Render executes the template in a file.
+// Render executes the template of a file and adds the hidden fields to its forms.
 func (p *Templates) Render(name string, v Framed) ([]byte, error) {
 	page, err := p.page(name)
 	if err != nil {
@@ -121,17 +122,18 @@ func (p *Templates) Render(name string, v Framed) ([]byte, error) {
 	return withForms(body.Bytes(), v.Frame), nil
 }
 
-// contentPolicy is the Content-Security-Policy of pages: everything comes from here, nothing is
-// inline, no frame, and forms may lead to the payment provider.
+// contentPolicy is the Content-Security-Policy of pages. Everything comes from this service,
+// inline scripts and styles are forbidden, no site may frame a page, and forms may be sent only to
+// this service or redirected to the payment provider.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
 
-// VerifierPolicy is the policy of the page that verifies records: its script may also compile the
-// verifier, which is WebAssembly.
+// VerifierPolicy is the Content-Security-Policy of the verify page, whose script may compile the
+// verifier (WebAssembly).
 var VerifierPolicy = strings.Replace(contentPolicy, "script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'", 1)
 
-// Headers sets the headers that protect a page: nothing is loaded from elsewhere, no page frames
-// it, its address is not sent to other sites, and no cache keeps it.
+// Headers sets the security headers of a page: nothing is loaded from other sites, no site frames
+// the page, its address is not sent to other sites, and no cache stores it.
 func Headers(h http.Header, baseURL string) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -141,5 +143,6 @@ func Headers(h http.Header, baseURL string) {
 	}
 }
 
-// Trusted is HTML that we made: from Markdown in which HTML is escaped, or pictures that we drew.
+// Trusted is HTML that this service produced: from Markdown with HTML escaped, or a chart that it
+// drew.
 type Trusted = template.HTML

@@ -12,15 +12,15 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// signedParts are what the signature of RFC 9421 covers. The scheme of the address is not among
-// them, because a receiver after a proxy that ends TLS does not know it.
+// signedParts are the parts of the request that the RFC 9421 signature covers. The scheme is not
+// covered, because a receiver behind a proxy that terminates TLS does not know it.
 var signedParts = []string{"@method", "@authority", "@path", "content-digest", "content-type", "webhook-id"}
 
-// signatureTag separates these signatures from others of the same key.
+// signatureTag distinguishes these signatures from other signatures by the same key.
 const signatureTag = "countersign-webhook"
 
-// signRequest signs a request with Ed25519, as RFC 9421 says. The key id is that of the
-// published key set.
+// signRequest signs a request with Ed25519 by RFC 9421. The key id is that of the published key
+// set.
 func signRequest(r *http.Request, body []byte, at time.Time, signer *seal.Signer) error {
 	digest := sha256.Sum256(body)
 	r.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":")
@@ -39,7 +39,7 @@ func signRequest(r *http.Request, body []byte, at time.Time, signer *seal.Signer
 	return nil
 }
 
-// valueOf returns the value of a part in the signature base.
+// valueOf returns the value of a part for the signature base.
 func valueOf(r *http.Request, part string) string {
 	switch part {
 	case "@method":

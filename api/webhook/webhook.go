@@ -1,24 +1,23 @@
-// Package webhook sends signed messages to addresses that customers choose. It stores nothing: its
-// caller decides what is sent, when it is sent again, and when to stop.
+// Package webhook sends signed messages to addresses that customers choose. It stores nothing: the
+// caller decides what to send, when to retry, and when to give up.
 //
-// A message is signed as Standard Webhooks says (https://www.standardwebhooks.com):
+// A message is signed by Standard Webhooks (https://www.standardwebhooks.com):
 //
 //	webhook-id         the same for every attempt at a message
-//	webhook-timestamp  of this attempt, seconds since 1970
-//	webhook-signature  "v1," and base64 of HMAC-SHA-256 over "id.timestamp.body", one per secret, a space between
+//	webhook-timestamp  time of this attempt, seconds since 1970
+//	webhook-signature  "v1," and base64 of HMAC-SHA-256 over "id.timestamp.body", one per secret, separated by a space
 //
-// The signing key of records also signs it, so that a receiver can check a message with the
-// published keys and shares no secret with the service: RFC 9421, with the digest of the body
-// from RFC 9530 (signature.go).
+// The message is also signed with the key that signs records, so that a receiver can verify it
+// with the published keys, without a shared secret: RFC 9421, with the digest of the body by RFC
+// 9530 (signature.go).
 //
 // A secret is 24 to 64 bytes, shown as "whsec_" and their base64. With the secret
-// whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, id msg_p5jXN8AQM9LWM0D4loKWxJek, timestamp
-// 1614265330 and body {"test": 2432232314} the signature is
-// v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=
+// whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, id msg_p5jXN8AQM9LWM0D4loKWxJek, timestamp 1614265330
+// and body {"test": 2432232314} the signature is v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=
 //
-// A webhook must not reach what only the service can reach. So a connection is made only to an
-// address of the public internet, which is checked after the name was resolved, or to a network
-// that the operator allows. Redirects are not followed, and proxies of the environment are not
+// A webhook must not reach addresses that only the service can reach. So a connection is made only
+// to a public internet address, checked after the name was resolved, or to a network that the
+// operator allows. Redirects are not followed, and proxies from environment variables are not
 // used.
 package webhook
 
@@ -44,20 +43,21 @@ import (
 )
 
 const (
-	timeout      = 15 * time.Second // of an attempt; receivers should answer first and process afterwards
+	timeout      = 15 * time.Second // of one attempt; receivers should answer first and process afterwards
 	dialTimeout  = 5 * time.Second
-	readAtMost   = 4096 // bytes of an answer, so that the connection can be reused
-	idleAtMost   = 64   // idle connections, 2 for each receiver
+	readAtMost   = 4096 // bytes that are read of an answer, so that the connection can be reused
+	idleAtMost   = 64   // idle connections in total, at most 2 per receiver
 	maxRetryHint = time.Hour
 )
 
-// Sender posts messages. It is safe for concurrent use.
+// Sender sends messages. It is safe for concurrent use.
 type Sender struct {
 	client *http.Client
 	clock  func() time.Time
 }
 
-// NewSender returns a sender that may reach the public internet and the given private networks.
+// NewSender returns a sender that may connect to the public internet and to these private
+// networks.
 func NewSender(private []netip.Prefix, clock func() time.Time) *Sender {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		return allowed(private, address)
@@ -75,16 +75,16 @@ func NewSender(private []netip.Prefix, clock func() time.Time) *Sender {
 // ErrPrivate is the error for an address that is neither public nor in an allowed network.
 var ErrPrivate = errors.New("the address is private: operators allow networks with WEBHOOK_NETWORKS")
 
-// never are addresses that look public but belong to no receiver.
+// never lists networks that look public but contain no receiver.
 var never = []netip.Prefix{
 	netip.MustParsePrefix("192.0.0.0/24"),  // protocol assignments, RFC 6890
 	netip.MustParsePrefix("198.18.0.0/15"), // benchmarks, RFC 2544
-	netip.MustParsePrefix("240.0.0.0/4"),   // reserved, broadcast among them
-	netip.MustParsePrefix("2001::/32"),     // Teredo, which embeds addresses
+	netip.MustParsePrefix("240.0.0.0/4"),   // reserved, including broadcast
+	netip.MustParsePrefix("2001::/32"),     // Teredo, which embeds IPv4 addresses
 	netip.MustParsePrefix("fec0::/10"),     // site-local, deprecated
 }
 
-// allowed checks the address that a connection is about to be made to.
+// allowed returns ErrPrivate unless the sender may connect to the address.
 func allowed(private []netip.Prefix, address string) error {
 	peer, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -120,20 +120,20 @@ func Sign(secrets [][]byte, id string, at time.Time, body []byte) string {
 
 // Answer is the answer of a receiver.
 type Answer struct {
-	Status int           // of HTTP; 2xx accepts the message, 410 asks for no further ones
-	Wait   time.Duration // the requested pause before the next attempt; 0 if there is none
+	Status int           // HTTP status; 2xx accepts the message, 410 asks for no further messages
+	Wait   time.Duration // pause before the next attempt that the receiver requests; 0 if it requests none
 }
 
-// Message is a message and the keys that sign it.
+// Message is a message with the keys that sign it.
 type Message struct {
 	ID, Media string
 	Body      []byte
 	Secrets   [][]byte
-	Signer    *seal.Signer // nil: the message is signed with the secrets alone
+	Signer    *seal.Signer // nil means that only the secrets sign the message
 }
 
-// Send posts a message once. A customer may see its error: it does not reveal the address, nor what
-// is behind it.
+// Send sends a message once. Its error may be shown to the customer: it reveals neither the
+// address nor the network behind it.
 func (s *Sender) Send(ctx context.Context, url string, m Message) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Sender) Send(ctx context.Context, url string, m Message) (Answer, error
 	return answer, nil
 }
 
-// reason says why there was no answer, in words of ours.
+// reason explains why there was no answer, without text from the network or the address.
 func reason(err error) error {
 	var dns *net.DNSError
 	var timedOut interface{ Timeout() bool }

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// The example of the specification's own libraries, and the same while secrets
-// rotate.
+// TestSign checks the example of the specification's own libraries, and a message during the
+// rotation of secrets.
 func TestSign(t *testing.T) {
 	secret, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -57,7 +57,8 @@ func TestAddressesThatOnlyTheServiceReachesAreRefused(t *testing.T) {
 	}
 }
 
-// The address is checked after the name was resolved, at every connection.
+// TestNameOfAPrivateAddressIsRefused checks that the address is checked after the name was
+// resolved, at every connection.
 func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 	asked := false
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -72,7 +73,7 @@ func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func TestAnswers(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://192.0.2.1:1") // not used: it would make the connection in our place
+	t.Setenv("HTTP_PROXY", "http://192.0.2.1:1") // must be ignored: a proxy would connect in our place
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		want    Answer
@@ -131,7 +132,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// The signature of RFC 9421 covers the receiver, the id and the body, and is of the record key.
+// TestAMessageIsSignedByThePublishedKey checks that the RFC 9421 signature covers the receiver,
+// the id and the body, and is made with the key that signs records.
 func TestAMessageIsSignedByThePublishedKey(t *testing.T) {
 	signer, err := seal.NewSigner(make([]byte, 32))
 	if err != nil {
@@ -145,7 +147,7 @@ func TestAMessageIsSignedByThePublishedKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The digest is that of the example in RFC 9530, appendix D.
+	// digest of the example in RFC 9530, appendix D
 	const digest = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:"
 	parameters := `("@method" "@authority" "@path" "content-digest" "content-type" "webhook-id");created=1795186800;keyid="` + signer.KeyID() + `";alg="ed25519";tag="countersign-webhook"`
 	base := "\"@method\": POST\n\"@authority\": " + strings.TrimPrefix(receiver.URL, "http://") + "\n\"@path\": /hooks/a%20b\n\"content-digest\": " + digest +

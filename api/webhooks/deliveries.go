@@ -21,16 +21,16 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// deliveryPauses are the pauses before the second and each further attempt to send a message.
-// After the last attempt, three days after the first, the message is dead. Each pause is
-// longer by up to a fifth, so that many messages are not tried again at the same time.
+// deliveryPauses are the pauses before the second and later attempts to send a message. The last
+// attempt is three days after the first; after it the message is dead. Each pause is lengthened at
+// random by up to a fifth, so that many messages are not sent at the same moment.
 var deliveryPauses = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// Deliveries sends what is queued for webhooks. Every node has one; a message is
-// taken by one node at a time.
+// Deliveries sends the queued messages to webhooks. Every node runs one. A message is processed by
+// one node at a time.
 type Deliveries struct {
 	webhooks    *webhooks.Webhooks
 	projections *projections.Projections
@@ -38,23 +38,22 @@ type Deliveries struct {
 	log         *slog.Logger
 	telemetry   *request.Telemetry
 	work        sync.WaitGroup
-	slots       chan struct{} // one per message on its way
+	slots       chan struct{} // one element per message that is being sent
 
-	mu    sync.Mutex           // guards what follows
-	now   map[string]int       // messages on their way, by webhook
-	until map[string]time.Time // when a webhook that failed is tried again
+	mu    sync.Mutex           // protects the fields below
+	now   map[string]int       // number of messages that are being sent, by webhook
+	until map[string]time.Time // time of the next attempt at a webhook that failed
 	pause map[string]time.Duration
 }
 
-// NewDeliveries makes a sender of the messages that are queued for webhooks.
+// NewDeliveries returns a Deliveries for the queued messages.
 func NewDeliveries(w *webhooks.Webhooks, p *projections.Projections, t *request.Telemetry, log *slog.Logger) *Deliveries {
 	return &Deliveries{webhooks: w, projections: p, log: log, telemetry: t,
 		sender: webhook.NewSender(w.WebhookNetworks, w.Clock), slots: make(chan struct{}, op.DeliveriesAtOnce),
 		now: map[string]int{}, until: map[string]time.Time{}, pause: map[string]time.Duration{}}
 }
 
-// Run sends messages to webhooks until ctx ends, and waits for those that are
-// on their way.
+// Run sends messages until ctx ends, and then waits for the messages that are being sent.
 func (d *Deliveries) Run(ctx context.Context) {
 	defer d.work.Wait()
 	tick := time.NewTicker(op.DeliveriesEvery)
@@ -70,7 +69,7 @@ func (d *Deliveries) Run(ctx context.Context) {
 	}
 }
 
-// round sends messages that are due, and reports whether there may be more.
+// round starts to send messages that are due, and reports whether there may be more.
 func (d *Deliveries) round(ctx context.Context) bool {
 	free := cap(d.slots) - len(d.slots)
 	if free == 0 || ctx.Err() != nil {
@@ -84,7 +83,7 @@ func (d *Deliveries) round(ctx context.Context) bool {
 		return false
 	}
 	for _, one := range taken {
-		d.slots <- struct{}{} // one round at a time: there is room
+		d.slots <- struct{}{} // does not block: only this goroutine takes slots, and enough are free
 		d.begin(one.WebhookID)
 		d.work.Go(func() {
 			defer func() { <-d.slots }()
@@ -94,8 +93,8 @@ func (d *Deliveries) round(ctx context.Context) bool {
 	return len(taken) > 0
 }
 
-// busy lists the webhooks that get no further message now: a slow receiver must not take the
-// slots that others need.
+// busy lists the webhooks that get no further message at the moment, so that a slow receiver does
+// not take the slots of others.
 func (d *Deliveries) busy() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,8 +121,8 @@ func (d *Deliveries) begin(webhookID string) {
 	d.now[webhookID]++
 }
 
-// end notes the result of an attempt. A receiver that fails gets no message for a pause that
-// doubles, and messages to it stay due.
+// end records the result of an attempt. After a failure the webhook gets no message for a pause,
+// which doubles with each failure. Its messages remain due.
 func (d *Deliveries) end(webhookID string, reached bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,8 +138,8 @@ func (d *Deliveries) end(webhookID string, reached bool) {
 	d.pause[webhookID], d.until[webhookID] = pause, time.Now().Add(pause)
 }
 
-// one makes one attempt and records its result. If that fails, the lease ends and the message
-// is sent again: a message arrives at least once.
+// one makes one attempt and stores its result. If the result cannot be stored, the lease expires
+// and the message is sent again. So a message arrives at least once.
 func (d *Deliveries) one(ctx context.Context, m projections.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, op.DeliveryTimeout)
 	defer cancel()
@@ -183,8 +182,8 @@ func (d *Deliveries) attempt(ctx context.Context, m projections.Delivery) (resul
 	return later(m, answer, err), false
 }
 
-// signer returns the key that signs messages next to the secrets of the webhook. It is nil if this
-// node has no signing key that is active.
+// signer returns the key that signs messages in addition to the secrets. It is nil if this node
+// has no active signing key.
 func (d *Deliveries) signer(ctx context.Context, tenant string) (*seal.Signer, error) {
 	signer, _, err := d.webhooks.ActiveSigner(ctx, tenant)
 	if errors.Is(err, seal.ErrNoSigner) {
@@ -201,8 +200,8 @@ func (d *Deliveries) body(ctx context.Context, m projections.Delivery) ([]byte, 
 	return canon.Marshal(event)
 }
 
-// later returns the result of an attempt that failed: when the next one is, or that the
-// message is dead.
+// later returns the result of a failed attempt: the time of the next one, or that the message is
+// dead.
 func later(m projections.Delivery, answer webhook.Answer, err error) projections.Result {
 	result := projections.Result{State: "dead", Status: answer.Status, Error: err.Error()}
 	if answer.Status == http.StatusGone || m.Attempts > len(deliveryPauses) {

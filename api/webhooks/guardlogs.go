@@ -15,7 +15,7 @@ import (
 
 const guardPath = "/api/assurance/guard-logs"
 
-// guardReports is the newest report of each machine.
+// guardReports is the answer with the newest report of each machine.
 type guardReports struct {
 	Machines []webhooks.GuardReport `json:"machines"`
 }
@@ -28,7 +28,7 @@ var reportGuard = &op.Operation{
 	Example: `{"publicKey":"iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=","lines":[{"number":1,"at":"2026-11-22T10:00:00Z","agent":"claude","decision":"deny","level":"critical","command":"rm -rf /","before":"","hash":"cc6603ddc207987b52acb54c99b595329804d9976e96e29014e64549c15520d7"}],"signature":"TqJlucdb0CgXP9bbSm8A21cF5qdGYNeI/ZFOWQaXaF//zqvIQRQ6qZaTxRxssT3QOEOfN7b6CSFH+czKmRyfBg=="}`,
 }
 
-// GuardLogs lists what machines and members do with the logs of guards.
+// GuardLogs lists the operations on the logs of guards.
 func (s *Webhooks) GuardLogs() []*op.Operation {
 	return []*op.Operation{reportGuard.Does(s.reportGuard), listGuard.Does(s.listGuard)}
 }

@@ -1,6 +1,5 @@
-// Package webhooks exchanges messages with the machines of an organization: it manages the
-// addresses that get messages and sends the messages, and it takes the logs that guards of
-// coding agents report.
+// Package webhooks exchanges messages with the machines of an organization. It manages webhooks,
+// sends their messages, and receives the logs that guards of coding agents report.
 package webhooks
 
 import (
@@ -16,19 +15,19 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Webhooks manages the addresses of an organization that get messages, and takes guard logs.
-// Deliveries sends the messages.
+// Webhooks manages an organization's webhooks and receives guard logs. Deliveries sends the
+// messages.
 type Webhooks struct {
 	Commands    *webhooks.Webhooks
 	Projections *projections.Projections
 }
 
-// queries returns the queries about messages, which the pages use, too.
+// queries returns the queries about messages that pages share with the API.
 func (s *Webhooks) queries() query.Deliveries {
 	return query.Deliveries{Commands: s.Commands, Projections: s.Projections}
 }
 
-// Operations lists what members do with webhooks.
+// Operations lists the operations on webhooks.
 func (s *Webhooks) Operations() []*op.Operation {
 	return []*op.Operation{listWebhooks.Does(s.listWebhooks), createWebhook.Does(s.createWebhook), rotateWebhook.Does(s.rotateWebhook),
 		removeWebhook.Does(s.removeWebhook), listDeliveries.Does(s.listDeliveries), sendAgain.Does(s.sendAgain)}
@@ -55,7 +54,8 @@ type webhookOrder struct {
 	Name   string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200"`
 }
 
-// RefusesNull refuses null for a member, since null would mean the usual topics.
+// RefusesNull makes the parser refuse null for a member. Null would silently mean the usual
+// topics.
 func (webhookOrder) RefusesNull() {}
 
 var createWebhook = &op.Operation{
@@ -118,7 +118,7 @@ type sendAgainOrder struct {
 	MessageID string `json:"messageId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One message, sent or dead; without it every dead one."`
 }
 
-// RefusesNull refuses null for a member, since null would mean every message.
+// RefusesNull makes the parser refuse null for a member. Null would silently mean every message.
 func (sendAgainOrder) RefusesNull() {}
 
 type sentAgain struct {

@@ -8,17 +8,17 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// Activity is what an event of an organization says that its actor did.
+// Activity describes what the actor of an event did.
 type Activity struct {
-	Did    string // begins with a verb in the past tense: "removed"
-	Whom   string // id of the member that it is about, cus_…; empty: none
-	As     string // continues after the member: "as an admin"
-	Reason string // as a person wrote it
-	Href   string // of the page about it; empty: none
+	Did    string // text that begins with a verb in the past tense, such as "removed the member"
+	Whom   string // id (cus_…) of the affected member; empty if there is none
+	As     string // text after the member, such as "as admin"
+	Reason string // reason that a person wrote
+	Href   string // page about the subject of the event; empty if there is none
 }
 
-// Did returns what the actor of an event did. stored is the event's payload, of which personal
-// members are not read. ok is false for a type without words.
+// Did describes an event. stored is its payload; encrypted personal members are not needed. ok is
+// false for a type without a description.
 func Did(stored any) (a Activity, ok bool) {
 	switch e := stored.(type) {
 	case events.OrganizationCreated:
@@ -68,7 +68,7 @@ func Did(stored any) (a Activity, ok bool) {
 	return a, false
 }
 
-// organizationChange says which members an update of an organization changes.
+// organizationChange describes the changes in an update of an organization.
 func organizationChange(e events.OrganizationUpdated) string {
 	var changes []string
 	for _, change := range []struct{ what, to string }{
@@ -84,7 +84,8 @@ func organizationChange(e events.OrganizationUpdated) string {
 	return "changed " + strings.Join(changes, " and ")
 }
 
-// ActivityKinds lists what a feed of activity can be limited to, with the types of events.
+// ActivityKinds lists the kinds by which the list of activities can be filtered, with their event
+// types.
 var ActivityKinds = []struct {
 	Name  string
 	Types []string
@@ -96,8 +97,8 @@ var ActivityKinds = []struct {
 	{"Data", []string{events.TypeExportRequested, events.TypeExportCreated, events.TypeExportVerified, events.TypePersonalOpened, events.TypeSubjectErased}},
 }
 
-// ActivityTypes returns the types of events of a kind. ok is false for an unknown kind; the
-// empty kind is every type.
+// ActivityTypes returns the event types of a kind. An empty kind means no filter. ok is false for
+// an unknown kind.
 func ActivityTypes(kind string) (types []string, ok bool) {
 	for _, k := range ActivityKinds {
 		if k.Name == kind {

@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// Every event of the access history has words, and belongs to one kind.
+// TestEveryActivityHasWords checks that every event of the access history has a description and
+// belongs to one kind.
 func TestEveryActivityHasWords(t *testing.T) {
 	t.Parallel()
 	var listed []string

@@ -2,15 +2,14 @@ package words
 
 import "strings"
 
-// DiffLine is a line of two texts: in both, only in the first, or only in the
-// second.
+// DiffLine is a line of a comparison: in both texts, only in the first, or only in the second.
 type DiffLine struct {
-	Kind string // "", "del" or "ins"
+	Kind string // "" for both, "del" for the first, "ins" for the second
 	Text string
 }
 
-// Diff compares two texts line by line by their longest common subsequence. A text of more
-// than 1500 lines is shown as replaced, because nobody reads such a comparison.
+// Diff compares two texts by line, with their longest common subsequence. Texts of more than 1500
+// lines are shown as completely replaced, because nobody reads such a long comparison.
 func Diff(before, after string) []DiffLine {
 	a, b := strings.Split(strings.TrimRight(before, "\n"), "\n"), strings.Split(strings.TrimRight(after, "\n"), "\n")
 	const most = 1500
@@ -41,14 +40,14 @@ func Diff(before, after string) []DiffLine {
 	return lines
 }
 
-// sameLine compares lines of JSON without the comma at their end, which only says that another line
-// follows.
+// sameLine compares two lines of JSON. It ignores a comma at the end, because the comma depends on
+// the next line.
 func sameLine(a, b string) bool {
 	return strings.TrimSuffix(a, ",") == strings.TrimSuffix(b, ",")
 }
 
-// longestCommon returns a table. Its value at i and j is how many lines a[i:] and b[j:] have in
-// common.
+// longestCommon returns a table: the entry [i][j] is the length of the longest common subsequence
+// of a[i:] and b[j:].
 func longestCommon(a, b []string) [][]int {
 	n := make([][]int, len(a)+1)
 	for i := range n {

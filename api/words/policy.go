@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Policy returns what a policy allows, one sentence for each of its members.
+// Policy describes a policy, with one sentence for each of its members.
 func Policy(canonical []byte) ([]string, error) {
 	var p assurance.Policy
 	if err := json.Unmarshal(canonical, &p); err != nil {
@@ -58,7 +58,7 @@ func Policy(canonical []byte) ([]string, error) {
 	return said, nil
 }
 
-// list joins names; of more than eight it names the first eight and counts the rest.
+// list joins names. For more than eight, it lists eight and the number of the others.
 func list(names []string) string {
 	const most = 8
 	if len(names) <= most {

@@ -1,6 +1,6 @@
-// Package words says in plain words what is in the records: who wants to do what, what
-// decided, what a policy allows, and what differs between two texts. Pages, e-mails, answers
-// of the API and the command line use the same sentences.
+// Package words describes records in plain language: who wants to do what, why it was decided,
+// what a policy allows, and what differs between two texts. Pages, e-mails, the API and the
+// command line use the same sentences.
 package words
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Phrase is a part of a sentence, in pieces: our own words, and texts that an agent sent.
+// Phrase is part of a sentence, divided into our own text and text that an agent sent.
 type Phrase []Piece
 
-// Piece is a piece of a phrase. Claimed says that an agent sent the text, so that nobody has
-// verified it: where it is shown it is quoted and marked.
+// Piece is one part of a phrase. If Claimed is set, an agent sent the text and nobody has verified
+// it; it must be shown in quotation marks.
 type Piece struct {
 	Text    string
 	Claimed bool
 }
 
-// String returns the phrase as plain text, with the texts of agents in quotation marks.
+// String returns the phrase as plain text, with the text of agents in quotation marks.
 func (p Phrase) String() string {
 	var b strings.Builder
 	for _, piece := range p {
@@ -35,15 +35,15 @@ func (p Phrase) String() string {
 	return b.String()
 }
 
-// Quote puts a text in quotation marks. Quotation marks in the text are written so that they cannot
-// be taken for its end.
+// Quote puts a text in quotation marks. It replaces quotation marks in the text, so that they
+// cannot be mistaken for the end.
 func Quote(text string) string {
 	return "“" + quotationMarks.Replace(Visible(text)) + "”"
 }
 
 var quotationMarks = strings.NewReplacer("“", "<U+201C>", "”", "<U+201D>", "„", "<U+201E>", "‟", "<U+201F>", `"`, `\"`, "\n", " ")
 
-// Who returns the agent of a decision, as the beginning of a sentence.
+// Who returns the agent of a decision, for the beginning of a sentence.
 func Who(s assurance.Subject) Phrase {
 	if s.AgentID == "" {
 		return Phrase{{Text: "An agent"}}
@@ -51,7 +51,7 @@ func Who(s assurance.Subject) Phrase {
 	return Phrase{{s.AgentID, true}}
 }
 
-// Kind names what an agent wants to do, in words of ours alone: "payment" or "tool call".
+// Kind returns "payment" or "tool call". It contains no text of the agent.
 func Kind(protocol string) string {
 	if protocol == assurance.MCP {
 		return "tool call"
@@ -59,7 +59,8 @@ func Kind(protocol string) string {
 	return "payment"
 }
 
-// Title names a decision, in words of ours alone: "Payment of 4.20 USDC", "Tool call".
+// Title returns the title of a decision, such as "Payment of 4.20 USDC" or "Tool call". It
+// contains no text of the agent.
 func Title(protocol string, n assurance.Intent) string {
 	if protocol == assurance.MCP {
 		return "Tool call"
@@ -67,8 +68,8 @@ func Title(protocol string, n assurance.Intent) string {
 	return "Payment of " + Amount(n)
 }
 
-// Deed returns what an agent wants to do: pay 4.20 USDC to “api.example.com”, call “read” of
-// “files”.
+// Deed describes what an agent wants to do, such as: pay 4.20 USDC to “api.example.com”, or:
+// call “read” of “files”.
 func Deed(protocol string, n assurance.Intent) Phrase {
 	if protocol == assurance.MCP {
 		return Phrase{{Text: "call "}, {n.ToolName, true}, {Text: " of "}, {n.ServerID, true}}
@@ -76,7 +77,8 @@ func Deed(protocol string, n assurance.Intent) Phrase {
 	return Phrase{{Text: "pay " + Amount(n) + " to "}, {Target(protocol, n), true}}
 }
 
-// Target returns whom an agent wants to pay, or which tool it wants to call, as the agent named it.
+// Target returns the host to be paid, or the server and the tool to be called, as the agent named
+// them.
 func Target(protocol string, n assurance.Intent) string {
 	if protocol == assurance.MCP {
 		return n.ServerID + "/" + n.ToolName
@@ -87,7 +89,7 @@ func Target(protocol string, n assurance.Intent) string {
 	return n.ResourceURL
 }
 
-// Amount returns the price of a purchase with its unit.
+// Amount returns the amount of a payment with its unit.
 func Amount(n assurance.Intent) string {
 	switch {
 	case n.AmountUnitsInUSD != "":
@@ -100,7 +102,7 @@ func Amount(n assurance.Intent) string {
 	return "an amount that was not named"
 }
 
-// cents writes a decimal with at least two digits after the point: "4.2" becomes "4.20".
+// cents formats a decimal with at least two digits after the point: "4.2" becomes "4.20".
 func cents(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
 	for len(fraction) < 2 {
@@ -109,11 +111,11 @@ func cents(decimal string) string {
 	return whole + "." + fraction
 }
 
-// Because returns the messages of the findings that decided, those with the worst effect. It
-// is empty if there are no findings.
+// Because joins the messages of the findings that determined the decision: those with the severest
+// effect. It returns "" without findings.
 func Because(findings []assurance.Finding) string {
 	var said []string
-	for _, f := range findings { // the worst first
+	for _, f := range findings { // findings are sorted, severest first
 		if f.Effect == "info" || f.Effect != findings[0].Effect {
 			break
 		}
@@ -124,8 +126,8 @@ func Because(findings []assurance.Finding) string {
 	return strings.Join(said, "; ")
 }
 
-// Network returns the name of a network for people: "Base" for eip155:8453. It returns an empty text
-// for a network without a name.
+// Network returns the display name of a network, such as "Base" for eip155:8453, or "" if it has
+// none.
 func Network(id string) string {
 	name := strings.ReplaceAll(normal.NetworkName(id), "-", " ")
 	if name == "" {

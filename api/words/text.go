@@ -13,9 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/mcprisk"
 )
 
-// Visible writes characters by their code points, as in <U+202E>, if they do not show, if they
-// change the order in which text is shown, or if they are letters that a reader takes for Latin
-// ones. Texts of people and agents are shown with it.
+// Visible replaces characters by their code points, as in <U+202E>, if they are invisible, change
+// the order of text, or look like Latin letters. Texts of people and agents must be shown with it.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || hidden(r) }) {
 		return text
@@ -36,8 +35,8 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// wordEnd returns where the first word of a text ends: before the next character that is not a
-// letter, but after at least one character.
+// wordEnd returns the end of the first word of a text: the index of the first character that is
+// not a letter, but at least the length of one character.
 func wordEnd(text string) int {
 	end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
 	switch end {
@@ -57,7 +56,7 @@ func hidden(r rune) bool {
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Z, r) || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// IndentJSON writes JSON for people to read.
+// IndentJSON formats JSON with indentation.
 func IndentJSON(text []byte) string {
 	value := jsontext.Value(slices.Clone(text))
 	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -66,10 +65,10 @@ func IndentJSON(text []byte) string {
 	return string(value)
 }
 
-// Member is a name and a value of an action.
+// Member is the name and the value of a member of an action.
 type Member struct{ Name, Value string }
 
-// Action lists the members of a normalized intent, sorted.
+// Action lists the members of a normalized intent, sorted by name.
 func Action(normalized jsontext.Value) ([]Member, error) {
 	var members map[string]any
 	if err := json.Unmarshal(normalized, &members); err != nil {
@@ -78,7 +77,7 @@ func Action(normalized jsontext.Value) ([]Member, error) {
 	list := []Member{}
 	for name, value := range members {
 		text, isText := value.(string)
-		if !isText { // a flag, which is a member only if it is true
+		if !isText { // a flag, which is present only if it is true
 			text = "true"
 		}
 		list = append(list, Member{name, text})

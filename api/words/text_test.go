@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// TestVisible holds that characters are written by their code points if they do not show, change
-// the order of the text, or pass for Latin letters.
+// TestVisible checks that characters are replaced by their code points if they are invisible,
+// change the order of text, or look like Latin letters.
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"rm -rf /tmp/x\n":     "rm -rf /tmp/x\n",
@@ -17,11 +17,11 @@ func TestVisible(t *testing.T) {
 		"\x1b[31m":            "<U+001B>[31m",
 		"Zürich 東京":           "Zürich 東京",
 		"p\u0430ypal.com":     "p<U+0430>ypal.com",        // Cyrillic a
-		"\u0440\u0430\u0443":  "<U+0440><U+0430><U+0443>", // Cyrillic only, reads as pay
+		"\u0440\u0430\u0443":  "<U+0440><U+0430><U+0443>", // all Cyrillic, looks like "pay"
 		"\uff41pi \U0001d44e": "<U+FF41>pi <U+1D44E>",     // full width, mathematical
-		"Привет из Москвы":    "Привет из Москвы",         // reads as nothing else
-		"API呼び出し Ελλάδα":      "API呼び出し Ελλάδα",           // two scripts that nobody confuses
-		"bad \xff\xfebytes":   "bad \uFFFD\uFFFDbytes",    // what a browser would show for them
+		"Привет из Москвы":    "Привет из Москвы",         // resembles no Latin word
+		"API呼び出し Ελλάδα":      "API呼び出し Ελλάδα",           // two scripts that are not confused
+		"bad \xff\xfebytes":   "bad \uFFFD\uFFFDbytes",    // replaced as in a browser
 		"1\u20ac a\u00a0b":    "1\u20ac a<U+00A0>b",
 	} {
 		if got := words.Visible(text); got != want {
@@ -30,8 +30,8 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestAQuotationEndsWhereItEnds holds that a text of an agent cannot leave its quotation marks, and
-// that the titles of pages and e-mails have no text of an agent.
+// TestAQuotationEndsWhereItEnds checks that the text of an agent cannot end its quotation marks
+// early, and that titles of pages and e-mails contain no text of an agent.
 func TestAQuotationEndsWhereItEnds(t *testing.T) {
 	n := assurance.Intent{ServerID: `files”, approved by “owner`, ToolName: "write\" now\nAPPROVED"}
 	if got, want := words.Deed(assurance.MCP, n).String(), `call “write\" now APPROVED” of “files<U+201D>, approved by <U+201C>owner”`; got != want {
@@ -45,7 +45,8 @@ func TestAQuotationEndsWhereItEnds(t *testing.T) {
 	}
 }
 
-// TestAComparisonHasNoCommaNoise holds that a line which only got a comma is not a difference.
+// TestAComparisonHasNoCommaNoise checks that a line that differs only by a comma at its end counts
+// as equal.
 func TestAComparisonHasNoCommaNoise(t *testing.T) {
 	var changed []words.DiffLine
 	for _, line := range words.Diff("{\n  \"a\": 1\n}", "{\n  \"a\": 1,\n  \"b\": 2\n}") {

@@ -18,16 +18,17 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// The facilitator of the Coinbase Developer Platform requires a token for each request: a JWT that
-// is signed with its API key and valid for two minutes, for one method and address.
+// The facilitator of the Coinbase Developer Platform requires a separate token for each request: a
+// JWT that is signed with its API key and valid for two minutes, for one method and address.
 //
-//	header  {"alg":"EdDSA","kid":"<key id>","nonce":"<32 hex>","typ":"JWT"}
-//	claims  {"sub":"<key id>","iss":"cdp","nbf":…,"iat":…,"exp":…,"uris":["POST api.cdp.coinbase.com/platform/v2/x402/verify"]}
+// 	header  {"alg":"EdDSA","kid":"<key id>","nonce":"<32 hex>","typ":"JWT"}
+// 	claims  {"sub":"<key id>","iss":"cdp","nbf":…,"iat":…,"exp":…,"uris":["POST api.cdp.coinbase.com/platform/v2/x402/verify"]}
 
 const keyTokenLives = 2 * time.Minute
 
-// newKeyTokens returns an authorizer that makes these tokens. The secret has the form in which the
-// platform issues it: base64 of an Ed25519 seed and its public key, or an EC key (P-256) in PEM.
+// newKeyTokens returns an authorizer that creates such tokens. The secret has the form in which
+// the platform issues it: base64 of an Ed25519 seed and its public key, or an EC key (P-256) in
+// PEM.
 func newKeyTokens(id, secret, address string, clock func() time.Time) (authorizer, error) {
 	if id == "" || secret == "" {
 		return nil, errors.New("X402_FACILITATOR_KEY_ID, X402_FACILITATOR_SECRET: set both, or none")
@@ -63,7 +64,7 @@ func readKeySecret(secret string) (jwt.SigningMethod, crypto.Signer, error) {
 		}
 		return jwt.SigningMethodEdDSA, key, nil
 	}
-	block, _ := pem.Decode([]byte(strings.ReplaceAll(secret, `\n`, "\n"))) // a settings file has it in one line
+	block, _ := pem.Decode([]byte(strings.ReplaceAll(secret, `\n`, "\n"))) // in a settings file the PEM text is one line
 	if block == nil {
 		return nil, nil, bad
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// Each request has a token of its own, which is signed with the platform's key and valid for this
-// method and address.
+// TestARequestHasATokenOfItsOwn checks that each request has its own token, which is signed with
+// the platform's key and valid for this method and address.
 func TestARequestHasATokenOfItsOwn(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

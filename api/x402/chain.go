@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// Topics of the events of an EIP-3009 token: of those that say what happened to an authorization,
-// and of the transfer that follows.
+// Topics of the events of an EIP-3009 token: the end of an authorization, and the transfer that
+// follows.
 const (
 	topicUsed     = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5" // AuthorizationUsed(address,bytes32)
 	topicCanceled = "0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81" // AuthorizationCanceled(address,bytes32)
@@ -28,13 +28,13 @@ const (
 	selectorSigned = "0x1626ba7e" // isValidSignature(bytes32,bytes)
 )
 
-// chain asks an Ethereum node what happened to a payment. Only a complete answer counts as
-// evidence. A node that lags, fails or contradicts itself gives none.
+// chain asks an Ethereum node for the outcome of a payment. Only a complete answer counts as
+// evidence. The answers of a node that is behind, fails or contradicts itself do not count.
 type chain struct {
 	client        client
 	id            int64
 	confirmations int64
-	checked       atomic.Bool // the node was found to be of this chain
+	checked       atomic.Bool // the node was verified to belong to this chain
 }
 
 var errOtherChain = errors.New("the node belongs to another chain than X402_NETWORK")
@@ -51,7 +51,7 @@ func newChain(address, network string, confirmations int) (*chain, error) {
 	return &chain{client: c, id: id, confirmations: int64(confirmations)}, nil
 }
 
-// check verifies, once, that the node is of our chain.
+// check verifies once that the node belongs to the configured chain.
 func (c *chain) check(ctx context.Context) error {
 	if c.checked.Load() {
 		return nil
@@ -69,10 +69,10 @@ func (c *chain) check(ctx context.Context) error {
 	return nil
 }
 
-// quantity is a number in JSON-RPC: 0x and hex digits.
+// quantity is a number of JSON-RPC: 0x and hex digits.
 type quantity int64
 
-// UnmarshalJSON reads the quoted text of a quantity.
+// UnmarshalJSON parses the quoted text of a quantity.
 func (q *quantity) UnmarshalJSON(text []byte) error {
 	var digits string
 	if err := json.Unmarshal(text, &digits); err != nil {
@@ -89,7 +89,7 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 
 func (q quantity) text() string { return "0x" + strconv.FormatInt(int64(q), 16) }
 
-// ask calls a method of the node. If the result is null it does not change into.
+// ask calls a method of the node and decodes the result. A null result leaves into unchanged.
 func (c *chain) ask(ctx context.Context, into any, method string, params ...any) error {
 	if params == nil {
 		params = []any{}
@@ -120,8 +120,8 @@ func (c *chain) ask(ctx context.Context, into any, method string, params ...any)
 	return nil
 }
 
-// hasCode reports whether an address is a contract's, or that of a wallet that acts as one
-// (EIP-7702).
+// hasCode reports whether the account at an address has code: it is a contract, or a wallet that
+// delegates to one (EIP-7702).
 func (c *chain) hasCode(ctx context.Context, address string) (bool, error) {
 	if err := c.check(ctx); err != nil {
 		return false, err
@@ -137,8 +137,8 @@ func (c *chain) hasCode(ctx context.Context, address string) (bool, error) {
 	return digits != "", nil
 }
 
-// signedByContract calls isValidSignature(bytes32,bytes) of the contract at an address. The
-// contract answers with the selector of that function if the signature is valid.
+// signedByContract calls isValidSignature(bytes32,bytes) of the contract at an address. If the
+// signature is valid, the contract returns the selector of this function.
 func (c *chain) signedByContract(ctx context.Context, address string, digest Hash, signature []byte) (bool, error) {
 	if err := c.check(ctx); err != nil {
 		return false, err
@@ -155,7 +155,7 @@ type block struct {
 	at     time.Time
 }
 
-// latest returns the head of the chain as the node knows it.
+// latest returns the newest block that the node knows.
 func (c *chain) latest(ctx context.Context) (block, error) { return c.block(ctx, "latest") }
 
 func (c *chain) at(ctx context.Context, number int64) (block, error) {
@@ -179,14 +179,14 @@ func (c *chain) block(ctx context.Context, tag string) (block, error) {
 	return block{int64(b.Number), time.Unix(int64(b.Timestamp), 0)}, nil
 }
 
-// first returns the block from which to search for a payment: some blocks before it was claimed,
-// because the payment was verified to be unused before the claim.
+// first returns the block from which to search for the outcome of a payment. It is some blocks
+// before the claim, because the payment was verified to be unused before the claim.
 func (c *chain) first(ctx context.Context, p payments.Payment, head block) (int64, error) {
 	if p.HeadBlock > 0 {
 		return max(p.HeadBlock-blocksBefore, 0), nil
 	}
 	since := p.ClaimedAt
-	if since.IsZero() { // a window is at most that long
+	if since.IsZero() { // use the earliest possible claim
 		since = time.Unix(p.ValidBefore, 0).Add(-windowLimit)
 	}
 	var failed error
@@ -201,8 +201,8 @@ func (c *chain) first(ctx context.Context, p payments.Payment, head block) (int6
 	return max(int64(later)-blocksBefore, 0), failed
 }
 
-// prove searches for what happened to a payment. The error says why there is no proof; it is nil if
-// nothing has happened yet.
+// prove searches the chain for the outcome of a payment. If there is no proof, the error explains
+// why; it is nil if nothing has happened yet.
 func (c *chain) prove(ctx context.Context, p payments.Payment) (_ payments.Settlement, proven bool, err error) {
 	head, err := c.latest(ctx)
 	if err != nil {
@@ -228,7 +228,7 @@ func (c *chain) prove(ctx context.Context, p payments.Payment) (_ payments.Settl
 			s, err := c.judge(ctx, p, *log)
 			return s, err == nil, err
 		}
-		// No token accepts an authorization after its end.
+		// No token accepts an authorization after its expiry.
 		if b, err := c.at(ctx, last); err != nil || b.at.After(over) {
 			return c.expired(ctx, p, head, err)
 		}
@@ -236,8 +236,8 @@ func (c *chain) prove(ctx context.Context, p payments.Payment) (_ payments.Settl
 	return payments.Settlement{}, false, nil
 }
 
-// expired proves that a payment can never settle if no event for it was found before its end. Nodes
-// may answer before they have indexed their events, so it also asks the token itself.
+// expired proves that a payment can never settle, if its authorization expired without an event.
+// Nodes may answer before they have indexed their events, so it also asks the token contract.
 func (c *chain) expired(ctx context.Context, p payments.Payment, head block, err error) (payments.Settlement, bool, error) {
 	if err != nil {
 		return payments.Settlement{}, false, err
@@ -254,7 +254,7 @@ func (c *chain) expired(ctx context.Context, p payments.Payment, head block, err
 	return payments.Settlement{State: payments.Refused, Reason: ReasonExpiredUnused, Evidence: "chain"}, true, nil
 }
 
-// event is an entry in the log of a transaction.
+// event is a log entry of a transaction.
 type event struct {
 	Address     string   `json:"address"`
 	Topics      []string `json:"topics"`
@@ -263,12 +263,12 @@ type event struct {
 	Transaction string   `json:"transactionHash"`
 }
 
-// topicOf returns an address as a topic: a word in lower case.
+// topicOf returns an address as a topic: a 32-byte word in lower case.
 func topicOf(address string) string {
 	return "0x" + strings.Repeat("0", 24) + strings.ToLower(strings.TrimPrefix(address, "0x"))
 }
 
-// of reports whether the event is of the asset and has these topics.
+// of reports whether the event was emitted by the asset and has these topics.
 func (e event) of(asset string, topics ...string) bool {
 	if !strings.EqualFold(e.Address, asset) || len(e.Topics) < len(topics) {
 		return false
@@ -281,7 +281,8 @@ func (e event) of(asset string, topics ...string) bool {
 	return true
 }
 
-// find searches blocks for the event that used or canceled the authorization.
+// find searches blocks for the event that used or canceled the authorization. It returns nil if
+// there is none.
 func (c *chain) find(ctx context.Context, p payments.Payment, from, to int64) (*event, error) {
 	var found []event
 	filter := map[string]any{
@@ -300,7 +301,7 @@ func (c *chain) find(ctx context.Context, p payments.Payment, from, to int64) (*
 	return nil, nil
 }
 
-// judge finds out whether the transaction that used the authorization paid us: then the next event
+// judge checks whether the transaction that used the authorization paid us. If so, the next event
 // of the asset is the transfer. The payer may have signed the same nonce for another payee.
 func (c *chain) judge(ctx context.Context, p payments.Payment, end event) (payments.Settlement, error) {
 	elsewhere := payments.Settlement{State: payments.Refused, Reason: ReasonUsedElsewhere, Evidence: "chain"}
@@ -336,7 +337,7 @@ func (c *chain) judge(ctx context.Context, p payments.Payment, end event) (payme
 	return elsewhere, nil
 }
 
-// sameAmount compares the data of a transfer event with a decimal amount.
+// sameAmount reports whether the data of a transfer event equals a decimal amount.
 func sameAmount(data, amount string) bool {
 	n, ok := parseUint(amount)
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// A settlement whose answer was lost is found on the chain, and no second transfer is requested.
+// TestTheChainKnowsWhatTheFacilitatorDidNotSay checks that a settlement whose answer was lost is
+// found on the chain, and that no second transfer is requested.
 func TestTheChainKnowsWhatTheFacilitatorDidNotSay(t *testing.T) {
 	for _, kind := range []string{x402test.SettleThenDrop, x402test.SettleThen500, x402test.Pending} {
 		t.Run(kind, func(t *testing.T) {
@@ -46,15 +47,16 @@ func TestAnOpenPaymentIsSettledAgain(t *testing.T) {
 	m.wants(m.facilitator.Settle(t.Context(), p, 2), payments.Settled, "facilitator", 1)
 }
 
-// TestWhatTheChainProves asks the chain alone: the facilitator is down.
+// TestWhatTheChainProves checks outcomes that only the chain proves, while the facilitator is
+// down.
 func TestWhatTheChainProves(t *testing.T) {
 	thief := x402test.NewWallet("thief").Address
 	other := x402test.NewWallet("another token").Address
-	const wait = "" // no proof
+	const wait = "" // there is no proof yet
 	for _, tc := range []struct {
 		name   string
 		happen func(c *x402test.Chain, o x402test.Order, p *payments.Payment)
-		want   string // reason, or settled, or wait
+		want   string // a reason of refusal, "settled", or wait
 	}{
 		{"nothing yet", func(*x402test.Chain, x402test.Order, *payments.Payment) {}, wait},
 		{"the transfer", func(c *x402test.Chain, o x402test.Order, _ *payments.Payment) {
@@ -78,7 +80,7 @@ func TestWhatTheChainProves(t *testing.T) {
 			_, _ = c.Settle(o.Domain.Asset, o.Authorization)
 		}, "settled"},
 		{"the transfer, in the first block of a query", func(c *x402test.Chain, o x402test.Order, p *payments.Payment) {
-			p.HeadBlock = c.Head() + 1 - 2_000 + 10 // the search begins ten blocks before
+			p.HeadBlock = c.Head() + 1 - 2_000 + 10 // the search begins ten blocks before that
 			_, _ = c.Settle(o.Domain.Asset, o.Authorization)
 		}, "settled"},
 		{"the transfer among others", func(c *x402test.Chain, o x402test.Order, _ *payments.Payment) {
@@ -219,7 +221,8 @@ func TestHeadIsTheLastBlock(t *testing.T) {
 	}
 }
 
-// The addresses of nodes contain keys.
+// TestTheAddressOfTheNodeIsNotLogged checks that no log contains the address of the node, which
+// may contain a key.
 func TestTheAddressOfTheNodeIsNotLogged(t *testing.T) {
 	log := &lines{}
 	f, err := x402.NewFacilitator(x402.FacilitatorConfig{

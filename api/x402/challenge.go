@@ -9,35 +9,36 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Names of the extensions.
+// Names of the x402 extensions.
 const (
 	ExtensionIdentifier = "payment-identifier"
 	ExtensionBazaar     = "bazaar"
 )
 
-// paymentIdentifier lets a buyer choose an id for a payment.
+// paymentIdentifier is the extension that lets a buyer choose an id for a payment.
 var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{"$schema":"` + schema2020 + `","type":"object","properties":{` +
 	`"required":{"type":"boolean"},"id":{"type":"string","minLength":16,"maxLength":128,"pattern":"^[a-zA-Z0-9_-]+$"}},"required":["required"]}}`)
 
 const schema2020 = "https://json-schema.org/draft/2020-12/schema"
 
-// Discovery is what an index of paid services learns from a challenge.
+// Discovery describes a service for indexes of paid services.
 type Discovery struct {
-	Example jsontext.Value // an example request
-	Answer  jsontext.Value // its answer
+	Example jsontext.Value // example request
+	Answer  jsontext.Value // answer to the example
 	Input   map[string]any // JSON Schema of requests
 	Output  map[string]any // JSON Schema of answers
 }
 
-// Challenge returns the demand for a price. Without discovery it offers the payment identifier
-// alone. This is so over MCP, where the rest would cost a model tokens.
+// Challenge returns the demand for a price. Without a Discovery it offers only the payment
+// identifier; over MCP, the rest would cost a model tokens.
 //
 // Buyers send the extensions of the header back inside PAYMENT-SIGNATURE, and an index lists a
-// service by what they send back. So the discovery extension has the fullest form with which the
-// header stays within MaxChallenge, for every possible error text. These parts are left out in this
-// order: the example answer, the members of the answer except the names of those it always has, the
-// members of the request, those names, and the example request. There is always an output, since
-// indexes require one. If no form fits, only the body has the extension, in its fullest form.
+// service by what they send back. So the discovery extension has the most complete form with which
+// the header stays within MaxChallenge, for every possible error text. Parts are omitted in this
+// order: the example answer; the members of the answer, except the names of required ones; the
+// members of the request; these names; and the example request. There is always an output, because
+// indexes require one. If no form fits, only the body has the extension, in its most complete
+// form.
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},
@@ -58,7 +59,7 @@ func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	return p
 }
 
-// forms returns the extension's values, the fullest first.
+// forms returns the possible values of the discovery extension, most complete first.
 func (d *Discovery) forms() []jsontext.Value {
 	object := map[string]any{"type": "object"}
 	input, output, named := shallow(d.Input), shallow(d.Output), names(d.Output)
@@ -73,12 +74,12 @@ func (d *Discovery) forms() []jsontext.Value {
 	}
 }
 
-// names returns a schema that has only the names of the members that an object always has.
+// names returns a schema that contains only the names of the required members.
 func names(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "required": schema["required"]}
 }
 
-// needed returns a schema of the members that a request must have.
+// needed returns a schema that contains only the required members.
 func needed(schema map[string]any) map[string]any {
 	members := map[string]any{}
 	properties, _ := schema["properties"].(map[string]any)
@@ -91,7 +92,8 @@ func needed(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": members, "required": required}
 }
 
-// bazaar returns the extension that describes a POST of JSON. Its info is valid under its schema.
+// bazaar returns the extension that describes a POST with a JSON body. Its info is valid under its
+// schema.
 func bazaar(example, answer jsontext.Value, input, output map[string]any) jsontext.Value {
 	info := map[string]any{"input": map[string]any{"type": "http", "method": "POST", "bodyType": "json", "body": example}}
 	properties := map[string]any{"input": map[string]any{
@@ -131,7 +133,7 @@ func shallow(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": members}
 }
 
-// typeOf returns type and enum of a schema, with null if it is allowed.
+// typeOf returns the type and the enum of a schema, including null if it is allowed.
 func typeOf(schema any) map[string]any {
 	s, _ := schema.(map[string]any)
 	kept := map[string]any{}
@@ -154,13 +156,13 @@ func typeOf(schema any) map[string]any {
 	return kept
 }
 
-// ReadRequired reads the header PAYMENT-REQUIRED, as a buyer does.
+// ReadRequired parses the header PAYMENT-REQUIRED, as a buyer does.
 func ReadRequired(header string) (PaymentRequired, error) {
 	var p PaymentRequired
 	return p, readHeader(header, &p)
 }
 
-// ReadResponse reads the header PAYMENT-RESPONSE, as a buyer does.
+// ReadResponse parses the header PAYMENT-RESPONSE, as a buyer does.
 func ReadResponse(header string) (SettleResponse, error) {
 	var r SettleResponse
 	return r, readHeader(header, &r)

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// discovery describes a service with a number of members; its answer has as many.
+// discovery describes a service whose request and answer have this number of members.
 func discovery(members int) *x402.Discovery {
 	properties, example := map[string]any{}, map[string]any{}
 	for i := range members {
@@ -59,8 +59,8 @@ func TestAChallengeIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// The example that is published is valid under the published schema, and the schema has one level
-// and no descriptions.
+// TestExtensionsAreValidUnderTheirSchemas checks that the published example is valid under the
+// published schema, and that the schema has one level and no descriptions.
 func TestExtensionsAreValidUnderTheirSchemas(t *testing.T) {
 	for _, members := range []int{1, 10, 20, 40, 60} {
 		c := devTerms(t).Challenge(x402.Resource{URL: quickURL}, 1, discovery(members))
@@ -120,7 +120,8 @@ func valid(schema, instance jsontext.Value) error {
 	return compiled.Validate(value)
 }
 
-// Buyers send the extensions back in a header of their own, whose length servers limit.
+// TestTheHeaderFitsWhateverIsSold checks the length of the header, because buyers send its
+// extensions back in a header, whose length servers limit.
 func TestTheHeaderFitsWhateverIsSold(t *testing.T) {
 	has := func(c x402.PaymentRequired, text string) bool {
 		sent, err := x402.ReadRequired(c.Header())

@@ -15,24 +15,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// client calls one foreign server. It follows no redirects, because the checks of the configured
-// address do not apply to another one.
+// client calls one external server. It follows no redirects, because the configured address was
+// checked, but the new one was not.
 type client struct {
 	http      *http.Client
 	url       string
-	authorize authorizer // nil: requests carry no token
+	authorize authorizer // nil means that requests have no token
 }
 
-// authorizer returns the token of one request, which is sent as Authorization: Bearer.
+// authorizer returns the bearer token of one request.
 type authorizer func(method, path string) (string, error)
 
-// bearer returns an authorizer with one token for all requests. An empty token means none.
+// bearer returns an authorizer with the same token for all requests, or nil if the token is empty.
 func bearer(token string) authorizer {
 	return func(string, string) (string, error) { return token, nil }
 }
 
-// newClient checks an address. Its answers are trusted, so the server must be authenticated
-// (https), or be on this machine.
+// newClient returns a client for an address. The server's answers are trusted, so the address must
+// use https or be on this machine.
 func newClient(address string) (client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
@@ -54,26 +54,26 @@ func newClient(address string) (client, error) {
 	}, nil
 }
 
-// answer is the answer of a foreign server.
+// answer is the answer of an external server.
 type answer struct {
 	status int
 	header http.Header
-	text   jsontext.Value // JSON that may have any members, since most are not read
+	text   jsontext.Value // JSON, checked leniently, because most members are not used
 }
 
-// ok reports whether the status is one of success.
+// ok reports whether the status is 2xx.
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
-// refuses reports whether an answer with this status may be a refusal. Some servers send refusals
-// with 200.
+// refuses reports whether an answer with this status may be a refusal. Some servers refuse with
+// 200.
 func (a answer) refuses() bool { return a.ok() || a.status >= 400 && a.status < 500 }
 
-// lenient accepts what servers send in members that are never read: integers of any size, members
-// given twice, and invalid UTF-8.
+// lenient allows invalid JSON in members that are not used: large integers, duplicate members, and
+// invalid UTF-8.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// members returns those members of the answer's object that have one of these names. It returns an
-// error if one of them is given twice, because its value is ambiguous.
+// members returns the members of the answer's object that have these names. It returns an error if
+// one of them is duplicate, because its value is ambiguous.
 func (a answer) members(names ...string) (map[string]jsontext.Value, error) {
 	errForm := fmt.Errorf("status %d without an answer that can be read", a.status)
 	d := jsontext.NewDecoder(bytes.NewReader(a.text), lenient)
@@ -102,7 +102,7 @@ func (a answer) members(names ...string) (map[string]jsontext.Value, error) {
 	return read, nil
 }
 
-// textOf returns the text of a member, and "" if it has none.
+// textOf returns the text of a member, or "" if it is not a text.
 func textOf(value jsontext.Value) (text string) {
 	if value == nil || json.Unmarshal(value, &text) != nil {
 		return ""
@@ -110,12 +110,12 @@ func textOf(value jsontext.Value) (text string) {
 	return text
 }
 
-// flagOf returns the boolean of a member. known is false if it has none.
+// flagOf returns the boolean of a member. known is false if it is not a boolean.
 func flagOf(value jsontext.Value) (flag, known bool) {
 	return value.Kind() == 't', value.Kind() == 't' || value.Kind() == 'f'
 }
 
-// call sends a request (a GET if there is no body) and returns the answer, which must be JSON. Its
+// call sends a request, a GET if there is no body, and returns the answer, which must be JSON. Its
 // errors do not contain the address, which may contain a key.
 func (c client) call(ctx context.Context, path string, body []byte) (answer, error) {
 	method := http.MethodPost

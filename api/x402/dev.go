@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// Dev is the development mode: payments settle in the ledger alone, and no money moves. Signatures
-// are really verified, and a nonce is used once its payment is recorded as settled.
+// Dev is the development mode: payments settle only in the ledger, and no money moves. Signatures
+// are verified as usual. A nonce is used when its payment is recorded as settled.
 type Dev struct{}
 
 // Mode returns "dev".
@@ -19,8 +19,8 @@ func (Dev) Configured() bool { return true }
 // Head returns 0, because there is no chain.
 func (Dev) Head(context.Context) int64 { return 0 }
 
-// Verify refuses a payment that the payer's own key has not signed. There is no chain that could
-// verify a contract's signature.
+// Verify refuses a payment that is not signed by the payer's own key. Without a chain, a
+// contract's signature cannot be verified.
 func (Dev) Verify(_ context.Context, p payments.Payment) error {
 	if !signedByPayer(p) {
 		return refuse(ReasonSignature)
@@ -28,13 +28,13 @@ func (Dev) Verify(_ context.Context, p payments.Payment) error {
 	return nil
 }
 
-// signedByPayer reports whether the payer's own key has signed a payment.
+// signedByPayer reports whether a payment is signed by the payer's own key.
 func signedByPayer(p payments.Payment) bool {
 	payment, err := Read(p.Payload)
 	return err == nil && payment.signedByPayer()
 }
 
-// Settle returns that the payment is settled: recording it is the settlement.
+// Settle returns the payment as settled. The record of this is the settlement.
 func (Dev) Settle(_ context.Context, p payments.Payment, _ int) payments.Settlement {
 	return payments.Settlement{State: payments.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}
 }

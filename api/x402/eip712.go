@@ -11,14 +11,14 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Address is an account or a contract of an EVM chain.
+// Address is the address of an account or contract on an EVM chain.
 type Address [20]byte
 
-// Hash is 32 bytes: a Keccak-256 hash, a nonce, or a word.
+// Hash is 32 bytes: a Keccak-256 hash, a nonce, or another word.
 type Hash [32]byte
 
-// Keccak returns the original Keccak-256 of its parts joined, as Ethereum uses it. SHA3-256 differs
-// in its padding.
+// Keccak returns the Keccak-256 of its concatenated parts, as Ethereum uses it. SHA3-256 has
+// another padding.
 func Keccak(parts ...[]byte) (sum Hash) {
 	h := sha3.NewLegacyKeccak256()
 	for _, part := range parts {
@@ -31,8 +31,8 @@ func Keccak(parts ...[]byte) (sum Hash) {
 // String returns 0x and 64 hex digits.
 func (h Hash) String() string { return "0x" + hex.EncodeToString(h[:]) }
 
-// String returns the address with its EIP-55 checksum: a letter is upper-case if the digit at its
-// place in the Keccak of the lower-case text is 8 or more.
+// String returns the address with its EIP-55 checksum: a letter is upper-case if the hex digit at
+// its position in the Keccak of the lower-case text is 8 or more.
 func (a Address) String() string {
 	digits := []byte(hex.EncodeToString(a[:]))
 	sum := Keccak(digits)
@@ -48,15 +48,15 @@ func (a Address) String() string {
 	return "0x" + string(digits)
 }
 
-// word returns the address as a word of 32 bytes.
+// word returns the address padded to a word of 32 bytes.
 func (a Address) word() []byte { return append(make([]byte, 12, 32), a[:]...) }
 
-// parseAddress reads 0x and 40 hex digits of any case.
+// parseAddress parses 0x and 40 hex digits of any case.
 func parseAddress(text string) (a Address, ok bool) { return a, parseHex(text, a[:]) }
 
 func parseHash(text string) (h Hash, ok bool) { return h, parseHex(text, h[:]) }
 
-// parseHex fills a slice from 0x and exactly two hex digits for each byte.
+// parseHex decodes 0x and exactly two hex digits per byte into a slice.
 func parseHex(text string, octets []byte) bool {
 	digits, prefixed := strings.CutPrefix(text, "0x")
 	if !prefixed || len(digits) != 2*len(octets) {
@@ -66,7 +66,7 @@ func parseHex(text string, octets []byte) bool {
 	return err == nil
 }
 
-// ParseAddress reads an address of the settings: 40 hex digits of one case, or with a valid
+// ParseAddress parses an address from the settings: 40 hex digits of one case or with a valid
 // checksum, and not zero.
 func ParseAddress(text string) (Address, error) {
 	a, ok := parseAddress(text)
@@ -81,7 +81,7 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
-// parseUint reads a uint256: decimal digits without sign or leading zero.
+// parseUint parses a uint256: decimal digits without a sign or leading zeros.
 func parseUint(text string) (*big.Int, bool) {
 	if text == "" || len(text) > 78 || text[0] == '0' && len(text) > 1 || strings.Trim(text, "0123456789") != "" {
 		return nil, false
@@ -115,7 +115,7 @@ type Authorization struct {
 	Nonce                          Hash
 }
 
-// Digest returns the hash that is signed for an asset.
+// Digest returns the hash to sign, for an asset's domain.
 func (a Authorization) Digest(d Domain) Hash {
 	transfer := Keccak(transferType[:], a.From.word(), a.To.word(), word(a.Value), word(a.ValidAfter), word(a.ValidBefore), a.Nonce[:])
 	domain := d.Separator()
@@ -131,9 +131,9 @@ func AddressOf(key *secp256k1.PublicKey) (a Address) {
 	return a
 }
 
-// signerOf returns the address whose key made a signature r ‖ s ‖ v of 65 bytes. v is 0, 1, 27 or
-// 28. s must be in the lower half: the other half would be a second signature of the same payment,
-// and no token accepts it.
+// signerOf returns the address whose key made a signature r ‖ s ‖ v of 65 bytes. v is 0, 1, 27
+// or 28. s must be in the lower half: otherwise each payment would have a second valid signature,
+// and no token accepts an upper s.
 func signerOf(digest Hash, signature []byte) (Address, bool) {
 	if len(signature) != walletSignature {
 		return Address{}, false

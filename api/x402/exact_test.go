@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// now is a time at which the payment of the specification has five minutes left.
+// now is five minutes before the payment of the specification expires.
 var now = time.Unix(1_800_000_000, 0)
 
 const quickURL = "https://countersign.example/api/agent-services/action-safety/quick"
@@ -41,7 +41,7 @@ func challenge(t testing.TB, s x402.Settings, cents int) x402.PaymentRequired {
 	return terms(t, s).Challenge(x402.Resource{URL: quickURL, Description: "Classify one action before it runs", MimeType: "application/json"}, cents, nil)
 }
 
-// specified is the payment of the package comment.
+// specified returns the payment of the package comment.
 func specified(t testing.TB) x402test.Order {
 	order := x402test.NewWallet("payer").Order(challenge(t, x402.Settings{Dev: true}, 1), "nonce", now)
 	order.Authorization.ValidAfter = new(big.Int)
@@ -70,21 +70,21 @@ func TestThePaymentOfThePackageComment(t *testing.T) {
 	}
 }
 
-// exact is one case of testdata/exact-eip3009.json: a payment, made once by the test signer and
-// stored, and the expected result.
+// exact is one case of testdata/exact-eip3009.json: a payment that the test signer once made, and
+// the expected result.
 type exact struct {
 	Name    string            `json:"name"`
 	Offer   x402.Requirements `json:"offer"`
-	Payment string            `json:"payment"`          // the header
-	ID      string            `json:"id,omitempty"`     // where it can be read
-	Reason  string            `json:"reason,omitempty"` // empty: good
+	Payment string            `json:"payment"`          // value of the header PAYMENT-SIGNATURE
+	ID      string            `json:"id,omitempty"`     // payment id; empty if the payment cannot be parsed
+	Reason  string            `json:"reason,omitempty"` // reason of refusal; empty if the payment is valid
 	// The chain decides whether a contract has signed.
 	Contracts bool `json:"contracts,omitzero"`
 }
 
 const exactFile = "testdata/exact-eip3009.json"
 
-// exacts makes the cases. Each has a nonce of its own, its name.
+// exacts generates the cases. The nonce of each case is its name.
 func exacts(t testing.TB) []exact {
 	var cases []exact
 	sepolia, base := x402.Settings{Dev: true}, x402.Settings{Network: "eip155:8453", PayTo: x402.DevPayTo}
@@ -194,7 +194,7 @@ func exacts(t testing.TB) []exact {
 	return cases
 }
 
-// highS returns the other signature of the same digest, which tokens refuse.
+// highS returns the second signature of the same digest, which tokens refuse.
 func highS(signature []byte) []byte {
 	var s secp256k1.ModNScalar
 	s.SetByteSlice(signature[32:64])
@@ -204,8 +204,8 @@ func highS(signature []byte) []byte {
 	return append(flipped, 27+28-signature[64])
 }
 
-// TestExactEIP3009 checks the stored payments, and that the test signer still makes the same ones.
-// After an intended change: UPDATE_EXACT=1 go test.
+// TestExactEIP3009 checks the stored payments, and that the test signer still generates the same
+// ones. To update the file after an intended change, run UPDATE_EXACT=1 go test.
 func TestExactEIP3009(t *testing.T) {
 	made := exacts(t)
 	if os.Getenv("UPDATE_EXACT") != "" {
@@ -317,7 +317,8 @@ func TestPaymentIdentifierMustHaveItsForm(t *testing.T) {
 	}
 }
 
-// The result for a window does not depend on the fraction of a second at which it is judged.
+// TestTheWindowIsJudgedToTheSecond checks that fractions of a second do not affect the result for
+// a validity window.
 func TestTheWindowIsJudgedToTheSecond(t *testing.T) {
 	order := specified(t)
 	order.Authorization.ValidBefore.SetInt64(now.Unix() + 6)

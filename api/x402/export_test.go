@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// AskChainAfter makes a settle call ask the chain in parallel after d, and then every d.
+// AskChainAfter makes a settle call also ask the chain: after d, and then every d.
 func (f *Facilitator) AskChainAfter(d time.Duration) { f.chainAfter, f.chainEvery = d, d }
 
-// Through sends the requests to the facilitator through another transport.
+// Through replaces the transport of requests to the facilitator.
 func (f *Facilitator) Through(t http.RoundTripper) { f.client.http.Transport = t }
 
-// MaxInFlight is how many calls to the facilitator there may be at once.
+// MaxInFlight is the largest number of calls to the facilitator at once.
 const MaxInFlight = maxInFlight
 
 // Address returns the address of the facilitator.

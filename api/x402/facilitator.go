@@ -19,39 +19,40 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// FacilitatorConfig has the settings of a facilitator.
+// FacilitatorConfig configures a facilitator. The comments name the settings.
 type FacilitatorConfig struct {
 	URL           string // X402_FACILITATOR_URL
-	Bearer        string // X402_FACILITATOR_BEARER; empty: none
-	KeyID         string // X402_FACILITATOR_KEY_ID; with Secret each request gets a token of its own (cdp.go)
+	Bearer        string // X402_FACILITATOR_BEARER; empty means none
+	KeyID         string // X402_FACILITATOR_KEY_ID; with Secret, each request has its own token (cdp.go)
 	Secret        string // X402_FACILITATOR_SECRET
-	Minimal       bool   // X402_FACILITATOR_MINIMAL: send only what every facilitator knows
-	RPCURL        string // X402_RPC_URL; empty: the chain is not asked
-	Confirmations int    // X402_CONFIRMATIONS, counting the block itself; 0: 1
+	Minimal       bool   // X402_FACILITATOR_MINIMAL: send only members that every facilitator supports
+	RPCURL        string // X402_RPC_URL; empty means that the chain is not asked
+	Confirmations int    // X402_CONFIRMATIONS, including the block of the transaction; 0 means 1
 	Network       string
 	Log           *slog.Logger
 }
 
-// Facilitator settles payments on a chain through a server, the facilitator, which broadcasts the
-// transfer. If that server does not say how a payment ended, the chain proves it.
+// Facilitator settles payments on a chain through an external server, the facilitator, which
+// broadcasts the transfer. If that server does not report the outcome of a payment, the chain
+// proves it.
 type Facilitator struct {
 	client  client
 	minimal bool
 	network string
-	chain   *chain // nil: the chain is not asked
+	chain   *chain // nil means that the chain is not asked
 	log     *slog.Logger
-	slots   chan struct{} // one per call to the facilitator
+	slots   chan struct{} // one element per call in progress
 
-	// When the chain is asked during a settle call, and how often after that.
+	// During a settle call, the chain is asked after chainAfter, and then every chainEvery.
 	chainAfter, chainEvery time.Duration
 
 	configured atomic.Bool
 	mu         sync.Mutex
-	misses     int    // consecutive clear answers without our kind of payment; guarded by mu
-	problem    string // why the last check did not find our kind of payment; guarded by mu
+	misses     int    // consecutive clear answers that do not list our kind of payment; protected by mu
+	problem    string // why the last check did not find our kind of payment; protected by mu
 }
 
-// NewFacilitator checks the settings. Its errors name the setting that is wrong.
+// NewFacilitator returns a facilitator, or an error that names the invalid setting.
 func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 	f := &Facilitator{
 		minimal: c.Minimal, network: c.Network, log: c.Log, slots: make(chan struct{}, maxInFlight),
@@ -87,11 +88,11 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 // Mode returns "facilitator".
 func (f *Facilitator) Mode() string { return payments.ModeFacilitator }
 
-// Configured reports whether the facilitator has said that it settles our kind of payment.
+// Configured reports whether the facilitator has confirmed that it settles our kind of payment.
 func (f *Facilitator) Configured() bool { return f.configured.Load() }
 
-// Problem says why the last check of the facilitator did not find our kind of payment. It is empty
-// if the check found it.
+// Problem explains why the last check did not find our kind of payment. It returns "" if the check
+// found it.
 func (f *Facilitator) Problem() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,10 +105,10 @@ func (f *Facilitator) state(problem string) {
 	f.problem = problem
 }
 
-// Proves reports whether the chain is asked what happened to a payment.
+// Proves reports whether the chain can prove the outcome of a payment.
 func (f *Facilitator) Proves() bool { return f.chain != nil }
 
-// Head returns the number of the chain's last block.
+// Head returns the number of the chain's last block, or 0 if it is unknown.
 func (f *Facilitator) Head(ctx context.Context) int64 {
 	if f.chain == nil {
 		return 0
@@ -121,8 +122,8 @@ func (f *Facilitator) Head(ctx context.Context) int64 {
 	return head.number
 }
 
-// Start asks the facilitator and the chain for the first time. It returns an error if the chain is
-// not the configured network. If either does not answer, it is asked again later.
+// Start checks the facilitator and the chain for the first time. It returns an error if the chain
+// is not the configured network. If one of them does not answer, it is checked again later.
 func (f *Facilitator) Start(ctx context.Context) error {
 	if f.chain != nil {
 		err := f.chain.check(ctx)
@@ -137,7 +138,7 @@ func (f *Facilitator) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run checks regularly what the facilitator supports, until ctx ends.
+// Run checks at intervals what the facilitator supports, until ctx ends.
 func (f *Facilitator) Run(ctx context.Context) {
 	wait := firstRecheck
 	for {
@@ -156,7 +157,7 @@ func (f *Facilitator) Run(ctx context.Context) {
 
 // recheck turns x402 on if the facilitator supports our kind of payment, and off after several
 // clear answers that it does not. An outage changes nothing, because pending payments need the
-// facilitator as soon as it is back.
+// facilitator when it is back.
 func (f *Facilitator) recheck(ctx context.Context) {
 	supported, kinds, err := f.supported(ctx)
 	if err != nil {
@@ -185,8 +186,8 @@ func (f *Facilitator) recheck(ctx context.Context) {
 	}
 }
 
-// supported reports whether the facilitator settles our kind of payment. If not, kinds are those it
-// does settle. The error says that it gave no clear answer.
+// supported reports whether the facilitator settles our kind of payment. If not, kinds lists the
+// kinds that it settles. It returns an error if there was no clear answer.
 func (f *Facilitator) supported(ctx context.Context) (ours bool, kinds string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, supportTimeout)
 	defer cancel()
@@ -216,8 +217,8 @@ func (f *Facilitator) supported(ctx context.Context) (ours bool, kinds string, e
 
 var errBusy = errors.New("too many payments are under way")
 
-// Verify asks the facilitator to verify a payment. Nothing is claimed yet, so it refuses at once if
-// there is no free slot.
+// Verify asks the facilitator to verify a payment. If all slots are taken it refuses at once,
+// because nothing is claimed yet.
 func (f *Facilitator) Verify(ctx context.Context, p payments.Payment) error {
 	select {
 	case f.slots <- struct{}{}:
@@ -249,9 +250,9 @@ func (f *Facilitator) Verify(ctx context.Context, p payments.Payment) error {
 	return fmt.Errorf("ask the facilitator: status %d without a verdict", said.status)
 }
 
-// maySign refuses a payment that the payer's own key has not signed, if the chain says that there
-// is no contract at the payer's address that could have signed. If the chain is not asked or does
-// not answer, the facilitator decides. It also decides on signatures of other lengths, since they
+// maySign refuses a payment that is not signed by the payer's own key, if the chain reports that
+// there is no contract at the payer's address. If the chain is not asked or does not answer, the
+// facilitator decides. The facilitator also decides on signatures of other lengths, because they
 // may contain the contract (ERC-6492).
 func (f *Facilitator) maySign(ctx context.Context, p payments.Payment) error {
 	payment, err := Read(p.Payload)

@@ -49,20 +49,20 @@ func (r *Room) showAccount(v *web.Visit) (web.View, error) {
 	return shows, nil
 }
 
-// accountPage is the data of the page of an account.
+// accountPage is the data of the account page.
 type accountPage struct {
 	credential.SignedIn
 	Bought []boughtProduct
 	Keys   []accounts.AccountKey
 	Agents []accounts.AccountAgent
 	accounts.Usage
-	Free, NearLimit int64  // free calls of a month, and the use from which on the page says so
-	GoesOn          string // the page to open after an organization is chosen; empty: this one
+	Free, NearLimit int64  // calls: free in a month, and the number of used ones from which the page warns
+	GoesOn          string // page to open after an organization is chosen; empty means this page
 	Sessions        int
-	Issued          string // a new key, which is shown this once
+	Issued          string // new key, which only this answer shows
 }
 
-// postKey issues a key of the account and leads to the page that shows it once.
+// postKey issues a key of the account and redirects to the page that shows the key once.
 func (r *Room) postKey(v *web.Visit) (web.View, error) {
 	issued, err := r.Commands.IssueAccountKey(v.Request.Context(), v.Session.Customer)
 	if err != nil {
@@ -71,19 +71,17 @@ func (r *Room) postKey(v *web.Visit) (web.View, error) {
 	return v.ShowOnce("/account", issued.APIKey)
 }
 
-// postRevokeKey revokes a key of the account.
 func (r *Room) postRevokeKey(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeAccountKey(v.Request.Context(), v.Session.Customer, v.Form.Get("keyId"))
 	return web.View{Location: "/account", Done: "API key revoked."}, err
 }
 
-// postRevokeAgent revokes an agent of the account.
 func (r *Room) postRevokeAgent(v *web.Visit) (web.View, error) {
 	err := r.Commands.RevokeAccountAgent(v.Request.Context(), v.Session.Customer, v.Form.Get("clientId"))
 	return web.View{Location: "/account", Done: "Agent revoked. Its tokens are refused from now on."}, err
 }
 
-// boughtProduct is a product that the customer has access to, or had.
+// boughtProduct is a product to which the customer has or had access.
 type boughtProduct struct {
 	store.Entitlement
 	Name         string
@@ -110,13 +108,13 @@ func (r *Room) bought(ctx context.Context, customer string) ([]boughtProduct, er
 	return bought, nil
 }
 
-// postDownload leads to the page with the button that downloads a file.
+// postDownload redirects to the page with the button that downloads a file.
 func (r *Room) postDownload(v *web.Visit) (web.View, error) {
 	l, err := r.Commands.CustomerDownload(v.Request.Context(), v.Session.Customer, v.Form.Get("slug"))
 	return web.View{Location: r.Purchases.DownloadURL(l)}, err
 }
 
-// postBilling leads to the page of the payment provider.
+// postBilling redirects to the billing page at the payment provider.
 func (r *Room) postBilling(v *web.Visit) (web.View, error) {
 	to, err := r.Purchases.Portal(v.Request.Context(), v.Session.Customer)
 	return web.View{Location: to}, err
@@ -136,8 +134,8 @@ func (r *Room) postOrganization(v *web.Visit) (web.View, error) {
 	return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")
 }
 
-// goesOnTo returns the page to open after an organization was chosen: the one that the form names, or
-// the one that the account page was opened for.
+// goesOnTo returns the page to open after an organization was chosen: the one that the form names,
+// or the "next" parameter of the account page that had the form.
 func goesOnTo(v *web.Visit) string {
 	if next := v.Form.Get("next"); next != "" {
 		return accounts.LocalPath(next)

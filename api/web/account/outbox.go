@@ -12,14 +12,16 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// outboxShown is the data of the page of the outbox: a form for the code, or the messages.
+// outboxShown is the data of the outbox page, which shows either the form for the code or the
+// messages.
 type outboxShown struct {
 	Open, Wrong bool
 	Messages    []mail.Message
 }
 
-// atOutbox refuses a request that does not come from this machine: one under a host name that another
-// owner made point here, one from another address, and one that a proxy forwarded.
+// atOutbox refuses a request that does not come directly from this machine. It refuses a host name
+// other than localhost (against DNS rebinding), a remote address, and the headers that proxies
+// add.
 func atOutbox(v *web.Visit) error {
 	name, peer := v.Request.Host, v.Request.RemoteAddr
 	if host, _, err := net.SplitHostPort(name); err == nil {

@@ -1,6 +1,6 @@
-// Package account has the pages of a person, of whichever organization: signing in and out, the
-// account with its keys, agents and purchases, the choice of an organization, and the outbox of
-// e-mails on the machine's own service.
+// Package account contains the pages of a person that do not depend on an organization: sign-in
+// and sign-out, the account with its keys, agents and purchases, the choice of an organization,
+// and the outbox of e-mails when the service runs on the person's own machine.
 package account
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Room is what the pages of a person work with.
+// Room holds the dependencies of the account pages.
 type Room struct {
 	Commands    *store.Store
 	Projections *projections.Projections
 	Credentials credential.Reader
-	Outbox      *mail.Outbox // nil: there is no such page
+	Outbox      *mail.Outbox // nil if the outbox page does not exist
 	SignIn      SignIn
 	Purchases   Purchases
 }
 
-// SignIn is what the server does for a sign-in.
+// SignIn holds the functions of the server that sign-in pages call.
 type SignIn struct {
 	SendLink     func(r *http.Request, email, next string) error
-	MayEnterCode func() bool // whether another code may be tried at the outbox
+	MayEnterCode func() bool // limits the codes that are tried at the outbox
 }
 
-// Purchases is what the server does for a customer who has bought something.
+// Purchases holds what the server offers to a customer who has bought something.
 type Purchases struct {
-	CardCheckout bool                                                       // there is a payment provider for cards
-	Portal       func(ctx context.Context, customer string) (string, error) // returns the address of the provider's page
-	Resync       func(ctx context.Context, customer string) bool            // asks the provider about subscriptions
+	CardCheckout bool                                                       // a payment provider for cards is configured
+	Portal       func(ctx context.Context, customer string) (string, error) // returns the address of the provider's billing page
+	Resync       func(ctx context.Context, customer string) bool            // reads the customer's subscriptions from the provider again
 	DownloadURL  func(store.DownloadLink) string
 }
 
-// ConfirmAgentPath is where the link leads that verifies an agent.
+// ConfirmAgentPath is the path of the link that verifies an agent.
 const ConfirmAgentPath = "/agents/confirm"
 
-// Pages is the table of pages.
+// Pages returns the table of the account pages.
 func (r *Room) Pages() []web.Page {
 	list := []web.Page{
 		web.Get("/sign-in", web.Open, r.showSignIn),

@@ -20,7 +20,8 @@ func (r *Room) postSignIn(v *web.Visit) (web.View, error) {
 	return web.View{Template: "sent.html", Data: r.Outbox != nil, Status: http.StatusAccepted}, nil
 }
 
-// showConfirm shows a button. Opening the link does not use it up, because programs open links, too.
+// showConfirm shows a button that signs in. Opening the link does not consume it, because mail
+// scanners open links, too.
 func (r *Room) showConfirm(v *web.Visit) (web.View, error) {
 	return web.View{Template: "confirm.html", Data: v.Request.URL.Query().Get("token")}, nil
 }

@@ -13,23 +13,22 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// activityRows is the number of entries on a page.
 const activityRows = 25
 
-// activityPage is the data of the page that says who did what.
+// activityPage is the data of the page that lists what members, tokens and the service did.
 type activityPage struct {
-	Kinds []web.Chip // that limit the page to one kind
+	Kinds []web.Chip // links that limit the list to one kind of event
 	Rows  []activityRow
 	Next  string // address of the next page
 	First string // address of the first page; empty on the first
 }
 
-// activityRow is an entry of the page.
+// activityRow is one entry of the list.
 type activityRow struct {
 	words.Activity
 	At       time.Time
 	Who      string
-	About    string // the address of the member that it is about
+	About    string // e-mail address of the member whom the event concerns
 	Sequence int64
 }
 
@@ -86,7 +85,7 @@ func (r *Room) showActivity(v *web.Visit) (web.View, error) {
 	return web.View{Template: "activity.html", Data: page}, nil
 }
 
-// actorShown names the actor of an event at the beginning of a sentence.
+// actorShown returns the name of an event's actor, capitalized for the beginning of a sentence.
 func actorShown(people web.People, actor string) string {
 	if strings.HasPrefix(actor, "svco_") {
 		return "The token " + actor

@@ -11,11 +11,11 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// mostFoundPlaces bounds the tokens and members that a search lists.
+// mostFoundPlaces limits the tokens and members in the result of a search.
 const mostFoundPlaces = 5
 
-// Find returns the places of an organization that a question names: a decision, an agent, a payee
-// or a tool, a rule, a run, a version of the policy, a token or a member.
+// Find searches the records of an organization for a decision, an agent, a payee, a tool, a rule,
+// a run, a policy version, a token or a member. Without the right to read, the result is empty.
 func (r *Room) Find(ctx context.Context, p organizations.Principal, question string) ([]web.Found, error) {
 	if p.May(organizations.RightRead) != nil {
 		return nil, nil
@@ -58,7 +58,7 @@ func placeOf(f query.Found) web.Found {
 	return place
 }
 
-// findPeople finds tokens by their public id or name, and members by their id or address.
+// findPeople finds tokens by public id or name, and members by id or e-mail address.
 func (r *Room) findPeople(ctx context.Context, p organizations.Principal, question string) (list []web.Found, err error) {
 	tokens, err := r.Commands.Tokens(ctx, p)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Room) findPeople(ctx context.Context, p organizations.Principal, questi
 	if err != nil {
 		return nil, err
 	}
-	id, _, _ := strings.Cut(strings.TrimPrefix(question, "svco_"), "_") // without the secret, if a person pastes a whole token
+	id, _, _ := strings.Cut(strings.TrimPrefix(question, "svco_"), "_") // cut off the secret if the person pasted a whole token
 	for _, t := range tokens {
 		if len(list) < mostFoundPlaces && (t.TokenID == id || strings.EqualFold(t.Name, question)) {
 			list = append(list, web.Found{What: "Token", Name: cmp.Or(t.Name, "svco_"+t.TokenID), Quoted: t.Name != "", Href: "/keys", Exact: true})

@@ -9,17 +9,17 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// keyPage is the data of the page of tokens.
+// keyPage is the data of the page that lists tokens.
 type keyPage struct {
 	Tokens    []organizations.TokenInfo
 	People    web.People
 	Scopes    []scopeShown
-	Issued    string // a new token, which is shown this once
+	Issued    string // new token, which only this answer shows
 	MayManage bool
 	Fresh     bool
 }
 
-// scopeShown is a scope and what it allows.
+// scopeShown is a scope with a description of what it allows.
 type scopeShown struct {
 	Name, About string
 	Usual       bool
@@ -33,7 +33,7 @@ var tokenScopes = []scopeShown{
 	{organizations.ScopeDraft, "draft policies", false},
 }
 
-// Name returns what the page calls the member with an id.
+// Name returns the name by which the page shows a member.
 func (k keyPage) Name(member string) string { return k.People.Name(member) }
 
 func (r *Room) showKeys(v *web.Visit) (web.View, error) {
@@ -54,9 +54,10 @@ func (r *Room) keyPage(ctx context.Context, p organizations.Principal) (keyPage,
 	return page, err
 }
 
-// postToken issues a token, which may replace another one, and leads to the page that shows it once.
+// postToken issues a token and redirects to the page that shows it once. The new token may replace
+// another one.
 func (r *Room) postToken(v *web.Visit) (web.View, error) {
-	if len(v.Form["scope"]) == 0 { // the API takes none as the usual ones, but a person has seen the boxes
+	if len(v.Form["scope"]) == 0 { // the API takes an empty list as the usual scopes; on the page it means that no box was ticked
 		return web.View{}, policy.Refuse("missing_field", "/scope", "tick what the token may do: at least one box")
 	}
 	issued, err := r.Commands.IssueToken(v.Request.Context(), v.Principal, organizations.TokenOrder{Name: strings.TrimSpace(v.Form.Get("name")), Scopes: v.Form["scope"], Rotates: v.Form.Get("rotates")})

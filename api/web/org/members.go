@@ -9,17 +9,17 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// memberPage is the data of the page of members.
+// memberPage is the data of the page that lists members.
 type memberPage struct {
 	Members   []organizations.MemberInfo
 	Roles     []roleShown
 	Self      string
 	MayManage bool
-	Fresh     bool // the sign-in is fresh enough for changes
+	Fresh     bool // the person signed in recently enough for changes
 	Setting   string
 }
 
-// roleShown is a role and what it may do.
+// roleShown is a role with a description of what it may do.
 type roleShown struct{ Name, About string }
 
 var roles = []roleShown{
@@ -41,7 +41,7 @@ func (r *Room) showMembers(v *web.Visit) (web.View, error) {
 	return web.View{Template: "members.html", Data: page}, err
 }
 
-// postMember adds a member, or changes the role of the member of the form's row.
+// postMember adds a member, or changes the role of the member in the form's row.
 func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	ctx, p, email := v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("email"))
 	list, err := r.Commands.Members(ctx, p)

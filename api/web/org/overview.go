@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// overviewDays is how many days the overview covers.
+// overviewDays is the length of the period that the overview shows.
 const overviewDays = 30
 
 // overview is the data of the overview: what needs attention, and how the organization is doing.
@@ -24,33 +24,33 @@ type overview struct {
 	Violations []query.ListedDecision
 	Spending   query.Spending
 	Sums       sums
-	Days       []dayRow      // the oldest first
-	Chart      template.HTML // of the days; empty if nothing was decided in them
+	Days       []dayRow      // oldest day first
+	Chart      template.HTML // empty if the period has no decision
 	Agents     bars
 	Policy     *decisions.Activation
-	Stops      bool // it allows nothing, as after an emergency stop
+	Stops      bool // the policy allows nothing, as after an emergency stop
 	Checkpoint *web.Checkpoint
 	Head       int64
-	Check      ledger.SelfCheck // the ledger's last verification of itself
+	Check      ledger.SelfCheck // last self-check of the ledger
 	State      ledger.Condition
 	Keys       keyUse
-	Steps      bool // nothing has been decided yet
+	Steps      bool // the organization has no decision yet
 }
 
-// keyUse says which keys and tokens will soon stop working.
+// keyUse lists keys and tokens that will soon stop working.
 type keyUse struct {
-	accounts.Usage                           // free calls that the person has used this month
-	Free           int64                     // calls of a month
-	Near           bool                      // few are left
-	Ending         []organizations.TokenInfo // tokens of the organization that end soon
+	accounts.Usage                           // counts the person's free calls in this month
+	Free           int64                     // free calls in a month
+	Near           bool                      // most of the free calls are used
+	Ending         []organizations.TokenInfo // tokens of the organization that expire soon
 }
 
-// endsSoon is how long before its expiry the overview shows a token. It leaves a working week to
-// rotate it.
+// endsSoon is the time before expiry from which the overview shows a token. It leaves enough
+// working days to rotate the token.
 const endsSoon = 14 * 24 * time.Hour
 
-// keysNearLimit returns the use of the person's free calls and, if the person may see them, the
-// organization's tokens that expire soon.
+// keysNearLimit returns the person's use of free calls and the organization's tokens that expire
+// soon. It omits the tokens if the person may not see them.
 func (r *Room) keysNearLimit(ctx context.Context, v *web.Visit, p organizations.Principal) (use keyUse, err error) {
 	if use.Usage, err = r.Commands.AccountUsage(ctx, v.Session.Customer); err != nil {
 		return use, err
@@ -66,7 +66,7 @@ func (r *Room) keysNearLimit(ctx context.Context, v *web.Visit, p organizations.
 	}
 	until := ground.Stamp(r.Commands.Clock().Add(endsSoon))
 	for _, t := range tokens {
-		if t.State == "active" && t.ExpiresAt < until { // both are stamps, which compare as texts
+		if t.State == "active" && t.ExpiresAt < until { // both are RFC 3339 times in UTC of equal length, so text order is time order
 			use.Ending = append(use.Ending, t)
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 	return web.View{Template: "overview.html", Data: o}, nil
 }
 
-// addSpending adds the numbers, the chart and the agents of the days that the overview covers.
+// addSpending adds the sums, the chart and the agents of the overview's period.
 func (r *Room) addSpending(ctx context.Context, p organizations.Principal, o *overview) (err error) {
 	if o.Spending, err = r.queries().Spending(ctx, p, overviewDays, ""); err != nil {
 		return err

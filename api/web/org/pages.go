@@ -1,5 +1,5 @@
-// Package org has the pages of an organization: the overview, members, keys, webhooks, the guards
-// of its coding agents, and its policies.
+// Package org contains the pages of an organization: the overview, members, tokens, webhooks, the
+// guards of its coding agents, and policies.
 package org
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Room is what the pages of an organization work with.
+// Room holds the dependencies of the organization pages.
 type Room struct {
-	Commands    *decisions.Decisions // with those about organizations and members
+	Commands    *decisions.Decisions // includes the commands about organizations and members
 	Webhooks    *webhooks.Webhooks
 	Projections *projections.Projections
 
-	// AddressOf returns the e-mail address of a customer. It is set only if the service runs for one
-	// person on their own machine, who may create organizations on its pages.
+	// AddressOf returns the e-mail address of a customer. It is set only if one person runs the
+	// service on their own machine. That person may create organizations on the pages.
 	AddressOf func(ctx context.Context, customerID string) (string, error)
 }
 
-// Pages is the table of pages.
+// Pages returns the table of the organization pages.
 func (r *Room) Pages() []web.Page {
-	// The rights that pages declare.
+	// Rights that the pages declare.
 	var (
 		read     = credential.WithRight(organizations.RightRead)
 		members  = credential.WithRight(organizations.RightMembers)
@@ -65,23 +65,23 @@ func (r *Room) Pages() []web.Page {
 		web.Post("/policies/new", draft, r.postPolicy).UpTo(3 * maxPolicy),
 		web.Post("/policies/freeze", activate, r.postFreeze),
 		web.Get("/policies/drafts/{id}", policies, r.showDraftPage),
-		// The command asks for the right to activate. The page of the draft then says why it was
-		// not activated, with the reason that was written.
+		// The command checks the right to activate. So if it refuses, the page of the draft can
+		// show why, together with the reason that the person wrote.
 		web.Post("/policies/drafts/{id}", policies, r.postActivate),
 		web.Get("/policies/{version:[0-9]+}", policies, r.showPolicyVersion),
 	}
 }
 
-// maxPolicy is how many bytes the form of a policy has, with 1000 entries in each list: as text,
-// as the text before, and as fields. A byte may be written as three.
+// maxPolicy is the largest form of a policy in bytes. It fits 1000 entries in each list: once in
+// the text, once in the original text, and once in the fields. Form encoding may triple a byte.
 const maxPolicy = 3 * 262_144
 
-// queries are the queries about decisions that pages share with the API.
+// queries returns the queries about decisions that pages share with the API.
 func (r *Room) queries() query.Decisions {
 	return query.Decisions{Commands: r.Commands, Projections: r.Projections}
 }
 
-// deliveries are the queries about messages to webhooks that pages share with the API.
+// deliveries returns the queries about webhook messages that pages share with the API.
 func (r *Room) deliveries() query.Deliveries {
 	return query.Deliveries{Commands: r.Webhooks, Projections: r.Projections}
 }

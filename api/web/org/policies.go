@@ -24,39 +24,39 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// policyPage is the data of the page of policies: the active version, all versions, and the drafts.
+// policyPage is the data of the policy page: the active version, all versions, and the drafts.
 type policyPage struct {
 	Active      *policyVersion
-	Versions    []policyVersion // the newest first
+	Versions    []policyVersion // newest first
 	Drafts      []decisions.Draft
 	People      web.People
 	Starters    []assurance.Starter
-	On          string         // a day that was asked for
-	OnThat      *policyVersion // the version that was active at its end
+	On          string         // requested day
+	OnThat      *policyVersion // version that was active at the end of that day
 	MayDraft    bool
 	MayActivate bool
-	Fresh       bool // the sign-in is fresh enough to activate
+	Fresh       bool // the person signed in recently enough to activate
 }
 
-// Name returns what the page calls the member with an id.
+// Name returns the name by which the page shows a member.
 func (p policyPage) Name(member string) string { return p.People.Name(member) }
 
-// policyVersion is a version of the policy, as sentences and as text.
+// policyVersion is a version of the policy, as text and as sentences.
 type policyVersion struct {
 	decisions.Activation
 	Sentences []string
 	Text      string
-	previous  string // the text of the version before; empty for the first
+	previous  string // text of the previous version; empty for version 1
 	Name      func(string) string
-	Stops     bool // nothing may be paid or called, as after a freeze
-	MayDraft  bool // the reader may start another from it
+	Stops     bool // the version allows no payment and no call, as after an emergency stop
+	MayDraft  bool // the person may start a draft from this version
 
-	// Only for a person who has just tried to activate its draft:
-	Before     bool   // another member had activated it before
-	Unrecorded string // the reason that the person gave
+	// Set only for a person who has just tried to activate the draft of this version:
+	Before     bool   // another member had activated it first
+	Unrecorded string // reason that the person wrote
 }
 
-// Diff returns what the version changed. It is computed only for the one version that a page
+// Diff returns the changes since the previous version. It runs only for the version that a page
 // compares, because a long policy takes long.
 func (v policyVersion) Diff() []words.DiffLine {
 	if v.previous == "" {
@@ -106,7 +106,7 @@ func (r *Room) policyPage(ctx context.Context, p organizations.Principal) (polic
 	return page, nil
 }
 
-// newest returns the newest version for which a condition holds, or nil.
+// newest returns the newest version that satisfies a condition, or nil.
 func (p policyPage) newest(is func(policyVersion) bool) *policyVersion {
 	i := slices.IndexFunc(p.Versions, is)
 	if i < 0 {
@@ -115,13 +115,13 @@ func (p policyPage) newest(is func(policyVersion) bool) *policyVersion {
 	return &p.Versions[i]
 }
 
-// version returns the version with a number, or nil.
+// version returns the version with this number, or nil.
 func (p policyPage) version(number string) *policyVersion {
 	return p.newest(func(version policyVersion) bool { return strconv.Itoa(version.Version) == number })
 }
 
-// BeforeStop returns the newest version that does not stop everything, if the active one does, and nil
-// otherwise.
+// BeforeStop returns the newest version that allows something, if the active version stops
+// everything. Otherwise it returns nil.
 func (p policyPage) BeforeStop() *policyVersion {
 	if p.Active == nil || !p.Active.Stops {
 		return nil
@@ -129,7 +129,7 @@ func (p policyPage) BeforeStop() *policyVersion {
 	return p.newest(func(version policyVersion) bool { return !version.Stops })
 }
 
-// madeOf returns the version that a draft became, or nil while it is a draft.
+// madeOf returns the version that the draft became when it was activated, or nil if it was not.
 func (p policyPage) madeOf(draftID string) *policyVersion {
 	return p.newest(func(version policyVersion) bool { return version.DraftID == draftID })
 }
@@ -163,27 +163,27 @@ func (r *Room) showPolicyVersion(v *web.Visit) (web.View, error) {
 	return web.View{Template: "policy.html", Data: *version}, nil
 }
 
-// policyEditor is the data of a page on which a policy is written, as a form and as text.
+// policyEditor is the data of a page that edits a policy, as a form and as text.
 type policyEditor struct {
 	Text     string
-	Problem  string // why the text is not a policy
-	Refused  string // why it could not be checked, kept or activated
-	Reason   string // that was given for activating it
+	Problem  string // why the text is not a valid policy
+	Refused  string // why the policy was not checked, saved or activated
+	Reason   string // reason for the activation, as written
 	Lint     []events.PolicyLint
 	Said     []string
-	Adds     []string         // sentences that the active version does not say
-	Drops    []string         // sentences of the active version that it does not say
-	Author   string           // of the draft, as people call them
-	Diff     []words.DiffLine // to the active version
+	Adds     []string         // sentences that the active version does not have
+	Drops    []string         // sentences that only the active version has
+	Author   string           // name of the draft's author
+	Diff     []words.DiffLine // changes since the active version
 	Preview  *decisions.Preview
 	Form     policyForm
-	Draft    *decisions.Draft // nil before the text was kept as a draft
-	Activate bool             // the reader may activate it
-	Own      bool             // the draft is the reader's own, which another member must activate
-	Fresh    bool             // the sign-in is fresh enough to activate
+	Draft    *decisions.Draft // nil until the text is saved as a draft
+	Activate bool             // the person may activate drafts
+	Own      bool             // the person wrote the draft, and another member must activate it
+	Fresh    bool             // the person signed in recently enough to activate
 }
 
-// Asks reports whether the page of the draft asks for a reason.
+// Asks reports whether the page shows the form that asks for a reason and activates the draft.
 func (e policyEditor) Asks() bool { return e.Activate && !e.Own && e.Fresh }
 
 func (r *Room) newPolicy(v *web.Visit) (web.View, error) {
@@ -212,7 +212,7 @@ func (r *Room) newPolicy(v *web.Visit) (web.View, error) {
 	return web.View{Template: "policy-editor.html", Data: e}, err
 }
 
-// withoutVersion returns the text of a version without its number, as a draft has it.
+// withoutVersion returns the text of a version without its version number. A draft has no number.
 func withoutVersion(text string) string {
 	var members map[string]jsontext.Value
 	if json.Unmarshal([]byte(text), &members) != nil {
@@ -226,7 +226,7 @@ func withoutVersion(text string) string {
 	return words.IndentJSON(whole)
 }
 
-// namedAs gives a template the policyId of the organization, which has only one.
+// namedAs writes the organization's policyId into a template. An organization has one policyId.
 func namedAs(text, policyID string) string {
 	quoted, err := json.Marshal(policyID)
 	if err != nil {
@@ -235,7 +235,7 @@ func namedAs(text, policyID string) string {
 	return strings.Replace(text, `"policyId": "default"`, `"policyId": `+string(quoted), 1)
 }
 
-// checkPolicy says what a text means, and which decisions it would have changed.
+// checkPolicy checks a text and returns what it means, and which decisions it would have changed.
 func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page policyPage, text string) (policyEditor, error) {
 	e := policyEditor{Text: text, Form: formOf(text)}
 	done, err := r.Commands.Compute(ctx, len(text))
@@ -268,7 +268,7 @@ func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page 
 	return e, err
 }
 
-// without returns the sentences of a list that are not in another one.
+// without returns the sentences of list that are not in other.
 func without(list, other []string) (rest []string) {
 	for _, sentence := range list {
 		if !slices.Contains(other, sentence) {
@@ -285,8 +285,8 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 	return list
 }
 
-// postPolicy writes what was changed in the form into the text, says what it means, and keeps it as a
-// draft if that was asked for. If it is refused the page shows again what was written.
+// postPolicy writes the changed form fields into the text and checks it. If the button "draft" was
+// pressed, postPolicy saves the text as a draft. After a refusal the page shows the text again.
 func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	ctx, p := v.Request.Context(), v.Principal
 	page, err := r.policyPage(ctx, p)
@@ -307,7 +307,7 @@ func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	switch {
 	case err != nil:
 		shows, e.Refused = v.Explain(shows, err)
-	case keep && !clean, len(form.Problems) > 0: // a check alone that finds a problem has worked: 200
+	case keep && !clean, len(form.Problems) > 0: // a check that finds a problem in the text has succeeded: 200
 		shows.Status = http.StatusBadRequest
 	}
 	shows.Data = e
@@ -325,7 +325,7 @@ func (r *Room) showDraftPage(v *web.Visit) (web.View, error) {
 	return r.draftPage(v.Request.Context(), v.Principal, page, v.Vars["id"])
 }
 
-// draftPage returns the page of a draft that is not active.
+// draftPage returns the page of a draft that was not activated.
 func (r *Room) draftPage(ctx context.Context, p organizations.Principal, page policyPage, id string) (web.View, error) {
 	i := slices.IndexFunc(page.Drafts, func(d decisions.Draft) bool { return d.DraftID == id })
 	if i < 0 {
@@ -354,8 +354,9 @@ func (r *Room) postActivate(v *web.Visit) (web.View, error) {
 	return web.View{Location: "/policies/" + strconv.Itoa(a.Version), Done: fmt.Sprintf("Version %d is active. Every decision from now on uses it.", a.Version)}, nil
 }
 
-// notActivated says why a draft was not activated, with the reason that was written for it: on the
-// page of the draft, or of the version that it became meanwhile.
+// notActivated returns a page that explains why a draft was not activated and shows the reason
+// that was written. It is the page of the draft, or of the version if another member activated the
+// draft.
 func (r *Room) notActivated(v *web.Visit, reason string, refused error) (web.View, error) {
 	page, err := r.policyPage(v.Request.Context(), v.Principal)
 	if err != nil {

@@ -10,51 +10,52 @@ import (
 	"github.com/countersign/countersign/api/words"
 )
 
-// policyForm shows a policy as fields next to its text. The text counts: the form is made from it, and
-// only the fields that were changed since are written into it.
+// policyForm shows a policy as form fields next to its JSON text. The text is authoritative: the
+// fields are filled from it, and only fields that the person has changed are written into it.
 type policyForm struct {
 	Fields   []policyField
-	Made     string   // the text that the fields were made from
+	Made     string   // text from which the fields were filled
 	Written  []string // labels of the fields that were just written into the text
-	Problems []string // why the changed fields are not written; if there is one, no field is
+	Problems []string // problems with the changed fields; if there is any, no field is written into the text
 }
 
-// Open reports whether the form was used, so that the page shows it opened.
+// Open reports whether the form was used. If so, the page shows it expanded.
 func (f policyForm) Open() bool { return len(f.Written)+len(f.Problems) > 0 }
 
-// policyField is one member of a policy in the form.
+// policyField is the form field of one member of a policy.
 type policyField struct {
 	Name, Label, Hint, Kind string
-	Value                   string // of a flag: "true", or nothing
-	Kept                    bool   // it was written in the form, and is not in the text
+	Value                   string // for a flag "true" or empty
+	Kept                    bool   // the form has a value that is not in the text
 }
 
-// policyMembers returns the members of a text. isObject is false if it is not a JSON object.
+// policyMembers returns the members of a JSON object. isObject is false if the text is not an
+// object.
 func policyMembers(text string) (members map[string]jsontext.Value, isObject bool) {
 	err := json.Unmarshal([]byte(text), &members)
 	return members, err == nil && members != nil
 }
 
-// policyFields returns the members of a text in the order of the form. A list has one entry a line. An
-// empty field means that the member is absent; the word none is a list without entries, which allows
-// nothing.
+// policyFields returns the members of a policy in the order of the form. A list has one entry per
+// line. An empty field means that the member is absent. The word "none" means an empty list, which
+// allows nothing.
 func policyFields(text string) []policyField {
-	members, _ := policyMembers(text) // a text that cannot be read leaves the form empty
+	members, _ := policyMembers(text) // the form is empty if the text is not JSON
 	fields := []policyField{
-		{Name: "maxUsdPerTransaction", Label: "At most, for one purchase", Hint: "US dollars", Kind: "number"},
-		{Name: "allowedHosts", Label: "Hosts that may be paid", Hint: "one a line; *.example.com for all below", Kind: "list"},
-		{Name: "blockedHosts", Label: "Hosts that never may", Kind: "list"},
+		{Name: "maxUsdPerTransaction", Label: "Largest amount of one payment", Hint: "US dollars", Kind: "number"},
+		{Name: "allowedHosts", Label: "Hosts that may be paid", Hint: "one per line; *.example.com also allows its subdomains", Kind: "list"},
+		{Name: "blockedHosts", Label: "Hosts that may never be paid", Kind: "list"},
 		{Name: "allowedNetworks", Label: "Networks", Hint: "base, ethereum, solana …", Kind: "list"},
-		{Name: "allowedPayTo", Label: "Addresses that may receive", Kind: "list"},
+		{Name: "allowedPayTo", Label: "Payee addresses that may be paid", Kind: "list"},
 		{Name: "allowedMcpServers", Label: "MCP servers that may be called", Kind: "list"},
 		{Name: "allowedMcpTools", Label: "Tools that may be called", Hint: "tool, or server/tool", Kind: "list"},
-		{Name: "blockedMcpTools", Label: "Tools that never may", Kind: "list"},
-		{Name: "reviewMcpRiskAtOrAbove", Label: "A person decides from this declared risk on", Hint: "medium, high or critical", Kind: "text"},
-		{Name: "requireHttps", Label: "https only", Kind: "flag"},
-		{Name: "requireExactScheme", Label: "Scheme exact only", Kind: "flag"},
-		{Name: "requireResourceBinding", Label: "The payment names its resource", Kind: "flag"},
-		{Name: "requirePaymentIdentifier", Label: "Every payment has an identifier", Kind: "flag"},
-		{Name: "requireMcpArgumentBinding", Label: "Tool calls name their arguments", Kind: "flag"},
+		{Name: "blockedMcpTools", Label: "Tools that may never be called", Kind: "list"},
+		{Name: "reviewMcpRiskAtOrAbove", Label: "Declared risk from which a person must approve", Hint: "medium, high or critical", Kind: "text"},
+		{Name: "requireHttps", Label: "Require https", Kind: "flag"},
+		{Name: "requireExactScheme", Label: "Require the scheme exact", Kind: "flag"},
+		{Name: "requireResourceBinding", Label: "Require that the payment names its resource", Kind: "flag"},
+		{Name: "requirePaymentIdentifier", Label: "Require an identifier in every payment", Kind: "flag"},
+		{Name: "requireMcpArgumentBinding", Label: "Require the arguments in every tool call", Kind: "flag"},
 	}
 	for i, f := range fields {
 		value, present := members[f.Name]
@@ -79,7 +80,6 @@ func policyFields(text string) []policyField {
 	return fields
 }
 
-// formOf makes the form of a text.
 func formOf(text string) policyForm {
 	f := policyForm{Fields: policyFields(text)}
 	if _, isObject := policyMembers(text); isObject {
@@ -88,7 +88,7 @@ func formOf(text string) policyForm {
 	return f
 }
 
-// plain returns a value without the white space and empty lines that browsers and people add.
+// plain removes white space around lines, and empty lines, because browsers and people add them.
 func (f policyField) plain(value string) string {
 	var lines []string
 	for line := range strings.Lines(value) {
@@ -99,7 +99,8 @@ func (f policyField) plain(value string) string {
 	return strings.Join(lines, "\n")
 }
 
-// given returns the value of the field in a form. A field that was not sent keeps its value.
+// given returns the value of the field in the form that was sent, or the value from the text if
+// the field was not sent.
 func (f policyField) given(form url.Values) string {
 	if f.Kind != "flag" && !form.Has("f_"+f.Name) {
 		return f.plain(f.Value)
@@ -107,7 +108,8 @@ func (f policyField) given(form url.Values) string {
 	return f.plain(form.Get("f_" + f.Name))
 }
 
-// member returns the value of a field as JSON, nil if it is empty, or the problem with it.
+// member returns the value of a field as JSON, or nil if the field is empty. If the field is
+// invalid, it returns the problem.
 func (f policyField) member(given string) (value jsontext.Value, problem string) {
 	var says any = given
 	switch {
@@ -131,16 +133,16 @@ func (f policyField) member(given string) (value jsontext.Value, problem string)
 	}
 	value, err := json.Marshal(says)
 	if err != nil {
-		return nil, f.Name + " has characters that are no text"
+		return nil, f.Name + " has characters that are not valid Unicode"
 	}
 	return value, ""
 }
 
-// writeForm writes the fields that were changed in the form into the text. If a field cannot be read,
-// was changed in the text as well, or the text is not a JSON object, it writes none of them, and they
-// stay in the form.
+// writeForm writes the changed fields of the form into the text. It writes no field if one is
+// invalid, if one was changed in the text as well, or if the text is not a JSON object. The form
+// then keeps the changes.
 func writeForm(text string, form url.Values) (string, policyForm) {
-	if !form.Has("was") { // only the text was sent
+	if !form.Has("was") { // a form without fields: only the text counts
 		return text, formOf(text)
 	}
 	made := lineFeeds(form.Get("was"))
@@ -164,7 +166,7 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 			f.Problems = append(f.Problems, problem)
 		}
 		if is != was && isObject {
-			f.Problems = append(f.Problems, field.Name+" was changed in the JSON as well as in the form: if the form is right, write it into the JSON once more")
+			f.Problems = append(f.Problems, field.Name+" was changed both in the JSON and in the form: write the right value into the JSON")
 		}
 		switch {
 		case value == nil:
@@ -177,14 +179,14 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 	case len(changed) == 0:
 		return text, f
 	case !isObject:
-		f.Problems = append(f.Problems, "the text is no JSON object: mend it, the form keeps what you changed")
+		f.Problems = append(f.Problems, "the text is not a JSON object: fix it; the form keeps your changes")
 		return text, f
 	case len(f.Problems) > 0:
 		return text, f
 	}
 	whole, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
-		f.Problems = append(f.Problems, "the text and the form together are no JSON")
+		f.Problems = append(f.Problems, "the text and the form cannot be combined into a JSON object")
 		return text, f
 	}
 	written := formOf(words.IndentJSON(whole))
@@ -192,5 +194,5 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 	return written.Made, written
 }
 
-// lineFeeds returns a text of a form with the line breaks that it had before it was sent.
+// lineFeeds replaces the CRLF line breaks that browsers send by LF.
 func lineFeeds(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }

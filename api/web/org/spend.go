@@ -17,14 +17,13 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// periods are the lengths in days that the pages about spending offer. That of the overview is the
-// default.
+// periods are the lengths in days that the spending pages offer. The default is overviewDays.
 var periods = []int{7, overviewDays, 90}
 
-// spending is the data of the pages about spending: of an organization, or of one agent.
+// spending is the data of the spending page, of an organization or of one agent.
 type spending struct {
 	query.Spending
-	Agent      *query.AgentSpent // nil: of the organization
+	Agent      *query.AgentSpent // nil on the page of the organization
 	Path       string
 	Days       int
 	Periods    []web.Chip
@@ -32,18 +31,17 @@ type spending struct {
 	Rows       []dayRow
 	SpendChart template.HTML
 	Chart      template.HTML
-	Newest     []query.ListedDecision // of the agent
+	Newest     []query.ListedDecision // newest decisions of the agent
 	Bars       []bars
 }
 
-// sums are the four numbers of a period. Stopped counts what was denied or sent to review.
+// sums are the four numbers of a period. Stopped counts decisions that denied or required review.
 type sums struct{ Decisions, SpentUSD, Stopped, Violations change }
 
-// change is a number with how it differs from the number of the period before.
+// change is a number of a period, with the number of the previous period.
 type change struct{ Now, Before string }
 
-// Word compares the number with that of the period before, as the beginning of a sentence that
-// ends with the period.
+// Word compares the number with the previous period. The page appends the period to these words.
 func (c change) Word() string {
 	now, ok := new(big.Rat).SetString(c.Now)
 	before, ok2 := new(big.Rat).SetString(c.Before)
@@ -61,31 +59,32 @@ func (c change) Word() string {
 	return fmt.Sprintf("Up %.0f %% from", max(percent, 1))
 }
 
-// Told reports whether the number of the period before adds something to Word.
+// Told reports whether the page should show the previous number after Word: it differs and is not
+// 0.
 func (c change) Told() bool { return strings.Trim(c.Before, "0.") != "" && c.Now != c.Before }
 
-// dayRow is a day in the table under the charts. Href is the list of its decisions, or empty.
+// dayRow is one day in the table under the charts. Href links to its decisions; it may be empty.
 type dayRow struct {
 	projections.Spent
 	Href string
 }
 
-// bars is a table of sums of which each row has a bar and leads to its list.
+// bars is a table of sums. Each row has a bar and a link to its decisions.
 type bars struct {
 	Title, Head, None string
-	Money             bool // the bars show dollars, otherwise decisions
+	Money             bool // the bars show US dollars; otherwise they count decisions
 	Rows              []bar
 }
 
-// bar is a row of such a table.
+// bar is one row of the table.
 type bar struct {
-	Name             string // as an agent or a caller wrote it, if Quoted
+	Name             string // if Quoted is set, an agent or a caller wrote it
 	Quoted           bool
-	Href, List       string // the page about it, and its decisions; may be empty
+	Href, List       string // page about the row, and list of its decisions; both may be empty
 	Decisions        int64
 	Denied, Reviewed int64
 	SpentUSD         string
-	Share            int // 0 to 100, of the largest row
+	Share            int // length of the bar in percent of the longest
 }
 
 func (r *Room) showSpend(v *web.Visit) (web.View, error) {
@@ -93,8 +92,8 @@ func (r *Room) showSpend(v *web.Visit) (web.View, error) {
 	return web.View{Template: "spend.html", Data: data}, err
 }
 
-// showAgent shows the sums of one agent, which the address names by its data key, so that no
-// address holds a name that may be erased.
+// showAgent shows the sums of one agent. The address contains the id of the agent's data key
+// instead of its name, because the name may be erased.
 func (r *Room) showAgent(v *web.Visit) (web.View, error) {
 	id := v.Vars["id"]
 	data, err := r.spending(v, "/agents/"+id, id)
@@ -141,14 +140,14 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	data.Sums = sumsOf(data.Spending)
 	filter := query.Filter{Agent: name}
 	data.Rows = dayRows(data.Spending.Days, filter)
-	erased := agent != "" && name == "" // no filter selects the decisions of the agent
+	erased := agent != "" && name == "" // the name is erased, so no filter can select the agent's decisions
 	if erased {
 		for i := range data.Rows {
 			data.Rows[i].Href = ""
 		}
 	}
 	if data.Total.Decisions() == 0 {
-		return data, nil // there is nothing to draw or to list
+		return data, nil // nothing to draw or to list
 	}
 	if data.SpendChart, data.Chart, err = charts(data.Rows); err != nil {
 		return data, err
@@ -172,7 +171,7 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	return data, nil
 }
 
-// sumsOf compares the four numbers of a period with those of the period before.
+// sumsOf compares the four numbers of a period with the previous period.
 func sumsOf(s query.Spending) sums {
 	numbers := func(now, before int64) change {
 		return change{strconv.FormatInt(now, 10), strconv.FormatInt(before, 10)}
@@ -181,8 +180,8 @@ func sumsOf(s query.Spending) sums {
 		Stopped: numbers(s.Total.Denied+s.Total.Reviewed, s.Before.Denied+s.Before.Reviewed), Violations: numbers(s.Total.Violations, s.Before.Violations)}
 }
 
-// dollars rounds an exact decimal to cents, or to millionths if it is less than a dollar and no
-// number of cents: a single call of an API may cost less than a cent.
+// dollars rounds a decimal to cents. An amount below a dollar with fractions of a cent is rounded
+// to millionths, because a call of an API may cost less than a cent.
 func dollars(decimal string) string {
 	usd, ok := new(big.Rat).SetString(decimal)
 	if !ok {
@@ -195,7 +194,8 @@ func dollars(decimal string) string {
 	return strings.TrimRight(usd.FloatString(6), "0")
 }
 
-// inPeriod returns the address of the list of what a filter selects in a period.
+// inPeriod returns the address of the list of decisions that match a filter in a period. The
+// period excludes the day until.
 func inPeriod(f query.Filter, from, until time.Time) string {
 	f.From, f.To = from.Format(time.DateOnly), until.AddDate(0, 0, -1).Format(time.DateOnly)
 	return "/decisions?" + f.Query().Encode()
@@ -213,8 +213,8 @@ func dayRows(days []projections.Spent, f query.Filter) []dayRow {
 	return rows
 }
 
-// charts draws the dollars and the decisions of days. There is no chart of dollars if none were
-// spent.
+// charts draws two charts by day: the dollars spent and the decisions. If nothing was spent, the
+// chart of dollars is empty.
 func charts(rows []dayRow) (dollars, decisions template.HTML, err error) {
 	var labels, links []string
 	var allowed, reviewed, denied, spent []float64
@@ -279,13 +279,13 @@ func barOf(s projections.Spent) bar {
 	return bar{Decisions: s.Decisions(), Denied: s.Denied, Reviewed: s.Reviewed, SpentUSD: dollars(s.SpentUSD)}
 }
 
-// shared sets the length of each bar.
+// shared returns the table with the length of each bar set.
 func (b bars) shared() bars {
 	value := func(r bar) float64 {
 		if !b.Money {
 			return float64(r.Decisions)
 		}
-		usd, _ := strconv.ParseFloat(r.SpentUSD, 64) // dollars made it
+		usd, _ := strconv.ParseFloat(r.SpentUSD, 64) // no error: the text comes from dollars
 		return usd
 	}
 	most := 0.0
@@ -300,10 +300,10 @@ func (b bars) shared() bars {
 	return b
 }
 
-// Allowed returns the US dollars that were allowed in the period.
+// Allowed returns the sum of the payments that were allowed in the period, in US dollars.
 func (s spending) Allowed() string { return dollars(s.Total.AllowedUSD) }
 
-// Period returns the address of the page for another period.
+// Period returns the address of this page for a period of the given number of days.
 func (s spending) Period(days int) string {
 	return web.Address(s.Path, url.Values{"days": {strconv.Itoa(days)}})
 }

@@ -12,29 +12,29 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// firstSteps is the data of the page that leads from an empty service to the first decision. The
-// steps are done in order; each is shown with what was done already.
+// firstSteps is the data of the page that leads a new member to the first decision. It lists steps
+// in order, each with what is already done.
 type firstSteps struct {
-	Private   bool // an organization can be created here; otherwise it begins with a subscription
-	Member    bool // the person acts for an organization
+	Private   bool // the person may create an organization here; otherwise a subscription creates it
+	Member    bool // the person has chosen an organization
 	Policy    *decisions.Activation
 	MayDo     bool // the person may activate a policy alone and issue tokens
-	Fresh     bool // the sign-in is fresh enough for these
+	Fresh     bool // the person signed in recently enough for this
 	Starters  []assurance.Starter
-	Token     bool   // there is a token that works
-	Issued    string // a new token, which is shown this once
-	Sample    string // body of the request that the sample agent sends
+	Token     bool   // the organization has a valid token
+	Issued    string // new token, which only this answer shows
+	Sample    string // request body that the sample agent sends
 	First     *query.ListedDecision
-	MayTokens bool // the person sees the tokens
+	MayTokens bool // the person may see the tokens
 }
 
-// What the sample agent asks: a call, or a payment if the policy is about payments.
+// Requests of the sample agent: a tool call, or a payment if the policy allows payments.
 const (
 	sampleCall    = `{"protocol":"mcp","idempotencyKey":"first-steps-1","subject":{"runId":"first-steps","agentId":"sample-agent"},"intent":{"serverId":"files","toolName":"read_file","toolArguments":{"path":"README.md"},"declaredRisk":"low"}}`
 	samplePayment = `{"protocol":"x402","idempotencyKey":"first-steps-1","subject":{"runId":"first-steps","agentId":"sample-agent"},"intent":{"resourceUrl":"https://api.example.com/forecast","method":"GET","scheme":"exact","network":"base","amountUsd":0.25}}`
 )
 
-// SampleCall returns the request of the sample agent that calls a tool.
+// SampleCall returns the tool call of the sample agent.
 func (firstSteps) SampleCall() string { return sampleCall }
 
 func (r *Room) showStart(v *web.Visit) (web.View, error) {
@@ -51,7 +51,7 @@ func (r *Room) showStart(v *web.Visit) (web.View, error) {
 	return shows, err
 }
 
-// addDone adds what the organization of a member has done already.
+// addDone adds which steps the organization has already done.
 func (r *Room) addDone(ctx context.Context, p organizations.Principal, steps *firstSteps) error {
 	steps.MayDo = p.MayActAlone() && organizations.RoleMay(p.Role, organizations.RightActivate) && organizations.RoleMay(p.Role, organizations.RightManage)
 	steps.Fresh = p.FreshSignIn
@@ -84,7 +84,7 @@ func (r *Room) addDone(ctx context.Context, p organizations.Principal, steps *fi
 	return err
 }
 
-// postStart creates an organization whose owner is the person who is signed in.
+// postStart creates an organization. The signed-in person becomes its owner.
 func (r *Room) postStart(v *web.Visit) (web.View, error) {
 	if r.AddressOf == nil {
 		return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "an organization begins with the Team or the Business plan: see /pricing")
@@ -102,7 +102,7 @@ func (r *Room) postStart(v *web.Visit) (web.View, error) {
 	return web.View{Location: "/start"}, nil
 }
 
-// postStartPolicy activates one of the starter policies.
+// postStartPolicy activates a starter policy.
 func (r *Room) postStartPolicy(v *web.Visit) (web.View, error) {
 	name := v.Form.Get("template")
 	text, known := assurance.Starter{Name: name}.Text()
@@ -113,7 +113,8 @@ func (r *Room) postStartPolicy(v *web.Visit) (web.View, error) {
 	return web.View{Location: "/start"}, err
 }
 
-// postStartToken issues a token with the usual scopes, which the page then shows once.
+// postStartToken issues a token with the usual scopes and redirects to the page that shows it
+// once.
 func (r *Room) postStartToken(v *web.Visit) (web.View, error) {
 	issued, err := r.Commands.IssueToken(v.Request.Context(), v.Principal, organizations.TokenOrder{Name: "sample agent"})
 	if err != nil {

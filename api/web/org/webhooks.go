@@ -15,34 +15,34 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// webhooksPage is the data of the page of webhooks.
+// webhooksPage is the data of the page that lists webhooks.
 type webhooksPage struct {
 	Webhooks  []webhookShown
 	Topics    []topicShown
 	MayManage bool
-	Fresh     bool // the sign-in is fresh enough for changes
+	Fresh     bool // the person signed in recently enough for changes
 }
 
-// webhookShown is a webhook with the number of its messages that are no longer tried.
+// webhookShown is a webhook with the number of its messages that were given up.
 type webhookShown struct {
 	webhooks.WebhookInfo
 	Dead int
 }
 
-// webhookPage is the data of the page of a webhook, with its messages.
+// webhookPage is the data of the page of one webhook, with its messages.
 type webhookPage struct {
 	webhooks.WebhookInfo
-	Secret     string // a new one, which is shown this once
-	State      string // of the messages that are listed; empty: all
+	Secret     string // new secret, which only this answer shows
+	State      string // state of the listed messages; empty means all states
 	States     []string
 	Deliveries []projections.Delivery
-	Most       int // of the messages that are listed
-	Dead       int // messages that are no longer tried
+	Most       int // largest number of listed messages
+	Dead       int // number of messages that were given up
 	MayManage  bool
 	Fresh      bool
 }
 
-// topicShown is a topic and what its messages are about.
+// topicShown is a topic with a description of its messages.
 type topicShown struct {
 	Name, About string
 	Usual       bool
@@ -55,7 +55,7 @@ var webhookTopics = []topicShown{
 	{webhooks.TopicCheckpoints, "every signed head of the ledger", false},
 }
 
-// deliveryStates are the states of a message.
+// deliveryStates are the states of a message to a webhook.
 var deliveryStates = []string{"due", "sent", "dead"}
 
 func (r *Room) showWebhooks(v *web.Visit) (web.View, error) {
@@ -75,10 +75,10 @@ func (r *Room) showWebhooks(v *web.Visit) (web.View, error) {
 	return web.View{Template: "webhooks.html", Data: page}, nil
 }
 
-// postWebhook makes a webhook and leads to the page that shows its secret once.
+// postWebhook creates a webhook and redirects to the page that shows its secret once.
 func (r *Room) postWebhook(v *web.Visit) (web.View, error) {
-	if len(v.Form["topic"]) == 0 { // the API takes none as the usual ones, but a person has seen the boxes
-		return web.View{}, policy.Refuse("missing_field", "/topic", "tick what the webhook is told of: at least one box")
+	if len(v.Form["topic"]) == 0 { // the API takes an empty list as the usual topics; on the page it means that no box was ticked
+		return web.View{}, policy.Refuse("missing_field", "/topic", "tick the topics of the webhook: at least one box")
 	}
 	created, err := r.Webhooks.CreateWebhook(v.Request.Context(), v.Principal, webhooks.WebhookOrder{
 		URL: strings.TrimSpace(v.Form.Get("url")), Topics: v.Form["topic"], Name: strings.TrimSpace(v.Form.Get("name"))})
@@ -128,17 +128,17 @@ func (r *Room) webhookPage(ctx context.Context, p organizations.Principal, id, s
 		return page, err
 	}
 	i := slices.IndexFunc(list, func(hook webhooks.WebhookInfo) bool { return hook.WebhookID == id })
-	if i < 0 { // removed a moment ago
+	if i < 0 { // the webhook was removed a moment ago
 		return page, policy.Refuse(ground.CodeNotFound, "", "webhook not found")
 	}
 	page.WebhookInfo = list[i]
 	return page, nil
 }
 
-// Called returns what people call the webhook.
+// Called returns the name of the webhook on pages.
 func (w webhookPage) Called() string { return calledWebhook(w.WebhookInfo) }
 
-// Called returns what people call the webhook.
+// Called returns the name of the webhook on pages.
 func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
 
 func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
@@ -150,8 +150,8 @@ func (r *Room) postSendAgain(v *web.Visit) (web.View, error) {
 
 func (r *Room) postRemoveWebhook(v *web.Visit) (web.View, error) {
 	if v.Form.Get("sure") != "yes" {
-		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: the messages that are not sent yet are dropped")
 	}
 	err := r.Webhooks.RemoveWebhook(v.Request.Context(), v.Principal, v.Vars["id"], "removed on its page")
-	return web.View{Location: "/webhooks", Done: "Webhook removed. Its waiting messages are dropped."}, err
+	return web.View{Location: "/webhooks", Done: "Webhook removed. Its messages that were not sent are dropped."}, err
 }

@@ -16,18 +16,18 @@ type contentView struct {
 	Page    *site.Page
 	HTML    web.Trusted
 	Form    *Form
-	Figures []figure // of a service's example
-	Answer  string   // the answer to what was written in the form; empty before
-	Search  string   // what the page's search looks through: "rules" or "docs"; empty: it has no search
+	Figures []figure // charts of the service's example
+	Answer  string   // answer to the submitted form; empty before that
+	Search  string   // scope of the search box: "rules" or "docs"; empty for no box
 }
 
-// figure is a picture with its caption.
+// figure is a chart with its caption.
 type figure struct {
 	SVG     web.Trusted
 	Caption string
 }
 
-// Content shows a page made of Markdown. The page of a service has a form.
+// Content returns the view of a page made of Markdown. The page of a service includes a form.
 func (r *Room) Content(p *site.Page) (web.View, error) {
 	shown, err := r.contentShown(p)
 	return web.View{Template: "content.html", Data: shown, Public: true}, err
@@ -51,8 +51,8 @@ func (r *Room) contentShown(p *site.Page) (contentView, error) {
 	return shown, err
 }
 
-// postService calls a service with the body and the key of the form. The call takes the same path as
-// those of the API.
+// postService calls a service with the body and the API key of the form. The call runs through the
+// same code as a call of the API.
 func (r *Room) postService(v *web.Visit) (web.View, error) {
 	from, err := r.Site()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Room) showPrices(_ *web.Visit) (web.View, error) {
 	return web.View{Template: "pricing.html", Data: r.Prices.List()}, nil
 }
 
-// postBuy begins a card checkout. A person who is signed in buys for their account.
+// postBuy starts a card checkout. If a person is signed in, their account is the buyer.
 func (r *Room) postBuy(v *web.Visit) (web.View, error) {
 	customer := ""
 	if v.Session != nil {
@@ -88,17 +88,17 @@ func (r *Room) postBuy(v *web.Visit) (web.View, error) {
 	return web.View{Location: to}, err
 }
 
-// searchPage is the data of the page of a search.
+// searchPage is the data of the search page.
 type searchPage struct {
 	Question, Kind string
-	Member         bool        // the person acts for an organization, whose records were searched
-	Found          []web.Found // in its records
+	Member         bool        // the records of the person's organization were searched
+	Found          []web.Found // results from these records
 	Pages          []*site.Page
 	More           bool
 }
 
-// showSearch looks through the records of the organization that the person acts for, and through
-// the pages made of Markdown. A question that names one thing leads to it.
+// showSearch searches the records of the chosen organization and the pages made of Markdown. If
+// the question matches exactly one record, it redirects there.
 func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	from, err := r.Site()
 	if err != nil {
@@ -125,8 +125,8 @@ func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	return web.View{Template: "search.html", Data: page}, nil
 }
 
-// exactly returns the address of the thing that a question names. It returns an empty text if the
-// question names none, or more than one.
+// exactly returns the address of the only exact match. It returns "" if there is none or more than
+// one.
 func exactly(found []web.Found) (href string) {
 	for _, f := range found {
 		if f.Exact && href != "" {

@@ -12,19 +12,19 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// homePage is the data of the first page, with a box to try a command in.
+// homePage is the data of the home page, which has a field to try a command.
 type homePage struct {
 	BaseURL     string
 	FreeCalls   int
 	Environment string
-	Command     string          // that was tried
-	Problem     string          // why it has no verdict
-	Verdict     *tried          // nil before a command was tried
-	Examples    []string        // to try
-	Rules       int             // number of rules
-	Version     string          // of the rule set
-	Services    []ListedService // the services about safety
-	Environs    []environChoice // to choose from
+	Command     string          // command that was tried
+	Problem     string          // why there is no verdict
+	Verdict     *tried          // nil if no command was tried
+	Examples    []string        // commands to try
+	Rules       int             // number of rules in the rule set
+	Version     string          // version of the rule set
+	Services    []ListedService // services for action safety
+	Environs    []environChoice // environments to choose from
 }
 
 type environChoice struct {
@@ -32,13 +32,13 @@ type environChoice struct {
 	Chosen      bool
 }
 
-// tried is the verdict on a command, with the command cut into pieces.
+// tried is the verdict on a command, with the command cut into matched and unmatched parts.
 type tried struct {
 	actionrisk.ScoreOutput
 	Pieces []Piece
 }
 
-// Triable are commands to try, which get different verdicts.
+// Triable lists example commands with different verdicts.
 var Triable = []string{
 	"git push --force origin main",
 	"rm -rf node_modules",
@@ -68,8 +68,7 @@ func (r *Room) home(command, environment string) homePage {
 	return h
 }
 
-// postHome shows the verdict on a command. It is free and unsigned, nothing is recorded, and nothing
-// runs.
+// postHome shows the verdict on a command. This is free. Nothing is signed, recorded or executed.
 func (r *Room) postHome(v *web.Visit) (web.View, error) {
 	command := strings.TrimSpace(strings.ReplaceAll(v.Form.Get("command"), "\r\n", "\n"))
 	if example := v.Form.Get("example"); example != "" {
@@ -91,7 +90,7 @@ func (r *Room) postHome(v *web.Visit) (web.View, error) {
 		return web.View{Template: "home.html", Data: page, Status: http.StatusBadRequest}, nil
 	}
 	score := actionrisk.ScoreAction(action)
-	for _, rule := range score.MatchedRules { // the page shows it with the rule already
+	for _, rule := range score.MatchedRules { // the page already shows the rule's sentence
 		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == rule.Remediation })
 	}
 	page.Verdict = &tried{score, Pieces(command, score.MatchedRules)}

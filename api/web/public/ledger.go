@@ -10,19 +10,19 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// ledgerPage is the data of the page about the state of the ledger.
+// ledgerPage is the data of the page about the ledger's state.
 type ledgerPage struct {
 	Head       int64
 	Checkpoint *web.Checkpoint
-	Check      ledger.SelfCheck // its last verification of itself
+	Check      ledger.SelfCheck // last self-check of the ledger
 	State      ledger.Condition
 	Keys       []ledgerKey
 }
 
-// ledgerKey is a public key and the positions of the ledger for which it is valid.
+// ledgerKey is a public key with the ledger positions for which it is valid.
 type ledgerKey struct {
 	ID       string
-	From, To int64 // To is 0 while the key is valid
+	From, To int64 // To is 0 while the key is active
 }
 
 func (r *Room) showLedger(v *web.Visit) (web.View, error) {
@@ -35,12 +35,12 @@ func (r *Room) showLedger(v *web.Visit) (web.View, error) {
 	rings, err := r.Ledger.Keyrings(ctx)
 	page.Check, page.State = r.Ledger.LastCheck(), r.Ledger.Condition()
 	switch {
-	case errors.Is(err, ledger.ErrTampered): // the page says so
+	case errors.Is(err, ledger.ErrTampered): // the page reports it
 		return web.View{Template: "ledger.html", Data: page}, nil
 	case err != nil:
 		return web.View{}, ground.Unreadable(err)
 	}
-	for id, k := range rings[0] { // the other partitions repeat them, at positions of their own
+	for id, k := range rings[0] { // The other partitions have the same keys, at other positions.
 		if k.Purpose == ledger.PurposeRecord {
 			page.Keys = append(page.Keys, ledgerKey{id, k.From, k.To})
 		}

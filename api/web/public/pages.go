@@ -1,6 +1,6 @@
-// Package public has the pages that everybody may open: the first page with its box to try a
-// command in, the pages made of Markdown with the forms that call a service, prices, search, the
-// check of a record, and the state of the ledger.
+// Package public contains the pages that are open to everybody: the home page, the pages made of
+// Markdown, the forms that call a service, prices, search, the verification of a record, and the
+// state of the ledger.
 package public
 
 import (
@@ -16,60 +16,60 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Room is what the pages for everybody work with.
+// Room holds the dependencies of the public pages.
 type Room struct {
 	Ledger   *ledger.Ledger
 	BaseURL  string
-	Site     func() (*site.Site, error) // the pages made of Markdown
+	Site     func() (*site.Site, error) // returns the pages made of Markdown
 	Services Services
 	Prices   Prices
 	Checks   Checks
-	Find     func(ctx context.Context, p organizations.Principal, question string) ([]web.Found, error) // looks through the records of an organization
+	Find     func(ctx context.Context, p organizations.Principal, question string) ([]web.Found, error) // searches the records of an organization
 }
 
-// Services are the services that the pages show and call.
+// Services gives the pages the list of services, and calls a service.
 type Services struct {
 	Groups  []Group
-	Form    func(operation string) *Form         // nil: there is no such service
-	Figures func(operation string) []plot.Figure // of the example; none where the example is better read
+	Form    func(operation string) *Form         // returns nil if there is no such service
+	Figures func(operation string) []plot.Figure // charts of the service's example; none if numbers are easier to read
 	Call    func(r *http.Request, operation, key, body string) Answer
 }
 
-// Group is services that people look for together.
+// Group is a set of related services.
 type Group struct {
 	Name, About string
 	Services    []ListedService
 }
 
-// ListedService is a service with its price in words.
+// ListedService is a service with its path and price.
 type ListedService struct {
 	policy.Service
 	Path, PriceUSD string
 }
 
-// Form is a form that calls a service with what is written in it.
+// Form is the form that calls a service with the text in it.
 type Form struct{ Operation, Example, PriceUSD string }
 
-// Answer is what the API answers to a call.
+// Answer is the API's answer to a call.
 type Answer struct {
-	Body   []byte // JSON
+	Body   []byte // JSON text
 	Status int
 	Header http.Header
 }
 
-// Prices are the price list, and how something on it is bought.
+// Prices gives the pages the price list, and starts a purchase.
 type Prices struct {
-	List func() any                                                       // the data of the page
-	Buy  func(ctx context.Context, slug, customer string) (string, error) // returns the address where it is paid
+	List func() any                                                       // returns the data of the page
+	Buy  func(ctx context.Context, slug, customer string) (string, error) // returns the address of the checkout page
 }
 
-// Checks are what the server computes without a credential. Each network may ask for a limited number.
+// Checks holds computations that need no credential. The server limits their number per network.
 type Checks struct {
-	MayTry  func(*http.Request) error                             // refuses another verdict on a command
-	Examine func(*http.Request, []byte) (seal.Examination, error) // checks a record
+	MayTry  func(*http.Request) error                             // refuses if the caller has tried too many commands
+	Examine func(*http.Request, []byte) (seal.Examination, error) // verifies a record
 }
 
-// Pages is the table of pages.
+// Pages returns the table of the public pages.
 func (r *Room) Pages() []web.Page {
 	return []web.Page{
 		web.Get("/", web.Open, r.showHome),
@@ -84,8 +84,8 @@ func (r *Room) Pages() []web.Page {
 	}
 }
 
-// Bounds of the pages. A byte of a form may be written as three.
+// Limits of the pages. Form encoding may triple a byte.
 const (
-	maxRecord   = 524_288 // bytes of a document to be verified
-	maxQuestion = 200     // bytes of a question that are searched for
+	maxRecord   = 524_288 // bytes of a record
+	maxQuestion = 200     // bytes of a question; the rest is ignored
 )

@@ -7,13 +7,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Piece is a part of a command. Found says whether a rule matched it.
+// Piece is a part of a command. Found reports whether a rule matched it.
 type Piece struct {
 	Text  string
 	Found bool
 }
 
-// Pieces cuts a command where rules matched. The pieces joined are the command.
+// Pieces cuts a command at the borders of the matches. Joined, the pieces give the command.
 func Pieces(command string, rules []actionrisk.MatchedRule) []Piece {
 	found := make([]actionrisk.Evidence, 0, len(rules))
 	for _, r := range rules {

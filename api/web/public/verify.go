@@ -12,16 +12,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// verifyPage is the data of the page on which the service checks a record. It is for browsers without
-// scripts: with scripts the page checks the record in the browser, without the service.
+// verifyPage is the data of the page on which the service verifies a record for a browser without
+// scripts. With scripts, the browser verifies the record itself.
 type verifyPage struct {
 	Text     string
 	Problem  string
 	Found    *seal.Examination
-	Verifier string // path of the WebAssembly module; empty: this program was built without it
+	Verifier string // path of the WebAssembly verifier; empty if this program was built without it
 }
 
-// verifyView returns the view of the page. It is the only page that may compile WebAssembly.
+// verifyView returns the view of the page. No other page may compile WebAssembly.
 func verifyView(page verifyPage) web.View {
 	if web.HasVerifier() {
 		page.Verifier = web.VerifierPath
@@ -48,7 +48,8 @@ func (r *Room) postVerify(v *web.Visit) (web.View, error) {
 	return shows, nil
 }
 
-// oneDocument makes one JSON document of JSON lines, which is the form of downloads.
+// oneDocument joins JSON lines, the format of downloads, into one JSON array. If a line is not
+// canonical JSON, it returns the text as it is.
 func oneDocument(text string) []byte {
 	lines := bytes.Split(bytes.TrimSpace([]byte(text)), []byte("\n"))
 	for _, line := range lines {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The program in the page treats a text as this package does: it is read and written in canonical
-// form, or refused.
+// The script in the page must treat a text like this package: parse it and print it in canonical
+// form, or refuse it.
 func TestTheBrowserKeepsTheDigitsOfIntegers(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// decisionList is the data of the page of decisions.
+// decisionList is the data of the page that lists decisions.
 type decisionList struct {
 	query.DecisionPage
 	Filter    query.Filter
@@ -28,29 +28,30 @@ type decisionList struct {
 	MayExport bool
 	Chips     []web.Chip
 	Chosen    []chosen
-	Query     string // the filter as the query of an address
+	Query     string // filter, as the query of a URL
 	OrgID     string
-	Rules     []string // to choose from
+	Rules     []string // rules to filter by
 	Next      string   // address of the next page
 	First     string   // address of the first page; empty on the first
 	Sum       *decisionSum
 }
 
-// Bundles reports whether there can be a signed bundle of what the filter chooses.
+// Bundles reports whether a signed bundle can be made with this filter. Some filters have no
+// counterpart in a bundle.
 func (l decisionList) Bundles() bool {
 	_, ok := l.Filter.Bundle()
 	return ok
 }
 
-// Export returns the address of a file, csv or jsonl, with what the filter chooses. The address names
-// the organization, so that the file is of this one even if another tab has chosen another one since.
-// It is complete, because a template escapes the parts of an address.
+// Export returns the address of a file with the filtered decisions; form is csv or jsonl. The
+// address names the organization, because another tab may choose another one in the meantime. The
+// template must not assemble the address, because it would escape the parts.
 func (l decisionList) Export(form string) string {
 	return web.InOrganization("/decisions."+form+"?"+l.Query, l.OrgID)
 }
 
-// chosen is a condition of a list's filter: its name for people, its value, and the address of the
-// list without this condition.
+// chosen is one active condition of a filter: its label, its value, and the address of the list
+// without the condition.
 type chosen struct{ Name, Value, Href string }
 
 // chosenBy lists the conditions of a filter that no quick-filter link on the page shows, so that
@@ -68,11 +69,11 @@ func chosenBy(f query.Filter, page string) (list []chosen) {
 	return list
 }
 
-// decisionSum counts the decisions that a filter chooses and adds up their amounts.
+// decisionSum counts the filtered decisions and adds up their amounts.
 type decisionSum struct {
 	Decisions, Allowed, Denied, Reviewed int
 	AllowedUSD, FulfilledUSD             string
-	Partly                               bool // there are more decisions than were added up
+	Partly                               bool // more decisions match the filter than the sums include
 }
 
 func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
@@ -102,7 +103,7 @@ func (r *Room) showDecisions(v *web.Visit) (web.View, error) {
 	return web.View{Template: "decisions.html", Data: list}, nil
 }
 
-// assuranceRules returns the ids of the rules that decisions are checked by.
+// assuranceRules returns the ids of all rules that check decisions.
 func assuranceRules() (ids []string) {
 	catalogue, _ := assurance.Catalogue()
 	for _, rule := range catalogue {
@@ -128,7 +129,7 @@ func chips(f query.Filter) []web.Chip {
 	return list
 }
 
-// sumDecisions adds up the decisions that a filter chooses, as far as one search reaches.
+// sumDecisions adds up the decisions that match a filter, at most query.MostSearched of them.
 func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f query.Filter) (*decisionSum, error) {
 	page, err := r.queries().Search(ctx, p, f, query.MostSearched, "")
 	if err != nil {
@@ -158,7 +159,7 @@ func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f qu
 	return sum, nil
 }
 
-// showDecision shows a decision with its timeline, and what its checks compared.
+// showDecision shows a decision with its timeline and the values that its checks compared.
 func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
@@ -169,8 +170,8 @@ func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	return web.View{Template: "decision.html", Data: d}, nil
 }
 
-// downloadDecision sends everything that was signed about a decision, one envelope a line. The verify
-// page and the command line read it.
+// downloadDecision sends the signed records of a decision, one envelope per line. The verify page
+// and the command line can verify this file.
 func (r *Room) downloadDecision(v *web.Visit) (web.View, error) {
 	c, err := r.Commands.ShowDecision(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
@@ -190,8 +191,8 @@ func (r *Room) downloadDecision(v *web.Visit) (web.View, error) {
 	return web.View{File: &web.File{Name: c.DecisionID + ".jsonl", Media: "application/jsonl", Content: text.Bytes()}}, nil
 }
 
-// bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a verifier, and leads
-// to it. The bundle is an event of the ledger.
+// bundleDecisions exports the filtered decisions as a signed bundle with proofs and a verifier,
+// and redirects to the bundle. The export is recorded as an event.
 func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 	f, err := query.ReadFilter(v.Form)
 	if err != nil {
@@ -205,7 +206,7 @@ func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 	return web.View{Location: place, Done: "The signed bundle is made."}, err
 }
 
-// exportDecisions sends what a filter chooses as a file of CSV or JSON lines.
+// exportDecisions sends the filtered decisions as a file in CSV or JSON lines.
 func (r *Room) exportDecisions(v *web.Visit) (web.View, error) {
 	ctx, p := v.Request.Context(), v.Principal
 	f, err := query.ReadFilter(v.Request.URL.Query())
@@ -264,7 +265,7 @@ func decisionsCSV(items []query.ListedDecision) ([]byte, error) {
 	return text.Bytes(), w.Error()
 }
 
-// plainCell writes a cell so that a spreadsheet does not take an agent's text for a formula.
+// plainCell escapes a cell so that a spreadsheet does not run an agent's text as a formula.
 func plainCell(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell

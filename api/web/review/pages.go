@@ -1,5 +1,5 @@
-// Package review has the pages about decisions: those that wait for a person's verdict, and all of
-// them with what came of them, to read, to filter and to export.
+// Package review contains the pages about decisions: the reviews that wait for a person's verdict,
+// and the list of all decisions with filters and exports.
 package review
 
 import (
@@ -15,23 +15,24 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Room is what the pages about decisions work with.
+// Room holds the dependencies of the pages about decisions.
 type Room struct {
 	Commands    *decisions.Decisions
 	Projections *projections.Projections
-	Approved    func(decisions.Recorded)                                                                // counts a person's verdict
-	Export      func(context.Context, organizations.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
+	Approved    func(decisions.Recorded)                                                                // counts a verdict in the metrics
+	Export      func(context.Context, organizations.Principal, bundle.Filters) (path string, err error) // creates a signed bundle
 }
 
-// Pages is the table of pages.
+// Pages returns the table of the pages about decisions.
 func (r *Room) Pages() []web.Page {
 	read, export := credential.WithRight(organizations.RightRead), credential.WithRight(organizations.RightExport)
 	return []web.Page{
 		web.Get("/reviews", read, r.listReviews),
 		web.Post("/reviews/reject", credential.WithRight(organizations.RightApprove), r.rejectReviews),
 		web.Get("/reviews/{id}", read, r.showReview),
-		// Every reader may compare arguments with their hash. For a verdict the command asks for the
-		// right to give it, and the page then says why it was not recorded, with what was written.
+		// Every reader may compare arguments with their hash, so this needs only the right to
+		// read. The command checks the right to give a verdict. If it refuses, the page explains
+		// why and keeps the text that was written.
 		web.Post("/reviews/{id}", read, r.postReview),
 		web.Get("/decisions", read, r.showDecisions),
 		web.Get("/decisions.csv", export, r.exportDecisions),
@@ -42,15 +43,15 @@ func (r *Room) Pages() []web.Page {
 	}
 }
 
-// queries are the queries about decisions that pages share with the API.
+// queries returns the queries about decisions that pages share with the API.
 func (r *Room) queries() query.Decisions {
 	return query.Decisions{Commands: r.Commands, Projections: r.Projections}
 }
 
-// Bounds of the pages.
+// Limits of the pages.
 const (
-	exportedDecisions = 10_000              // rows of a file
-	similarShown      = 5                   // decisions with a review
-	similarWithin     = 90 * 24 * time.Hour // before it
-	shownReviews      = 50                  // on a page of the list
+	exportedDecisions = 10_000              // largest number of rows in a file
+	similarShown      = 5                   // number of similar decisions on a review
+	similarWithin     = 90 * 24 * time.Hour // maximal age of a similar decision
+	shownReviews      = 50                  // rows of a page of the list
 )

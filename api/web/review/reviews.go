@@ -26,14 +26,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// reviewList is the data of the page of decisions that wait for a verdict, the oldest first.
+// reviewList is the data of the page that lists decisions waiting for a verdict, oldest first.
 type reviewList struct {
 	Items       []query.ListedDecision
 	Filter      query.Filter
 	Filtered    bool
 	Chosen      []chosen
-	Rules       []string // to choose from
-	Next, First string   // addresses of the next page and, except on the first page, of the first
+	Rules       []string // rules to filter by
+	Next, First string   // addresses of the next and the first page; empty if this is the last or the first
 	Resolved    *resolved
 	MayDecide   bool
 }
@@ -44,7 +44,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text, Target: f.Target} // the members that a decision has before its verdict
+	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text, Target: f.Target} // only the conditions that apply to a decision without a verdict
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
@@ -68,8 +68,8 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	return web.View{Template: "reviews.html", Data: list}, nil
 }
 
-// resolved is the verdict that the reader gave before this page. It is read from the record, because
-// anybody can write an address.
+// resolved is the verdict that the person gave on the previous page. It is read from the record,
+// not from the address, which could be forged.
 type resolved struct {
 	DecisionID, Verdict string
 	Sentence            words.Phrase
@@ -88,32 +88,32 @@ func (r *Room) resolvedBefore(v *web.Visit) *resolved {
 	return &resolved{id, c.Approval.Verdict, append(sentence, words.Deed(c.Protocol, c.Record.Normalized)...)}
 }
 
-// decisionView is the data of the page of a decision.
+// decisionView is the data of the page of one decision.
 type decisionView struct {
 	decisions.DecisionCase
 	Who, Deed      words.Phrase
-	Title          string // of the page, in words of ours alone
-	Target         string // as the agent named it
+	Title          string // title of the page, without text that agents wrote
+	Target         string // payee or tool, in the agent's words
 	Because        string
 	Amount         string                // empty for a tool call
-	Action         []words.Member        // of the normalized intent, by name
+	Action         []words.Member        // fields of the normalized intent
 	Found          []decisions.Explained // rules that did not pass
 	Passed         []decisions.Explained
-	Arguments      string // of the tool, indented; empty if they were not kept
+	Arguments      string // arguments of the tool, indented; empty if they were not stored
 	People         web.People
 	Similar        []query.ListedDecision
-	Waits          bool // for a verdict
-	MayDecide      bool // the reader may give it
-	Unused         bool // the approval has expired, and no receipt says that it was used
+	Waits          bool // the decision waits for a verdict
+	MayDecide      bool // the person may give the verdict
+	Unused         bool // the approval has expired, and no receipt shows that it was used
 	Checked        string
-	Reason, Pasted string    // as written in the form
-	Later          string    // address of the review that has waited longest after this one; empty if there is none
-	Problem        string    // why the verdict that was sent is not recorded
-	Resolved       *resolved // the verdict that was given before this page
+	Reason, Pasted string    // text of the form as it was sent
+	Later          string    // address of the next review by age; empty if there is none
+	Problem        string    // why the verdict was not recorded
+	Resolved       *resolved // verdict that was given on the previous page
 	Integrity      []words.Member
 }
 
-// Name returns what the page calls the member with an id.
+// Name returns the name by which the page shows a member.
 func (d decisionView) Name(member string) string { return d.People.Name(member) }
 
 func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id string) (decisionView, error) {
@@ -149,16 +149,16 @@ func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id s
 	return d, err
 }
 
-// DeniedNow reports whether the active policy denies the action, so that nobody can approve it.
+// DeniedNow reports whether the active policy denies the action. Then nobody can approve it.
 func (d decisionView) DeniedNow() bool { return d.Standing.ActiveDecision == assurance.Deny }
 
-// Ended reports whether a policy has ended the permission that the decision or its approval gave.
+// Ended reports whether a later policy revoked the permission before it was used.
 func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil }
 
-// Verdictable reports whether the reader can give a verdict now.
+// Verdictable reports whether the person can give a verdict now.
 func (d decisionView) Verdictable() bool { return d.Waits && d.MayDecide }
 
-// Written returns the reason that was written if the page has no form for it any more.
+// Written returns the reason that the person wrote, if the page has no form to show it in.
 func (d decisionView) Written() []web.Field {
 	if d.Reason == "" || d.Verdictable() {
 		return nil
@@ -186,8 +186,8 @@ func (r *Room) showReview(v *web.Visit) (web.View, error) {
 	return web.View{Template: "review.html", Data: d}, err
 }
 
-// postReview records the verdict of the button that was pressed, and leads to the next review. Only a
-// button records a verdict: the reason has several lines, and Enter in it presses no button.
+// postReview records the verdict of the pressed button and redirects to the next review. Only a
+// button records a verdict. The reason is a text area, so the Enter key does not submit the form.
 func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	ctx, p, id := v.Request.Context(), v.Principal, v.Vars["id"]
 	if v.Form.Get("do") == "check" {
@@ -208,21 +208,22 @@ func (r *Room) postReview(v *web.Visit) (web.View, error) {
 	return web.View{Location: r.nextReview(ctx, p, id) + "?resolved=" + url.QueryEscape(id)}, nil
 }
 
-// writeReason writes the ready reason of the button that was pressed into the form. It records nothing.
+// writeReason fills the form with the prepared reason of the pressed button. It records nothing.
 func (r *Room) writeReason(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	d.Reason, d.Pasted = v.Form.Get("ready"), v.Form.Get("arguments")
 	return web.View{Template: "review.html", Data: d}, err
 }
 
-// readyReasons are reasons that a reviewer gives with one press, as on a phone.
+// readyReasons are prepared reasons, which a reviewer selects with one button, for example on a
+// phone.
 var readyReasons = []string{"It is expected work", "I checked it with the requester", "It is out of scope", "I do not know this agent"}
 
-// Ready lists the ready reasons of the form.
+// Ready returns the prepared reasons of the form.
 func (d decisionView) Ready() []string { return readyReasons }
 
-// readVerdict reads the form like the body of a call of the API, without the white space that phones
-// write around the reason.
+// readVerdict parses the form by the rules of the API's body. It first removes the white space
+// that phones add around the reason.
 func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	if form.Get("verdict") == "" {
 		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
@@ -238,8 +239,8 @@ func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	return assurance.ParseApproval(body)
 }
 
-// unseen names the first character of a text that signed records do not allow, because it does not
-// show. It is empty if there is none.
+// unseen describes the first invisible character of a text. Signed records do not allow invisible
+// characters. It returns "" if there is none.
 func unseen(text string) string {
 	for _, r := range text {
 		if !normal.Invisible(r) {
@@ -263,8 +264,8 @@ func unseen(text string) string {
 	return ""
 }
 
-// notRecorded shows the review again as it is now, with what was written and why no verdict was
-// recorded.
+// notRecorded shows the current state of the review, the text that was written, and why no verdict
+// was recorded.
 func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 	shows, problem := v.Explain(web.View{Template: "review.html"}, refused)
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
@@ -276,8 +277,8 @@ func (r *Room) notRecorded(v *web.Visit, refused error) (web.View, error) {
 	return shows, nil
 }
 
-// nextReview returns the address of the review that has waited longest for this person, or of the list
-// if none waits.
+// nextReview returns the address of the oldest review, other than id, that this person can
+// resolve. It returns the address of the list if there is none.
 func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id string) string {
 	for _, next := range r.waitingFor(ctx, p, 0, 2) {
 		if next.DecisionID != id {
@@ -287,8 +288,8 @@ func (r *Room) nextReview(ctx context.Context, p organizations.Principal, id str
 	return "/reviews"
 }
 
-// laterReview returns the address of the first review after a sequence that waits for this person. It
-// is empty if there is none.
+// laterReview returns the address of the first review after a sequence number that this person can
+// resolve. It returns "" if there is none.
 func (r *Room) laterReview(ctx context.Context, p organizations.Principal, sequence int64) string {
 	for _, next := range r.waitingFor(ctx, p, sequence, 1) {
 		return "/reviews/" + next.DecisionID
@@ -296,8 +297,8 @@ func (r *Room) laterReview(ctx context.Context, p organizations.Principal, seque
 	return ""
 }
 
-// waitingFor lists reviews that a person may resolve. If they cannot be read it lists none: the verdict
-// before is recorded all the same, and the list of reviews shows what waits.
+// waitingFor lists reviews that this person can resolve. If they cannot be read, it returns none:
+// the previous verdict is recorded nevertheless, and the person continues at the list of reviews.
 func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after int64, most int) []projections.DecisionRow {
 	f := projections.ReviewFilter{After: after}
 	if !p.MayActAlone() {
@@ -313,9 +314,9 @@ func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after 
 	return waiting
 }
 
-// rejectReviews rejects the selected decisions with one reason. Each verdict is signed and recorded by
-// itself: one that is refused does not stop the others, and the next page says how many were not
-// recorded, and why the first was not.
+// rejectReviews rejects the selected decisions with one reason. Each verdict is signed and
+// recorded separately, so a refused verdict does not stop the others. The next page shows the
+// number of verdicts that were not recorded, and why the first one was refused.
 func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
 	chosen := v.Form["id"]
 	if len(chosen) == 0 || len(chosen) > shownReviews {
@@ -349,8 +350,8 @@ func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
 	return web.View{Location: "/reviews", Done: done}, nil
 }
 
-// checkArguments compares pasted arguments with the hash that was signed. It records nothing, and the
-// reason stays in the form.
+// checkArguments compares pasted arguments with the signed hash. It records nothing, and keeps the
+// reason in the form.
 func (r *Room) checkArguments(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {

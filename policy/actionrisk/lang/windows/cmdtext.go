@@ -201,8 +201,8 @@ func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 	return args, files
 }
 
-// redirection is the sign of one at i, and the index after it; of one to another output
-// the sign is none.
+// redirection returns the operator of the redirection at i, and the index after it. The operator is
+// "" if it redirects to another output, as in >&1.
 func redirection(text string, i int) (string, int) {
 	op := text[i : i+1]
 	if i++; i < len(text) && text[i] == '>' {

@@ -236,11 +236,11 @@ func moduleWords(sh *interp.Process, src *act.Source, v *act.Invocation) {
 // ARGS, bolt task run NAME ARGS. first is the index of the operand that holds the name.
 func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 	inner := sh.Behalf(sh.Src, v.Exe)
-	if w, ok := v.Value("-m", "--module-name"); ok && v.Exe == "ansible" { // a module without arguments
+	if w, ok := v.Value("-m", "--module-name"); ok && v.Exe == "ansible" { // ansible HOSTS -m NAME, a module without arguments
 		inner.Describe(&facts.Resource{Kind: w.Text}, v)
 		return
 	}
-	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials
+	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials names a program that prints credentials
 		inner.Start(append([]act.Word{plugin}, v.Values("--exec-arg")...), v)
 		return
 	}
@@ -288,7 +288,7 @@ func resourceOf(kind string, words []act.Word) *facts.Resource {
 // settings that name the programs Ansible starts.
 func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
-	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // an option of ssh
+	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // this option of ssh names a command
 		i += len("ProxyCommand=")
 		sh.Carried(i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
 	}

@@ -29,7 +29,7 @@ type manifestWalk struct {
 // manifests judges the objects of a text that is given to kubectl, helm or a similar tool.
 func manifests(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := *src
-	if name, value, ok := strings.Cut(text.Text, "="); ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]") == "" && strings.HasPrefix(value, "{") { // --set-json a.b={…}
+	if name, value, ok := strings.Cut(text.Text, "="); ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]") == "" && strings.HasPrefix(value, "{") { // for example --set-json a.b={…}
 		text.Text, text.At = value, -1
 	}
 	for _, n := range tree.YAML(text.Text, &sh.Env.Budget) {

@@ -56,7 +56,7 @@ func namesSecret(text string) bool {
 		}
 		i = end
 	}
-	_, name, ok := strings.Cut(text, "env(") // Tcl
+	_, name, ok := strings.Cut(text, "env(") // Tcl reads a variable with $env(NAME)
 	name, _, closed := strings.Cut(name, ")")
 	return ok && closed && hosts.SecretVariable(name)
 }

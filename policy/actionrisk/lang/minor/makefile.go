@@ -84,7 +84,7 @@ func (m *makefile) parse() {
 			if rule = m.rule(text, from, to); rule != nil && len(m.rules) < scan.MaxRules {
 				m.rules = append(m.rules, rule)
 			} else if strings.Contains(text, "$(") {
-				m.expand(text, from, to, 0) // judge its $(shell …)
+				m.expand(text, from, to, 0) // expand judges the $(shell …) in the line
 			}
 		}
 	})

@@ -88,7 +88,7 @@ func settingLine(sh *interp.Process, open []openLine, s openLine, text string, t
 	s.key = key
 	l := strings.ToLower(key)
 	s.section = sh.Env.CommandSections.Get(l)
-	s.command = sh.Env.CommandKeys.Get(l) || above.section || above.command && strings.Contains(text, "://") // the colon of a URL
+	s.command = sh.Env.CommandKeys.Get(l) || above.section || above.command && strings.Contains(text, "://") // the ":" is part of a URL
 	if above.command && !s.command && strings.IndexByte(key, ' ') > 0 {
 		value, s.command = text, true // a command line that contains a colon
 	}
@@ -166,7 +166,7 @@ func carriedValue(sh *interp.Process, from, to int, value string) {
 		}
 		value = strings.ReplaceAll(value[1:end], `\`+q, q)
 	}
-	value = strings.TrimLeft(value, "@-+!") // prefixes of systemd and make
+	value = strings.TrimLeft(value, "@-+!") // systemd and make allow these signs before a command
 	if value != "" {
 		sh.Carried(from, to, value, "setting")
 	}

@@ -126,7 +126,7 @@ func startsPrograms(text string) bool {
 // deletesTree reports whether the function deletes a folder with its content, by the last part of
 // its name.
 func deletesTree(name, text string) bool {
-	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // Clojure: fs/delete-tree
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // for example fs/delete-tree of Clojure
 		name = name[i+1:]
 	}
 	switch name {

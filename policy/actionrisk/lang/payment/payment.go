@@ -224,7 +224,7 @@ func scriptOf(e *interp.Env, v *act.Invocation) string {
 	if file == "run" && len(v.Operands) > 1 {
 		file = v.Operand(1)
 	}
-	if strings.ContainsAny(file, " \n") { // a program text
+	if strings.ContainsAny(file, " \n") { // the operand is a program text, not a file name
 		return ""
 	}
 	name := scan.Base(file)

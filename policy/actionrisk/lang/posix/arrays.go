@@ -74,7 +74,7 @@ func array(sh *interp.Process, a *syntax.Assign) {
 		setElement(sh, a.Name.Value, el.Index, wordText(sh, el.Value), false)
 		list = slices.Clone(sh.Vars[a.Name.Value])
 	}
-	if !sh.Env.Budget.Spend(1 + len(list)/2) { // the list is copied
+	if !sh.Env.Budget.Spend(1 + len(list)/2) { // setAll copies the list
 		list = nil
 	}
 	setAll(sh, a.Name.Value, list)

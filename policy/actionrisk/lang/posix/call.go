@@ -211,7 +211,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if out.Known {
 		return computed(v, noted(e, v, out))
 	}
-	if e.In("remote-shells", v.Exe) { // printed by another machine
+	if e.In("remote-shells", v.Exe) { // the output comes from another machine
 		return act.Flow{Taint: out.Taint | act.FromNetwork, Via: v.Exe}
 	}
 	if fromStore(e, v) {
@@ -258,7 +258,7 @@ func addOptions(sh *interp.Process, v *act.Invocation) {
 	}
 	for _, entry := range spec.Vars {
 		name, option, named := strings.Cut(entry, "=")
-		if prefix, ok := strings.CutSuffix(name, "*"); ok { // one variable for each subcommand
+		if prefix, ok := strings.CutSuffix(name, "*"); ok { // there is one variable for each subcommand
 			for _, w := range v.Argv[1:] {
 				v.Argv = append(v.Argv[:len(v.Argv):len(v.Argv)], listedOptions(sh.Variable(v, prefix+w.Text))...)
 			}
@@ -571,11 +571,11 @@ func Interpret(sh *interp.Process, src *act.Source, v *act.Invocation, via strin
 		src.Text, src.At = fromFish(src.Text), -1
 	}
 	inner := *sh
-	if via != "alias" && len(sh.Vars) > 0 && e.Budget.Spend(len(sh.Vars)/4) { // a separate shell
+	if via != "alias" && len(sh.Vars) > 0 && e.Budget.Spend(len(sh.Vars)/4) { // only an alias shares the variables of this shell
 		inner.Vars = maps.Clone(sh.Vars)
 	}
 	inner.Params, inner.Zsh = params, sh.Zsh || v.Exe == "zsh"
-	if via != "alias" && len(v.Env) > 0 && (len(sh.Vars) == 0 || !e.Budget.Spent) { // assignments NAME=value before the command
+	if via != "alias" && len(v.Env) > 0 && (len(sh.Vars) == 0 || !e.Budget.Spent) { // apply the assignments NAME=value before the command
 		for _, a := range v.Env {
 			setVariable(&inner, a.Name, a.Value)
 		}

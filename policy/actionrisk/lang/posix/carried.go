@@ -102,7 +102,7 @@ func afterWord(sh *interp.Process, inner *interp.Process, w *facts.Wrapper, v *a
 	var out act.Flow
 	done := false
 	for i := 1; i < len(v.Argv); i++ {
-		if name, _, ok := strings.Cut(v.Argv[i].Text, "="); ok && w.Lang != "" && slices.Contains(w.After, name+"=") { // --execute=text
+		if name, _, ok := strings.Cut(v.Argv[i].Text, "="); ok && w.Lang != "" && slices.Contains(w.After, name+"=") { // for example --execute=text
 			out, done = inner.Interpret(w.Lang, v.Argv[i].Tail(len(name)+1), v, v.Exe, nil), true
 			continue
 		}
@@ -146,7 +146,7 @@ func foundBy(v *act.Invocation) act.Word {
 	name := "*"
 	for i := 1; i+1 < len(v.Argv); i++ {
 		if before := v.Argv[i-1].Text; before == "!" || before == "-not" || i+3 < len(v.Argv) && v.Argv[i+2].Text == "-prune" && v.Argv[i+3].Text == "-o" {
-			continue // all files except these
+			continue // the test excludes these files
 		}
 		switch v.Argv[i].Text {
 		case "-name", "-iname":
@@ -197,7 +197,7 @@ func carriedFrom(e *interp.Env, v *act.Invocation) int {
 		case e.Acts(t):
 			return i
 		case !stranger && v.Argv[i-1].Text == "--":
-			return 0 // a file after "--"
+			return 0 // the word after "--" is a file
 		}
 	}
 	return 0
@@ -260,7 +260,7 @@ func commandOption(name string) bool {
 
 // afterDashes returns the words after "--".
 func afterDashes(v *act.Invocation) []act.Word {
-	for i := range v.Argv { // by index: a word is large
+	for i := range v.Argv { // by index, because copying a Word is expensive
 		if v.Argv[i].Text == "--" {
 			return v.Argv[i+1:]
 		}

@@ -99,9 +99,9 @@ func expand(sh *interp.Process, parts []syntax.WordPart, w *syntax.Word, out []a
 type builder struct {
 	sh    *interp.Process
 	out   []act.Word
-	whole bool // never split
+	whole bool // the result is never split into words
 
-	document bool // in a here-document
+	document bool // the text is that of a here-document
 	span     act.Span
 
 	buf     []byte

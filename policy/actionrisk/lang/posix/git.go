@@ -75,7 +75,7 @@ func gitEnvironment(sh *interp.Process, v *act.Invocation) {
 		case strings.HasPrefix(a.Name, "GIT_CONFIG_VALUE_"):
 			gitSetting(sh, v, strings.ToLower(key.Text), a.Value)
 		case a.Name == "GIT_CONFIG_PARAMETERS":
-			for _, part := range scan.OptionWords(a.Value.Text) { // 'name=value' or 'name'='value'
+			for _, part := range scan.OptionWords(a.Value.Text) { // each part is 'name=value' or 'name'='value'
 				name, value, _ := strings.Cut(part, "=")
 				gitSetting(sh, v, strings.ToLower(name), act.Word{Text: value, At: -1, Span: a.Value.Span})
 			}

@@ -14,7 +14,7 @@ import (
 
 // param returns the words that a parameter expansion expands to.
 func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
-	if p.Param == nil && p.NestedParam == nil && p.Exp != nil { // zsh: ${:-text}
+	if p.Param == nil && p.NestedParam == nil && p.Exp != nil { // zsh allows ${:-text}
 		return []act.Word{wordText(sh, p.Exp.Word)}
 	}
 	if p.Param == nil || p.Names != 0 {
@@ -147,7 +147,7 @@ func parameters(sh *interp.Process, name string, n syntax.Node) (list []act.Word
 	switch {
 	case name == "0" && sh.Zero.Text != "":
 		return []act.Word{sh.Zero}, true, true
-	case name == "0", name == "BASH_SOURCE": // the script itself
+	case name == "0", name == "BASH_SOURCE": // the name of the script itself
 		return []act.Word{{Text: "sh", At: -1, Span: spanOf(sh, n)}}, true, true
 	case sh.Params == nil:
 		return nil, false, false

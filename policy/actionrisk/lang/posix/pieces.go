@@ -24,7 +24,7 @@ func scanTokens(e *interp.Env, src *act.Source) {
 		piece := strings.Fields(text[start : start+end])
 		if len(piece) > 0 {
 			if next := start + end; next+1 < len(text) && (text[next] == '(' || text[next] == '`') {
-				piece = append(piece, string(scan.Hole)) // the output of a substitution
+				piece = append(piece, string(scan.Hole)) // the substitution adds unknown output to the word
 			}
 			pieces++
 			scanPiece(e, src, start, start+end, piece)

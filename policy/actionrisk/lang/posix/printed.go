@@ -107,7 +107,7 @@ func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 			f.Via += act.DropsMark
 		}
 	case e.In("variable-printers", v.Exe):
-		if v.Exe == "history" || len(v.Operands) == 0 && !v.Has("-i") && !v.Has("--ignore-environment") { // env -i prints none
+		if v.Exe == "history" || len(v.Operands) == 0 && !v.Has("-i") && !v.Has("--ignore-environment") { // env -i prints no variables
 			f.Taint |= act.FromEnviron
 		}
 	case inspectsContainer(e, v):
@@ -136,7 +136,7 @@ func inspectsContainer(e *interp.Env, v *act.Invocation) bool {
 // ofFiles returns the taints that the output of a program gets from the files it prints or packs.
 func ofFiles(sh *interp.Process, v *act.Invocation) (taint act.Taint) {
 	e := sh.Env
-	for i := range v.Argv[1:] { // also as the value of an option
+	for i := range v.Argv[1:] { // a file may also be the value of an option
 		if c := e.ClassOf(v.Argv[i+1], sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.Remote {
 			taint |= act.FromSecret
 		}
@@ -192,7 +192,7 @@ func connects(c *facts.Set, v *act.Invocation) bool {
 		return v.Has("s_client") && !hosts.Local(v)
 	case "scp", "rsync", "sftp":
 		return act.RemotePath(v.Operand(0))
-	case "helm", "kustomize", "kubectl", "oc": // manifests from another machine
+	case "helm", "kustomize", "kubectl", "oc": // these may read manifests from another machine
 		return v.UnderAny(remoteDescriptions) && (v.Has("--repo") || operand(func(t string) bool {
 			return strings.Contains(t, "://") || scan.HasAnyPrefix(t, "github.com/", "git@")
 		}))
@@ -514,7 +514,7 @@ func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 			continue
 		}
 		t := filledForm(formOf(e, v, w.Text))
-		if e.ActsText(t) || v.Exe == "git" && strings.HasPrefix(t, "delete ") { // input of update-ref --stdin
+		if e.ActsText(t) || v.Exe == "git" && strings.HasPrefix(t, "delete ") { // git update-ref --stdin reads such lines
 			w.Text, w.At, w.Lone = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\n").Replace(t), -1, false
 			return w, true
 		}

@@ -114,7 +114,7 @@ func onPath(sh *interp.Process, v *act.Invocation, name string) (act.Flow, bool)
 func searched(sh *interp.Process, v *act.Invocation) []string {
 	var out []string
 	for p := range strings.SplitSeq(sh.Variable(v, "PATH").Text, ":") {
-		p = strings.TrimPrefix(p, string(scan.Hole)+"/") // $PWD/bin
+		p = strings.TrimPrefix(p, string(scan.Hole)+"/") // for example $PWD/bin
 		if p != "" && strings.IndexByte(p, scan.Hole) < 0 {
 			out = append(out, sh.Env.Key(sh.Cwd, p))
 		}

@@ -308,7 +308,7 @@ func compound(sh *interp.Process, c syntax.Command, in act.Flow) act.Flow {
 		return branches(sh, ways, false)
 	case *syntax.FuncDecl:
 		declare(sh, c)
-	default: // a test, or arithmetic
+	default: // a test, or an arithmetic command
 		nested(sh, c)
 	}
 	sh.Env.Ran = true

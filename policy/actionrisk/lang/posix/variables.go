@@ -21,7 +21,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 		e.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
 	switch {
-	case is.Start && strings.ContainsAny(value.Text, "`$"): // the shell expands it
+	case is.Start && strings.ContainsAny(value.Text, "`$"): // the shell expands the value when it starts
 		sh.Interpret("shell", hookText(value, true), v, name, nil)
 	case is.Start && !loadsFile(sh, v, name, value, is.File):
 		if value.Known() && strings.IndexByte(value.Text, '/') >= 0 && !strings.HasPrefix(value.Text, "~/") && value.Text != "/dev/null" && !facts.StandardDirectory(value.Text+"/x") {
@@ -30,7 +30,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 	case is.File != "":
 		loadsFile(sh, v, name, value, is.File)
 	case is.Lang == "function":
-		_, body, _ := strings.Cut(value.Text, "{") // () { …; }
+		_, body, _ := strings.Cut(value.Text, "{") // the value has the form () { …; }
 		value.Text, value.At = "{"+body, -1
 		sh.Interpret("shell", value, v, name, nil)
 	case is.Lang == "shell" && !strings.ContainsAny(value.Text, " /$`\t"):
@@ -128,7 +128,7 @@ func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 // configKey judges the value that a line of a settings file gives to a key.
 func configKey(sh *interp.Process, v *act.Invocation, key, line string, text act.Word) {
 	_, value, _ := strings.Cut(line, "=")
-	if alias, ok := strings.CutPrefix(strings.TrimSpace(value), "!"); ok && key == "=!" { // an alias of Git
+	if alias, ok := strings.CutPrefix(strings.TrimSpace(value), "!"); ok && key == "=!" { // an alias of Git whose "!" starts a shell command
 		text.Text, text.At = alias, -1
 		sh.Interpret("shell", text, v, "alias", nil)
 	}

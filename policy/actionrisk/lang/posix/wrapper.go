@@ -145,7 +145,7 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 	inner := *sh
 	if w.Gone {
 		inner.Vars, inner.Funcs, inner.Aliases, inner.Params = nil, nil, nil, nil
-	} else if w.Lang == "shell" && len(v.Env) > 0 { // a shell that gets variables
+	} else if w.Lang == "shell" && len(v.Env) > 0 { // the call sets variables for the shell that it starts
 		inner.Vars = maps.Clone(sh.Vars)
 		for _, a := range v.Env {
 			setVariable(&inner, a.Name, a.Value)
@@ -156,7 +156,7 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 	}
 	skip := w.Skip + facts.Depth(w.Sub)
 	if w.Remote {
-		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
+		inner.Remote, inner.Cwd, inner.Root = true, "", false // root on this machine is not root on the other one
 		if w.Host && skip > 0 {
 			inner.Host = v.Operand(skip - 1)
 			if skip <= len(v.Operands) && thisMachine(v.Operands[skip-1]) {

@@ -53,7 +53,7 @@ func (r *inlineRun) awkFeeds(printed, at tokens.Token) {
 	if printed.To > 0 && strings.Trim(printed.Text, string(scan.Hole)+" ") != "" {
 		r.shellText(printed)
 	}
-	if !printed.Exact || strings.IndexByte(printed.Text, scan.Hole) >= 0 { // built from the input
+	if !printed.Exact || strings.IndexByte(printed.Text, scan.Hole) >= 0 { // the printed text depends on the input
 		r.sh.Env.See(act.RunsUnknownText, r.src, at.From, at.To, "")
 	}
 }

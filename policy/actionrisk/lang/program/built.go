@@ -133,7 +133,7 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 		case ')', '}', ']':
 			depth--
 		case '-', '+', '^', '*', '%':
-			return "", i, false // computed characters
+			return "", i, false // the code computes the characters
 		case ';', ',':
 			if depth == 0 {
 				depth = -1 // end of the statement or argument

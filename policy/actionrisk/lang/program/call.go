@@ -233,7 +233,7 @@ func (r *inlineRun) deletes(kind facts.Doing, args, list []tokens.Token) {
 	op, lists := act.DeleteFile, slices.ContainsFunc(args, r.lists)
 	if kind == facts.DeletesTree {
 		op = act.DeleteTree
-		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // options
+		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // skip the options before the path
 			list = list[1:]
 		}
 	}
@@ -284,7 +284,7 @@ func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
 // unnamed returns an argument without its name: atPath: "x", cmd="x". It removes the "*" of *list.
 // It returns nil for a named argument whose name is not in textArguments.
 func unnamed(part []tokens.Token) []tokens.Token {
-	if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
+	if len(part) > 1 && part[0].Kind == '*' { // "*" passes the elements of a list as arguments
 		part = part[1:]
 	}
 	if len(part) < 3 || part[0].Kind != tokens.Name || part[2].Kind == part[1].Kind {
@@ -308,7 +308,7 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 	if inner := listInside(part); inner != nil && len(inner) < all {
 		return r.strings(inner)
 	}
-	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
+	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // for example {args: ["-rf"]}
 		part = part[3:]
 	}
 	if part[0].Kind == '[' && len(part) < all+1 && !r.known(part) {
@@ -338,7 +338,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 			}
 		}
 	}
-	if slices.ContainsFunc(splitArguments(args), r.isDeleter) { // lapply(files, unlink)
+	if slices.ContainsFunc(splitArguments(args), r.isDeleter) { // for example lapply(files, unlink)
 		r.sweep()
 	}
 	if r.lists(name) {
@@ -402,11 +402,11 @@ func listInside(part []tokens.Token) []tokens.Token {
 			}
 		case '&', '!', ']':
 		case '(', '{', '[':
-			if t.Kind == '[' && i > 0 && part[i-1].Kind == tokens.Name { // an index
+			if t.Kind == '[' && i > 0 && part[i-1].Kind == tokens.Name { // the bracket is an index
 				return nil
 			}
 			end := closing(part, i)
-			if end == i+1 { // []string
+			if end == i+1 { // the brackets of a type such as []string
 				continue
 			}
 			if i == 0 || end+1 != len(part) {
@@ -429,7 +429,7 @@ var listNames = scan.SetOf("of asList listOf arrayOf mutableListOf List Seq Arra
 func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	switch last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]; last {
 	case "apply":
-		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // apply(File, :rm_rf!, [x])
+		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // for example apply(File, :rm_rf!, [x])
 			name.Text = strings.TrimPrefix(r.join(parts[0]).Text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].Text, ":.")
 			return name, parts[2][1 : len(parts[2])-1], true
 		}
@@ -467,11 +467,11 @@ func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Tok
 	first := parts[0]
 	called := strings.TrimPrefix(r.join(first).Text, ":")
 	r.built(name, first, called)
-	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // :delete_all
+	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // a symbol such as :delete_all
 		called = last.Text
 	}
 	if len(parts) == 1 {
-		if strings.HasSuffix(name.Text, "send") { // User.send("delete_all")
+		if strings.HasSuffix(name.Text, "send") { // for example User.send("delete_all")
 			r.named(name.Text[:strings.LastIndexAny(name.Text, ".:")+1], called)
 		}
 		return name, args, false
@@ -578,7 +578,7 @@ func octal(args []tokens.Token) string {
 // formatted returns the text of "…" % x and "…".format(x) in Python, or of table.concat({…})
 // in Lua. An unknown argument becomes an unknown part.
 func formatted(args []tokens.Token) (tokens.Token, bool) {
-	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua: the words of a table
+	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua joins the words of a table
 		end := closing(args, 2)
 		var words []string
 		for _, t := range args[3:min(end, len(args))] {

@@ -29,7 +29,7 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	}
 	kind := does.Does
 	if kind == facts.RunsText && len(args) > 0 || kind != facts.WritesFile && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == tokens.String }) {
-		return false // its argument is the path
+		return false // the path is an argument, not the receiver
 	}
 	of, ok := r.receiver(name)
 	if !ok || strings.Trim(of.Text, string(scan.Hole)) == "" {
@@ -70,7 +70,7 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	if first == "" {
 		of, ok = r.endsAt(r.index(name) - 1)
 	}
-	if last := strings.LastIndexByte(rest, '.'); ok && last > 0 { // p.parent.unlink()
+	if last := strings.LastIndexByte(rest, '.'); ok && last > 0 { // for example p.parent.unlink()
 		if text, _, known := r.method(of, tokens.Token{Kind: tokens.Name, Text: "." + rest[:last]}, nil, 0); known {
 			of.Text, of.Exact = text, false
 		}
@@ -88,7 +88,7 @@ func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
 	case tokens.String:
 		return r.filled(t), true
 	case ']':
-		if at := opening(r.toks, i) - 1; at >= 0 && r.indexes(r.toks[at]) { // Path("a").parents[0]
+		if at := opening(r.toks, i) - 1; at >= 0 && r.indexes(r.toks[at]) { // for example Path("a").parents[0]
 			v, next, ok := r.value(r.toks[:i+1], r.chainStart(at))
 			return v, ok && next == i+1
 		}
@@ -105,7 +105,7 @@ func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
 	open := opening(r.toks, i)
 	method, empty := open > 1 && isMethod(r.toks, open-1), open+1 == i
 	if method && !empty {
-		if v, next, ok := r.value(r.toks[:i+1], r.chainStart(open-1)); ok && next == i+1 { // Path("a").joinpath("b")
+		if v, next, ok := r.value(r.toks[:i+1], r.chainStart(open-1)); ok && next == i+1 { // for example Path("a").joinpath("b")
 			return v, true
 		}
 	}
@@ -119,7 +119,7 @@ func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
 	if !method {
 		return tokens.Token{}, false
 	}
-	return r.endsAt(open - 2) // resolve(): take its receiver
+	return r.endsAt(open - 2) // for resolve() the text is that of the receiver
 }
 
 // chainStart returns the index of the first token of the expression on which the method at token i

@@ -14,8 +14,8 @@ import (
 type origin uint8
 
 const (
-	builtText   origin = 1 << iota // decoded, or joined from characters
-	fetchedText                    // downloaded from the network
+	builtText   origin = 1 << iota // the text was decoded, or joined from characters
+	fetchedText                    // the text was downloaded from the network
 )
 
 // given collects the functions that the program text defines, the variables that it changes in
@@ -130,7 +130,7 @@ func (r *inlineRun) changes(i int) {
 	name := ""
 	switch t := r.toks[i]; {
 	case r.at(i, 1).Kind == '=' && r.at(i, 2).Kind == '~' && (r.at(i, 3).Text == "tr" || r.at(i, 3).Text == "y"):
-		if name = t.Text; t.Kind == ')' { // ($c = "…") =~ tr
+		if name = t.Text; t.Kind == ')' { // for example ($c = "…") =~ tr
 			name = r.toks[min(opening(r.toks, i)+1, i)].Text
 		}
 	case t.Kind == tokens.Name && r.at(i, 1).Kind == '[' && r.isXored(closing(r.toks, i+1)):
@@ -193,7 +193,7 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 		}
 		return "", nil
 	case '=':
-		assigns = !assigns // not a comparison
+		assigns = !assigns // two "=" are a comparison
 	case '+':
 	case ',':
 		if r.toks[i+2].Kind == tokens.Name && r.at(i, 3).Kind == '=' && !r.argument(i) {
@@ -255,7 +255,7 @@ func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 		name = r.names[first] + "." + rest
 	}
 	if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == tokens.String && codecNames.Has(strings.ToLower(toks[i+2].Text)) {
-		o |= builtText // decode("rot13")
+		o |= builtText // for example decode("rot13")
 	}
 	if c.Named(facts.AsBuilder, name, r.lang) != nil || strings.HasSuffix(name, "Buffer.from") {
 		o |= builtText

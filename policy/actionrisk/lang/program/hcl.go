@@ -15,7 +15,7 @@ import (
 // starts (provisioners), and files that it writes.
 func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
-	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") { // the JSON form
+	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") { // the configuration is in the JSON form
 		for _, n := range tree.YAML(text, &sh.Env.Budget) {
 			configurationNode(sh, src, n, v, 0)
 		}
@@ -41,7 +41,7 @@ func (r *inlineRun) setting(name string, i int, v *act.Invocation) {
 			}
 		}
 	case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
-		if value.Kind == tokens.String && r.at(i, 1).Text == "args" && r.at(i, 3).Kind == '[' { // a program, then its arguments
+		if value.Kind == tokens.String && r.at(i, 1).Text == "args" && r.at(i, 3).Kind == '[' { // the value is a program, and its arguments follow
 			r.run(append([]tokens.Token{value}, r.strings(r.toks[i+4:closing(r.toks, i+3)])...))
 			return
 		}

@@ -111,7 +111,7 @@ func (r *inlineRun) secretAt(toks []tokens.Token, i int, held map[string]string)
 	case t.Kind == tokens.Name && held[strings.TrimLeft(t.Text, "$@")] != "":
 		return held[strings.TrimLeft(t.Text, "$@")]
 	case t.Kind == tokens.String && i > 1 && hosts.SecretVariable(t.Text), t.Kind == tokens.Name && i > 1 && hosts.SecretVariable(t.Text):
-		for j := i - 1; j >= max(0, i-4); j-- { // os.environ["X"], getenv("X"), ENV.fetch("X"), $ENV{X}
+		for j := i - 1; j >= max(0, i-4); j-- { // for example os.environ["X"], getenv("X"), ENV.fetch("X"), $ENV{X}
 			if toks[j].Kind == tokens.Name && strings.Contains(strings.ToLower(toks[j].Text), "env") {
 				return t.Text
 			}

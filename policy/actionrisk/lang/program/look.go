@@ -63,7 +63,7 @@ func (r *inlineRun) lookText(i int) {
 func (r *inlineRun) calleeInBrackets(i int) {
 	open := opening(r.toks, i)
 	if open > 0 && r.toks[open-1].Kind == tokens.Name {
-		return // arguments of a call
+		return // the brackets contain the arguments of a call
 	}
 	name := r.toks[i]
 	if name.Text = r.join(r.toks[open+1 : i]).Text; act.SyntaxName(name.Text) {
@@ -194,7 +194,7 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 		r.givenName(i, t)
 	case value == tokens.String || r.opensList(i+2):
 		r.assignAt(i+1, t)
-	case value == '{': // an object with named values
+	case value == '{': // the value is an object with named values
 		if list := stringsIn(r.toks[i+2 : closing(r.toks, i+2)]); len(list) > 0 {
 			r.goesThrough(strings.TrimLeft(t.Text, "$@"), list[:min(len(list), scan.MaxLoop)])
 		}
@@ -248,7 +248,7 @@ func (r *inlineRun) lookCall(i int) bool {
 	case i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|':
 		r.piped(i)
 	case i > 0 && definers.Has(r.toks[i-1].Text):
-		// a definition
+		// the name is defined here, not called
 	default:
 		r.call(r.toks[i], r.arguments(i+1))
 	}
@@ -437,7 +437,7 @@ func (r *inlineRun) imported(name tokens.Token) bool {
 // assignAt records the text that the "=" at token i assigns to the variable t.
 func (r *inlineRun) assignAt(i int, t tokens.Token) {
 	toks := r.toks[i+1 : max(r.statement(i), i+1)]
-	if values := splitArguments(toks); len(values) > 1 { // a, b = "x", "y"
+	if values := splitArguments(toks); len(values) > 1 { // for example a, b = "x", "y"
 		if k, several := r.place(t, i); several && k < len(values) {
 			toks = values[k]
 		}
@@ -521,7 +521,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	if next := r.toks[end+1]; next.Kind == tokens.Name && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+	if next := r.toks[end+1]; next.Kind == tokens.Name && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // for example getattr(stripe, "Pay"+"out").create(…)
 		name.Text, name.From = r.join(args[:comma]).Text+"."+r.join(args[comma+1:]).Text+next.Text, next.From
 		r.money(name, r.arguments(end+2), true)
 		return

@@ -204,7 +204,7 @@ func (r *inlineRun) wallets() {
 		if t.Kind != tokens.String || len(t.Text) > 40 {
 			continue
 		}
-		if next := r.at(i, 1).Kind; next != ',' && r.at(i, 2).Kind == tokens.String { // 'eth_send' + 'Transaction'
+		if next := r.at(i, 1).Kind; next != ',' && r.at(i, 2).Kind == tokens.String { // for example 'eth_send' + 'Transaction'
 			t.Text = r.join(r.toks[i:min(i+6, len(r.toks))]).Text
 		}
 		if len(t.Text) > 40 || e.Clients.Method.Get(t.Text) == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {

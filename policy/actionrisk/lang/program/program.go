@@ -26,7 +26,7 @@ type inlineRun struct {
 	names   map[string]string         // aliases in the program text, mapped to the names of functions and modules
 	secret  bool                      // the program text reads credentials
 	feeds   bool                      // it starts a shell, to which it may write commands
-	swept   bool                      // sweep has run
+	swept   bool                      // sweep has run already
 	input   *bool                     // it reads its input; nil until fromInput is called
 	changed map[string]bool           // variables whose text is changed in place
 	from    map[string]origin         // origin of the text of each name; nil until origins is called

@@ -102,7 +102,7 @@ func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 				out = append(out, r.word(s))
 			}
 		}
-	case ':': // a symbol
+	case ':': // the value is a symbol
 		if i+1 < len(toks) {
 			out = append(out, r.word(toks[i+1]))
 		}

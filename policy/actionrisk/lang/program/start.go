@@ -27,7 +27,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		list = r.chained(name, list)
 	}
 	switch {
-	case strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces): // the program is unknown
+	case strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces): // the text does not show which program starts
 		r.startsUnknown(name, args)
 	case len(list) > 1 && r.takesWords(kind, args, first):
 		r.run(list)
@@ -60,7 +60,7 @@ func (r *inlineRun) feedsInput(args []tokens.Token) {
 func (r *inlineRun) startsUnknown(name tokens.Token, args []tokens.Token) {
 	e, last, n := r.sh.Env, args[len(args)-1], len(r.src.Text)
 	raw := r.src.Text[min(max(args[0].From, 0), n):min(max(last.To, 0), n)]
-	if len(args) > 1 && e.ActsText(raw) { // words without quotes
+	if len(args) > 1 && e.ActsText(raw) { // the arguments are the words of a command without quotes
 		r.shellText(tokens.Token{Kind: tokens.String, Text: raw, From: args[0].From, To: last.To})
 		return
 	}

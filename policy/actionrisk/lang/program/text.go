@@ -29,7 +29,7 @@ func programLanguage(text string) (lang string, sure bool) {
 	for _, p := range programBegins {
 		if rest, ok := strings.CutPrefix(text, p.prefix); ok && strings.Contains(rest, p.holds) && strings.Contains(rest, "(") {
 			if p.lang == "python" && (strings.Contains(rest, " from '") || strings.Contains(rest, " from \"")) {
-				return "node", false // import x from 'y'
+				return "node", false // for example import x from 'y'
 			}
 			return p.lang, false
 		}
@@ -131,7 +131,7 @@ func Sniff(e *interp.Env, src *act.Source) (ran, sure bool) {
 		return false, false
 	}
 	runProgramText(e, src, lang)
-	if lang == "python" && consoleLine(text) != "" { // or a line of JavaScript
+	if lang == "python" && consoleLine(text) != "" { // the line may also be JavaScript
 		runInline(e, &interp.Process{Env: e, Src: src}, src, "node")
 	}
 	return true, sure
@@ -141,7 +141,7 @@ func Sniff(e *interp.Env, src *act.Source) (ran, sure bool) {
 func runProgramText(e *interp.Env, src *act.Source, lang string) {
 	e.Ran = true
 	runInline(e, &interp.Process{Env: e, Src: src}, src, lang)
-	if !strings.HasPrefix(src.Text, "await expect(") { // an assertion in a test
+	if !strings.HasPrefix(src.Text, "await expect(") { // the text is an assertion of a test
 		e.Read("calls", src, nil)
 	}
 	e.Read("orm", src, nil)

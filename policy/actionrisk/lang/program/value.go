@@ -66,10 +66,10 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 	}
 	switch {
 	case next.Kind == tokens.String && (r.lang == "perl" || r.lang == "ruby"):
-		// a call without brackets
+		// a call without brackets; the next token is its argument
 	case next.Kind == '(':
 		end := closing(toks, i+1)
-		if t.Text == "require" { // a module, not a text
+		if t.Text == "require" { // require returns a module, not a text
 			return end
 		}
 		end = min(end, len(toks))
@@ -159,7 +159,7 @@ func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, nex
 	t := toks[i]
 	call := i+1 < len(toks) && toks[i+1].Kind == '('
 	switch {
-	case call && (t.Text == "require" || t.Text == "__import__"): // a module
+	case call && (t.Text == "require" || t.Text == "__import__"): // the call returns a module
 		if end := closing(toks, i+1); isMethod(toks, end+1) {
 			return r.value(toks, end+1)
 		}
@@ -169,7 +169,7 @@ func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, nex
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.Text, "$@"), "."), ".")
 		out, ok = r.vars[name]
 		ok = ok && !r.changed[name]
-		if next = i + 1; rest != "" { // a method of the variable
+		if next = i + 1; rest != "" { // the name ends with a method of the variable
 			t.Text, next = "."+rest, i
 		}
 	}
@@ -458,7 +458,7 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 	}
 	switch {
 	case name == "split":
-		if len(list) != 1 || list[0].Text != "" { // split("") returns the characters
+		if len(list) != 1 || list[0].Text != "" { // split("") returns the characters unchanged
 			text = strings.TrimSpace(text)
 		}
 	case name == "join":
@@ -544,7 +544,7 @@ func numbered(toks []tokens.Token) (string, bool) {
 		if n, ok := number(t); ok && n >= ' ' {
 			b.WriteRune(rune(n))
 		} else if strings.IndexByte("-+^*/&%", t.Kind) >= 0 && t.Text != "&" {
-			return "", false // computed
+			return "", false // the characters are computed
 		}
 	}
 	return b.String(), b.Len() > 2

@@ -250,7 +250,7 @@ func (p *parser) alterTable(i, end int, target string) {
 	if p.op(at, "*") {
 		at++
 	}
-	if p.is(at, "on") && p.is(at+1, "cluster") { // ClickHouse
+	if p.is(at, "on") && p.is(at+1, "cluster") { // ClickHouse allows ON CLUSTER name
 		_, at = p.name(at+2, end)
 	}
 	if at >= end {
@@ -344,7 +344,7 @@ func (p *parser) alterColumn(lo, hi int) string {
 	case p.has(lo, hi, "set", "drop", "add", "restart"):
 		return "ddl.additive"
 	}
-	return "ddl.rewrite" // ALTER COLUMN c new-type
+	return "ddl.rewrite" // for example ALTER COLUMN c new-type
 }
 
 // transfer handles statements that move data between the server and files.

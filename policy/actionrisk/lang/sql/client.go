@@ -159,7 +159,7 @@ func (p *parser) pipes(action clientAction, rest string, i int) bool {
 		return false
 	}
 	command, via := words[at][1:], "client-shell"
-	if at == 0 && rest[0] == '|' { // not in quotes
+	if at == 0 && rest[0] == '|' { // the command is not in quotes
 		command = rest[1:]
 	}
 	if action == clientWrites {
@@ -254,7 +254,7 @@ func (p *parser) clientLines(list []lineCommand) {
 // ClientVariables describes how a client sets variables and how its text refers to them.
 type ClientVariables struct {
 	Define  []string // beginnings of a line that sets a variable, in lower case
-	Options []string // options with name=value
+	Options []string // client options that set a variable with name=value
 	Forms   []string // forms of a reference, with "?" for the name
 	Joined  bool     // join the words of a value without spaces
 }

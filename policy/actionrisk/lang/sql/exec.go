@@ -212,7 +212,7 @@ func (p *parser) execute(verb string, i, end int) {
 	for p.isAny(j, "immediate") {
 		j++
 	}
-	if j < end && p.toks[j].kind == sqlParam && p.op(j+1, "=") { // EXEC @rc = name …
+	if j < end && p.toks[j].kind == sqlParam && p.op(j+1, "=") { // for example EXEC @rc = name …
 		j += 2
 	}
 	if j >= end {
@@ -265,7 +265,7 @@ func (p *parser) dynamic(lo, hi, i int) {
 			lo, hi = lo+1, close
 		}
 	}
-	if p.toks[min(lo, len(p.toks)-1)].kind == sqlParam && p.op(lo+1, "=") { // @command1 = '…'
+	if p.toks[min(lo, len(p.toks)-1)].kind == sqlParam && p.op(lo+1, "=") { // for example @command1 = '…'
 		lo += 2
 	}
 	text, known := p.literal(lo, hi)

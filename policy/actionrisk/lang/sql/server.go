@@ -249,7 +249,7 @@ func (p *parser) special(name string, i, close int) bool {
 		p.clientFile(first, p.is(i-1, "function") && p.head == "insert", i, close)
 		p.out.ReadOnly = false
 	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
-		if text, ok := p.literal(i+6, close); ok && first == "" && p.raw(i+2) == "getenv" { // getenv('HOME') || '/x'
+		if text, ok := p.literal(i+6, close); ok && first == "" && p.raw(i+2) == "getenv" { // for example getenv('HOME') || '/x'
 			first = "~" + text
 		}
 		p.clientFile(first, false, i, close)
@@ -291,7 +291,7 @@ func serverPath(path string) bool {
 func (p *parser) schedulerJob(i, close int) {
 	kind := strings.ToLower(p.argument(i+2, close, "job_type") + p.argument(i+2, close, "program_type"))
 	action := p.argument(i+2, close, "job_action") + p.argument(i+2, close, "program_action")
-	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // arguments without names
+	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // the call has no names for its arguments
 		kind, action = strings.ToLower(p.stringAt(list[1][0])), p.stringAt(list[2][0])
 	}
 	switch kind {

@@ -509,7 +509,7 @@ var Verbs = scan.SetOf(`select with values table show describe desc explain help
 func (p *parser) startsAt(i, lo, hi int) string {
 	word := p.toks[i].word
 	switch {
-	case i == lo && p.op(i, "("): // (SELECT …) UNION …
+	case i == lo && p.op(i, "("): // for example (SELECT …) UNION …
 		for i < hi && p.op(i, "(") {
 			i++
 		}
@@ -520,7 +520,7 @@ func (p *parser) startsAt(i, lo, hi int) string {
 	case p.toks[i].kind != sqlWord, !Verbs.Has(word), p.op(i-1, "."):
 		return ""
 	case p.due(i, lo):
-		if i > lo && p.op(i+1, "(") && p.isAny(i, "replace", "insert", "truncate") { // functions with these names
+		if i > lo && p.op(i+1, "(") && p.isAny(i, "replace", "insert", "truncate") { // there are functions with these names
 			return ""
 		}
 		return word
@@ -535,14 +535,14 @@ func (p *parser) startsAt(i, lo, hi int) string {
 var dueIn = map[string][]string{
 	"as":      {"create", "prepare", "alter", "declare"},
 	"for":     {"declare", "prepare"},
-	"instead": {"create"}, "also": {"create"}, // rules
+	"instead": {"create"}, "also": {"create"}, // CREATE RULE … DO INSTEAD, DO ALSO
 }
 
 // due reports whether a statement is expected at token i.
 func (p *parser) due(i, lo int) bool {
 	switch {
 	case i == lo, p.toks[i-1].kind == sqlEnd, // inside the body of a routine
-		p.op(i-1, ">") && p.op(i-2, ">"): // <<label>>
+		p.op(i-1, ">") && p.op(i-2, ">"): // after a label such as <<label>>
 		return true
 	case p.op(i-1, "("):
 		return p.isAny(i-2, "as", "materialized") && !p.is(i, "table")

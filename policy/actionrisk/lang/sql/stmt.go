@@ -210,7 +210,7 @@ func (p *parser) runInner(j, end int) {
 
 func (p *parser) deletion(i, end int) {
 	target, next := p.name(p.behindDelete(i, end), end)
-	for p.op(next, ",") { // DELETE a, b FROM …
+	for p.op(next, ",") { // for example DELETE a, b FROM …
 		_, next = p.name(next+1, end)
 	}
 	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or columns in CQL
@@ -513,7 +513,7 @@ func (p *parser) begin(verb string, i, end int) {
 			p.add("server.config", "", i, end)
 		}
 	case verb == "begin" && i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred":
-		p.functions(i, end) // a block
+		p.functions(i, end) // BEGIN starts a block
 	default:
 		p.txStart = len(p.out.Facts)
 	}

@@ -38,7 +38,7 @@ func (p *parser) constant(lo, hi int) sqlConst {
 	switch {
 	case lo >= hi:
 		return sqlConst{}
-	case p.is(lo, "select") && !p.has(lo, hi, "from", "where"): // (SELECT 1)
+	case p.is(lo, "select") && !p.has(lo, hi, "from", "where"): // for example (SELECT 1)
 		return p.constant(lo+1, hi)
 	case p.read == ANSI && hi-lo >= 3 && p.op(lo+1, "||"):
 		return p.joinedStrings(lo, hi)

@@ -33,7 +33,7 @@ func (p *parser) whereShape(lo, hi int, target string) string {
 		return "scoped"
 	}
 	at := p.find(lo, hi, depth, "where")
-	if at < 0 && p.find(lo, hi, depth, "from") < 0 { // EdgeQL: DELETE User FILTER …
+	if at < 0 && p.find(lo, hi, depth, "from") < 0 { // EdgeQL writes DELETE User FILTER …
 		at = p.find(lo, hi, depth, "filter")
 	}
 	if at < 0 {
@@ -90,7 +90,7 @@ func (p *parser) judge(lo, hi int, target string) Truth {
 	if lo >= hi {
 		return SomeRows
 	}
-	sign := "||" // concatenation, except in MySQL
+	sign := "||" // "||" joins texts, except in MySQL, where it means OR
 	if p.read == ANSI {
 		sign = "or"
 	}
@@ -132,7 +132,7 @@ func (p *parser) negation(lo, hi int, target string) Truth {
 		lo++
 	}
 	if lo, hi := p.peel(lo, hi); negated {
-		if at, operator, _ := p.comparison(lo, hi); operator == "is" && p.is(at+1, "null") { // NOT id IS NULL
+		if at, operator, _ := p.comparison(lo, hi); operator == "is" && p.is(at+1, "null") { // for example NOT id IS NULL
 			if column := p.column([2]int{lo, at}); column != "" && !marksRows(column) {
 				return AllRows
 			}
@@ -393,7 +393,7 @@ func (p *parser) rowlessSubquery(lo, hi int, target string) Truth {
 	}
 	at := p.find(lo, hi, p.toks[lo].depth, "where")
 	if at < 0 {
-		return AllRows // EXISTS (SELECT 1)
+		return AllRows // for example EXISTS (SELECT 1)
 	}
 	return p.judge(at+1, hi, "")
 }

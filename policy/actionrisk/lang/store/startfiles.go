@@ -15,7 +15,7 @@ import (
 
 // clientFile describes a file that database clients run when they start, and its language.
 type clientFile struct {
-	name    string // the end of its path
+	name    string // the last parts of its path
 	clients string
 	lang    string
 	setting string // run only the values of this setting; "" runs the whole file

@@ -125,6 +125,6 @@ func pinnedMCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 // Predicates holds the predicates that the mcp table uses.
 var Predicates = map[string]interp.Predicate{
-	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
-	"mcp-server": addsAServer, // an argument tells which server is added
+	"pinned-mcp": pinnedMCP,   // the call adds a server with an exact version
+	"mcp-server": addsAServer, // the call adds a server
 }

@@ -231,7 +231,7 @@ func outOfTree(name string) string {
 
 // filePath returns the path in a file URL.
 func filePath(host, rest string) string {
-	if len(host) == 1 || strings.HasSuffix(host, ":") { // file://C:/x
+	if len(host) == 1 || strings.HasSuffix(host, ":") { // for example file://C:/x
 		return host + rest
 	}
 	return rest
@@ -251,7 +251,7 @@ func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 	}
 	w.eachText(args, "", 0, func(_ string, v *tree.Node) {
 		if class == "read" && !strings.Contains(v.Text, "://") {
-			return // a search query
+			return // the text is a search query
 		}
 		if showsSecret(v.Text) || class != "read" && seedPhrase(v.Text) {
 			w.e.See(act.PublishesSecret, w.src, v.Start, v.End, "")
@@ -468,7 +468,7 @@ func masterName(text string) string {
 		text = text[i+len(":policy/"):]
 	}
 	text = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
-	if one := strings.TrimSuffix(text, "s"); masters.Has(one) { // Super Admins
+	if one := strings.TrimSuffix(text, "s"); masters.Has(one) { // for example Super Admins
 		return one
 	}
 	return text

@@ -194,7 +194,7 @@ func opensPolicy(name, class string, args *tree.Node) bool {
 	}
 	value := args.Get("value", "val")
 	if value != nil && amounts.OpensPayments(args.Str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(value.Text, "null")) {
-		return true // {"key":"x402.maxAmount","value":"unlimited"}
+		return true // for example {"key":"x402.maxAmount","value":"unlimited"}
 	}
 	words := facts.ToolWords(name)
 	return facts.Says(words, "spending") && facts.Says(words, "spending-limits") && slices.ContainsFunc(args.Kids, isNoLimit)
@@ -245,7 +245,7 @@ func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 		first = params.Kids[0]
 	}
 	report := func(ids ...string) bool { return w.e.Money(w.src, n.Start, n.End, method, ids...) }
-	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // XRP Ledger
+	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // the form of the XRP Ledger
 		return report(act.Transfers)
 	}
 	switch rule := w.e.Clients.Method.Get(method); rule {
@@ -315,7 +315,7 @@ func (w *jsonWalk) transaction(n *tree.Node) bool {
 		}
 	}
 	if to == "" && data != "" {
-		ids = []string{act.SignsBlindly} // creates a contract
+		ids = []string{act.SignsBlindly} // the transaction creates a contract
 	}
 	if v := amounts.ParseNumber(value); v != nil && v.Sign() > 0 {
 		a := amounts.Amount{Asset: amounts.AssetOf("eth"), Value: amounts.Scaled(v, 18)}

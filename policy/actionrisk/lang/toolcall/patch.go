@@ -11,7 +11,7 @@ import (
 // filePatch is the part of a patch for one file.
 type filePatch struct {
 	path    string
-	added   string // the added lines
+	added   string // the added lines, joined with line feeds
 	deletes bool
 }
 

@@ -46,7 +46,7 @@ func JSON(e *interp.Env, src *act.Source) bool {
 	if !w.known {
 		e.Unproven = true
 	}
-	if strings.HasPrefix(rest, "{") && src.Depth < scan.MaxDepth { // JSON lines
+	if strings.HasPrefix(rest, "{") && src.Depth < scan.MaxDepth { // another JSON value on the next line
 		next := behind(&inner, end)
 		next.Depth++
 		JSON(e, &next)
@@ -115,7 +115,7 @@ func (w *jsonWalk) node(n *tree.Node, key string) {
 
 // list judges a list: the words of one command, the steps of a job, or other elements.
 func (w *jsonWalk) list(n *tree.Node, key string) {
-	if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // ["rm", "-rf", "/"]
+	if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // for example ["rm", "-rf", "/"]
 		w.known = w.runWords(n, strs(n)) || w.known
 		return
 	}

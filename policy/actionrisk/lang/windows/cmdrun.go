@@ -65,13 +65,13 @@ func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Fl
 
 // cmdEcho returns the output of echo.
 func (w *winShell) cmdEcho(text string) act.Flow {
-	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may precede it
+	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may precede "echo"
 	text = text[min(at+len("echo"), len(text)):]
 	if text != "" {
 		text = text[1:]
 	}
 	quoted := false
-	for i := 0; i < len(text); i++ { // stop at the redirection
+	for i := 0; i < len(text); i++ { // the text ends at a redirection
 		if text[i] == '"' {
 			quoted = !quoted
 		}
@@ -131,7 +131,7 @@ func isSlashOption(t string) bool {
 	for option := range strings.SplitSeq(t[1:], "/") {
 		option, _, _ = strings.Cut(option, ":")
 		switch {
-		case len(option) == 1 || option == "-y" || len(option) < 5 && option != "" && option[0]|32 == 'a': // /ah
+		case len(option) == 1 || option == "-y" || len(option) < 5 && option != "" && option[0]|32 == 'a': // for example /ah
 		case len(option) > 1 && longSlashOptions.Has(strings.ToLower(option)):
 		default:
 			return false
@@ -179,7 +179,7 @@ func (w *winShell) forFiles(args []act.Word) {
 		limited = limited || strings.EqualFold(a.Text, "/d")
 	}
 	file := folder + `\*`
-	if limited { // only some files
+	if limited { // the pattern selects only some files
 		file = folder + `\filtered*` + strings.TrimLeft(mask, "*")
 	}
 	for _, name := range [...]string{"@path", "@file", "@fname", "@relpath"} {

@@ -187,7 +187,7 @@ func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 		case c == '>' || c == '<':
 			op, i = redirection(text, i)
 		case isDigit(c) && i+1 < len(text) && strings.IndexByte("<>", text[i+1]) >= 0 && (i == 0 || text[i-1] == ' '):
-			i++ // the number of the output
+			i++ // skip the number of the redirected output
 		default:
 			word, next := cmdWord(text, i, len(args) == 0 && op == "")
 			if i = next; op == "" {

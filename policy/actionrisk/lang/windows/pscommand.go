@@ -394,7 +394,7 @@ func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
 	}
 	v := psThing(c.name, t|c.taints()&(act.FromSecret|act.FromEnviron|act.FromDump|act.FromNetwork|act.FromDecoder))
 	v.output = true
-	if c.verb == "get" && len(c.values()) > 0 { // keep the argument of Get-X
+	if c.verb == "get" && len(c.values()) > 0 { // remember which object Get-X returns
 		v.keys, v.items = []string{"identity"}, []psValue{c.values()[0]}
 	}
 	return v
@@ -606,7 +606,7 @@ func (w *winShell) write(file string, v psValue, op string) {
 		return
 	}
 	f := act.Flow{Taint: v.taints()}
-	if strings.HasPrefix(file, `\\`) && f.Taint&(act.FromSecret|act.FromEnviron|act.FromDump) != 0 { // on another machine
+	if strings.HasPrefix(file, `\\`) && f.Taint&(act.FromSecret|act.FromEnviron|act.FromDump) != 0 { // the file is on another machine
 		w.e.See(act.SendsSecret, w.src, 0, len(w.src.Text), act.Printable(file))
 	}
 	if v.kind != psObject && v.known() {

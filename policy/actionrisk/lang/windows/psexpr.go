@@ -148,7 +148,7 @@ func (w *winShell) binary(op string, a, b psValue) psValue {
 	if v, ok := w.ofEach(op, a, b.list()); ok {
 		return v
 	}
-	return psUnknown(0) // a comparison
+	return psUnknown(0) // a comparison, which is not evaluated
 }
 
 // elements evaluates values separated by commas. Several values are an array.
@@ -220,7 +220,7 @@ func (r *psReader) bracket() psValue {
 
 // typeAlone reports whether the type is not followed by a value that it casts.
 func (r *psReader) typeAlone() bool {
-	if c := r.peek(); c == 0 || isLetter(c) || strings.IndexByte(")];,|}\n=", c) >= 0 { // or [void]name( in a class
+	if c := r.peek(); c == 0 || isLetter(c) || strings.IndexByte(")];,|}\n=", c) >= 0 { // or the method of a class: [void]name(
 		return true
 	}
 	r.blank(false)
@@ -261,7 +261,7 @@ func matching(text string, i int) int {
 // quotedEnd returns the index of the quote that closes the one at i, or the length of the text.
 func quotedEnd(text string, i int) int {
 	q := text[i : i+1]
-	if i > 0 && text[i-1] == '@' { // a here-string
+	if i > 0 && text[i-1] == '@' { // the quote opens a here-string
 		if n := strings.Index(text[i+1:], "\n"+q+"@"); n >= 0 {
 			return i + 1 + n + 2
 		}
@@ -381,7 +381,7 @@ func (r *psReader) blockValue() psValue {
 	v := psValue{kind: psBlock, block: &src, from: r.i + 1, to: min(end, len(r.text))}
 	v.from = min(v.from, v.to)
 	v.block.Text = r.text
-	if len(r.text) != len(r.w.src.Text) { // the command built the text
+	if len(r.text) != len(r.w.src.Text) { // the command built this text
 		v.block.At = -1
 	}
 	r.i = min(end+1, len(r.text))
@@ -523,7 +523,7 @@ func (r *psReader) memberOf(v psValue) psValue {
 	case '(':
 		called = true
 		args = r.arguments()
-	case '{': // .ForEach{ … }
+	case '{': // for example .ForEach{ … }
 		called = true
 		args = []psValue{r.blockValue()}
 	}

@@ -61,7 +61,7 @@ func (w *winShell) removePath(c *psCall, v psValue) {
 	case itemDrives.Has(d):
 	default:
 		argv := words("rm", "--")
-		if recurse || c.piped && v.output { // the values of a loop
+		if recurse || c.piped && v.output { // a loop over the output of a command deletes all of it
 			argv = words("rm", "-rf", "--")
 		}
 		w.posix(c, append(argv, w.argWord(p, v.taint)), act.Flow{})

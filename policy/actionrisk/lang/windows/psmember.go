@@ -29,7 +29,7 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 			return w.member(m, c)
 		}
 	}
-	if i := slices.IndexFunc(args, func(a psValue) bool { return a.kind == psBlock }); i >= 0 { // a callback
+	if i := slices.IndexFunc(args, func(a psValue) bool { return a.kind == psBlock }); i >= 0 { // the block is a callback
 		w.set("_", w.element(v))
 		return w.runBlock(args[i], &psCall{from: from, to: to})
 	}
@@ -80,7 +80,7 @@ func (w *winShell) reverse(from, to int) {
 func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
 	c.takeInput()
 	switch {
-	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // deletes each of many paths
+	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // the member deletes each of many paths
 		w.posix(c, words("rm", "-rf", string(scan.Hole)), act.Flow{})
 	case len(m.Run) > 0:
 		return w.gives(c, m.Gives, w.posix(c, w.template(c, m.Run), act.Flow{}))
@@ -146,7 +146,7 @@ func (w *winShell) blockMember(v psValue, name string, c *psCall) (psValue, bool
 		if first.kind == psBlock {
 			return w.each(v, first, c), true
 		}
-		if first.kind == psText && first.text != "" { // .ForEach('Delete')
+		if first.kind == psText && first.text != "" { // for example .ForEach('Delete')
 			return w.invoke(v, strings.ToLower(first.text), c.args[1:], c.from, c.to), true
 		}
 	case "create":
@@ -245,7 +245,7 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 	}
 	first := psListOf(args).flatFirst()
 	if strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes") {
-		if name == "getstring" && first.kind == psList { // character codes
+		if name == "getstring" && first.kind == psList { // the list contains character codes
 			return w.made("string::new", cast("char[]", first))
 		}
 		return first, true

@@ -81,7 +81,7 @@ func (w *winShell) setEnvironment(name string, v psValue) {
 // assign assigns v to the expression on the left of "=".
 func (w *winShell) assign(left string, v psValue) {
 	left = strings.TrimSpace(left)
-	for strings.HasPrefix(left, "[") { // [string]$x
+	for strings.HasPrefix(left, "[") { // for example [string]$x
 		end := min(matching(left, 0), len(left)-1)
 		v = cast(strings.TrimPrefix(strings.ToLower(left[1:max(end, 1)]), "system."), v)
 		left = strings.TrimSpace(left[end+1:])
@@ -89,7 +89,7 @@ func (w *winShell) assign(left string, v psValue) {
 	name, ok := strings.CutPrefix(left, "$")
 	switch {
 	case !ok:
-	case strings.Contains(name, ","): // $a, $b = 1, 2
+	case strings.Contains(name, ","): // for example $a, $b = 1, 2
 		list := v.list()
 		for i, one := range strings.Split(left, ",") {
 			if i < len(list) {
@@ -115,7 +115,7 @@ func (w *winShell) assignTo(name string, v psValue) {
 		if rest == "prompt" || rest == "psconsolehostreadline" || rest == "tabexpansion2" { // the host calls these functions
 			w.runBlock(w.funcs[rest], &psCall{to: len(w.src.Text)})
 		}
-	case indexed && table != "": // $h['key'] = …
+	case indexed && table != "": // for example $h['key'] = …
 		w.setElement(table, strings.Trim(key, `[]'"`), v)
 	case strings.Contains(name, "."): // a member of an object, which is not stored
 	default:
@@ -181,7 +181,7 @@ func (w *winShell) ofObject(v psValue, name string) psValue {
 	if file := w.e.Windows.Paths.Get(v.text + "." + name); file != "" {
 		return psString(file)
 	}
-	if pathProperties.Has(name) && len(v.keys) > 0 { // keep the listed files
+	if pathProperties.Has(name) && len(v.keys) > 0 { // the path of a listed file is still that file
 		return v
 	}
 	return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}

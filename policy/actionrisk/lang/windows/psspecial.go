@@ -81,7 +81,7 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 			switch {
 			case item.kind == psBlock:
 				out, done = append(out, w.each(v, item, c).list()...), true
-			case item.kind == psText && !done && act.SyntaxName(item.text): // % Delete
+			case item.kind == psText && !done && act.SyntaxName(item.text): // for example % Delete
 				done = true
 				for _, one := range v.list() {
 					out = append(out, w.invoke(one, strings.ToLower(item.text), nil, c.from, c.to))
@@ -100,7 +100,7 @@ func (w *winShell) whereObject(c *psCall) psValue {
 			w.runBlock(a, &psCall{from: c.from, to: c.to})
 		}
 	}
-	if v.kind == psObject { // only some of the objects
+	if v.kind == psObject { // the result contains only some of the objects
 		v.keys, v.items = append(slices.Clone(v.keys), "filtered"), append(slices.Clone(v.items), psString("true"))
 	}
 	return v
@@ -154,7 +154,7 @@ func (w *winShell) getCommand(c *psCall) psValue {
 
 // commandLike returns the first of the harmful commands that matches the pattern, or "".
 func commandLike(pattern string) string {
-	if i := strings.IndexByte(pattern, '['); i >= 0 { // [a-z] is one letter
+	if i := strings.IndexByte(pattern, '['); i >= 0 { // replace a range such as [a-z] by "?"
 		if j := strings.IndexByte(pattern[i:], ']'); j > 0 {
 			pattern = pattern[:i] + "?" + pattern[i+j+1:]
 		}
@@ -473,7 +473,7 @@ func (w *winShell) stopProcess(c *psCall) psValue {
 	}
 	if c.piped && c.input.text == "get-process" {
 		argv := words("kill", "-9", "-1")
-		if len(c.input.keys) > 0 { // only some processes
+		if len(c.input.keys) > 0 { // the input contains only some processes
 			argv = words("pkill", "x")
 		}
 		w.posix(c, argv, act.Flow{})
@@ -510,7 +510,7 @@ func (w *winShell) selectString(c *psCall) psValue {
 	if v, ok := c.path(); ok {
 		root, listed = v, true
 	}
-	if !listed { // texts
+	if !listed { // the input is text, not a listing of files
 		v := c.input
 		v.output = true
 		return v

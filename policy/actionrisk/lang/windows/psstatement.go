@@ -76,7 +76,7 @@ func (r *psReader) construct(kind string, i int, next byte) bool {
 	case "switch":
 		r.switches()
 	case "block":
-		for ; r.peek() == '['; r.blank(true) { // catch [type]
+		for ; r.peek() == '['; r.blank(true) { // for example catch [type]
 			r.i = min(matching(r.text, r.i)+1, len(r.text))
 		}
 		r.bodies()
@@ -196,7 +196,7 @@ func (r *psReader) switches() {
 // function stores the definition of a function. It evaluates the methods of a class at once.
 func (r *psReader) function(kind string) {
 	name := strings.ToLower(r.until(" \t\r\n({"))
-	name = name[strings.IndexByte(name, ':')+1:] // global:name
+	name = name[strings.IndexByte(name, ':')+1:] // remove a scope, as in global:name
 	r.blank(true)
 	var params psValue
 	if r.peek() == '(' {
@@ -285,7 +285,7 @@ func (r *psReader) redirect(v psValue) {
 	for r.peek() == '>' {
 		r.step(1)
 	}
-	if r.peek() == '&' { // >&1
+	if r.peek() == '&' { // for example >&1
 		r.step(2)
 		return
 	}
@@ -382,7 +382,7 @@ func (r *psReader) operatorName() psValue {
 	switch r.peek() {
 	case '\'', '"', '$', '(', '{':
 		v := r.postfix(r.primary())
-		if c := r.peek(); c == '\\' || c == '/' { // $env:TEMP\x.exe
+		if c := r.peek(); c == '\\' || c == '/' { // for example $env:TEMP\x.exe
 			rest := r.bare()
 			return psValue{text: v.str() + rest, taint: v.taints()}
 		}
@@ -535,7 +535,7 @@ func (r *psReader) argument() psValue {
 		_, ok := psNumberOf(t)
 		return psValue{text: t, number: ok && t == r.text[from:r.i]}
 	}
-	if c := r.peek(); c != 0 && strings.IndexByte(psEnds, c) < 0 { // the word continues
+	if c := r.peek(); c != 0 && strings.IndexByte(psEnds, c) < 0 { // the word continues after the value
 		return psValue{text: v.str() + r.bare(), taint: v.taints()}
 	}
 	return v

@@ -160,7 +160,7 @@ func cast(name string, v psValue) psValue {
 	case name == "type":
 		return psValue{kind: psType, text: strings.ToLower(v.str())}
 	}
-	return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()} // [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
+	return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()} // for example [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
 }
 
 // numberTypes lists types that convert a value to a number. plainTypes lists types that do not

@@ -77,7 +77,7 @@ func powershellArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool)
 				scriptFile(sh, rest[0], v)
 			}
 			return act.Flow{Taint: v.Stdin.Taint}, true
-		default: // a parameter with a value
+		default: // the next word is the value of the parameter
 			i++
 		}
 	}
@@ -161,7 +161,7 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 		lang := windowsLanguage(c, first, text)
 		return lang, c.Windows.Elsewhere.Get(first) == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
 	}
-	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal.Get(first[:i]) != nil { // del/s
+	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal.Get(first[:i]) != nil { // for example del/s
 		return "cmd", false
 	}
 	later := windowsLater(&c.Windows, text)
@@ -376,7 +376,7 @@ func Read(sh *interp.Process, src *act.Source, lang string, v *act.Invocation) a
 	if environment == nil {
 		environment = map[string][]act.Word{}
 	}
-	if v != nil { // assignments NAME=value before the command
+	if v != nil { // apply the assignments NAME=value before the command
 		for _, a := range v.Env {
 			environment[a.Name] = []act.Word{a.Value}
 		}

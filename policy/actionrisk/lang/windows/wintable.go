@@ -55,7 +55,7 @@ func argIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	case *facts.ProgramFact:
 		return facts.TextLike(f.Whole, args)
 	case *psCall:
-		for _, v := range append(f.values(), f.input.items...) { // what is piped in was named before
+		for _, v := range append(f.values(), f.input.items...) { // piped input was named by an earlier command
 			if w, ok := facts.TextLike(v.deepTexts(), args); ok {
 				return w, true
 			}

@@ -19,7 +19,7 @@ import (
 // openLine is a line that encloses the current line of the walk: a key with a smaller indent, or a
 // section.
 type openLine struct {
-	indent  int    // of the line, in bytes; -1 for a section
+	indent  int    // of the line, in bytes; -1 for the head of a section
 	key     string // key of the line, or name of the section
 	section bool   // the keys below it are names of commands
 	command bool   // the text below it is a command

@@ -32,7 +32,7 @@ func runOther(sh *interp.Process) {
 		}
 		end := tokens.ClosingQuote(text, i)
 		if end < 0 {
-			continue // an apostrophe, or the quote operator of a Lisp
+			continue // the sign is an apostrophe, or the quote operator of a Lisp
 		}
 		i = runString(sh, i, end, starts, feeds)
 	}

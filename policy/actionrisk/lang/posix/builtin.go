@@ -112,7 +112,7 @@ func aliases(sh *interp.Process, v *act.Invocation) {
 	for _, w := range v.Operands {
 		if name, _, ok := strings.Cut(w.Text, "="); ok {
 			text := w.Tail(len(name) + 1)
-			if v.Has("-s") { // zsh: for files with this extension
+			if v.Has("-s") { // zsh runs the alias for files with this extension
 				name = "*." + name
 			}
 			setAlias(sh, name, text)

@@ -114,7 +114,7 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	addOptions(sh, v)
 	v.Fds = sh.Fds
 	e.ReadArguments(v)
-	if e.In("shells", v.Exe) && slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "+n" || w.Text == "noexec" }) { // +n and noexec switch "-n" off
+	if e.In("shells", v.Exe) && slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "+n" || w.Text == "noexec" }) { // the words +n and noexec switch "-n" off
 		v.Opts = slices.DeleteFunc(v.Opts, func(o act.Option) bool { return o.Name == "-n" })
 	}
 	fromDescriptor(sh, v)
@@ -518,7 +518,7 @@ func gitUsage(v *act.Invocation) bool {
 
 // argv judges words that are a carried command.
 func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocation) act.Flow {
-	if len(words) > 1 && words[0].Text == "-c" { // flock FILE -c TEXT, su USER -- -c TEXT
+	if len(words) > 1 && words[0].Text == "-c" { // for example flock FILE -c TEXT, su USER -- -c TEXT
 		return sh.Interpret("shell", words[1], v, v.Exe+" -c", nil)
 	}
 	inner := sh.Behalf(sh.Src, v.Exe)

@@ -260,7 +260,7 @@ func commandOption(name string) bool {
 
 // afterDashes returns the words after "--".
 func afterDashes(v *act.Invocation) []act.Word {
-	for i := range v.Argv { // by index, because copying a Word is expensive
+	for i := range v.Argv { // the loop uses an index, because copying a Word is expensive
 		if v.Argv[i].Text == "--" {
 			return v.Argv[i+1:]
 		}

@@ -293,7 +293,7 @@ func substitute(sh *interp.Process, stmts []*syntax.Stmt, n syntax.Node) act.Wor
 	return w
 }
 
-// process judges <(…) or >(…). The result is the name of a file with that content.
+// process judges <(…) or >(…), and returns the file name that replaces it in the command.
 func process(sh *interp.Process, p *syntax.ProcSubst) act.Word {
 	out := statements(sh.Fork(), p.Stmts, act.Flow{Taint: act.FromStdin})
 	name := "/dev/fd/" + strconv.Itoa(63-len(sh.Env.Files)-len(sh.Env.Sinks))

@@ -84,7 +84,7 @@ func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.
 			return act.Flow{Word: w, Taint: in.Taint, Via: v.Exe}, true
 		}
 	case "sed":
-		if in.Via == "installer" && strings.HasSuffix(program.Text, "/d") { // the installer without some of its lines
+		if in.Via == "installer" && strings.HasSuffix(program.Text, "/d") { // the output is the installer without some of its lines
 			return in, true
 		}
 		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {

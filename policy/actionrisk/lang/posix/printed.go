@@ -213,7 +213,7 @@ func savesAll(e *interp.Env, v *act.Invocation) bool {
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
 		case "-o", "--output", "-O", "--remote-name", "--output-document", "--download":
-			if standardOutput(o.Value.Text) || o.Name == "-o" && v.Exe == "wget" { // the file for the log of wget
+			if standardOutput(o.Value.Text) || o.Name == "-o" && v.Exe == "wget" { // the -o of wget names the file for its log
 				return false
 			}
 			saved++

@@ -406,7 +406,7 @@ func listInside(part []tokens.Token) []tokens.Token {
 				return nil
 			}
 			end := closing(part, i)
-			if end == i+1 { // the brackets of a type such as []string
+			if end == i+1 { // these are the brackets of a type such as []string
 				continue
 			}
 			if i == 0 || end+1 != len(part) {
@@ -467,7 +467,7 @@ func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Tok
 	first := parts[0]
 	called := strings.TrimPrefix(r.join(first).Text, ":")
 	r.built(name, first, called)
-	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // a symbol such as :delete_all
+	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // the argument is a symbol such as :delete_all
 		called = last.Text
 	}
 	if len(parts) == 1 {

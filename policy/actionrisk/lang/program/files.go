@@ -140,7 +140,7 @@ func (r *inlineRun) chainStart(i int) int {
 
 // opening returns the index of the bracket that token i closes, or 0.
 func opening(toks []tokens.Token, i int) int {
-	if toks[i].Partner >= 0 { // not a bracket, or not closed
+	if toks[i].Partner >= 0 { // the token is not a bracket, or not closed
 		return 0
 	}
 	return max(i+int(toks[i].Partner), 0)
@@ -215,7 +215,7 @@ func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 		return
 	}
 	end := closing(r.toks, i+1)
-	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // directly on the result, or on a variable
+	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // write is called directly on the result, or on a variable
 		if t := r.toks[j]; t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
 			args := r.arguments(j + 1)
 			r.keeps(file, args, r.strings(args))

@@ -163,7 +163,7 @@ func (r *inlineRun) origins() map[string]origin {
 			if name, body := r.madeAt(i); len(body) > 0 && r.sh.Env.Budget.Spend(1+len(body)/2) {
 				o := r.origin(body)
 				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.Token) bool { return t.Kind == tokens.Name }) {
-					o |= r.origin(r.toks) & fetchedText // downloaded and appended part by part
+					o |= r.origin(r.toks) & fetchedText // the text is downloaded part by part
 				}
 				if o != 0 && len(r.from) < scan.MaxLoop {
 					r.from[name] |= o

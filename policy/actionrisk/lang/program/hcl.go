@@ -24,7 +24,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "configuration")
 	r := &inlineRun{sh: inner, src: inner.Src, lang: "hcl", toks: tokens.Tokens(sh.Env, text, "hcl")}
 	for i := 0; i+2 < len(r.toks); i++ {
-		if name := r.toks[i]; name.Kind == tokens.Name && r.toks[i+1].Kind == '=' && (!v.Dry || name.Text == "program") { // a plan starts only this program
+		if name := r.toks[i]; name.Kind == tokens.Name && r.toks[i+1].Kind == '=' && (!v.Dry || name.Text == "program") { // of these settings, a plan only starts "program"
 			r.setting(name.Text, i+2, v)
 		}
 	}

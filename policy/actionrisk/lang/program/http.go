@@ -101,7 +101,7 @@ func (r *inlineRun) saysDelete(args []tokens.Token) bool {
 			switch strings.ToLower(strings.Trim(args[j].Text, ".:'\"")) {
 			case "method", "verb", "curlopt_customrequest", "http_method":
 				return true
-			case "type": // jQuery; in other libraries "type" is the type of a record
+			case "type": // in jQuery this is the method; in other libraries it is the type of a record
 				return t.Text == "DELETE"
 			}
 		}

@@ -434,7 +434,7 @@ func (p *parser) loads(i, end int) {
 	file := p.stringAt(p.firstOf(i, end, "infile") + 1)
 	switch {
 	case p.is(i+1, "data"):
-		secret := file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0 // on the client or on the server
+		secret := file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0 // the file may be on the client or on the server
 		if !secret && p.has(i, end, "local", "inpath") {
 			p.add("insert", "", i, end)
 			return

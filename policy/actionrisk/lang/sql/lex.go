@@ -35,10 +35,10 @@ type sqlKind uint8
 
 const (
 	sqlSpace   sqlKind = iota
-	sqlComment         // also the two marks of a comment that MySQL executes
+	sqlComment         // a comment, or a mark of a comment that MySQL executes
 	sqlWord            // unquoted name or keyword
 	sqlName            // quoted name: "…" `…` […]
-	sqlString          // '…' and its forms with a prefix, $tag$…$tag$
+	sqlString          // string: '…' and its forms with a prefix, $tag$…$tag$
 	sqlNumber
 	sqlParam // parameter: ? :name @name $1 {{name}}
 	sqlOp    // operator or punctuation
@@ -490,7 +490,7 @@ func (lx *lexer) setDelimiter() {
 func (lx *lexer) number() sqlKind {
 	hex, last := strings.HasPrefix(lx.text[lx.pos:], "0x"), byte(0)
 	return lx.take(lx.past(0, func(c byte) bool {
-		signs := !hex && (c == '+' || c == '-') && last|0x20 == 'e' // the sign of an exponent
+		signs := !hex && (c == '+' || c == '-') && last|0x20 == 'e' // the sign belongs to an exponent
 		last = c
 		return signs || isDigit(c) || c == '.' || IsLetter(c)
 	}), sqlNumber)

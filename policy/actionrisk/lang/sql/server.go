@@ -228,7 +228,7 @@ func (p *parser) special(name string, i, close int) bool {
 			return false
 		}
 		p.add("server.file-read", path, i, close+1)
-	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // functions of the APOC library of Neo4j
+	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // these are functions of the APOC library of Neo4j
 		p.nested(strings.Join(p.literals(i, close), " "), name, i, close+1)
 	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
 		p.schedulerJob(i, close)

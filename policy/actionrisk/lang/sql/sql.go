@@ -150,7 +150,7 @@ type parser struct {
 	text    string
 	read    Reading
 	nesting int
-	toks    []sqlToken // without white space and comments
+	toks    []sqlToken // the tokens without white space and comments
 	closing []int      // for each "(" the index of its ")", or -1
 	left    *int       // bytes of nested text that may still be classified
 	out     Result
@@ -364,7 +364,7 @@ func (p *parser) namePart(i, hi int) (string, int) {
 	switch {
 	case p.op(i, "*"), p.op(i, "#") && i+1 >= hi:
 		return text, i + 1
-	case p.op(i, "#"): // a temporary table of SQL Server
+	case p.op(i, "#"): // "#" begins the name of a temporary table of SQL Server
 		if i++; p.op(i, "#") {
 			i++
 		}
@@ -535,7 +535,7 @@ func (p *parser) startsAt(i, lo, hi int) string {
 var dueIn = map[string][]string{
 	"as":      {"create", "prepare", "alter", "declare"},
 	"for":     {"declare", "prepare"},
-	"instead": {"create"}, "also": {"create"}, // CREATE RULE … DO INSTEAD, DO ALSO
+	"instead": {"create"}, "also": {"create"}, // in CREATE RULE … DO INSTEAD and DO ALSO
 }
 
 // due reports whether a statement is expected at token i.

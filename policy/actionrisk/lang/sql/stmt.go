@@ -13,7 +13,7 @@ import (
 // statement records the effects of the statement [i,end), which begins with verb. It does not
 // judge statements inside this one (CTEs, blocks); segment finds them separately.
 func (p *parser) statement(verb string, i, end int) {
-	// What holds for every verb: whether it can change data, and where it sends rows.
+	// For every verb, record whether it can change data and where it sends rows.
 	if !readVerbs.Has(verb) {
 		p.out.ReadOnly = false
 	}
@@ -149,7 +149,7 @@ func (p *parser) cypher(i, end int) {
 	}
 	effect := act.DeletesAll
 	for j := i; j < at; j++ {
-		if p.is(j, "where") || p.op(j, "{") && p.toks[j].depth > p.toks[i].depth { // (n {id: 5}), not CALL { … }
+		if p.is(j, "where") || p.op(j, "{") && p.toks[j].depth > p.toks[i].depth { // the braces are those of (n {id: 5}), not of CALL { … }
 			effect = act.DeletesSome
 		}
 	}
@@ -213,7 +213,7 @@ func (p *parser) deletion(i, end int) {
 	for p.op(next, ",") { // for example DELETE a, b FROM …
 		_, next = p.name(next+1, end)
 	}
-	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or columns in CQL
+	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or a list of columns in CQL
 		target, _ = p.name(next+1, end)
 	}
 	if p.isTemporary(target) {

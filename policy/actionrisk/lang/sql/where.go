@@ -43,7 +43,7 @@ func (p *parser) whereShape(lo, hi int, target string) string {
 	switch {
 	case end == at+1:
 		return "unbounded"
-	case p.raw(at+1) == "current" && p.is(at+2, "of"): // the current row of a cursor
+	case p.raw(at+1) == "current" && p.is(at+2, "of"): // WHERE CURRENT OF selects the current row of a cursor
 		return "scoped"
 	case p.judge(at+1, end, target) == AllRows:
 		return "tautology"

@@ -30,7 +30,7 @@ func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocati
 		name = client.Exe
 	}
 	words := stores.ClientWords(client, src.Text)
-	if stores.Clients[name] == 0 { // a bare text, or a client for several databases
+	if stores.Clients[name] == 0 { // there is no client, or it works with several databases
 		if stores.LooksMongo(text) {
 			e.Mongo(src, text, words)
 			return act.Flow{}

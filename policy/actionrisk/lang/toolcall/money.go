@@ -245,7 +245,7 @@ func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 		first = params.Kids[0]
 	}
 	report := func(ids ...string) bool { return w.e.Money(w.src, n.Start, n.End, method, ids...) }
-	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // the form of the XRP Ledger
+	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // this is a request of the XRP Ledger
 		return report(act.Transfers)
 	}
 	switch rule := w.e.Clients.Method.Get(method); rule {

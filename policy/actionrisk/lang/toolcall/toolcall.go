@@ -448,7 +448,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	}
 	switch {
 	case lang == "":
-	case lang == "manifest?" && v.Kind != '"': // an object, or a change to one
+	case lang == "manifest?" && v.Kind != '"': // the value is an object, or a change to one
 		w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, v, &act.Invocation{Exe: "tool", Src: w.src})
 	case v.Kind == '[' && strings.HasSuffix(strings.ToLower(key), "commands") && w.each(n, v, lang, via): // may also be the words of one command
 		w.carryList(n, v, lang, via)

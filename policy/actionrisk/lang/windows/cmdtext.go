@@ -261,7 +261,7 @@ func (w *winShell) cmdExpand(text string) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(text) && b.Len() < scan.MaxText; i++ {
-		if strings.HasPrefix(text[i:], "%%") { // %%i, a loop variable in a batch file
+		if strings.HasPrefix(text[i:], "%%") { // in a batch file, %%i is a loop variable
 			i++
 		}
 		if c := text[i]; c == '%' || c == '!' {
@@ -557,7 +557,7 @@ func (w *winShell) cmdIf(text string) {
 	case "exist", "defined", "errorlevel", "cmdextversion":
 		_, rest = nextWord(rest)
 	default:
-		if !strings.Contains(first, "==") { // a == b, a equ b
+		if !strings.Contains(first, "==") { // the condition has the form a == b or a equ b
 			_, rest = nextWord(rest)
 			_, rest = nextWord(rest)
 		} else if strings.HasSuffix(first, "==") {

@@ -22,7 +22,7 @@ type winShell struct {
 	vars     map[string]psValue
 	funcs    map[string]psValue
 	aliases  map[string]string
-	specials map[string]func(*winShell, *psCall) psValue // cmdlets with their own function; nil until needed
+	specials map[string]func(*winShell, *psCall) psValue // functions for some cmdlets; nil until needed
 	running  int                                         // number of nested blocks and texts
 	cmdText  string                                      // the whole text of cmd, to which positions refer
 }

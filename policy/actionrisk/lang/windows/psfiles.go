@@ -56,7 +56,7 @@ func (w *winShell) removePath(c *psCall, v psValue) {
 		w.posix(c, append(words("reg", "delete"), act.Word{Text: p, At: -1}), act.Flow{})
 	case d == "cert":
 		if strings.Contains(p, "*") || recurse || !strings.Contains(strings.ToLower(p), "currentuser") {
-			w.see(act.RemovesService, c) // the certificate that a service of the machine presents
+			w.see(act.RemovesService, c) // the certificate may be the one that a service presents
 		}
 	case itemDrives.Has(d):
 	default:
@@ -85,7 +85,7 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	for _, p := range root.texts() {
 		word := w.argWord(w.resolve(p), 0)
 		if filter != "" && paths.KindOfFile(filter)&paths.IsData != 0 && w.e.ClassOf(word, w.sh.Cwd)&paths.IsAbsolute != 0 {
-			w.see(act.RemovesBackup, c) // databases and backups, in any folder
+			w.see(act.RemovesBackup, c) // the filter selects databases or backups
 		}
 		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter, too
 			if folder, last := path.Split(word.Text); strings.Trim(last, "*.") != "" {

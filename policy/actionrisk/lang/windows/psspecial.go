@@ -81,7 +81,7 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 			switch {
 			case item.kind == psBlock:
 				out, done = append(out, w.each(v, item, c).list()...), true
-			case item.kind == psText && !done && act.SyntaxName(item.text): // for example % Delete
+			case item.kind == psText && !done && act.SyntaxName(item.text): // for example "% Delete", where % is ForEach-Object
 				done = true
 				for _, one := range v.list() {
 					out = append(out, w.invoke(one, strings.ToLower(item.text), nil, c.from, c.to))

@@ -475,7 +475,7 @@ func (r *psReader) parameter(call *psCall) {
 	for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || strings.IndexByte("-?`", r.text[r.i]) >= 0) {
 		r.step(1)
 	}
-	if r.i < len(r.text) && strings.IndexByte(psEnds+":", r.text[r.i]) < 0 { // -Dname=value, an option of a program
+	if r.i < len(r.text) && strings.IndexByte(psEnds+":", r.text[r.i]) < 0 { // -Dname=value is an option of a program
 		r.i = from
 		call.items = append(call.items, psItem{value: r.argumentList(), raw: r.text[from:r.i]})
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Predicates tests commands of PowerShell (kind "cmdlet", named by their verb), members of .NET
-// types (kind "member") and programs (kind "program").
+// Predicates holds the predicates for commands of PowerShell (kind "cmdlet", named by their verb),
+// members of .NET types (kind "member") and programs (kind "program").
 var Predicates = map[string]interp.Predicate{
 	"noun":  ofCall(nounIs),   // the noun of the command, or the type of the object; "*" matches any text
 	"param": ofCall(paramIs),  // the parameter is given, or for "name=value" has this value

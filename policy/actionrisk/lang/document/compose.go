@@ -69,7 +69,7 @@ func (w *manifestWalk) service(s *tree.Node) {
 	}
 }
 
-// tagIf adds a tag if asks returns true for an element of the list member.
+// tagIf adds a tag if the test asks is true for an element of the list with this name.
 func (w *manifestWalk) tagIf(of *tree.Node, list, tag string, asks func(*tree.Node) bool) {
 	if slices.ContainsFunc(of.Get(list).KidsOrNone(), asks) {
 		w.tag(tag)

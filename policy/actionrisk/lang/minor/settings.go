@@ -172,7 +172,7 @@ func carriedValue(sh *interp.Process, from, to int, value string) {
 	}
 }
 
-// wordsAt returns words with these texts. They get the span and the taint of the word in that
+// wordsAt returns words with these texts. They get the span and the taint of the word that
 // contains them.
 func wordsAt(texts []string, in act.Word) []act.Word {
 	out := make([]act.Word, len(texts))

@@ -12,7 +12,7 @@ import (
 // line for the console of an application. This file recognizes such actions.
 
 // programBegins lists how program texts begin. A text is in the language lang if it starts with
-// prefix and contains the text in holds after it.
+// the prefix and contains the field holds after it.
 var programBegins = []struct{ prefix, holds, lang string }{
 	{"from ", " import ", "python"}, {"import ", "(", "python"}, {"#!/usr/bin/env python", "(", "python"}, {"#!/usr/bin/python", "(", "python"},
 	{"const ", "=", "node"}, {"let ", "=", "node"}, {"await ", "(", "node"}, {"import {", " from ", "node"}, {"(async", "=>", "node"}, {"async function", "{", "node"}, {"#!/usr/bin/env node", "(", "node"}, {"require(", ")", "node"},

@@ -235,7 +235,8 @@ func (p *parser) alterDatabase(i, end int, target string) {
 	p.add(effect, target, i, end)
 }
 
-// says reports whether the text of the statement at [i,end) contains letters, in any case.
+// says reports whether the text of the statement at [i,end) contains the given letters, in any
+// case.
 func (p *parser) says(i, end int, letters string) bool {
 	return strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), letters)
 }

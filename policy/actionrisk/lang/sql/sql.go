@@ -134,7 +134,7 @@ func (r *Result) join(other Result) {
 	r.TooDeep = r.TooDeep || other.TooDeep
 }
 
-// addNew appends the elements of more that have does not contain yet.
+// addNew returns have with those elements of more appended that it does not contain.
 func addNew[T comparable](have, more []T) []T {
 	for _, v := range more {
 		if !slices.Contains(have, v) {

@@ -205,8 +205,8 @@ func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
 	return name, spec == nil
 }
 
-// abbreviated returns the first of the names that is equal to name, or begins with it if name has
-// at least least letters.
+// abbreviated returns the first of the names that is equal to name, or that begins with it. An
+// abbreviation must have at least the number of letters in least.
 func abbreviated(names []string, name string, least int) (string, bool) {
 	i := slices.IndexFunc(names, func(full string) bool {
 		return full == name || len(name) >= least && strings.HasPrefix(full, name)
@@ -543,7 +543,7 @@ func (w *winShell) native(c *psCall) psValue {
 	}
 	v := psUnknown(out.Taint)
 	v.output = true
-	if slices.Contains(w.e.Windows.Locators, strings.ToLower(scan.Base(c.name))) { // assume that it finds its argument
+	if slices.Contains(w.e.Windows.Locators, strings.ToLower(scan.Base(c.name))) { // assume that it prints the name it searches for
 		return psString(argv[len(argv)-1].Text)
 	}
 	if slices.Contains(w.e.Groups.Get("shell-setup"), scan.Base(c.name)) || strings.HasPrefix(scan.Base(c.name), "oh-my-") {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// playbook judges the plays of a playbook, or a list of tasks.
+// playbook judges an Ansible text: a playbook with plays, or a list of tasks.
 func playbook(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
@@ -21,7 +21,7 @@ func playbook(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// extraVars takes the variables given as -e name=value.
+// extraVars stores the variables that the options -e and --extra-vars set as NAME=VALUE.
 func (p *playbookRun) extraVars(v *act.Invocation) {
 	for _, o := range v.Opts {
 		if o.Name != "-e" && o.Name != "--extra-vars" {
@@ -35,7 +35,8 @@ func (p *playbookRun) extraVars(v *act.Invocation) {
 	}
 }
 
-// playbookRun is the state of one playbook.
+// playbookRun is the state of the reading of one playbook: the known variables, and whether the
+// current play runs on this machine.
 type playbookRun struct {
 	sh    *interp.Process
 	src   *act.Source
@@ -45,10 +46,11 @@ type playbookRun struct {
 	depth int
 }
 
-// taskWords are members of a task that are not its module.
+// taskWords lists the members that any Ansible task may have. Every other member names the module
+// of the task, unless it is in taskLists.
 var taskWords = scan.SetOf("name when become become_user become_method become_flags loop register vars tags notify until retries delay ignore_errors ignore_unreachable changed_when failed_when args environment no_log run_once delegate_to delegate_facts any_errors_fatal async poll check_mode diff throttle timeout module_defaults collections listen loop_control first_available_file hosts remote_user gather_facts serial strategy max_fail_percentage vars_files vars_prompt roles import_playbook port connection gather_subset gather_timeout fact_path order force_handlers user")
 
-// taskLists are members that hold further tasks.
+// taskLists lists the members whose value is a list of further tasks.
 var taskLists = scan.SetOf("tasks pre_tasks post_tasks handlers block rescue always")
 
 func (p *playbookRun) tasks(n *tree.Node) {
@@ -90,9 +92,9 @@ func (p *playbookRun) task(task *tree.Node) {
 	p.local = local
 }
 
-// module judges one task by its module.
+// module judges a task by its module, once per element of its loop (at most 8).
 func (p *playbookRun) module(name string, args, task *tree.Node) {
-	if name == "action" || name == "local_action" { // the module is a member, or the first word
+	if name == "action" || name == "local_action" { // the module is the member "module", or the first word of the text
 		word, rest, _ := strings.Cut(strings.TrimSpace(args.Text), " ")
 		if name = args.Str("module"); args.Kind != '{' {
 			name, args = word, &tree.Node{Kind: '"', Text: rest, Start: args.Start, End: args.End}
@@ -118,7 +120,8 @@ func (p *playbookRun) module(name string, args, task *tree.Node) {
 	}
 }
 
-// properties takes the arguments of a module into a resource.
+// properties adds the arguments of a module to the resource r. It replaces {{item}} by the loop
+// element it.
 func (p *playbookRun) properties(r *facts.Resource, n, it *tree.Node) {
 	switch {
 	case n == nil:
@@ -131,7 +134,7 @@ func (p *playbookRun) properties(r *facts.Resource, n, it *tree.Node) {
 			var words []act.Word
 			for _, l := range list {
 				w := interp.Piece(p.src, l)
-				if l.Kind == '{' { // an object: its text
+				if l.Kind == '{' { // an object: use its source text
 					w.Text = p.src.Text[l.Start:min(max(l.End, l.Start), len(p.src.Text))]
 				}
 				w.Text = p.filled(w.Text, it)
@@ -150,7 +153,8 @@ func (p *playbookRun) properties(r *facts.Resource, n, it *tree.Node) {
 	}
 }
 
-// assigned takes "k=v k=v" or free text into a resource.
+// assigned adds arguments written as "k=v k=v" to a resource, and the text after the leading
+// settings (chdir, creates …) as the property "free".
 func assigned(r *facts.Resource, w act.Word) {
 	free := w
 	for _, t := range scan.OptionWords(w.Text) {
@@ -160,7 +164,7 @@ func assigned(r *facts.Resource, w act.Word) {
 			r.Add(name, one)
 		}
 	}
-	for { // settings in front of a free text
+	for { // skip the settings before the free text
 		first, rest, ok := strings.Cut(strings.TrimSpace(free.Text), " ")
 		name, _, set := strings.Cut(first, "=")
 		if !ok || !set || name != "chdir" && name != "creates" && name != "removes" && name != "executable" {
@@ -171,7 +175,8 @@ func assigned(r *facts.Resource, w act.Word) {
 	r.Add("free", free)
 }
 
-// filled puts the values of known variables into a text; unknown ones become holes.
+// filled replaces {{NAME}} in a text by the value of the variable, and {{item}} by the loop
+// element it. An unknown variable becomes an unknown part of the text.
 func (p *playbookRun) filled(text string, it *tree.Node) string {
 	for n := 0; n < 16; n++ {
 		from := strings.Index(text, "{{")
@@ -198,8 +203,8 @@ func (p *playbookRun) filled(text string, it *tree.Node) string {
 	return text
 }
 
-// moduleWords judges one module given by its name and a text of arguments: ansible
-// HOSTS -m NAME -a ARGS.
+// moduleWords judges a module that a command line names, with a text of arguments: ansible HOSTS
+// -m NAME -a ARGS.
 func moduleWords(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, v.Exe)
 	host := v.Word(1).Text
@@ -226,16 +231,16 @@ func moduleWords(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner.Describe(r, v)
 }
 
-// FunctionWords judges the words that name a function or a kind and its arguments:
-// salt HOSTS FUNCTION ARGS, pyinfra HOST OPERATION ARGS, puppet resource KIND NAME
-// ARGS, bolt task run NAME ARGS; first is the place of the name.
+// FunctionWords judges a command line whose words are the name of a function or resource kind and
+// its arguments: salt HOSTS FUNCTION ARGS, pyinfra HOST OPERATION ARGS, puppet resource KIND NAME
+// ARGS, bolt task run NAME ARGS. first is the index of the operand that holds the name.
 func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 	inner := sh.Behalf(sh.Src, v.Exe)
-	if w, ok := v.Value("-m", "--module-name"); ok && v.Exe == "ansible" { // a module without arguments
+	if w, ok := v.Value("-m", "--module-name"); ok && v.Exe == "ansible" { // ansible HOSTS -m NAME, a module without arguments
 		inner.Describe(&facts.Resource{Kind: w.Text}, v)
 		return
 	}
-	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials
+	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials names a program that prints credentials
 		inner.Start(append([]act.Word{plugin}, v.Values("--exec-arg")...), v)
 		return
 	}
@@ -250,7 +255,9 @@ func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 	inner.Describe(resourceOf(name.Text, rest), v)
 }
 
-// resourceOf is a resource whose properties are words: key=value, or by their place.
+// resourceOf returns a resource with words as properties. A word "key=value" sets the property
+// key; any other word sets the property named by its number ("1", "2" …), and the first one also
+// sets "free" and "title".
 func resourceOf(kind string, words []act.Word) *facts.Resource {
 	r := &facts.Resource{Kind: kind}
 	n := 0
@@ -276,11 +283,12 @@ func resourceOf(kind string, words []act.Word) *facts.Resource {
 	return r
 }
 
-// lookups runs what templates of Ansible start on the machine that controls the
-// others: lookup('pipe', 'command'), and what query() and q() are given.
+// lookups judges the commands that Ansible templates start on the control machine: the argument of
+// a 'pipe' lookup, by lookup(), query() or q(). It also judges an SSH ProxyCommand and the
+// settings that name the programs Ansible starts.
 func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
-	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // options of ssh
+	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // this option of ssh names a command
 		i += len("ProxyCommand=")
 		sh.Carried(i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
 	}
@@ -305,7 +313,7 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// lookupPipe runs the text after 'pipe' in a call.
+// lookupPipe judges the quoted string that follows 'pipe' in a call as a shell command.
 func lookupPipe(sh *interp.Process, text string, i int) {
 	rest := text[min(i+1, len(text)):]
 	j := strings.IndexAny(rest, "'\"")

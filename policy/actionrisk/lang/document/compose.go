@@ -10,16 +10,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// kindCompose items are the services of a compose file; their tags are what gives a
-// container more than its own.
+// kindCompose is the kind of the items for the services of a compose file. Their tags name the
+// rights on the host that a container normally does not have.
 const kindCompose = "compose"
 
-// composeFile judges the services of a compose file.
+// composeFile judges the services of a compose file: their rights on the host, and the commands
+// that they run.
 func composeFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		services := n.Get("services")
 		if services == nil {
-			services = n // the oldest form has nothing around them
+			services = n // version 1 of the format has no "services" member
 		}
 		for i, s := range services.Kids {
 			if s.Kind != '{' || !sh.Env.Budget.Spend(1) {
@@ -41,7 +42,8 @@ func composeFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// service notes what a service reaches of its machine.
+// service adds the tags for what a service can reach on its host: privileges, namespaces, devices
+// and mounted folders.
 func (w *manifestWalk) service(s *tree.Node) {
 	if s.Get("privileged").Truth() {
 		w.tag("privileged")
@@ -60,22 +62,23 @@ func (w *manifestWalk) service(s *tree.Node) {
 		if m.Kind == '"' {
 			p, _, _ = strings.Cut(m.Text, ":")
 		}
-		w.mounts = true // a named volume, too, outlives the container
+		w.mounts = true // a named volume outlives the container, too
 		if p != "" && strings.IndexByte("/~.$", p[0]) >= 0 && p != "/etc/localtime" && p != "/etc/timezone" && !strings.HasPrefix(p, "/usr/share") {
 			w.hostPath(p)
 		}
 	}
 }
 
-// tagIf adds a tag if one of the elements of a list asks for it.
+// tagIf adds a tag if the test asks is true for an element of the list with this name.
 func (w *manifestWalk) tagIf(of *tree.Node, list, tag string, asks func(*tree.Node) bool) {
 	if slices.ContainsFunc(of.Get(list).KidsOrNone(), asks) {
 		w.tag(tag)
 	}
 }
 
-// buildFile runs the steps of a Dockerfile. They run in a container that is made for
-// them: what they delete is temporary, what they fetch, run or send counts.
+// buildFile judges the RUN steps of a Dockerfile. They run in a container that the build creates
+// and drops, so deleting files in it is harmless; programs that they run, download or send data
+// with count.
 func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "build")
 	inner.Remote, inner.Scratch, inner.Cwd, inner.Vars = true, true, "", nil
@@ -93,8 +96,8 @@ func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// buildStep is what the step RUN with which lines begin runs, or "" if they begin with
-// another, and the lines after it.
+// buildStep returns the command of the RUN step at the start of lines, and the lines after the
+// step. The command is empty if lines start with another step.
 func buildStep(lines []string) (string, []string) {
 	line, lines := strings.TrimSpace(lines[0]), lines[1:]
 	for strings.HasSuffix(line, "\\") && len(lines) > 0 {
@@ -113,14 +116,15 @@ func buildStep(lines []string) (string, []string) {
 	for rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "--"); rest = strings.TrimSpace(rest) {
 		_, rest, _ = strings.Cut(rest, " ")
 	}
-	if _, mark, ok := strings.Cut(rest, "<<"); ok { // RUN <<E: the lines below
+	if _, mark, ok := strings.Cut(rest, "<<"); ok { // RUN <<E: the command is in the lines below
 		mark, _, _ = strings.Cut(strings.Trim(strings.TrimLeft(mark, "-"), "'\" \t"), " ")
 		rest, lines = hereDocument(rest, mark, lines)
 	}
 	return rest, lines
 }
 
-// hereDocument is a step with the lines below it, up to a mark.
+// hereDocument appends to a step the lines up to the mark that ends its here-document. It also
+// returns the remaining lines.
 func hereDocument(step, mark string, lines []string) (string, []string) {
 	end := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == mark })
 	if end < 0 {
@@ -133,7 +137,7 @@ func hereDocument(step, mark string, lines []string) (string, []string) {
 	return step, lines[min(end+1, len(lines)):]
 }
 
-// Container judges what the interface of Docker is told to make.
+// Container judges a request of the Docker API that creates a container.
 func Container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
 	w := &manifestWalk{sh: sh, src: src}
 	host := n.Get("HostConfig")

@@ -1,5 +1,5 @@
-// Package document is the front-end of texts that describe a desired state: manifests of a
-// cluster, compose files, Dockerfiles, playbooks, states.
+// Package document is the front-end for texts that describe a desired state: Kubernetes manifests,
+// compose files, Dockerfiles, Ansible playbooks, Salt states.
 package document
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Texts that the tools of operations act on: manifests, compose files, build files,
-// client settings, playbooks, recipes, configurations. What they describe is turned
-// into facts for the tables, or into the commands that would have the same effect.
+// The readers of this package turn such a text into resources that the rule tables match, or into
+// the commands that would have the same effect.
 
-// Read judges a text of such a language, which v is given.
+// Read judges a text in one of the languages of readers. v is the call that is given the text. The
+// result is always the empty flow.
 func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	if sh := outer.Reading(src); sh.Describes(src) && readers[lang] != nil {
 		readers[lang](sh, src, v)
@@ -25,7 +25,7 @@ func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation
 	return act.Flow{}
 }
 
-// readers are the languages.
+// readers maps the name of a language to the function that judges a text in it.
 var readers = map[string]func(*interp.Process, *act.Source, *act.Invocation){
 	"manifest": manifests, "compose": composeFile, "dockerfile": buildFile, "kubeconfig": clientConfig, "playbook": playbook, "resource": moduleWords,
 	"jinja": lookups, "commands": commandList, "console": console, "sls": states, "apibody": apiBody,
@@ -34,8 +34,8 @@ var readers = map[string]func(*interp.Process, *act.Source, *act.Invocation){
 	},
 }
 
-// commandList runs the commands of a list that a cloud hands to its machines:
-// commands=["a","b"], {"commands":["a"]}, or lines.
+// commandList runs the commands that a cloud passes to its machines: commands=["a","b"],
+// {"commands":["a"]}, plain lines, or a cloud-config document.
 func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
 	for _, key := range [...]string{"startup-script=", "commands=", "command=", "script="} {
@@ -46,7 +46,7 @@ func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 	shift := len(src.Text) - len(text)
 	if v.Exe == "gcloud" && shift == 0 {
-		return // other metadata
+		return // metadata without a start script
 	}
 	inner := *src
 	inner.Text, inner.At = text, -1
@@ -72,7 +72,8 @@ func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// listedCommands are the lines that a list of commands, or a member of its name, holds.
+// listedCommands returns the commands of a list, one per line. In an object it takes the first
+// member with a name such as "commands" or "script".
 func listedCommands(n *tree.Node) string {
 	if list := search(n, []string{"commands", "scripts", "commandToExecute", "command", "script", "text"}, 0); list != nil {
 		n = list
@@ -87,7 +88,7 @@ func listedCommands(n *tree.Node) string {
 	return strings.Join(lines, "\n")
 }
 
-// search is the first member of one of these names at any depth.
+// search returns the first member, at any depth, that has one of the names, or nil.
 func search(n *tree.Node, names []string, depth int) *tree.Node {
 	if n == nil || depth > scan.MaxJSONDepth {
 		return nil
@@ -103,8 +104,8 @@ func search(n *tree.Node, names []string, depth int) *tree.Node {
 	return nil
 }
 
-// settings runs the commands that the settings of a client hold: a program that gives
-// it credentials each time it is used.
+// settings runs the commands in a settings file of the AWS or Kubernetes client: the program that
+// the client starts to get credentials, and the pager.
 func settings(sh *interp.Process, file, text act.Word, v *act.Invocation) {
 	switch {
 	case scan.HasAnySuffix(file.Text, ".aws/config", ".aws/credentials"):
@@ -120,7 +121,8 @@ func settings(sh *interp.Process, file, text act.Word, v *act.Invocation) {
 	}
 }
 
-// console runs the lines of ansible-console: a module and its arguments each.
+// console judges the input of ansible-console. Each line is a module with its arguments, or a
+// shell command.
 func console(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, v.Exe)
 	inner.Remote = true
@@ -138,8 +140,8 @@ func console(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// apiBody judges what is sent to the interface of a cluster, of a container daemon or
-// of a build server, which makes or runs it.
+// apiBody judges the body of a request to the API of a Kubernetes cluster, a container daemon or a
+// Jenkins server. The path of the request decides how the body is read.
 func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, w := range v.Argv[1:] {
 		_, _, path, _ := hosts.Split(w.Text)
@@ -156,7 +158,8 @@ func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// cloudConfig runs what a machine that is made runs when it starts first.
+// cloudConfig runs the commands of a cloud-config document, which a new machine runs at its first
+// boot.
 func cloudConfig(sh *interp.Process, text string, v *act.Invocation) {
 	for _, n := range tree.YAML(text, &sh.Env.Budget) {
 		for _, key := range [...]string{"bootcmd", "runcmd"} {
@@ -169,7 +172,7 @@ func cloudConfig(sh *interp.Process, text string, v *act.Invocation) {
 	}
 }
 
-// Redirected judges the settings that are written by a redirection.
+// Redirected judges text that a redirection writes into the settings file of a client.
 func Redirected(sh *interp.Process, file act.Word, f act.Flow, v *act.Invocation) {
 	if f.Known && f.Word.Text != "" {
 		settings(sh, file, f.Word, v)

@@ -12,24 +12,24 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// kindManifest items are Kubernetes objects, and changes of them, that a command
-// hands over as text; their name is the object's kind in lower case, "patch" if it
-// says none, and their tags are what its members say.
+// kindManifest is the kind of the items for Kubernetes objects, and for changes to them, that a
+// command is given as text. The name of an item is the kind of its object in lower case, or
+// "patch" if the text has no kind. The tags name the risky settings that its members contain.
 const kindManifest = "manifest"
 
-// manifestWalk gathers what one object says.
+// manifestWalk collects the tags and the container commands of one object.
 type manifestWalk struct {
 	sh       *interp.Process
 	src      *act.Source
 	tags     []string
-	mounts   bool // its containers reach files that outlive them
+	mounts   bool // the containers mount files that outlive them
 	commands [][]*tree.Node
 }
 
-// manifests judges the objects of a text given to kubectl and its kind.
+// manifests judges the objects of a text that is given to kubectl, helm or a similar tool.
 func manifests(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := *src
-	if name, value, ok := strings.Cut(text.Text, "="); ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]") == "" && strings.HasPrefix(value, "{") { // --set-json a.b={…}
+	if name, value, ok := strings.Cut(text.Text, "="); ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]") == "" && strings.HasPrefix(value, "{") { // for example --set-json a.b={…}
 		text.Text, text.At = value, -1
 	}
 	for _, n := range tree.YAML(text.Text, &sh.Env.Budget) {
@@ -66,12 +66,12 @@ func (w *manifestWalk) tag(name string) {
 	}
 }
 
-// node looks at a value and what stands below it.
+// node checks a value and all values below it.
 func (w *manifestWalk) node(n *tree.Node) {
 	if n == nil || !w.sh.Env.Budget.Spend(1) {
 		return
 	}
-	if path := n.Str("path"); n.Get("op") != nil && path != "" { // a JSON patch: one member by its path
+	if path := n.Str("path"); n.Get("op") != nil && path != "" { // a JSON patch: the path names the member
 		segments := strings.Split(strings.TrimRight(path, "-/0123456789"), "/")
 		w.member(n, segments[len(segments)-1], n.Get("value"))
 	}
@@ -86,13 +86,14 @@ func (w *manifestWalk) node(n *tree.Node) {
 	}
 }
 
-// hostSockets are sockets through which a container commands its machine.
+// hostSockets lists sockets that give a container control over its host.
 var hostSockets = []string{"docker.sock", "containerd.sock", "crio.sock", "podman.sock", "dockershim.sock", "cri-dockerd.sock", "buildkitd.sock"}
 
-// strongCapabilities let a container out.
+// strongCapabilities lists Linux capabilities with which a process can escape from its container.
 var strongCapabilities = scan.SetOf("ALL SYS_ADMIN SYS_PTRACE SYS_MODULE SYS_RAWIO DAC_READ_SEARCH BPF SYS_BOOT MAC_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_MODULE CAP_SYS_RAWIO CAP_DAC_READ_SEARCH CAP_BPF")
 
-// valueTags say of a member what the tag of its object is, where its value is such.
+// valueTags maps the name of a member to the tag that the object gets if when returns true for the
+// value of the member.
 var valueTags = map[string]struct {
 	tag  string
 	when func(*tree.Node) bool
@@ -103,14 +104,14 @@ var valueTags = map[string]struct {
 	"pod-security.kubernetes.io/enforce": {"guard-off", says("privileged")}, "pod-security.kubernetes.io~1enforce": {"guard-off", says("privileged")},
 	"finalizers":    {"no-finalizers", func(v *tree.Node) bool { return v.Kind == 'n' || v.Kind == '[' && len(v.Kids) == 0 }},
 	"failurePolicy": {"guard-off", says("Ignore")},
-	"clientConfig":  {"guard-off", func(v *tree.Node) bool { return v.Get("url") != nil }}, // every object of a kind is shown to a host outside of the cluster
+	"clientConfig":  {"guard-off", func(v *tree.Node) bool { return v.Get("url") != nil }}, // the webhook sends every matching object to a host outside the cluster
 }
 
 func says(text string) func(*tree.Node) bool {
 	return func(v *tree.Node) bool { return v.Text == text }
 }
 
-// member notes what one member says.
+// member adds the tags that follow from one member of an object.
 func (w *manifestWalk) member(of *tree.Node, key string, v *tree.Node) {
 	if v == nil {
 		return
@@ -140,7 +141,7 @@ func (w *manifestWalk) member(of *tree.Node, key string, v *tree.Node) {
 	}
 }
 
-// hostPath notes a folder of the node.
+// hostPath adds a tag if a mounted folder of the node is sensitive.
 func (w *manifestWalk) hostPath(p string) {
 	if scan.HasAnySuffix(p, hostSockets...) {
 		w.tag("host-root")
@@ -154,14 +155,14 @@ func (w *manifestWalk) hostPath(p string) {
 	}
 }
 
-// access notes who may do what.
+// access adds the tags for a role, or for the binding of a role to subjects.
 func (w *manifestWalk) access(of *tree.Node, key string, v *tree.Node) {
 	all := false
 	switch key {
 	case "roleRef":
 		w.tag("binding")
 		all = v.Str("name") == "cluster-admin"
-	case "subjects": // or one that a patch adds
+	case "subjects": // the list, or one subject that a patch adds
 		all = everybody.Has(v.Str("name")) || slices.ContainsFunc(v.Kids, func(s *tree.Node) bool { return everybody.Has(s.Str("name")) })
 	case "verbs":
 		all = holds(v, "*") && holds(of.Get("resources"), "*") || holds(v, "escalate", "bind", "impersonate")
@@ -174,23 +175,23 @@ func (w *manifestWalk) access(of *tree.Node, key string, v *tree.Node) {
 	}
 }
 
-// everybody are names of groups and of those who may do everything.
+// everybody lists groups that contain all users, all anonymous users or all administrators.
 var everybody = scan.SetOf("system:anonymous system:unauthenticated system:authenticated system:masters system:serviceaccounts")
 
-// holds: one of the names is in a list.
+// holds reports whether the list n contains one of the names.
 func holds(n *tree.Node, names ...string) bool {
 	return slices.ContainsFunc(n.KidsOrNone(), func(k *tree.Node) bool { return slices.Contains(names, k.Text) })
 }
 
-// editFacts are what a replacement text of a filter writes into an object: the text
-// of an editor or of sed in front of kubectl, which cannot be applied to a text that
-// nobody knows.
+// editFacts lists risky settings that a filter such as sed, or an editor command, may write into
+// an object before kubectl applies it. The text of the object is unknown, so only the replacement
+// text can be checked.
 var editFacts = []struct{ key, value, tag string }{
 	{"replicas", "0", "no-replicas"}, {"maxReplicas", "0", "no-replicas"}, {"privileged", "true", "privileged"}, {"hostPID", "true", "hostPID"},
 	{"hostNetwork", "true", "hostNetwork"}, {"hostIPC", "true", "hostIPC"}, {"path", "/", "host-root"}, {"name", "cluster-admin", "all-rights"},
 }
 
-// edited judges what filters or an editor write into an object that v changes.
+// edited judges the text that filters or an editor command write into an object which v changes.
 func edited(sh *interp.Process, text string, v *act.Invocation) {
 	if text == "" || !sh.Env.Budget.Spend(1+len(text)/16) {
 		return
@@ -217,8 +218,8 @@ func edited(sh *interp.Process, text string, v *act.Invocation) {
 	}
 }
 
-// replacements are what the commands of sed among the words put in; of other words
-// all of them.
+// replacements returns the replacement texts of the sed commands "s/…/…/" in a text. It
+// returns a line without such a command unchanged.
 func replacements(text string) string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -243,9 +244,9 @@ func replacements(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// Applied judges what a program such as kubectl reads on its input or in a file when
-// the text itself is not known: what a dry run printed is made after all, and what
-// filters wrote into it is applied.
+// Applied judges an object that a program such as kubectl reads from its input or a file, if the
+// text is unknown. If the text is the output of a dry run, Applied judges that command without the
+// dry-run option. It also judges the text that filters wrote into the object.
 func Applied(sh *interp.Process, f act.Flow, v *act.Invocation) {
 	edited(sh, f.Edit, v)
 	if f.Makes == nil || sh.Src.Depth > scan.MaxDepth {
@@ -260,7 +261,7 @@ func Applied(sh *interp.Process, f act.Flow, v *act.Invocation) {
 	inner.Run(&act.Invocation{Src: inner.Src, Argv: made.Argv, Stdin: made.Stdin, Env: made.Env, From: v.From, To: v.To})
 }
 
-// clientConfig runs what the users of a kubeconfig are told to get their tokens with.
+// clientConfig runs the programs that a kubeconfig file names for its users to get their tokens.
 func clientConfig(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		for _, u := range n.Get("users").KidsOrNone() {
@@ -276,14 +277,15 @@ func clientConfig(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// EditedBy judges what an editor that needs no person writes.
+// EditedBy judges the editor command in the environment of v, which changes the object without a
+// person.
 func EditedBy(sh *interp.Process, v *act.Invocation, _ int) {
 	for _, name := range [...]string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
 		edited(sh, sh.Variable(v, name).Text, v)
 	}
 }
 
-// Manifest judges an object that describes something of a cluster.
+// Manifest judges the Kubernetes object n.
 func Manifest(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
 	manifest(sh, src, n, v, 0)
 }

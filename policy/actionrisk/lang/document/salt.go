@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// states judges a state file of Salt: under each id the functions, "file.absent", and
-// a list of their arguments.
+// states judges a state file of Salt. Under each id it lists functions such as "file.absent", each
+// with a list of arguments.
 func states(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "state")
 	p := &playbookRun{sh: sh, src: src, v: v}

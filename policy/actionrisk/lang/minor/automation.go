@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// runNft runs the lines of a rule set of nftables. One that empties the rules and then
-// turns something away again is an ordinary reload.
+// runNft judges the lines of an nftables rule set. If the text also drops or rejects packets, it
+// is an ordinary reload, and its "flush" lines are ignored.
 func runNft(sh *interp.Process) {
 	reload := strings.Contains(sh.Src.Text, "drop") || strings.Contains(sh.Src.Text, "reject")
 	sh.Env.EachLine(sh.Src.Text, ";\n", func(from, to int) {
@@ -24,15 +24,15 @@ func runNft(sh *interp.Process) {
 	})
 }
 
-// runM4 runs what the macros of m4 hand to the shell, without their quotes.
+// runM4 judges the shell commands in the macro syscmd of m4, without the quotes of m4.
 func runM4(sh *interp.Process) {
 	plain := *sh.Src
 	plain.Text, plain.At = strings.NewReplacer("')", " )", "`", " ", "[", " ", "]", " ").Replace(sh.Src.Text), -1
 	macros(macro{"syscmd(", ")", "shell"})(sh.Reading(&plain))
 }
 
-// sendsSecret: a program text in a language without a scanner that names a credential
-// and a function that sends.
+// sendsSecret reports a program text that names a credential and a function for network access. It
+// serves languages that have no scanner.
 func sendsSecret(sh *interp.Process) {
 	text := sh.Src.Text
 	if namesSecret(text) && scan.HasAny(text, "url-retrieve", "open-network-stream", "make-network-process", "request(", "http", "HTTP", "Http", "socket", "Socket", "download(", "fetch", "curl", "gen_tcp", "httpc") {
@@ -40,7 +40,8 @@ func sendsSecret(sh *interp.Process) {
 	}
 }
 
-// namesSecret: a string of the text names a variable or a file that holds a secret.
+// namesSecret reports whether a string of the text is the name of a secret variable or of a
+// credential file.
 func namesSecret(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '"' && text[i] != '\'' {
@@ -55,12 +56,13 @@ func namesSecret(text string) bool {
 		}
 		i = end
 	}
-	_, name, ok := strings.Cut(text, "env(") // Tcl
+	_, name, ok := strings.Cut(text, "env(") // Tcl reads a variable with $env(NAME)
 	name, _, closed := strings.Cut(name, ")")
 	return ok && closed && hosts.SecretVariable(name)
 }
 
-// isSecret: the name of such a variable, or of such a file.
+// isSecret reports whether the value is the name of a secret variable, in capitals, or the path of
+// a credential file.
 func isSecret(value string) bool {
 	if act.SyntaxName(value) && value == strings.ToUpper(value) && hosts.SecretName(value) {
 		return true
@@ -68,7 +70,7 @@ func isSecret(value string) bool {
 	return strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && paths.KindOfFile(value)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential
 }
 
-// runsInput: the lines that a filter reads are run.
+// runsInput judges the input of a filter that runs each line it reads.
 func runsInput(sh *interp.Process, at int) {
 	switch in := sh.Carrier.Stdin; {
 	case in.Known && in.Word.Text != "":

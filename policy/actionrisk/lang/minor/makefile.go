@@ -11,28 +11,30 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// makeRule is a recipe of a makefile or a justfile and what is before it.
+// makeRule is a rule of a makefile, or a recipe of a justfile: targets, prerequisites and command
+// lines.
 type makeRule struct {
 	targets, needs []string
 	lines          []recipeLine
 }
 
-// recipeLine is a line of a recipe and where it is in the source.
+// recipeLine is a command line of a recipe and its position in the source.
 type recipeLine struct {
 	text     string
 	from, to int
 }
 
-// makefile is a text of rules being run: only those run that the goals need.
+// makefile is the state of one run of make or just. Only rules that the goals need are run.
 type makefile struct {
 	sh    *interp.Process
-	just  bool // a justfile: recipes are indented by blanks, variables are in {{}}
+	just  bool // a justfile: spaces indent the recipes, and {{NAME}} is a variable
 	vars  map[string]string
 	rules []*makeRule
 	ran   map[*makeRule]bool
 }
 
-// runMake runs the recipes that make, or just, would run for its goals.
+// runMake judges the recipes that make, or just, would run for the goals on its command line.
+// Without goals it takes the first target.
 func runMake(sh *interp.Process, just bool) {
 	m := &makefile{sh: sh, just: just, ran: map[*makeRule]bool{},
 		vars: map[string]string{"RM": "rm -f", "HOME": "~", "CURDIR": ".", "PWD": ".", "MAKE": "make", "SHELL": "sh"}}
@@ -51,7 +53,8 @@ func runMake(sh *interp.Process, just bool) {
 	}
 }
 
-// goals are the targets that the command line names; NAME=value there sets a variable.
+// goals returns the targets that the command line names. It stores the variables that the command
+// line sets as NAME=value.
 func (m *makefile) goals() (out []string) {
 	if m.sh.Carrier == nil {
 		return nil
@@ -66,7 +69,7 @@ func (m *makefile) goals() (out []string) {
 	return out
 }
 
-// parse reads variables and rules; what is in $(shell …) runs at once.
+// parse reads variables and rules. It judges $(shell …) at once, as make does.
 func (m *makefile) parse() {
 	var rule *makeRule
 	m.eachLine(func(line string, from, to int) {
@@ -81,13 +84,14 @@ func (m *makefile) parse() {
 			if rule = m.rule(text, from, to); rule != nil && len(m.rules) < scan.MaxRules {
 				m.rules = append(m.rules, rule)
 			} else if strings.Contains(text, "$(") {
-				m.expand(text, from, to, 0) // for its $(shell …)
+				m.expand(text, from, to, 0) // expand judges the $(shell …) in the line
 			}
 		}
 	})
 }
 
-// eachLine calls f with each line, those that end in a backslash joined to the next.
+// eachLine calls f with each line, after it has joined lines that end in a backslash with the next
+// one.
 func (m *makefile) eachLine(f func(line string, from, to int)) {
 	text, start, joined := m.sh.Src.Text, 0, ""
 	for at := 0; at < len(text) && m.sh.Env.Budget.Spend(1); {
@@ -105,7 +109,8 @@ func (m *makefile) eachLine(f func(line string, from, to int)) {
 	}
 }
 
-// assigned notes NAME = value, in any of its forms; NAME != command runs it.
+// assigned reports whether the line assigns a variable, and stores the value. It accepts all
+// forms: =, :=, ?=, += and NAME != command, whose command it judges.
 func (m *makefile) assigned(text string, from, to int) bool {
 	left, value, ok := strings.Cut(text, "=")
 	if !ok || left == "" || strings.ContainsAny(left, "\"'`;$") {
@@ -125,7 +130,7 @@ func (m *makefile) assigned(text string, from, to int) bool {
 	return true
 }
 
-// assignedValue is what an assignment gives a variable, by the sign before "=".
+// assignedValue returns the new value of a variable. sign is the byte before "=".
 func (m *makefile) assignedValue(name string, sign byte, value string, from, to int) string {
 	switch {
 	case sign == '!':
@@ -143,7 +148,8 @@ func (m *makefile) assignedValue(name string, sign byte, value string, from, to 
 	return value
 }
 
-// rule reads "targets: needs ; recipe", of a justfile "@name parameters: needs".
+// rule parses "targets: prerequisites ; recipe", or in a justfile "@name parameters:
+// dependencies". It returns nil if the text is not a rule.
 func (m *makefile) rule(text string, from, to int) *makeRule {
 	head, rest, ok := strings.Cut(text, ":")
 	if !ok || strings.HasPrefix(text, "[") {
@@ -165,7 +171,7 @@ func (m *makefile) rule(text string, from, to int) *makeRule {
 	return r
 }
 
-// run runs the recipes of a goal, what they need first.
+// run judges the recipes of a goal, after the recipes of its prerequisites.
 func (m *makefile) run(goal string, depth int) {
 	if depth > scan.MaxDepth || !m.sh.Env.Budget.Spend(1+len(m.rules)/16) {
 		return
@@ -185,8 +191,8 @@ func (m *makefile) run(goal string, depth int) {
 	}
 }
 
-// recipe runs the lines of a rule, each in a shell of its own, or all of them by the
-// program that their "#!" names.
+// recipe judges the lines of a rule. Each line runs in its own shell, but if the first line starts
+// with "#!", the program it names runs all of them.
 func (m *makefile) recipe(r *makeRule) {
 	if len(r.lines) > 0 && strings.HasPrefix(r.lines[0].text, "#!") {
 		var text strings.Builder
@@ -208,8 +214,8 @@ func (m *makefile) carry(text string, from, to int) {
 	}
 }
 
-// expand puts in what $(NAME), {{NAME}} and a few functions stand for; what is not
-// known becomes a variable of the shell.
+// expand replaces $(NAME), {{NAME}} and calls of a few functions by their values. An unknown value
+// becomes a reference to a shell variable.
 func (m *makefile) expand(text string, from, to, depth int) string {
 	open := "$"
 	if m.just {
@@ -234,8 +240,7 @@ func (m *makefile) expand(text string, from, to, depth int) string {
 	}
 }
 
-// reference is the name that is after a "$" or the first of two brackets, and what
-// is after it.
+// reference returns the name after a "$" or inside brackets, and the text after the reference.
 func (m *makefile) reference(text string) (name, rest string) {
 	switch {
 	case m.just:
@@ -264,7 +269,7 @@ func (m *makefile) value(name string, from, to, depth int) string {
 		}
 		return "${_}"
 	}
-	plain, _, _ := strings.Cut(name, ":") // $(SOURCES:.c=.o)
+	plain, _, _ := strings.Cut(name, ":") // ignore the substitution of $(SOURCES:.c=.o)
 	if v, ok := m.vars[plain]; ok {
 		return m.expand(v, from, to, depth+1)
 	}
@@ -274,7 +279,7 @@ func (m *makefile) value(name string, from, to, depth int) string {
 	return "${_}"
 }
 
-// runGenerate runs the lines with which a Go file asks for programs to be run.
+// runGenerate judges the commands in the //go:generate lines of a Go file.
 func runGenerate(sh *interp.Process) {
 	sh.Env.EachLine(sh.Src.Text, "\n", func(from, to int) {
 		if rest, ok := strings.CutPrefix(sh.Src.Text[from:to], "//go:generate "); ok {

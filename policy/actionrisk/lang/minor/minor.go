@@ -1,6 +1,6 @@
-// Package minor is the front-end of small languages that run commands, and of texts in a
-// language without a front-end of its own: Makefiles, editors' commands, files of settings, and
-// the strings of any other program.
+// Package minor is the front-end for small languages that run commands, such as makefiles, editor
+// commands and settings files. It also judges the strings of program texts in a language that has
+// no front-end.
 package minor
 
 import (
@@ -13,12 +13,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// Small languages in which other programs are told what to run: makefiles, settings,
-// editors' commands, resources of configuration tools, macros of rpm and TeX, key
-// bindings of a chooser. Each function finds the texts that run and hands
-// them on; what else is given is data.
+// Each reader of this package finds the texts in its language that run as commands, and passes
+// them to the reader of their language. It treats everything else as data.
 
-// Read judges a text of such a language.
+// Read judges a text in one of the languages of readers. The result is always the empty flow.
 func Read(outer *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	e := outer.Env
 	e.Unproven = true
@@ -32,7 +30,7 @@ func Read(outer *interp.Process, src *act.Source, lang string, _ *act.Invocation
 	return act.Flow{}
 }
 
-// readers are the languages; each reads the source of the process.
+// readers maps the name of a language to the function that judges the source text of the process.
 var readers = map[string]func(*interp.Process){
 	"vim": runBang, "bang": runBang, "applescript": runScriptEditor, "elisp": runOther, "other": runOther, "sed": runSed,
 	"m4": runM4, "nft": runNft, "make": func(sh *interp.Process) { runMake(sh, false) }, "just": func(sh *interp.Process) { runMake(sh, true) }, "cmake": runCMake, "settings": runSettings, "lines": runLines,
@@ -42,10 +40,10 @@ var readers = map[string]func(*interp.Process){
 	"braces":  macros(macro{"run{", "}", "shell"}),
 }
 
-// macro is a call whose argument is a text of a language.
+// macro is a call whose argument is a text in the language lang.
 type macro struct{ open, close, lang string }
 
-// macros run the arguments of macros.
+// macros returns a reader that judges the arguments of the macros in the list.
 func macros(list ...macro) func(*interp.Process) {
 	return func(sh *interp.Process) {
 		for _, m := range list {
@@ -62,7 +60,8 @@ func macros(list ...macro) func(*interp.Process) {
 	}
 }
 
-// matchingEnd is where the bracket closes that was open before the text.
+// matchingEnd returns the index of the bracket that closes the one opened just before the text, or
+// the length of the text.
 func matchingEnd(text string, open, shut byte) int {
 	if open == ':' {
 		open = '{'
@@ -81,7 +80,7 @@ func matchingEnd(text string, open, shut byte) int {
 	return len(text)
 }
 
-// runChooser runs what a chooser's preview and key bindings run.
+// runChooser judges the commands in the preview and the key bindings of fzf.
 func runChooser(sh *interp.Process) {
 	text := strings.ReplaceAll(sh.Src.Text, "{}", string(scan.Hole))
 	bound := false
@@ -100,14 +99,14 @@ func runChooser(sh *interp.Process) {
 	}
 }
 
-// runSocat runs the program of an address EXEC:… or SYSTEM:…
+// runSocat judges the command in a socat address EXEC:…, SYSTEM:… or SHELL:…
 func runSocat(sh *interp.Process) {
 	kind, text, ok := strings.Cut(sh.Src.Text, ":")
 	if kind = strings.ToUpper(kind); !ok || kind != "EXEC" && kind != "SYSTEM" && kind != "SHELL" {
 		return
 	}
 	text = strings.Trim(text, `"'`)
-	if i := strings.LastIndexAny(text, ","); i > 0 && strings.Trim(text[i+1:], "abcdefghijklmnopqrstuvwxyz=0123456789") == "" { // options of the address
+	if i := strings.LastIndexAny(text, ","); i > 0 && strings.Trim(text[i+1:], "abcdefghijklmnopqrstuvwxyz=0123456789") == "" { // drop the options of the address
 		text = text[:i]
 	}
 	if sh.Env.ActsText(text) {
@@ -115,7 +114,7 @@ func runSocat(sh *interp.Process) {
 	}
 }
 
-// runZargs: zsh's zargs -- words -- command.
+// runZargs judges the command of zargs, a function of zsh: zargs -- words -- command.
 func runZargs(sh *interp.Process) {
 	words, command, ok := strings.Cut(strings.TrimPrefix(sh.Src.Text, "-- "), " -- ")
 	if ok {
@@ -123,34 +122,34 @@ func runZargs(sh *interp.Process) {
 	}
 }
 
-// bangPrefixes are before a shell command in the command languages of editors,
+// bangPrefixes lists the texts that start a shell command in the command languages of editors,
 // debuggers and file transfer programs.
 var bangPrefixes = []string{"!", "\\!", "~!", "shell ", "platform shell ", "system ", "silent !", "silent! !", "exec !", "exe '!", "exec '!", "execute '!", "exe \"!", "execute \"!", "r !", "r!", "read !", "w !", "write !", "%!", "0r !", "0r!", "term ", "terminal ", "sh -c "}
 
-// bangShells are the commands of an editor that open a shell.
+// bangShells lists the editor commands that open a shell.
 var bangShells = scan.SetOf("sh shell sh! term terminal !")
 
-// bangLanguages are the commands of an editor or debugger that run another language.
+// bangLanguages maps a command of an editor or debugger to the language of the text that it runs.
 var bangLanguages = map[string]string{"py": "python", "py3": "python", "pyx": "python", "python": "python", "python3": "python", "pythonx": "python", "script": "python",
 	"lua": "lua", "ruby": "ruby", "rub": "ruby", "perl": "perl", "perldo": "perl", "luado": "lua", "pydo": "python", "py3do": "python"}
 
-// bangRuns are the functions of such a language that run their argument; bangDeletes
-// delete it.
+// bangRuns lists functions of editor languages that run their argument, bangDeletes those that
+// delete the file it names, bangWrites commands that write a file.
 var (
 	bangRuns    = []string{"system(", "systemlist(", "os.execute(", "popen(", "jobstart(", "termopen(", "job_start(", "term_start(", "vim.fn.system(", "io.popen("}
 	bangDeletes = []string{"delete(", "vim.fn.delete(", "os.remove(", "vim.fs.rm("}
 	bangWrites  = []string{"w! ", "wq! ", "w ", "wq ", "saveas! ", "saveas ", "sav! ", "write! ", "writefile("}
 )
 
-// runBang runs what the command language of an editor, a debugger or a file
-// transfer program hands to the shell: "!rm x", "shell rm x", ":call system('rm x')".
+// runBang judges the shell commands in a text for an editor, a debugger or a file transfer
+// program: "!rm x", "shell rm x", ":call system('rm x')".
 func runBang(sh *interp.Process) {
 	sh.Env.EachLine(sh.Src.Text, ";\n", func(from, to int) {
 		line := strings.TrimLeft(sh.Src.Text[from:to], " \t:%")
 		if bangCall(sh, from, to, line) {
 			return
 		}
-		if word, _, ok := strings.Cut(line, " "); ok && bangLanguages[word] != "" { // its text may hold ";" itself
+		if word, _, ok := strings.Cut(line, " "); ok && bangLanguages[word] != "" { // the program text may contain ";", so take the rest of the source
 			start := to - len(line)
 			sh.CarriedAs(bangLanguages[word], start, len(sh.Src.Text), strings.TrimSpace(sh.Src.Text[start+len(word):]), word)
 			return
@@ -163,7 +162,7 @@ func runBang(sh *interp.Process) {
 			sh.Carried(from, to, rest, strings.TrimSpace(prefix))
 			return
 		}
-		if left, right, ok := strings.Cut(line, "|"); ok && strings.Trim(left, " abcdefghijklmnopqrstuvwxyz~/.") == "" { // one command of an editor after the other
+		if left, right, ok := strings.Cut(line, "|"); ok && strings.Trim(left, " abcdefghijklmnopqrstuvwxyz~/.") == "" { // "|" separates the commands of an editor
 			if again := sh.Src.Inside(act.Word{Text: right, At: -1, Span: sh.Src.Span, Taint: sh.Src.Taint}, ""); again.Depth <= scan.MaxDepth {
 				runBang(sh.Reading(&again))
 			}
@@ -171,7 +170,8 @@ func runBang(sh *interp.Process) {
 	})
 }
 
-// bangText is the shell command of a line that begins so, and how it begins.
+// bangText returns the shell command of a line that starts with one of bangPrefixes, and that
+// prefix. It returns empty texts for other lines.
 func bangText(line string) (text, prefix string) {
 	for _, prefix := range bangPrefixes {
 		if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
@@ -184,8 +184,8 @@ func bangText(line string) (text, prefix string) {
 	return "", ""
 }
 
-// bangCall judges a call of the editor's own language, or a command that writes a
-// file, and tells whether the line was one.
+// bangCall reports whether the line is a call in the language of the editor, or a command that
+// writes a file, and judges it.
 func bangCall(sh *interp.Process, from, to int, line string) bool {
 	for _, name := range slices.Concat(bangRuns, bangDeletes) {
 		_, args, ok := strings.Cut(line, name)
@@ -212,7 +212,7 @@ func bangCall(sh *interp.Process, from, to int, line string) bool {
 	return bangWrite(sh, from, to, line)
 }
 
-// bangWrite is that of a command that writes a file.
+// bangWrite reports whether the line is an editor command that writes a file, and judges it.
 func bangWrite(sh *interp.Process, from, to int, line string) bool {
 	for _, verb := range bangWrites {
 		name, ok := strings.CutPrefix(line, verb)
@@ -230,13 +230,15 @@ func bangWrite(sh *interp.Process, from, to int, line string) bool {
 	return false
 }
 
-// runScriptEditor runs both languages of that program of macOS.
+// runScriptEditor judges a text of macOS osascript in both languages, AppleScript and JavaScript
+// for Automation.
 func runScriptEditor(sh *interp.Process) {
 	runAppleScript(sh)
 	runAutomation(sh)
 }
 
-// runAppleScript runs the texts that a shell, a terminal or a keyboard is given.
+// runAppleScript judges the strings that an AppleScript passes to a shell or a terminal, or types
+// as keys.
 func runAppleScript(sh *interp.Process) {
 	text := sh.Src.Text
 	for _, phrase := range [...]string{"do shell script", "do script", "write text", "keystroke"} {
@@ -254,7 +256,7 @@ func runAppleScript(sh *interp.Process) {
 	}
 }
 
-// runAutomation runs what JavaScript for Automation hands to the shell.
+// runAutomation judges the strings that JavaScript for Automation passes to the shell.
 func runAutomation(sh *interp.Process) {
 	for _, verb := range [...]string{"doShellScript(", "doScript("} {
 		if i := strings.Index(sh.Src.Text, verb); i >= 0 {

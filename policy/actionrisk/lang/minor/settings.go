@@ -12,19 +12,20 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Files of settings hold command lines as the values of keys: "run:", "command =",
-// "ExecStart=". Which keys those are is in reads.json; the files are YAML, TOML,
-// INI or JSON, and one walk over lines and one over trees do for all of them.
+// Settings files contain command lines as the values of keys: "run:", "command =", "ExecStart=".
+// The file reads.json lists these keys. For YAML, TOML and INI files runSettings walks over the
+// lines, for JSON files over the tree.
 
-// openLine is where the walk over the lines stands.
+// openLine is a line that encloses the current line of the walk: a key with a smaller indent, or a
+// section.
 type openLine struct {
-	indent  int    // of the line
-	key     string // last key of this indent
-	section bool   // what stands deeper is a command by name
-	command bool   // what stands deeper is a command
+	indent  int    // of the line, in bytes; -1 for the head of a section
+	key     string // key of the line, or name of the section
+	section bool   // the keys below it are names of commands
+	command bool   // the text below it is a command
 }
 
-// runSettings runs the values of a text of settings that are command lines.
+// runSettings judges the values of a settings file that are command lines.
 func runSettings(sh *interp.Process) {
 	if strings.HasPrefix(strings.TrimSpace(sh.Src.Text), "{") {
 		if root, _ := tree.JSON(sh.Src.Text); root != nil {
@@ -58,7 +59,8 @@ func runSettings(sh *interp.Process) {
 	})
 }
 
-// sectionName is the last part of the name of a section: [a.b].
+// sectionName returns the last part of the name of a section, "b" for [a.b], and false if the line
+// is not the head of a section.
 func sectionName(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	if text[0] != '[' || text[len(text)-1] != ']' || strings.ContainsAny(text, ",\"'") {
@@ -68,7 +70,8 @@ func sectionName(text string) (string, bool) {
 	return name[strings.LastIndexAny(name, ".:")+1:], true
 }
 
-// settingLine judges one line; it gives the lines that are open after it.
+// settingLine judges one line, which the lines in open enclose. It returns the list of open lines
+// for the next line.
 func settingLine(sh *interp.Process, open []openLine, s openLine, text string, to int) []openLine {
 	above := openLine{}
 	if len(open) > 0 {
@@ -85,9 +88,9 @@ func settingLine(sh *interp.Process, open []openLine, s openLine, text string, t
 	s.key = key
 	l := strings.ToLower(key)
 	s.section = sh.Env.CommandSections.Get(l)
-	s.command = sh.Env.CommandKeys.Get(l) || above.section || above.command && strings.Contains(text, "://") // an URL's colon
+	s.command = sh.Env.CommandKeys.Get(l) || above.section || above.command && strings.Contains(text, "://") // the ":" is part of a URL
 	if above.command && !s.command && strings.IndexByte(key, ' ') > 0 {
-		value, s.command = text, true // a command line with a colon in it
+		value, s.command = text, true // a command line that contains a colon
 	}
 	switch strings.TrimRight(value, "-+") {
 	case "", "|", ">":
@@ -99,8 +102,8 @@ func settingLine(sh *interp.Process, open []openLine, s openLine, text string, t
 	return append(open, s)
 }
 
-// innerSettings runs the quoted command lines that are after a key within a line:
-// {run: "x"}, genrule(cmd = "x"), local-exec { command = "x" }.
+// innerSettings judges quoted command lines that follow a key inside a line: {run: "x"},
+// genrule(cmd = "x"), local-exec { command = "x" }.
 func innerSettings(sh *interp.Process, text string, to int) {
 	for i := 1; i < len(text) && sh.Env.Budget.Spend(1); i++ {
 		if text[i] != '"' && text[i] != '\'' {
@@ -118,7 +121,8 @@ func innerSettings(sh *interp.Process, text string, to int) {
 	}
 }
 
-// keyBefore is the key at the end of a text, in front of its ":" or "=".
+// keyBefore returns the key in front of the ":" or "=" at the end of a text, or "" if the text
+// ends otherwise.
 func keyBefore(text string) string {
 	text = strings.TrimRight(text, " [")
 	if text == "" || strings.IndexByte(":=", text[len(text)-1]) < 0 {
@@ -141,7 +145,7 @@ func keyed(text string) (key, value string, ok bool) {
 	return strings.Trim(strings.TrimSpace(text[:i]), `"'`), strings.TrimSpace(text[i+1:]), true
 }
 
-// carriedValue runs a value: a string, bare text, or a list of words.
+// carriedValue judges a value as a command: a quoted string, bare text, or a list of words.
 func carriedValue(sh *interp.Process, from, to int, value string) {
 	value = strings.TrimRight(strings.TrimSpace(value), ",")
 	if list, ok := strings.CutPrefix(value, "["); ok {
@@ -162,13 +166,14 @@ func carriedValue(sh *interp.Process, from, to int, value string) {
 		}
 		value = strings.ReplaceAll(value[1:end], `\`+q, q)
 	}
-	value = strings.TrimLeft(value, "@-+!") // systemd's and make's marks
+	value = strings.TrimLeft(value, "@-+!") // systemd and make allow these signs before a command
 	if value != "" {
 		sh.Carried(from, to, value, "setting")
 	}
 }
 
-// wordsAt are texts as words that are somewhere inside of one.
+// wordsAt returns words with these texts. They get the span and the taint of the word that
+// contains them.
 func wordsAt(texts []string, in act.Word) []act.Word {
 	out := make([]act.Word, len(texts))
 	for i, text := range texts {
@@ -177,8 +182,8 @@ func wordsAt(texts []string, in act.Word) []act.Word {
 	return out
 }
 
-// goalsOf are the tasks that the command line names, and those that they need, if the
-// text has tasks of these names.
+// goalsOf returns the tasks that the command line names and the text defines, and the tasks that
+// any task depends on. It returns nil if no command line is known.
 func goalsOf(sh *interp.Process) map[string]bool {
 	if sh.Carrier == nil {
 		return nil
@@ -189,7 +194,7 @@ func goalsOf(sh *interp.Process) map[string]bool {
 			goals[w.Text] = true
 		}
 	}
-	for _, mark := range [...]string{"task: ", "deps: [", "depends: ["} { // what they need is not followed exactly
+	for _, mark := range [...]string{"task: ", "deps: [", "depends: ["} { // add every dependency in the text, whichever task needs it
 		for rest := sh.Src.Text; ; {
 			i := strings.Index(rest, mark)
 			if i < 0 {
@@ -205,7 +210,8 @@ func goalsOf(sh *interp.Process) map[string]bool {
 	return goals
 }
 
-// settingsNode runs the command lines of a tree.
+// settingsNode judges the command lines in a JSON tree. command is true if n itself is the value
+// of a command key.
 func settingsNode(sh *interp.Process, n *tree.Node, command bool) {
 	if n == nil || !sh.Env.Budget.Spend(1) {
 		return
@@ -228,12 +234,12 @@ func settingsNode(sh *interp.Process, n *tree.Node, command bool) {
 	}
 }
 
-// commandWords: a list of texts that are the words of a command.
+// commandWords reports whether the node is a list of strings that are the words of one command.
 func commandWords(e *interp.Env, n *tree.Node) bool {
 	return n.Kind == '[' && len(n.Kids) > 1 && tree.AllStrings(n) && e.Acts(n.Kids[0].Text)
 }
 
-// runLines runs each line of the form "name: command".
+// runLines judges the command in each line of the form "name: command".
 func runLines(sh *interp.Process) {
 	sh.Env.EachLine(sh.Src.Text, "\n", func(from, to int) {
 		if _, value, ok := strings.Cut(sh.Src.Text[from:to], ":"); ok {
@@ -242,8 +248,8 @@ func runLines(sh *interp.Process) {
 	})
 }
 
-// runScripts runs the scripts of a package.json or its like that the command line
-// names, and those that an installation runs by itself.
+// runScripts judges the scripts of a package.json or a similar file that the command line names,
+// or that an installation runs automatically.
 func runScripts(sh *interp.Process) {
 	root, _ := tree.JSON(sh.Src.Text)
 	scripts := root.Get("scripts", "tasks")
@@ -261,7 +267,7 @@ func runScripts(sh *interp.Process) {
 	}
 }
 
-// runsScript: the command line runs the script of this name.
+// runsScript reports whether the command line runs the script with this name.
 func runsScript(e *interp.Env, v *act.Invocation, script string) bool {
 	named, installs := false, true
 	for _, w := range v.Operands {
@@ -276,7 +282,7 @@ func runsScript(e *interp.Env, v *act.Invocation, script string) bool {
 	return named || installs && slices.Contains(e.Lifecycle, script)
 }
 
-// runCMake runs the commands of a CMake text.
+// runCMake judges the programs that a CMake text runs and the files that it changes.
 func runCMake(sh *interp.Process) {
 	text := sh.Src.Text
 	for at := 0; at < len(text) && sh.Env.Budget.Spend(1); {
@@ -294,12 +300,12 @@ func runCMake(sh *interp.Process) {
 		switch {
 		case name == "file" && len(words) > 1:
 			if op, known := cmakeFile[words[0].Text]; known {
-				if op == act.Overwrite || op == act.AppendTo { // what is written is after the name
+				if op == act.Overwrite || op == act.AppendTo { // the content follows the name
 					words = words[:2]
 				}
 				sh.Emit(sh.Src, "cmake file", act.Effect{Op: op, On: words[1:], From: from, To: to})
 			}
-		case name == "exec_program" && len(words) > 0: // whose second word may be a folder
+		case name == "exec_program" && len(words) > 0: // the second word may be a folder
 			sh.Carried(from, to, act.JoinWords(words, sh.Src).Text, name)
 		default:
 			cmakeCommands(sh, sh.Src, from, to, words)
@@ -307,10 +313,10 @@ func runCMake(sh *interp.Process) {
 	}
 }
 
-// cmakeFile are the forms of file() that change files.
+// cmakeFile maps the forms of file() that change files to their effects.
 var cmakeFile = map[string]act.Op{"REMOVE_RECURSE": act.DeleteTree, "REMOVE": act.DeleteFileAnyway, "WRITE": act.Overwrite, "APPEND": act.AppendTo}
 
-// cmakeCommands runs what follows each COMMAND, up to the next key word.
+// cmakeCommands judges the command after each COMMAND, up to the next keyword.
 func cmakeCommands(sh *interp.Process, src *act.Source, from, to int, words []act.Word) {
 	for i, w := range words {
 		if w.Text != "COMMAND" {
@@ -324,13 +330,14 @@ func cmakeCommands(sh *interp.Process, src *act.Source, from, to int, words []ac
 	}
 }
 
-// cmakeKeyword: a word in capitals names what follows: WORKING_DIRECTORY, COMMENT.
+// cmakeKeyword reports whether a word is a keyword in capitals, such as WORKING_DIRECTORY or
+// COMMENT.
 func cmakeKeyword(w string) bool {
 	return len(w) > 3 && strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// cmakeWords are the arguments of a command, without their quotes; the home folder and
-// that of the build are known, other variables are not.
+// cmakeWords returns the arguments of a CMake command without their quotes. It expands the
+// variables for the home and build folders; every other variable becomes an unknown part.
 func cmakeWords(in act.Word) []act.Word {
 	text := strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
 		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(in.Text)
@@ -348,7 +355,8 @@ func cmakeWords(in act.Word) []act.Word {
 	return words
 }
 
-// runFunctions runs a text of functions that its reader calls one by one: a PKGBUILD.
+// runFunctions judges a shell text such as a PKGBUILD, whose functions another program calls one
+// by one.
 func runFunctions(sh *interp.Process) {
 	text := sh.Src.Text
 	for line := range strings.Lines(sh.Src.Text) {
@@ -359,8 +367,8 @@ func runFunctions(sh *interp.Process) {
 	sh.Carried(0, len(sh.Src.Text), text, "functions")
 }
 
-// runXML runs the programs that a build in XML starts: executable="rm" with its
-// arguments, <executable>, Command="rm -rf x", the strings of a property list.
+// runXML judges the programs that an XML build file starts: executable="rm" with its arguments,
+// <executable>, Command="rm -rf x", and the strings of a property list.
 func runXML(sh *interp.Process) {
 	x := xmlWalk{sh: sh}
 	text := sh.Src.Text
@@ -388,14 +396,14 @@ func runXML(sh *interp.Process) {
 	x.run(len(text))
 }
 
-// xmlWalk gathers the words of one program, which begin at start.
+// xmlWalk collects the words of one program. start is the position of the first word.
 type xmlWalk struct {
 	sh    *interp.Process
 	words []string
 	start int
 }
 
-// run runs the words so far.
+// run judges the collected words as a command and clears them.
 func (x *xmlWalk) run(to int) {
 	if len(x.words) > 0 {
 		x.sh.Carried(x.start, to, strings.Join(x.words, " "), "xml")
@@ -403,7 +411,7 @@ func (x *xmlWalk) run(to int) {
 	x.words = nil
 }
 
-// content takes what is in an element.
+// content collects the text of an element that names a program or an argument.
 func (x *xmlWalk) content(tag, value string, from int) {
 	if value == "" || strings.HasPrefix(tag, "/") {
 		return
@@ -418,7 +426,8 @@ func (x *xmlWalk) content(tag, value string, from int) {
 	}
 }
 
-// named takes an attribute of the tag at from, which ends at to.
+// named handles an attribute of the tag at [from, to): it judges a whole command line, starts a
+// new program, or collects an argument.
 func (x *xmlWalk) named(key, value string, from, to int) {
 	switch {
 	case key == "Command":
@@ -431,7 +440,7 @@ func (x *xmlWalk) named(key, value string, from, to int) {
 	}
 }
 
-// attribute is the value of an attribute of a tag.
+// attribute returns the value of an attribute of a tag, and false if the tag does not have it.
 func attribute(tag, key string) (string, bool) {
 	i := strings.Index(tag, " "+key+"=")
 	if i < 0 || i+len(key)+2 >= len(tag) {

@@ -10,13 +10,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// Program texts of languages that have no scanner here: R, Julia, Tcl, Elixir,
-// Erlang, Groovy, Scala, Scheme and the rest. What they share is enough: a string
-// that is a command line, in a text that starts programs, runs; a path given to a
-// function that deletes trees is deleted. Everything else stays unknown, and the
-// verdict says so.
+// This file judges program texts in languages that have no scanner: R, Julia, Tcl, Elixir, Erlang,
+// Groovy, Scala, Scheme and others. In a text that starts programs, a string that is a command
+// line is judged as if it ran. A path that is passed to a function that deletes trees is judged as
+// deleted. The rest is unknown, and the verdict reports that.
 
-// runOther judges a program text of such a language.
+// runOther judges a program text in a language that has no scanner.
 func runOther(sh *interp.Process) {
 	sh.Env.Doubt("a program text in a language that is not known")
 	sh.Env.Loose = true
@@ -33,7 +32,7 @@ func runOther(sh *interp.Process) {
 		}
 		end := tokens.ClosingQuote(text, i)
 		if end < 0 {
-			continue // an apostrophe, or the quote of a Lisp
+			continue // the sign is an apostrophe, or the quote operator of a Lisp
 		}
 		i = runString(sh, i, end, starts, feeds)
 	}
@@ -43,12 +42,12 @@ func runOther(sh *interp.Process) {
 	}
 }
 
-// listNames may be before the brackets of a list.
+// listNames lists names that may precede the brackets of a list.
 var listNames = scan.SetOf("c args list Array List Seq")
 
-// runString judges the string whose quotes are at i and end; it gives where the last one
-// ends that it has taken. Starts tells that the text starts programs, feeds that one of
-// them is a shell.
+// runString judges the string between the quotes at i and end. It returns the index of the last
+// quote that it has read, which may end a later string. starts means that the text starts
+// programs, feeds that one of them is a shell.
 func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
 	e, text := sh.Env, sh.Src.Text
 	value, name := text[i+1:end], tokens.CalledBefore(text[:i])
@@ -72,18 +71,20 @@ func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
 	return end
 }
 
-// pathFunctions make a path of a path; what is done is done to what they give.
+// pathFunctions lists functions that convert a path to another path. The enclosing call then
+// decides what happens to the path.
 var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-truename concat path-expand normalizePath path.expand abspath expanduser joinpath")
 
-// windowsLine: a command line for a command interpreter, or a program, of Windows.
+// windowsLine reports whether the text is a command line that starts with a Windows shell or
+// program.
 func windowsLine(e *interp.Env, text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name := strings.ToLower(scan.Base(first))
 	return rest != "" && (act.WindowsShell(name) != "" || e.Other.Get("program "+name) != nil)
 }
 
-// feedsShell: a string of the text is the bare name of a shell, which then reads what
-// another one prints.
+// feedsShell reports whether a string of the text is the bare name of a shell. Such a shell
+// probably runs the output of another program.
 func feedsShell(e *interp.Env, text string) bool {
 	for _, shell := range e.Groups.Get("shells") {
 		for _, quote := range [...]string{`"`, "'", "`"} {
@@ -95,8 +96,8 @@ func feedsShell(e *interp.Env, text string) bool {
 	return false
 }
 
-// wordsFrom are the strings of src.Text[i:limit] that are in one list or call: "rm",
-// c("-rf", "/"). It gives the place of the last quote as well.
+// wordsFrom returns the strings of one list or call, from position i to limit: "rm", c("-rf",
+// "/"). It also returns the index of the last quote.
 func wordsFrom(src *act.Source, i, limit int) (words []act.Word, last int) {
 	text, last := src.Text[:limit], i
 	for {
@@ -117,15 +118,15 @@ func wordsFrom(src *act.Source, i, limit int) (words []act.Word, last int) {
 	}
 }
 
-// startsPrograms: a name of what starts programs is in the text.
+// startsPrograms reports whether the text contains the name of a function that starts programs.
 func startsPrograms(text string) bool {
 	return scan.HasAny(strings.ToLower(text), "system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi(")
 }
 
-// deletesTree: functions that delete a folder and what is in it, by the last part
-// of their name.
+// deletesTree reports whether the function deletes a folder with its content, by the last part of
+// its name.
 func deletesTree(name, text string) bool {
-	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // Clojure: fs/delete-tree
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // for example fs/delete-tree of Clojure
 		name = name[i+1:]
 	}
 	switch name {
@@ -142,14 +143,14 @@ func deletesTree(name, text string) bool {
 	return false
 }
 
-// runTcl runs the commands that Tcl and Expect start by words without quotes.
+// runTcl judges commands that Tcl and Expect start with words instead of strings.
 func runTcl(sh *interp.Process) {
-	client := "" // the program that text is sent to
+	client := "" // the program that spawn started last, which receives the text of send
 	sh.Env.EachLine(sh.Src.Text, ";\n[]{}", func(from, to int) {
 		line := strings.TrimLeft(sh.Src.Text[from:to], " \t")
 		if rest, ok := strings.CutPrefix(line, "file delete "); ok && strings.Contains(rest, "-force") {
 			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
-			sh.Carried(from, to, "rm -rf "+rest, "file delete") // its words may be put together as a shell's
+			sh.Carried(from, to, "rm -rf "+rest, "file delete") // a shell can parse these words, too
 		}
 		if scan.HasAnyPrefix(line, "eval", "source", "uplevel") && strings.Contains(sh.Src.Text, "geturl") {
 			sh.Env.See(act.ProgramRuns, sh.Src, from, to, "")
@@ -168,7 +169,7 @@ func runTcl(sh *interp.Process) {
 	})
 }
 
-// tclText runs a text that is started or sent to a program.
+// tclText judges a text that Tcl starts as a command or sends to the program client.
 func tclText(sh *interp.Process, client, verb, text string, from, to int) {
 	if sh.Env.ReadsStatements(client) && stores.LooksSQL(text) && sh.Src.Depth < scan.MaxDepth {
 		inner := *sh.Src
@@ -180,8 +181,8 @@ func tclText(sh *interp.Process, client, verb, text string, from, to int) {
 	}
 }
 
-// runSed looks for the two ways in which sed runs commands: "1e command" and
-// the flag e of s.
+// runSed judges the shell commands of a sed script: "1e command", the flag e of the command s, and
+// e without a command, which runs the input.
 func runSed(sh *interp.Process) {
 	sh.Env.Unproven = sh.Env.Unproven && strings.ContainsAny(sh.Src.Text, "ew")
 	text := sh.Src.Text
@@ -190,7 +191,7 @@ func runSed(sh *interp.Process) {
 		line := strings.TrimLeft(text[at:end], "0123456789$, \t!{")
 		from := end - len(line)
 		switch {
-		case line == "e" && sh.Carrier != nil: // runs what it reads
+		case line == "e" && sh.Carrier != nil: // runs each line of the input
 			runsInput(sh, from)
 		case strings.HasPrefix(line, "e "):
 			sh.Carried(from+2, end, line[2:], "sed e")
@@ -203,7 +204,8 @@ func runSed(sh *interp.Process) {
 	}
 }
 
-// substitutes is what a command s/x/y/e makes of a line, and runs.
+// substitutes returns the command that s/x/y/e runs: the replacement text, with an unknown part
+// for "&". It returns false for other sed commands.
 func substitutes(line string) (string, bool) {
 	if len(line) < 4 || line[0] != 's' || scan.IsNameByte(line[1]) || line[1] == ' ' {
 		return "", false
@@ -216,7 +218,7 @@ func substitutes(line string) (string, bool) {
 	return strings.NewReplacer("&", string(scan.Hole), "\x01", sign).Replace(parts[2]), true
 }
 
-// ReadStrings judges what the strings of a text say, whatever its language.
+// ReadStrings judges the strings of a program text in any language.
 func ReadStrings(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	runOther(sh.Reading(src))
 	return act.Flow{}

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Calls reads src as contract calls or calldata.
+// Calls judges src as contract calls or as hexadecimal calldata. It reports whether a rule
+// matched.
 func Calls(e *interp.Env, src *act.Source) bool {
 	text := src.Text
 	trimmed := strings.TrimSpace(text)
@@ -42,7 +43,8 @@ func Calls(e *interp.Env, src *act.Source) bool {
 	return found
 }
 
-// runMember judges an amounts.MemberCall like a tool of that name.
+// runMember judges a text that is one call, such as gateway.customer.delete('x'), like a call of a
+// tool with that name. It reports whether a rule matched.
 func runMember(e *interp.Env, src *act.Source) bool {
 	name := amounts.MemberCall(strings.TrimSpace(src.Text))
 	if name == "" {
@@ -53,13 +55,13 @@ func runMember(e *interp.Env, src *act.Source) bool {
 	return e.Match(&act.Item{Kind: act.KindTool, Name: class, Src: src, From: 0, To: len(src.Text), Target: name})
 }
 
-// ReadCalls judges contract calls in a program text.
+// ReadCalls judges the contract calls in a program text.
 func ReadCalls(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	Calls(sh.Env, src)
 	return act.Flow{}
 }
 
-// castRules judges what cast signs, sends and shows.
+// castRules adds the rule ids for a call of cast, the Ethereum client of Foundry.
 func castRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	switch v.Operand(0) {
 	case "send":
@@ -77,11 +79,11 @@ func castRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 		ids.CastWallet(v)
 	}
 	if v.Has("--auth") {
-		ids.Add(act.ChangesOwner) // EIP-7702: the account runs that contract's code from then on
+		ids.Add(act.ChangesOwner) // EIP-7702: from then on the account runs the code of that contract
 	}
 }
 
-// castRPC judges cast rpc METHOD PARAMS… as the JSON-RPC request that it sends.
+// castRPC judges "cast rpc METHOD PARAMS…" as the JSON-RPC request that it sends.
 func castRPC(e *interp.Env, v *act.Invocation) {
 	params := "[]"
 	switch {

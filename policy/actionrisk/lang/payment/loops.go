@@ -13,15 +13,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Predicates are the predicates of the wallet, x402 and mcp tables.
+// Predicates holds the predicates that the wallet, x402 and mcp tables use.
 var Predicates = map[string]interp.Predicate{
 	"literal-key": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, it.Inv != nil && e.LiteralKey(it.Inv)
 	},
 }
 
-// loopRules: a payment or transfer inside a loop is made as often as it runs.
-// How often is read from seq N or {1..N}; a loop without a number still counts.
+// loopRules returns the rule ids for a payment or transfer inside a loop. The number of rounds
+// comes from seq N or {1..N}, and the total payment is the amount times that number. A loop
+// without a number also counts as repeated payment.
 func loopRules(sh *interp.Process, v *act.Invocation, ids []string) []string {
 	pays := func(id string) bool { return strings.HasPrefix(id, "x402.pay") }
 	moves := func(id string) bool {
@@ -41,7 +42,7 @@ func loopRules(sh *interp.Process, v *act.Invocation, ids []string) []string {
 	return out
 }
 
-// callsItself: one of the functions that run is running already.
+// callsItself reports whether a shell function calls itself, directly or through other functions.
 func callsItself(sh *interp.Process) bool {
 	for i, name := range sh.Calls {
 		if slices.Contains(sh.Calls[:i], name) {
@@ -51,7 +52,7 @@ func callsItself(sh *interp.Process) bool {
 	return false
 }
 
-// loopCount is the N of seq N, seq 1 N or {1..N}; nil if the text has none.
+// loopCount returns the N of seq N, seq 1 N or {1..N}, or nil if the text has none.
 func loopCount(text string) *big.Rat {
 	if _, rest, ok := strings.Cut(text, "seq "); ok {
 		end := strings.IndexAny(rest, ");`|\n")
@@ -70,8 +71,9 @@ func loopCount(text string) *big.Rat {
 	return nil
 }
 
-// payingScript: a script whose name or variables say that it pays is given an address.
-// What its variables say that it may spend is its amount.
+// payingScript adds the rule ids for an interpreter that runs a payment script with an address or
+// a spending limit. The name of the script, or its variables, show that it pays. The limit in its
+// variables is the amount.
 func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	if len(v.Operands) == 0 || !e.In("interpreters", v.Exe) || v.Has("-e") || v.Has("-c") {
 		return
@@ -90,8 +92,8 @@ func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	}
 }
 
-// spendLimit is what the variables of a call say that it may spend, and whether one of
-// them speaks of x402.
+// spendLimit returns the spending limit that the variables of a call set, or nil, and reports
+// whether a variable names x402 or l402.
 func spendLimit(v *act.Invocation) (limit *big.Rat, x402 bool) {
 	for _, s := range v.Env {
 		words := facts.ToolWords(s.Name)
@@ -103,5 +105,5 @@ func spendLimit(v *act.Invocation) (limit *big.Rat, x402 bool) {
 	return limit, x402
 }
 
-// loopWords say that something is done again and again.
+// loopWords lists words that start a loop or run a command repeatedly.
 var loopWords = []string{"while ", "until ", "for ", "xargs ", "parallel ", "watch "}

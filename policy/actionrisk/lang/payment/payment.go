@@ -1,5 +1,6 @@
-// Package payment is the front-end of clients that hold keys or money: wallets, chains,
-// x402 and payment services, and of sentences and calls that stand for them.
+// Package payment is the front-end for clients that hold keys or money: wallets, blockchain
+// clients, x402 clients and payment services. It also reads contract calls, and sentences that
+// describe a payment.
 package payment
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Call judges a call of a wallet, chain, payment or HTTP client.
+// Call judges a call of a wallet, blockchain, payment or HTTP client. It reports whether a rule
+// matched.
 func Call(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	if v.Dry {
@@ -32,8 +34,8 @@ func Call(sh *interp.Process, v *act.Invocation) bool {
 	return e.Money(v.Src, v.From, v.To, v.Exe, ids...)
 }
 
-// foreignCalls runs what contracts that the command itself wrote hand to the shell,
-// if their tool is told to let them.
+// foreignCalls judges the shell commands in Solidity files that the command itself wrote, if forge
+// is called with --ffi or FOUNDRY_FFI, which let contracts run programs.
 func foreignCalls(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	ffi := v.Has("--ffi")
 	for _, a := range v.Env {
@@ -53,7 +55,7 @@ func foreignCalls(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// Rules are the rule ids of one call.
+// Rules returns the rule ids that match one call.
 func Rules(e *interp.Env, v *act.Invocation) []string {
 	var ids amounts.RuleList
 	v = spelledOut(&e.Clients, v)
@@ -79,7 +81,7 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	if i := slices.IndexFunc(clients, func(l *facts.Client) bool { return clientHolds(e, l, v) }); i >= 0 {
 		rules(clients[i], v, &ids)
 		if clients[i].Rule == act.Upgrades && interp.TestChain(e, &act.Item{Src: v.Src}) {
-			ids = amounts.RuleList{act.RunsContract} // no user depends on what is deployed there
+			ids = amounts.RuleList{act.RunsContract} // no user depends on a contract on a test network
 		}
 	}
 	if move := unknownMove(e, v); move != "" && len(ids) == 0 {
@@ -91,7 +93,8 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	return ids
 }
 
-// spokenRequest judges a wallet's JSON-RPC that is typed into a connection.
+// spokenRequest judges a JSON-RPC request of a wallet that the command writes into a raw
+// connection.
 func spokenRequest(e *interp.Env, v *act.Invocation) {
 	text := v.Stdin.Word.Text
 	if given := at(v, "-x"); given != "" && v.Exe == "wscat" {
@@ -102,7 +105,7 @@ func spokenRequest(e *interp.Env, v *act.Invocation) {
 	}
 }
 
-// spelledOut is the call with its subcommands in their long form.
+// spelledOut returns the call with the aliases of its subcommands replaced by their full names.
 func spelledOut(t *facts.ClientTable, v *act.Invocation) *act.Invocation {
 	at, short := v.Exe, t.Aliases.Get(v.Exe)
 	for i := 0; len(short.Entries) > 0 && i < len(v.Operands); i++ {
@@ -141,8 +144,8 @@ func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
 	return len(l.Class) == 0 || slices.Contains(l.Class, operandClass(v))
 }
 
-// underLater is UnderAny, where the first operands may be the values of options that
-// the tool's entry does not list.
+// underLater is like UnderAny, but also accepts operands in front of the path if they are values
+// of options that the entry of the tool does not list. It skips at most four.
 func underLater(v *act.Invocation, paths []string) bool {
 	if v.UnderAny(paths) {
 		return true
@@ -162,8 +165,8 @@ func underLater(v *act.Invocation, paths []string) bool {
 	return false
 }
 
-// liveNetwork: the option is given, and what it names is not on this machine. It
-// may also are after the operands that a tool hands on.
+// liveNetwork reports whether the option is given and its value is not a local network. It also
+// finds the option after the operands that a tool passes on.
 func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
 	for i, w := range v.Argv {
 		value, ok := "", w.Text == name
@@ -180,8 +183,8 @@ func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
 	return false
 }
 
-// operandClass reads the first words after a service's client as the name of a
-// tool: "payouts create", "post /v1/charges".
+// operandClass returns the class of the first three operands of a service's client, read like the
+// name of a tool: "payouts create", "post /v1/charges".
 func operandClass(v *act.Invocation) string {
 	var b strings.Builder
 	for i := range min(3, len(v.Operands)) {
@@ -195,12 +198,13 @@ func operandClass(v *act.Invocation) string {
 	return class
 }
 
-// liveScript: a script whose name says that it moves money is told to do it for real.
+// liveScript reports whether a script whose name contains a word for moving money is called with
+// an option or word such as --live or production.
 func liveScript(e *interp.Env, v *act.Invocation) bool {
 	t := &e.Clients.Services
 	if !e.Program(v.Exe).Judged && len(v.Argv) > 1 && !strings.Contains(v.Exe, "test") {
 		if words := facts.ToolWords(v.Exe); facts.HasWord(words, &t.Move) && !facts.HasWord(words, &t.Draft) {
-			return forReal(v) // ./payout.sh --live
+			return forReal(v) // for example ./payout.sh --live
 		}
 	}
 	name := scriptOf(e, v)
@@ -210,8 +214,8 @@ func liveScript(e *interp.Env, v *act.Invocation) bool {
 	return (facts.ServiceClass(name) == "money" || facts.HasWord(facts.ToolWords(name), &t.Move)) && forReal(v)
 }
 
-// scriptOf is the name of the file that an interpreter runs, without its ending; "" if it
-// runs none that has one.
+// scriptOf returns the name of the file that an interpreter runs, without folder and extension. It
+// returns "" if the call runs no file, or a file without an extension.
 func scriptOf(e *interp.Env, v *act.Invocation) string {
 	if !e.In("script-runners", v.Exe) {
 		return ""
@@ -220,20 +224,21 @@ func scriptOf(e *interp.Env, v *act.Invocation) string {
 	if file == "run" && len(v.Operands) > 1 {
 		file = v.Operand(1)
 	}
-	if strings.ContainsAny(file, " \n") { // a program text
+	if strings.ContainsAny(file, " \n") { // the operand is a program text, not a file name
 		return ""
 	}
 	name := scan.Base(file)
 	return name[:max(0, strings.LastIndexByte(name, '.'))]
 }
 
-// forReal: the words of a call say that it is not only a trial.
+// forReal reports whether the words of a call ask for a real run ("--live", "mainnet") and none of
+// them for a trial ("dry", "sandbox").
 func forReal(v *act.Invocation) bool {
 	text := strings.ToLower(act.ArgvText(v))
 	return !scan.HasAny(text, "dry", "sandbox", "staging") && scan.HasAny(text, "--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes")
 }
 
-// rules adds the effect of a line.
+// rules adds the rule ids for the effect of a row of the client table.
 func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
 	asset, value := cmp.Or(at(v, l.Asset), l.Asset), at(v, l.Amount)
 	switch l.Rule {
@@ -249,7 +254,7 @@ func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
 	}
 }
 
-// allowance is what a line approves.
+// allowance returns the amount that a call approves, by a row of the client table.
 func allowance(l *facts.Client, v *act.Invocation, value, asset string) amounts.Amount {
 	if strings.HasPrefix(l.Amount, "#") {
 		if i := int(l.Amount[1] - '0'); i < len(v.Operands) {
@@ -262,7 +267,8 @@ func allowance(l *facts.Client, v *act.Invocation, value, asset string) amounts.
 	return a
 }
 
-// plainNumber is "75" of "75 NEAR" and "2500" of "2500uatom".
+// plainNumber returns the number at the start of a value: "75" of "75 NEAR", "2500" of
+// "2500uatom".
 func plainNumber(value string) string {
 	if n := len(value) - len(strings.TrimLeft(value, "0123456789.,_")); n > 0 {
 		return strings.TrimRight(value[:n], ".,_")
@@ -270,7 +276,8 @@ func plainNumber(value string) string {
 	return value
 }
 
-// at is the text of operand "#n" or of an option; "" if there is none.
+// at returns the text of operand n for the place "#n", or the value of an option for its name. It
+// returns "" if the call has none.
 func at(v *act.Invocation, place string) string {
 	switch {
 	case place == "":

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// RunPhrase reads src as an action in words.
+// RunPhrase judges src as a sentence that describes a payment. It reports whether a rule matched.
 func RunPhrase(e *interp.Env, src *act.Source) bool {
 	if !e.Budget.Spend(len(src.Text) / 4) {
 		return false

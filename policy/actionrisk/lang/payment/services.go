@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// serviceRules judges a request of an HTTP client: a wallet's JSON-RPC in its
-// body, or a call of a payment service.
+// serviceRules adds the rule ids for a request of an HTTP client to a payment service. It also
+// judges a wallet's JSON-RPC request in the body.
 func serviceRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	method := hosts.Method(v)
 	if method == "GET" || method == "HEAD" || method == "OPTIONS" {
@@ -33,7 +33,8 @@ func serviceRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	}
 }
 
-// requestBody is what an HTTP client sends, as far as it is known.
+// requestBody returns the known parts of the body that an HTTP client sends: values of options,
+// files and standard input.
 func requestBody(e *interp.Env, v *act.Invocation) []string {
 	var out []string
 	for i := range v.Opts {
@@ -58,7 +59,8 @@ func requestBody(e *interp.Env, v *act.Invocation) []string {
 	return out
 }
 
-// fieldsBody is what httpie makes of its operands, and its input.
+// fieldsBody returns the body that httpie builds from its NAME=VALUE operands, and its standard
+// input.
 func fieldsBody(v *act.Invocation) (out []string) {
 	var fields []string
 	for _, w := range v.Operands {

@@ -10,11 +10,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// Tables of payment programs age quickly. The arguments of an unknown program are judged
-// instead: words that pay, an amount and a recipient.
+// New payment programs appear faster than the tables can list them. For an unknown program the
+// arguments decide: words that pay, an amount and a recipient.
 
-// unknownMove is the effect of a program that no table knows and whose words say that it
-// pays or moves money: to a wallet's address with an amount, or something less.
+// unknownMove returns the rule id for a program that no table lists and whose first words are a
+// verb for paying or moving money. The rule is act.Transfers if the call also has a wallet address
+// and an amount, act.MayPay for weaker signs, and "" otherwise.
 func unknownMove(e *interp.Env, v *act.Invocation) string {
 	if len(v.Operands) == 0 || !e.Stranger(v.Exe) || e.In("speakers", v.Exe) {
 		return ""
@@ -41,8 +42,8 @@ func isURL(w act.Word) bool {
 	return ok
 }
 
-// saysAmount: an option is made for an amount of money, or a number is one by its sign, by
-// its unit, or because an address stands with it.
+// saysAmount reports whether the call contains an amount of money: an option for amounts, or a
+// number with a currency sign, with a unit, or in a call that also has an address.
 func saysAmount(e *interp.Env, v *act.Invocation, address bool) bool {
 	if slices.ContainsFunc(v.Opts, func(o act.Option) bool { return e.In("amount-options", o.Name) }) {
 		return true
@@ -56,7 +57,8 @@ func saysAmount(e *interp.Env, v *act.Invocation, address bool) bool {
 	return false
 }
 
-// isNumber: 5, 12.50, $5.
+// isNumber reports whether the text is a plain number, with or without a currency sign: 5, 12.50,
+// $5.
 func isNumber(t string) bool {
 	rest := strings.TrimLeft(strings.TrimLeft(t, "$€£"), "0123456789")
 	return t != "" && strings.Trim(strings.TrimPrefix(rest, "."), "0123456789") == ""

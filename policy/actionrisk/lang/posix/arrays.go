@@ -12,7 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// indexText is the text of an array's index: a number or a key.
+// indexText returns the text of an array index, a number or a key, and false if it is not known.
 func indexText(sh *interp.Process, x syntax.ArithmExpr) (string, bool) {
 	w, ok := x.(*syntax.Word)
 	if !ok {
@@ -26,8 +26,8 @@ func indexText(sh *interp.Process, x syntax.ArithmExpr) (string, bool) {
 	return t.Text, t.Known()
 }
 
-// setElement sets name[index]. A key that is no small number is kept as a
-// variable of that name, and as one more element.
+// setElement sets name[index] to w, or appends w to the element if more is true. A key that is not
+// a small number is stored as a variable with the name "name[key]", and as one more element.
 func setElement(sh *interp.Process, name string, x syntax.ArithmExpr, w act.Word, more bool) {
 	key, ok := indexText(sh, x)
 	if !ok {
@@ -74,13 +74,13 @@ func array(sh *interp.Process, a *syntax.Assign) {
 		setElement(sh, a.Name.Value, el.Index, wordText(sh, el.Value), false)
 		list = slices.Clone(sh.Vars[a.Name.Value])
 	}
-	if !sh.Env.Budget.Spend(1 + len(list)/2) { // the list is copied
+	if !sh.Env.Budget.Spend(1 + len(list)/2) { // setAll copies the list
 		list = nil
 	}
 	setAll(sh, a.Name.Value, list)
 }
 
-// refers: "declare -n a=b" makes a another name of b.
+// refers records that "declare -n a=b" makes a another name of b.
 func refers(sh *interp.Process, args []*syntax.Assign) {
 	naming := false
 	for _, a := range args {
@@ -95,13 +95,14 @@ func refers(sh *interp.Process, args []*syntax.Assign) {
 	}
 }
 
-// shortOption: a cluster of short options in which a letter stands.
+// shortOption reports whether t is a group of short options that contains the letter.
 func shortOption(t string, letter rune) bool {
 	return len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.ContainsRune(t, letter)
 }
 
-// branches runs the ways a text may go, each from the same start. What a
-// variable may be afterwards is kept: one value, and the others next to it.
+// branches judges alternative branches, each with the variables from before the first one.
+// Afterwards a variable has the value from one branch, and the values from the others are stored
+// as further possible values. all means that one of the branches always runs.
 func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
 	before := sh.Vars
 	ends := make([]map[string][]act.Word, 0, len(ways)+1)
@@ -135,7 +136,7 @@ func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
 	return out
 }
 
-// also notes one more value that a variable may have.
+// also records one more possible value of a variable, up to four.
 func also(sh *interp.Process, name string, w act.Word) {
 	old := sh.Others[name]
 	if len(old) >= 4 || slices.ContainsFunc(old, func(o act.Word) bool { return o.Text == w.Text }) {
@@ -145,7 +146,8 @@ func also(sh *interp.Process, name string, w act.Word) {
 	scan.Put(&sh.Others, name, append(old[:len(old):len(old)], w))
 }
 
-// readsLines: "while read …" runs its body once for each line that is known.
+// readsLines returns the known lines of the input if the loop is "while read …", whose body runs
+// once for each line.
 func readsLines(c *syntax.WhileClause, in act.Flow) ([]string, bool) {
 	if len(c.Cond) != 1 || c.Until || !in.Known || in.Word.Glob {
 		return nil, false
@@ -158,7 +160,7 @@ func readsLines(c *syntax.WhileClause, in act.Flow) ([]string, bool) {
 	return lines, len(lines) > 1 && len(lines) <= scan.MaxLoop
 }
 
-// readsInput sets variables from the input.
+// readsInput sets the variables that read, mapfile or readarray fill from the input.
 func readsInput(sh *interp.Process, v *act.Invocation) {
 	names := v.Operands
 	if list := listRead(v); act.SyntaxName(list) {
@@ -184,7 +186,7 @@ func readsInput(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// listRead is the array that read -a or mapfile fills.
+// listRead returns the name of the array that read -a or mapfile fills, or "".
 func listRead(v *act.Invocation) string {
 	if v.Exe != "read" {
 		return v.Operand(len(v.Operands) - 1)
@@ -197,7 +199,7 @@ func listRead(v *act.Invocation) string {
 	return ""
 }
 
-// inputSeparators are where the words that read takes end.
+// inputSeparators returns the characters at which read splits its input.
 func inputSeparators(sh *interp.Process, v *act.Invocation) string {
 	for _, a := range v.Env {
 		if a.Name == "IFS" && a.Value.Known() {
@@ -207,7 +209,7 @@ func inputSeparators(sh *interp.Process, v *act.Invocation) string {
 	return separators(sh)
 }
 
-// readList is read -a and mapfile.
+// readList sets the array that read -a or mapfile fills.
 func readList(sh *interp.Process, v *act.Invocation, name string) {
 	if !v.Stdin.Known {
 		setVariable(sh, name, act.Word{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: name, Taint: v.Stdin.Taint})

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// builtin runs what changes the shell itself; false where the call is to be judged
-// like any other.
+// builtin handles a call that changes the state of the shell itself. It returns false if the call
+// must also be judged like any other.
 func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	subscripts(sh, v)
 	switch v.Exe {
@@ -47,7 +47,7 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Known: true}, true
 }
 
-// runsText runs what a builtin is given as a text, a file or input.
+// runsText handles builtins that run a text, a file or their input.
 func runsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	switch v.Exe {
 	case "eval":
@@ -72,7 +72,8 @@ func runsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Known: true}, true
 }
 
-// history: a command is put among those given before, and the last of them runs again.
+// history handles history -s, which adds a command to the history, and fc, which runs the last one
+// again.
 func history(sh *interp.Process, v *act.Invocation) {
 	switch v.Exe {
 	case "history":
@@ -86,7 +87,8 @@ func history(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// exported sets NAME=value words as variables that every later command sees.
+// exported sets the variables in NAME=value words, and judges the programs that such variables
+// make other programs run.
 func exported(sh *interp.Process, v *act.Invocation) {
 	for _, w := range v.Argv[1:] {
 		if name, _, ok := strings.Cut(w.Text, "="); ok {
@@ -96,12 +98,13 @@ func exported(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// matchCall holds a call against the tables.
+// matchCall judges a call by the rule tables, and reports whether a rule matched.
 func matchCall(sh *interp.Process, v *act.Invocation) bool {
 	return sh.Env.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
 }
 
-// aliases gives texts short names, and files: hash -p file name.
+// aliases records the aliases that alias sets, and the names that "hash -p file name" gives to
+// files.
 func aliases(sh *interp.Process, v *act.Invocation) {
 	if w, ok := act.WordAfter(v, "-p"); ok && v.Exe == "hash" && len(v.Operands) > 0 {
 		setAlias(sh, v.Operands[len(v.Operands)-1].Text, w)
@@ -109,7 +112,7 @@ func aliases(sh *interp.Process, v *act.Invocation) {
 	for _, w := range v.Operands {
 		if name, _, ok := strings.Cut(w.Text, "="); ok {
 			text := w.Tail(len(name) + 1)
-			if v.Has("-s") { // zsh: of files whose name ends so
+			if v.Has("-s") { // zsh runs the alias for files with this extension
 				name = "*." + name
 			}
 			setAlias(sh, name, text)
@@ -117,12 +120,12 @@ func aliases(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// setAlias lets a name stand for a text.
+// setAlias makes name an alias of the text.
 func setAlias(sh *interp.Process, name string, text act.Word) {
 	scan.Put(&sh.Aliases, name, text)
 }
 
-// shift drops the first parameters of the shell.
+// shift removes the first parameters of the shell.
 func shift(sh *interp.Process, v *act.Invocation) {
 	n := 1
 	if len(v.Operands) > 0 {
@@ -133,7 +136,8 @@ func shift(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// sourced runs a file in this shell, where it is known, or what fish's source reads.
+// sourced judges a file that source runs in this shell, if its text is known, or the input of
+// source in fish.
 func sourced(sh *interp.Process, v *act.Invocation) {
 	if len(v.Operands) == 0 && v.Stdin.Known {
 		interpretHere(sh, v.Stdin.Word, v, "source")
@@ -160,8 +164,8 @@ func sourced(sh *interp.Process, v *act.Invocation) {
 	matchCall(sh, v)
 }
 
-// trap runs the text at once, or, where it waits for the end and uses a variable
-// that nothing has set yet, at the end, with the values of then.
+// trap judges the text of a trap at once. If the trap is for the exit of the shell and its text
+// uses variables or functions, it is judged at the end, with the variables set until then.
 func trap(sh *interp.Process, v *act.Invocation) {
 	e, text := sh.Env, v.Operands[0]
 	waits := slices.ContainsFunc(v.Operands[1:], func(w act.Word) bool { return w.Text == "EXIT" || w.Text == "0" })
@@ -174,7 +178,7 @@ func trap(sh *interp.Process, v *act.Invocation) {
 	src := sh.Src
 	e.Later = append(e.Later, func() {
 		at := sh
-		if e.Left { // what is set after an exit is never set
+		if e.Left { // assignments after an exit do not happen
 			at = then
 		}
 		at.Src = src
@@ -182,7 +186,8 @@ func trap(sh *interp.Process, v *act.Invocation) {
 	})
 }
 
-// interpretHere runs text in this shell itself, so that what it sets stays.
+// interpretHere judges text that runs in this shell itself, so that the variables it sets remain
+// set.
 func interpretHere(sh *interp.Process, w act.Word, v *act.Invocation, via string) act.Flow {
 	matchCall(sh, v)
 	if strings.Trim(w.Text, " \n\t"+string(scan.Hole)) == "" {
@@ -198,7 +203,7 @@ func interpretHere(sh *interp.Process, w act.Word, v *act.Invocation, via string
 	return Script(sh, &src, v.Stdin)
 }
 
-// setParams: "set -- a b" gives the shell its parameters.
+// setParams handles "set -- a b", which sets the parameters of the shell.
 func setParams(sh *interp.Process, v *act.Invocation) {
 	if v.After >= 0 {
 		sh.Params = v.Operands[min(v.After, len(v.Operands)):]

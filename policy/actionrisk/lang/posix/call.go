@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Call judges one simple command and gives what it prints: it finds out which program
-// that is and how it is called, hands the call to another front-end that takes it, runs what
-// the program carries and holds the rest against the tables.
+// Call judges one simple command and returns its output. It identifies the program and its
+// arguments, and passes the call to another front-end if one accepts it. Otherwise it judges the
+// commands that the program carries, and matches the call against the rule tables.
 func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
 	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16+2*len(v.Argv)) || sh.Src.Depth > scan.MaxDepth {
@@ -56,8 +56,9 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	return computed(v, output(e, sh, v))
 }
 
-// runs judges what the program does by itself, and tells whether a rule holds, and runs
-// what it carries: by its row, as a program of a project or a file that the command wrote.
+// runs judges the effects of the program itself, and the commands that it carries: by its row in
+// the table, as a program of a package, or as a file that the command itself wrote. It returns the
+// output, and reports whether it found a carried command and whether a rule matched.
 func runs(sh *interp.Process, v *act.Invocation) (out act.Flow, carried, matched bool) {
 	out, carried = carries(sh, v)
 	matched = effective(sh, v)
@@ -69,7 +70,7 @@ func runs(sh *interp.Process, v *act.Invocation) (out act.Flow, carried, matched
 	return out, carried, matched
 }
 
-// identify finds out which program runs; false if that is not known.
+// identify sets the program of the call, and returns false if it is not known.
 func identify(sh *interp.Process, v *act.Invocation) bool {
 	e, first := sh.Env, v.Argv[0]
 	v.Path, v.Exe = first.Text, programName(sh, first)
@@ -79,7 +80,7 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	if name, ok := programNamed(sh, v, first.Text); ok {
 		v.Exe = name
 	}
-	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
+	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // in zsh, =rm is the file of rm; an alias for the shell begins with "!"
 	if first.Glob && (strings.ContainsAny(v.Exe, "*?") || strings.IndexByte(v.Exe, ']') > 1) {
 		e.See(act.RunsUnknownProgram, sh.Src, v.From, v.To, act.Printable(v.Exe))
 		if i := slices.IndexFunc(e.Groups.Get("glob-programs"), func(name string) bool { return paths.GlobMatch(v.Exe, name) }); i >= 0 {
@@ -92,8 +93,9 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	return true
 }
 
-// programName is the name of the program of a word, without a version after it, as in
-// npx name@version, and in small letters where the file system may not care.
+// programName returns the name of the program that a word names. It removes a version after the
+// name, as in npx name@version. It converts a name in capitals to lower case if only that name is
+// known, because some file systems ignore case.
 func programName(sh *interp.Process, first act.Word) string {
 	e, name := sh.Env, scan.Base(first.Text)
 	if i := strings.IndexByte(name, '@'); i > 0 && len(sh.Src.Via) > 0 && !first.Glob && !e.Program(name).Judged {
@@ -105,14 +107,14 @@ func programName(sh *interp.Process, first act.Word) string {
 	return name
 }
 
-// arguments reads how the program is called, and runs what it runs because of its
-// environment, whatever it is asked.
+// arguments parses the options and operands of the call, and judges the programs that its
+// environment variables make it run.
 func arguments(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	addOptions(sh, v)
 	v.Fds = sh.Fds
 	e.ReadArguments(v)
-	if e.In("shells", v.Exe) && slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "+n" || w.Text == "noexec" }) { // "-n" does not hold
+	if e.In("shells", v.Exe) && slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "+n" || w.Text == "noexec" }) { // the words +n and noexec switch "-n" off
 		v.Opts = slices.DeleteFunc(v.Opts, func(o act.Option) bool { return o.Name == "-n" })
 	}
 	fromDescriptor(sh, v)
@@ -125,8 +127,9 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// taken: the call is one of the shell itself, asks for help only, or is another call
-// by its nature: of another shell, an alias, a packed program, a module.
+// taken handles a call that needs no further judgement: a builtin, a request for help, or a call
+// that another front-end accepts or that really is a call of another program (an alias, a packed
+// program, a module).
 func taken(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e := sh.Env
 	if out, ok := builtin(sh, v); ok {
@@ -152,8 +155,8 @@ func taken(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{}, false
 }
 
-// module runs what "python -m" starts: a file that the command wrote, or a program that
-// is a module, too, such as pip.
+// module judges "python -m NAME", if NAME is a file that the command itself wrote, or a module
+// that is also a known program, such as pip.
 func module(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	name, ok := v.Value("-m")
 	if !ok || !sh.Env.In("pythons", v.Exe) {
@@ -169,7 +172,7 @@ func module(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return argv(sh, append([]act.Word{name}, v.Argv[i+1:]...), &facts.Wrapper{}, v), true
 }
 
-// carries runs what the wrappers carry that know the program.
+// carries judges the commands that the program carries according to its wrapper rows.
 func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool) {
 	e := sh.Env
 	runsUnpacked(e, v)
@@ -184,7 +187,7 @@ func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool)
 	return out, carried
 }
 
-// effective judges what the program does by itself, and tells whether a rule holds.
+// effective judges the effects of the program itself, and reports whether a rule matched.
 func effective(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	effects(sh, v)
@@ -199,7 +202,7 @@ func effective(sh *interp.Process, v *act.Invocation) bool {
 	return matched
 }
 
-// carriedOutput is what a program prints that carried out.
+// carriedOutput returns the output of a program that ran a carried command with the output out.
 func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow {
 	e := sh.Env
 	if changesItself(e, v) {
@@ -208,7 +211,7 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	if out.Known {
 		return computed(v, noted(e, v, out))
 	}
-	if e.In("remote-shells", v.Exe) { // what another machine prints
+	if e.In("remote-shells", v.Exe) { // the output comes from another machine
 		return act.Flow{Taint: out.Taint | act.FromNetwork, Via: v.Exe}
 	}
 	if fromStore(e, v) {
@@ -223,13 +226,13 @@ func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow
 	return computed(v, noted(e, v, out))
 }
 
-// hasProgramOption: the program's text is among its words.
+// hasProgramOption reports whether an option contains a program text.
 func hasProgramOption(v *act.Invocation) bool {
 	return slices.ContainsFunc([]string{"-c", "-e", "-r", "-E", "-p", "--print", "--eval"}, v.Has)
 }
 
-// fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
-// open there, as if it were its input.
+// fromDescriptor sets the input of an interpreter that runs a file such as /dev/fd/3 to the file
+// that is open there.
 func fromDescriptor(sh *interp.Process, v *act.Invocation) {
 	if len(sh.Fds) == 0 || len(v.Operands) == 0 || !sh.Env.In("file-runners", v.Exe) {
 		return
@@ -242,7 +245,7 @@ func fromDescriptor(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// addOptions puts the options that a program takes from its variables among its own.
+// addOptions adds the options that a program reads from its environment variables.
 func addOptions(sh *interp.Process, v *act.Invocation) {
 	dashes(sh.Env, v)
 	if v.Exe == "curl" {
@@ -255,7 +258,7 @@ func addOptions(sh *interp.Process, v *act.Invocation) {
 	}
 	for _, entry := range spec.Vars {
 		name, option, named := strings.Cut(entry, "=")
-		if prefix, ok := strings.CutSuffix(name, "*"); ok { // one for each subcommand
+		if prefix, ok := strings.CutSuffix(name, "*"); ok { // there is one variable for each subcommand
 			for _, w := range v.Argv[1:] {
 				v.Argv = append(v.Argv[:len(v.Argv):len(v.Argv)], listedOptions(sh.Variable(v, prefix+w.Text))...)
 			}
@@ -278,7 +281,7 @@ func addOptions(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// listedOptions are the words of a variable that holds options.
+// listedOptions returns the words of a variable that contains options.
 func listedOptions(value act.Word) []act.Word {
 	if !value.Known() {
 		return nil
@@ -290,7 +293,7 @@ func listedOptions(value act.Word) []act.Word {
 	return out
 }
 
-// dashes writes the options of tar that have no dash, as in "tar czf", with one.
+// dashes adds the dash to options of tar that are written without one, as in "tar czf".
 func dashes(e *interp.Env, v *act.Invocation) {
 	if !e.In("tars", v.Exe) {
 		return
@@ -299,13 +302,13 @@ func dashes(e *interp.Env, v *act.Invocation) {
 		v.Argv = slices.Clone(v.Argv)
 		v.Argv[1].At = -1
 		if v.Argv[1].Text = "-" + strings.ReplaceAll(t, "f", ""); strings.ContainsRune(t, 'f') {
-			v.Argv[1].Text += "f" // its value is the next word, wherever the letter is
+			v.Argv[1].Text += "f" // the next word is its value, wherever the letter is
 		}
 	}
 }
 
-// packageProgram runs the program of a project that "yarn hardhat run …", "pnpm exec x"
-// and their kind start.
+// packageProgram judges a program that a JavaScript package manager starts: "yarn hardhat run
+// …", "pnpm exec x".
 func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if len(v.Operands) == 0 || !sh.Env.In("js-pm", v.Exe) {
 		return act.Flow{}, false
@@ -326,8 +329,8 @@ func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return argv(sh, v.Argv[i:], &facts.Wrapper{}, v), true
 }
 
-// scriptHelp: a script of the project that is asked about itself: manage.py flush
-// --help. One that the command itself wrote or fetched may do anything then, too.
+// scriptHelp reports whether a call only asks a script for its help: manage.py flush --help. A
+// script that the command itself wrote or downloaded could do anything, so it does not count.
 func scriptHelp(sh *interp.Process, v *act.Invocation) bool {
 	if len(v.Operands) == 0 || v.Argv[len(v.Argv)-1].Text != "--help" || !sh.Env.In("interpreters", v.Exe) || hasProgramOption(v) || v.Has("-s") {
 		return false
@@ -340,7 +343,7 @@ func scriptHelp(sh *interp.Process, v *act.Invocation) bool {
 	return !written
 }
 
-// notFound: the shell calls a function of this name for a program it does not find.
+// notFound judges the function that the shell calls if it does not find a program.
 func notFound(sh *interp.Process, v *act.Invocation) {
 	for _, name := range [...]string{"command_not_found_handle", "command_not_found_handler"} {
 		if _, ok := sh.Funcs[name]; ok && sh.Env.Stranger(v.Exe) && sh.Running < scan.MaxDepth {
@@ -351,7 +354,8 @@ func notFound(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// defined runs functions and aliases that the text itself defines.
+// defined judges a call of a function or alias that the text itself defines. It returns false for
+// other calls.
 func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	first := v.Argv[0]
 	if v.Direct {
@@ -379,14 +383,14 @@ func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return out, true
 }
 
-// aliased runs the text of an alias with the words after it.
+// aliased judges the text of an alias, followed by the other words of the call.
 func aliased(sh *interp.Process, v *act.Invocation, a act.Word) act.Flow {
 	inner := *sh
 	inner.Running++
 	inner.Aliases = nil
 	text := a
 	for i, w := range v.Argv[1:] {
-		if next, ok := aliasOf(sh, w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // such an alias is followed by another
+		if next, ok := aliasOf(sh, w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // after an alias that ends with a space, the shell expands the next word, too
 			text.Text, text.At = text.Text+next.Text, -1
 			continue
 		}
@@ -395,10 +399,10 @@ func aliased(sh *interp.Process, v *act.Invocation, a act.Word) act.Flow {
 	return inner.Interpret("shell", text, v, "alias", nil)
 }
 
-// dynamic is a command whose executable is not known.
+// dynamic judges a command whose program is not known.
 func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
-	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) { // with options of its own, or none
+	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) { // the variable may hold a wrapper and its options, or nothing
 		v.Exe = w.Var
 		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
 	}
@@ -422,28 +426,29 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	return act.Flow{Taint: v.Stdin.Taint}
 }
 
-// standsFor: a variable that the command never sets and that is named as one of the
-// programs people name variables after is that program: $RM file, "$ADB" devices.
+// standsFor returns the program that a variable names by convention, if the command never sets the
+// variable: $RM file, "$ADB" devices.
 func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 	w := v.Argv[0]
 	name := strings.ToLower(w.Var)
 	return name, unset(w) && sh.Env.In("variable-programs", name)
 }
 
-// namedRunner: a variable that by its name holds what runs commands is given the text of
-// one: $USER_EXEC_CMD -c 'npm test'. What the text does is what counts.
+// namedRunner reports whether the program is a variable that, by its name, contains a shell, and
+// it is given a text: $USER_EXEC_CMD -c 'npm test'. Then the text decides.
 func namedRunner(sh *interp.Process, v *act.Invocation) bool {
 	return len(v.Argv) == 3 && v.Argv[1].Text == "-c" && unset(v.Argv[0]) &&
 		slices.ContainsFunc(sh.Env.Groups.Get("shell-variables"), func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
 }
 
-// unset: the word is one variable of the user's own that the command never sets.
+// unset reports whether the word is a single variable with a name in capitals that the command
+// never sets.
 func unset(w act.Word) bool {
 	return w.Text == string(scan.Hole) && strings.ToUpper(w.Var) == w.Var && w.Taint == 0 && act.SyntaxName(w.Var)
 }
 
-// asksOnly reports whether a program whose name is partly unknown is only asked about itself,
-// for example for its version, and its name comes from a variable that the user set.
+// asksOnly reports whether a program whose name is partly unknown is only asked about itself, for
+// example for its version, and its name comes from a variable that the user set.
 func asksOnly(sh *interp.Process, v *act.Invocation) bool {
 	w := v.Argv[0]
 	return len(v.Argv) == 2 && sh.Env.In("asks", v.Argv[1].Text) && act.SyntaxName(w.Var) && w.Taint == 0 &&
@@ -459,27 +464,27 @@ func plainUse(sh *interp.Process, v *act.Invocation) bool {
 		len(sh.Src.Via) == 0 && len(v.Argv) > 1 && !slices.ContainsFunc(v.Argv[1:], func(w act.Word) bool { return !harmlessWord(sh.Env, w) })
 }
 
-// ofMake: a recipe names its program by a variable or a function of make that the file does
-// not set: an included file or the environment does.
+// ofMake reports whether a make recipe names its program with a variable or function of make that
+// the makefile does not set. An included file or the environment sets it.
 func ofMake(sh *interp.Process, w act.Word) bool {
 	return w.Taint == 0 && w.Var != "" && strings.ToUpper(w.Var) == w.Var && slices.Contains(sh.Src.Via, "make")
 }
 
-// harmlessWord: a known word that names no program of the tables, no place of the machine
-// and nothing that goes.
+// harmlessWord reports whether a word is known, and is not a known program, a path on the machine
+// or a word for a destructive action.
 func harmlessWord(e *interp.Env, w act.Word) bool {
 	return w.Known() && !w.Glob && w.Text != "-c" && w.Text != "-e" && !strings.HasPrefix(w.Text, "/") && !strings.Contains(w.Text, "..") &&
 		!strings.ContainsAny(w.Text, " ;|&<>$`(){}~\\'\"") && !e.Program(scan.Base(w.Text)).Judged && !dangerousWord(w.Text)
 }
 
-// dangerousWord: the word, or a part of it, says that something goes.
+// dangerousWord reports whether the word contains a word for a destructive or far-reaching action.
 func dangerousWord(w string) bool {
 	low := strings.ToLower(w)
 	return scan.HasAny(low, "rf", "force", "delete", "destroy", "remove", "drop", "purge", "wipe", "prune", "apply", "push", "publish", "send", "transfer", "exec", "eval", "prod", "all", "secret", "token", "key", "password", "://") || low == "rm" || low == "-r" || low == "-f"
 }
 
-// benignProgram: variables that by their name hold a tool chosen by the user's
-// setup, which says nothing about what the command does.
+// benignProgram reports whether the variable, by its name, contains a tool that the user's setup
+// chooses. Such a name shows nothing about the effect of the command.
 func benignProgram(name string) bool {
 	switch name {
 	case "CC", "CXX", "GO", "MAKE", "NODE", "NPM", "PIP", "PYTHON", "PYTHON3", "BROWSER", "JAVA", "CARGO", "GIT", "DOCKER", "KUBECTL":
@@ -488,10 +493,10 @@ func benignProgram(name string) bool {
 	return false
 }
 
-// aboutItself are words by which programs are asked for their version or their use.
+// aboutItself lists words that ask a program for its version or help.
 var aboutItself = scan.SetOf("--version -version -V --help -help help version")
 
-// isHelp: asking a program about itself runs nothing.
+// isHelp reports whether the call only asks the program for its version or help.
 func isHelp(c *facts.Set, v *act.Invocation) bool {
 	last := v.Argv[len(v.Argv)-1].Text
 	switch {
@@ -505,14 +510,15 @@ func isHelp(c *facts.Set, v *act.Invocation) bool {
 	})
 }
 
-// gitUsage: every command of Git prints its usage, wherever the option is.
+// gitUsage reports whether a Git command is called with -h, which prints its usage wherever the
+// option is.
 func gitUsage(v *act.Invocation) bool {
 	return v.Exe == "git" && gitCommands.Has(v.Operand(0)) && v.Operand(0) != "grep" && v.Has("-h")
 }
 
-// argv runs words that are an inner command.
+// argv judges words that are a carried command.
 func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocation) act.Flow {
-	if len(words) > 1 && words[0].Text == "-c" { // flock FILE -c TEXT, su USER -- -c TEXT
+	if len(words) > 1 && words[0].Text == "-c" { // for example flock FILE -c TEXT, su USER -- -c TEXT
 		return sh.Interpret("shell", words[1], v, v.Exe+" -c", nil)
 	}
 	inner := sh.Behalf(sh.Src, v.Exe)
@@ -528,14 +534,14 @@ func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocat
 	}
 	out := inner.Run(&call)
 	switch v.Exe {
-	case "builtin", "command", "time", "exec": // in this shell itself: what is set stays
+	case "builtin", "command", "time", "exec": // these run in the shell itself, so its state changes
 		sh.Cwd, sh.Vars, sh.Funcs, sh.Aliases = inner.Cwd, inner.Vars, inner.Funcs, inner.Aliases
 	}
 	return out
 }
 
-// linesOfInput calls run for each line but the last of what xargs reads, if each is a
-// call of its own, and gives the call for the last, or for all of it.
+// linesOfInput calls run for each line that xargs reads, except for the last one, if xargs makes
+// one call for each line. It returns the call for the last line, or for the whole input.
 func linesOfInput(sh *interp.Process, v *act.Invocation, run func(*act.Invocation)) *act.Invocation {
 	one := *v
 	if file, ok := v.Value("-a", "--arg-file"); ok && v.Exe != "parallel" {
@@ -557,19 +563,19 @@ func linesOfInput(sh *interp.Process, v *act.Invocation, run func(*act.Invocatio
 	return &one
 }
 
-// Interpret runs a text that a program hands to a shell of its own, or that
-// stands for an alias of this one.
+// Interpret judges a text that a program passes to a separate shell, or the text of an alias,
+// which runs in this shell.
 func Interpret(sh *interp.Process, src *act.Source, v *act.Invocation, via string, params []act.Word) act.Flow {
 	e := sh.Env
 	if v.Exe == "fish" {
 		src.Text, src.At = fromFish(src.Text), -1
 	}
 	inner := *sh
-	if via != "alias" && len(sh.Vars) > 0 && e.Budget.Spend(len(sh.Vars)/4) { // a shell of its own
+	if via != "alias" && len(sh.Vars) > 0 && e.Budget.Spend(len(sh.Vars)/4) { // only an alias shares the variables of this shell
 		inner.Vars = maps.Clone(sh.Vars)
 	}
 	inner.Params, inner.Zsh = params, sh.Zsh || v.Exe == "zsh"
-	if via != "alias" && len(v.Env) > 0 && (len(sh.Vars) == 0 || !e.Budget.Spent) { // NAME=value in front of it
+	if via != "alias" && len(v.Env) > 0 && (len(sh.Vars) == 0 || !e.Budget.Spent) { // apply the assignments NAME=value before the command
 		for _, a := range v.Env {
 			setVariable(&inner, a.Name, a.Value)
 		}
@@ -577,7 +583,7 @@ func Interpret(sh *interp.Process, src *act.Source, v *act.Invocation, via strin
 	return Script(&inner, src, v.Stdin)
 }
 
-// file interprets a file that the command itself wrote.
+// file judges a file that a program runs, if the command itself wrote it.
 func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word) act.Flow {
 	if fd, ok := act.Descriptor(name.Text); name.Text == "-" || name.Text == "/dev/stdin" || ok && fd == "0" {
 		out, _ := fromInput(sh, w, v)
@@ -612,7 +618,7 @@ func file(sh *interp.Process, w *facts.Wrapper, v *act.Invocation, name act.Word
 	return sh.Interpret(w.Lang, f.Word, v, v.Exe+" file", sh.Params)
 }
 
-// fromInput interprets what is piped into an interpreter.
+// fromInput judges text that is piped into an interpreter.
 func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	saved, in := v.Stdin, v.Stdin
 	if unknown := sh.Env.Front.Unknown[w.Lang]; unknown != nil && !in.Known {
@@ -635,8 +641,7 @@ func fromInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flo
 	return out, true
 }
 
-// unknownInput is an interpreter that is fed unknown text; where it came from may
-// tell enough.
+// unknownInput judges an interpreter that reads unknown text, by the origin of that text.
 func unknownInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	in := v.Stdin
 	sh.Env.Fed()
@@ -654,8 +659,8 @@ func unknownInput(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.
 	return act.Flow{Taint: in.Taint &^ act.FromStdin}, true
 }
 
-// proven tells whether an invocation is known to change nothing. A program is
-// known only by a bare name or in a standard directory: ./sed proves nothing.
+// proven reports whether a call is known to change nothing. Only a program with a bare name or in
+// a standard directory is known: ./sed may be any program.
 func proven(e *interp.Env, v *act.Invocation) bool {
 	if v.Dry {
 		return true
@@ -671,8 +676,8 @@ func proven(e *interp.Env, v *act.Invocation) bool {
 	return false
 }
 
-// changesItself: a program that runs the text it is given changes something by an
-// option of its own as well: sed -i.
+// changesItself reports whether a program that runs a text also has an option with which it
+// changes something itself: sed -i.
 func changesItself(e *interp.Env, v *act.Invocation) bool {
 	for _, p := range e.Program(v.Exe).Proves {
 		for _, o := range p.None {
@@ -686,7 +691,7 @@ func changesItself(e *interp.Env, v *act.Invocation) bool {
 	return false
 }
 
-// isDryRun tells whether the invocation only shows what it would do.
+// isDryRun reports whether the call only shows what it would do.
 func isDryRun(e *interp.Env, v *act.Invocation) bool {
 	for _, p := range e.Program(v.Exe).Dry {
 		if p.Holds(v) {

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// parallel runs GNU parallel's command once for each value.
+// parallel judges the command of GNU parallel once for each value.
 func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (out act.Flow) {
-	if len(rest) > 0 && (v.Has("--pipe") || v.Has("--pipepart")) { // each reads a part of the input
+	if len(rest) > 0 && (v.Has("--pipe") || v.Has("--pipepart")) { // each process reads a part of the input
 		return argv(sh, rest, &facts.Wrapper{}, v)
 	}
 	command, values := rest, []act.Word(nil)
@@ -32,8 +32,9 @@ func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (out act.F
 	return out
 }
 
-// parallelText is the text that parallel makes of its command and a value. A shell that
-// is given a text runs it as well: joined, the quotes are lost.
+// parallelText returns the text that parallel builds from its command and a value. If the command
+// is a shell with a text, it is also judged with its words unchanged, because joining them loses
+// the quotes.
 func parallelText(sh *interp.Process, command []act.Word, value act.Word, v *act.Invocation) act.Word {
 	if sh.Env.In("shells", scan.Base(command[0].Text)) {
 		words := slices.Clone(command)
@@ -55,7 +56,7 @@ func parallelText(sh *interp.Process, command []act.Word, value act.Word, v *act
 	return w
 }
 
-// inputWords are the known parts of the input as words, or one unknown word.
+// inputWords returns the known parts of the input as words, or one unknown word.
 func inputWords(v *act.Invocation, parts []string) []act.Word {
 	if !v.Stdin.Known {
 		return []act.Word{{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: "input", Lone: true, Taint: v.Stdin.Taint | act.FromStdin}}
@@ -69,8 +70,8 @@ func inputWords(v *act.Invocation, parts []string) []act.Word {
 	return out
 }
 
-// appendInput gives xargs' command its operands: the known words of the input,
-// or one unknown word.
+// appendInput adds the operands that xargs reads to its command: the known words of the input, or
+// one unknown word. With -I it replaces the mark.
 func appendInput(argv []act.Word, v *act.Invocation) []act.Word {
 	more := inputWords(v, strings.Fields(v.Stdin.Word.Text))
 	mark, ok := inputMark(v)
@@ -78,7 +79,7 @@ func appendInput(argv []act.Word, v *act.Invocation) []act.Word {
 		return append(argv, more...)
 	}
 	if line, _, _ := strings.Cut(strings.Trim(v.Stdin.Word.Text, "\n"), "\n"); v.Stdin.Known && !v.Stdin.Word.Glob && line != "" {
-		more[0].Text = line // the whole line takes the place of the mark
+		more[0].Text = line // the whole line replaces the mark
 	}
 	for i := range argv {
 		if w := &argv[i]; strings.Contains(w.Text, mark) {
@@ -89,18 +90,19 @@ func appendInput(argv []act.Word, v *act.Invocation) []act.Word {
 	return argv
 }
 
-// inputMark is what xargs puts its input in the place of, if it is told to.
+// inputMark returns the mark that xargs replaces by its input, and reports whether it replaces
+// one.
 func inputMark(v *act.Invocation) (string, bool) {
 	mark, ok := v.Value("-I", "-i", "--replace", "-J")
 	return cmp.Or(mark.Text, "{}"), ok || v.Has("--replace") || v.Has("-i")
 }
 
-// afterWord runs the commands that begin after -exec, "--" and their kind.
+// afterWord judges the commands that begin after a word such as -exec or "--".
 func afterWord(sh *interp.Process, inner *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	var out act.Flow
 	done := false
 	for i := 1; i < len(v.Argv); i++ {
-		if name, _, ok := strings.Cut(v.Argv[i].Text, "="); ok && w.Lang != "" && slices.Contains(w.After, name+"=") { // --execute=text
+		if name, _, ok := strings.Cut(v.Argv[i].Text, "="); ok && w.Lang != "" && slices.Contains(w.After, name+"=") { // for example --execute=text
 			out, done = inner.Interpret(w.Lang, v.Argv[i].Tail(len(name)+1), v, v.Exe, nil), true
 			continue
 		}
@@ -121,7 +123,7 @@ func afterWord(sh *interp.Process, inner *interp.Process, w *facts.Wrapper, v *a
 	return out, done
 }
 
-// found puts what find would find in the place of {}.
+// found replaces {} in the command of find by a pattern for the files that find finds.
 func found(e *interp.Env, words []act.Word, v *act.Invocation) []act.Word {
 	if !e.In("file-finders", v.Exe) {
 		return words
@@ -135,7 +137,7 @@ func found(e *interp.Env, words []act.Word, v *act.Invocation) []act.Word {
 	return words
 }
 
-// foundBy is a pattern for the files that find would find.
+// foundBy returns a pattern for the files that find finds.
 func foundBy(v *act.Invocation) act.Word {
 	root := act.Word{Text: ".", At: -1}
 	if len(v.Argv) > 1 && !strings.HasPrefix(v.Argv[1].Text, "-") {
@@ -144,7 +146,7 @@ func foundBy(v *act.Invocation) act.Word {
 	name := "*"
 	for i := 1; i+1 < len(v.Argv); i++ {
 		if before := v.Argv[i-1].Text; before == "!" || before == "-not" || i+3 < len(v.Argv) && v.Argv[i+2].Text == "-prune" && v.Argv[i+3].Text == "-o" {
-			continue // all but those
+			continue // the test excludes these files
 		}
 		switch v.Argv[i].Text {
 		case "-name", "-iname":
@@ -159,13 +161,12 @@ func foundBy(v *act.Invocation) act.Word {
 	return root
 }
 
-// A program that no table knows may carry a command, as sudo and xargs do: a
-// private wrapper, a task runner, a process supervisor. No table can list them all,
-// so words after such a program that are a command by themselves, and texts that it
-// is told to run, are judged as if they ran. A harmless command stays harmless, and
-// what a program only prints is a mention (group "speakers").
+// A program that is not in the tables may carry a command, as sudo and xargs do: a private
+// wrapper, a task runner, a process supervisor. So the words after such a program that form a
+// command, and the texts in options that name a command, are judged as if they ran. A harmless
+// command stays harmless. Programs that only print their words are excluded (group "speakers").
 
-// suspect runs what a program that no wrapper entry covers seems to carry.
+// suspect judges the command that a program without a wrapper row probably carries.
 func suspect(sh *interp.Process, v *act.Invocation) {
 	if len(v.Argv) < 2 || sh.Env.In("speakers", v.Exe) || v.Dry || sh.Suspects >= scan.MaxSuspects || !sh.Env.Budget.Spend(len(v.Argv)/2) {
 		return
@@ -178,13 +179,13 @@ func suspect(sh *interp.Process, v *act.Invocation) {
 	suspectOptions(&inner, v)
 }
 
-// carriedFrom is the word at which a carried command begins, or 0.
+// carriedFrom returns the index of the word at which a carried command begins, or 0.
 func carriedFrom(e *interp.Env, v *act.Invocation) int {
 	if e.In("prose-words", strings.TrimSuffix(v.Word(1).Text, ":")) {
 		return 0
 	}
 	stranger := e.Stranger(v.Exe)
-	begun := false // a word such as "exec" announced it
+	begun := false // a word such as "exec" or "--" came before
 	for i := 1; i+1 < len(v.Argv); i++ {
 		switch t := v.Argv[i].Text; {
 		case t == "--" || e.In("run-words", t):
@@ -196,18 +197,18 @@ func carriedFrom(e *interp.Env, v *act.Invocation) int {
 		case e.Acts(t):
 			return i
 		case !stranger && v.Argv[i-1].Text == "--":
-			return 0 // a file after "--"
+			return 0 // the word after "--" is a file
 		}
 	}
 	return 0
 }
 
-// suspectOptions runs the texts that options hand over to be run: by their name
-// ("--exec", "--pre-command", "--pager") with any program, -c, -e and -x with one
-// that no table knows, and the one text after "run".
+// suspectOptions judges the texts of options that probably run them. For every program these are
+// options with a name such as "--exec", "--pre-command" or "--pager"; for an unknown program also
+// -c, -e and -x, and single words that are a command line.
 func suspectOptions(sh *interp.Process, v *act.Invocation) {
 	stranger := sh.Env.Stranger(v.Exe)
-	prose := false // a word said that a text is prose
+	prose := false // a word showed that the texts are prose
 	for i := 1; i < len(v.Argv); i++ {
 		w := v.Argv[i]
 		prose = prose || sh.Env.In("prose-words", strings.TrimSuffix(w.Text, ":")) || sh.Env.In("text-options", w.Text)
@@ -225,13 +226,13 @@ func suspectOptions(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// handsOver: the word says that the one after it, or its own value, is to be run.
+// handsOver reports whether the word is an option whose value, or next word, is probably run.
 func handsOver(e *interp.Env, name, word string, stranger bool) bool {
 	return commandOption(name) || e.In("run-words", word) || stranger && (word == "-c" || word == "-e" || word == "-x")
 }
 
-// suspectText runs the text that an option hands over, or the program that it names
-// with the words after "--": --exec /bin/rm -- -rf x.
+// suspectText judges the value of such an option: a command line, or a program that gets the words
+// after "--": --exec /bin/rm -- -rf x.
 func suspectText(sh *interp.Process, v *act.Invocation, name string, w act.Word) {
 	if behind := afterDashes(v); len(behind) > 0 && sh.Env.Acts(w.Text) && w.Known() {
 		argv(sh, append([]act.Word{w}, behind...), &facts.Wrapper{}, v)
@@ -240,11 +241,11 @@ func suspectText(sh *interp.Process, v *act.Invocation, name string, w act.Word)
 	}
 }
 
-// commandWords are the parts of an option's name that say that its value is run.
+// commandWords lists parts of option names that show that the value is run.
 var commandWords = scan.SetOf(`exec execute command commands cmd shell hook script scripts pager editor program filter run rsh viewer askpass wrap wrapper
  locker callback handler trigger launcher runner preexec postexec prehook posthook notifier opener`)
 
-// commandOption: a part of the option's name says that its value is run.
+// commandOption reports whether a part of the option's name is in commandWords.
 func commandOption(name string) bool {
 	if !strings.HasPrefix(name, "--") {
 		return false
@@ -257,9 +258,9 @@ func commandOption(name string) bool {
 	return false
 }
 
-// afterDashes are the words after "--".
+// afterDashes returns the words after "--".
 func afterDashes(v *act.Invocation) []act.Word {
-	for i := range v.Argv { // by index: a word is large
+	for i := range v.Argv { // the loop uses an index, because copying a Word is expensive
 		if v.Argv[i].Text == "--" {
 			return v.Argv[i+1:]
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// curlConfig puts the options in the ~/.curlrc that the command itself wrote before its
-// own. One is on each line: name = "value".
+// curlConfig adds the options in a ~/.curlrc that the command itself wrote before the options of
+// the call. The file has one option per line: name = "value".
 func curlConfig(sh *interp.Process, v *act.Invocation) {
 	if len(sh.Env.Files) == 0 || len(v.Argv) < 2 || v.Argv[1].Text == "-q" {
 		return
@@ -26,6 +26,6 @@ func curlConfig(sh *interp.Process, v *act.Invocation) {
 			more = append(more, settingsAsOptions(f.Word)...)
 		}
 	}
-	more = slices.DeleteFunc(more, func(w act.Word) bool { return w.Text == "--url" }) // its value is an operand
+	more = slices.DeleteFunc(more, func(w act.Word) bool { return w.Text == "--url" }) // its value remains as an operand
 	v.Argv = slices.Insert(slices.Clone(v.Argv), 1, more...)
 }

@@ -12,13 +12,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What runs by a detour that no text of a program shows: a file of a program that an
-// interpreter is given, an editor that writes by itself, the rules of a firewall, a
-// pipe that awk writes to.
+// This file judges commands that run without being written as a command: a program in a file that
+// an interpreter runs, an editor that changes a file without a person, packages in a list of
+// requirements.
 
-// otherReading runs the words of a carrier as they stand if an option takes, or does
-// not take, the next word otherwise than the tables say: the word that names a program
-// tells.
+// otherReading judges the words of a wrapper in a second way, because an option may or may not
+// take the next word, contrary to the tables. A word that names a known program shows where the
+// command begins.
 func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) {
 	e := sh.Env
 	if len(rest) > 1 && !e.Acts(rest[0].Text) && e.Acts(rest[1].Text) && rest[1].Text[0] != '-' {
@@ -31,8 +31,8 @@ func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w 
 	}
 }
 
-// swallowed is the place of a program that was read as the value of an option, or -1:
-// rules judge it, so that it is no name of a user, a group or a file.
+// swallowed returns the index of a known program that was parsed as the value of a short option,
+// or -1. Such a value is unlikely to be the name of a user, a group or a file.
 func swallowed(e *interp.Env, v *act.Invocation) int {
 	for i := range v.Opts {
 		o := &v.Opts[i]
@@ -43,13 +43,13 @@ func swallowed(e *interp.Env, v *act.Invocation) int {
 	return -1
 }
 
-// wordAt is the place of a word in a call, or -1.
+// wordAt returns the index of a word in a call, or -1.
 func wordAt(v *act.Invocation, w act.Word) int {
 	return slices.IndexFunc(v.Argv, func(a act.Word) bool { return a.Text == w.Text && a.Span == w.Span })
 }
 
-// packedProgram runs a program that an interpreter is given as a file: java -jar
-// bfg-1.14.0.jar, php wp-cli.phar, python3 /usr/bin/ansible.
+// packedProgram judges a program whose file an interpreter runs: java -jar bfg-1.14.0.jar, php
+// wp-cli.phar, python3 /usr/bin/ansible.
 func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	at := 1
 	if v.Exe == "java" {
@@ -71,8 +71,8 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return argv(sh, words, &facts.Wrapper{}, v), true
 }
 
-// programOfFile is the name of the program that such a file holds, without what says
-// which release it is. A script may be known by its whole name: rmlint.sh.
+// programOfFile returns the name of the program in such a file, without the version. A script may
+// be known by its full name: rmlint.sh.
 func programOfFile(c *facts.Set, file string) (string, bool) {
 	name := scan.Base(file)
 	if slices.Contains(c.Groups.Get("packed-scripts"), name) {
@@ -93,8 +93,7 @@ func programOfFile(c *facts.Set, file string) (string, bool) {
 	return stem, ok && stem != ""
 }
 
-// edits runs the editor that a program starts on a file of its own, if that editor
-// needs no person.
+// edits judges the editor that a program starts on a file, if the editor works without a person.
 func edits(sh *interp.Process, file string, v *act.Invocation) (act.Flow, bool) {
 	if file == "@operands" && len(v.Operands) > 0 {
 		file = v.Operands[len(v.Operands)-1].Text
@@ -116,7 +115,7 @@ func edits(sh *interp.Process, file string, v *act.Invocation) (act.Flow, bool) 
 	return act.Flow{}, false
 }
 
-// listed runs a plain command with the words of a file of requirements.
+// listed judges a command with the words of a list of requirements as its arguments.
 func listed(sh *interp.Process, command []string, words []act.Word, v *act.Invocation) {
 	for _, w := range words {
 		f := readOrInput(sh, v, w)
@@ -139,7 +138,7 @@ func listed(sh *interp.Process, command []string, words []act.Word, v *act.Invoc
 	}
 }
 
-// arithmeticValue is the value of an expression of numbers.
+// arithmeticValue returns the value of an arithmetic expression of numbers.
 func arithmeticValue(x syntax.ArithmExpr) (int64, bool) {
 	switch x := x.(type) {
 	case *syntax.ParenArithm:
@@ -155,7 +154,7 @@ func arithmeticValue(x syntax.ArithmExpr) (int64, bool) {
 	return 0, false
 }
 
-// applied is one operation of the shell's arithmetic, if it has a value.
+// applied returns the result of one arithmetic operation, and false if it has none.
 func applied(op syntax.BinAritOperator, a, b int64) (int64, bool) {
 	switch op {
 	case syntax.Add:
@@ -176,7 +175,7 @@ func applied(op syntax.BinAritOperator, a, b int64) (int64, bool) {
 	return 0, false
 }
 
-// shellNumber reads 255, 0xff, 0377 and 16#ff.
+// shellNumber parses 255, 0xff, 0377 and 16#ff.
 func shellNumber(t string) (int64, bool) {
 	if radix, digits, ok := strings.Cut(t, "#"); ok {
 		base, err := strconv.Atoi(radix)
@@ -190,7 +189,7 @@ func shellNumber(t string) (int64, bool) {
 	return n, err == nil
 }
 
-// shows judges declare -p NAME and its kind, which print what a variable holds.
+// shows judges declare -p NAME and similar commands, which print the value of a variable.
 func shows(sh *interp.Process, c *syntax.DeclClause) {
 	from, to := int(c.Pos().Offset()), int(c.End().Offset())
 	words := []act.Word{{Text: c.Variant.Value, At: -1, Span: spanOf(sh, c)}}

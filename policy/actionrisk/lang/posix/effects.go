@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// effects judges what the invocation does to its words besides what its own rules
-// say. It proves nothing about the rest of the invocation.
+// effects judges the effects of the call on its words that the table lists in addition to the
+// rules. An effect does not prove that the rest of the call is harmless.
 func effects(sh *interp.Process, v *act.Invocation) {
 	for _, f := range sh.Env.Program(v.Exe).Effects {
 		if v.Dry || !f.Holds(v) {
@@ -28,7 +28,8 @@ func effects(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// fromStore: the program prints what others wrote into a store, a queue or a service.
+// fromStore reports whether the program prints data that others wrote into a store, a queue or a
+// service.
 func fromStore(e *interp.Env, v *act.Invocation) bool {
 	for _, f := range e.Program(v.Exe).Effects {
 		if f.As[0] == "@store" && f.Holds(v) {
@@ -38,12 +39,12 @@ func fromStore(e *interp.Env, v *act.Invocation) bool {
 	return false
 }
 
-// takeEffect does to the words what an effect says: to all of them, or to each.
+// takeEffect judges one effect on the words, on all of them together or on each one.
 func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invocation) {
 	switch as[0] {
-	case "@bind": // who deletes it there deletes it
+	case "@bind": // deleting in the new place deletes in the old one
 		seenAlso(sh, words, words[0].Text)
-	case "@mount": // a file system of its own, whose place may look like something that a build makes again
+	case "@mount": // a mounted file system; its path may look like build output, which is harmless to delete
 		seenAlso(sh, words, "/media/volume")
 	case "@mix":
 		mixes(sh, v, words)
@@ -66,7 +67,7 @@ func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invoca
 	}
 }
 
-// takeEach does to one word what an effect says.
+// takeEach judges one effect on one word.
 func takeEach(sh *interp.Process, as []string, w act.Word, v *act.Invocation) {
 	switch as[0] {
 	case "@sendat":
@@ -94,15 +95,15 @@ func takeEach(sh *interp.Process, as []string, w act.Word, v *act.Invocation) {
 	}
 }
 
-// seenAlso: a folder is seen at another place as well, the last of the words.
+// seenAlso records that a folder is also visible at the path in the last of the words.
 func seenAlso(sh *interp.Process, words []act.Word, folder string) {
 	if len(words) >= 2 {
 		sh.Env.SeenAt(sh, words[len(words)-1], folder)
 	}
 }
 
-// mixes: what the program reads goes into the files that it writes. It may name them
-// after "<=", "=" or "@".
+// mixes records that the files in words contain secrets or dumps from the files that the program
+// reads. The program may name these after "<=", "=" or "@".
 func mixes(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	var t act.Taint
 	for _, w := range v.Argv[1:] {
@@ -118,7 +119,7 @@ func mixes(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	}
 }
 
-// assigned: make takes NAME=text as a variable, whose text it may run.
+// assigned judges the NAME=text words of make, which sets variables whose text it may run.
 func assigned(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	all := slices.Clone(v.Env)
 	for _, w := range words {
@@ -135,7 +136,7 @@ func assigned(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	}
 }
 
-// loads: the program starts what the word names, or runs it as text.
+// loads judges a word that names a file the program loads, or contains text that it runs.
 func loads(sh *interp.Process, v *act.Invocation, w act.Word) {
 	if facts.WorldWritable(w.Text) {
 		sh.Env.See(act.LoadsLibrary, v.Src, v.From, v.To, act.Printable(w.Text))
@@ -143,7 +144,7 @@ func loads(sh *interp.Process, v *act.Invocation, w act.Word) {
 	sh.Interpret("shell", w, v, v.Exe, nil)
 }
 
-// puts: the commands of a file transfer program, "put file".
+// puts judges the uploads in the commands of a file transfer program: "put file".
 func puts(sh *interp.Process, v *act.Invocation, w act.Word) {
 	for command := range strings.FieldsFuncSeq(w.Text, func(r rune) bool { return r == ';' || r == '\n' }) {
 		if words := strings.Fields(command); len(words) > 1 && (words[0] == "put" || words[0] == "mput" || words[0] == "reput") {
@@ -152,7 +153,7 @@ func puts(sh *interp.Process, v *act.Invocation, w act.Word) {
 	}
 }
 
-// sends: the files go to another machine, whatever the program calls it.
+// sends judges files that a program sends to another machine, as an upload of curl.
 func sends(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	for _, w := range words {
 		if w.Text != "-" {

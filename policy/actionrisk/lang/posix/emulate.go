@@ -14,7 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// emulate gives the exact output of commands that only move text.
+// emulate returns the exact output of commands that only copy or change text. It returns false for
+// other commands.
 func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if f := e.TextFunction("posix", v.Exe); f != nil && (f.Options == nil || slices.ContainsFunc(f.Options, v.Has)) {
 		return decode(e, sh, v, f.Does)
@@ -28,11 +29,11 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 	return filter(e, sh, v)
 }
 
-// movesText are the commands whose output is their input, or files, in another form; is
-// tells whether it is one of them, ok whether the output is known.
+// movesText handles commands whose output is their input, or files, in another form. is reports
+// whether the command is one of these, ok whether the output is known.
 func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch v.Exe {
-	case "xargs": // it prints its words in one line
+	case "xargs": // prints its words on one line
 		out, ok = v.Stdin, v.Stdin.Known && len(v.Operands) == 0
 		out.Word.Text, out.Word.At = strings.Join(strings.Fields(out.Word.Text), " "), -1
 		return out, ok, ok
@@ -62,11 +63,11 @@ func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Fl
 	return act.Flow{}, false, false
 }
 
-// quietCommands print nothing.
+// quietCommands lists commands that print nothing.
 var quietCommands = scan.SetOf("true false : sleep wait cd test [")
 
-// tellsText are the commands that print what their arguments say, nothing, or what
-// stands for what they would find.
+// tellsText handles commands whose output follows from their arguments, commands without output,
+// and searches, whose output becomes a pattern.
 func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	switch v.Exe {
 	case "yes":
@@ -85,7 +86,7 @@ func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		return listing(v), true
 	case "pwd":
 		return printsText(v, cmp.Or(sh.Cwd, ".")), true
-	case "pgrep": // all processes, whom a signal to -1 reaches
+	case "pgrep": // the pattern matches all processes; a signal to -1 reaches them
 		return printsText(v, "-1"), strings.Trim(v.Operand(0), ".*") == ""
 	case "mktemp":
 		return printsText(v, "/tmp/tmp.file"), true
@@ -100,18 +101,18 @@ func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Known: true}, quietCommands.Has(v.Exe)
 }
 
-// standardOutput: a name of what a program prints.
+// standardOutput reports whether the file name means the standard output.
 func standardOutput(name string) bool {
 	return name == "-" || name == "/dev/stdout" || name == "/dev/fd/1"
 }
 
-// printsText is the output of a call that prints such a text.
+// printsText returns the output of a call that prints the text.
 func printsText(v *act.Invocation, text string) act.Flow {
 	return act.Flow{Known: true, Word: act.Word{Text: text, At: -1, Span: v.Argv[0].Span}}
 }
 
-// unpacked is what comes out of compressed input: it is from where that was, and one
-// encoding deeper if that was encoded.
+// unpacked returns the output of a decompression program. It keeps the taint of the input, and
+// counts one more encoding if the input was decoded.
 func unpacked(v *act.Invocation) act.Flow {
 	f := v.Stdin
 	f.Known = false
@@ -121,8 +122,9 @@ func unpacked(v *act.Invocation) act.Flow {
 	return f
 }
 
-// archive writes a file of what the operands of tar hold, where a descriptor is named to
-// the file behind it; false if it does something else.
+// archive records the archive file that tar writes, with the taints of its operands. If the file
+// is a descriptor, it uses the file that is open there. It returns false if tar does something
+// else.
 func archive(e *interp.Env, sh *interp.Process, v *act.Invocation) bool {
 	file, ok := v.Value("-f", "--file")
 	if !ok || standardOutput(file.Text) || !v.Has("-c") && !v.Has("--create") && !v.Has("-r") {
@@ -143,7 +145,7 @@ func archive(e *interp.Env, sh *interp.Process, v *act.Invocation) bool {
 	return true
 }
 
-// largestNumber is what cast max-uint and cast max-int print.
+// largestNumber returns the output of cast max-uint and cast max-int.
 func largestNumber(v *act.Invocation) (string, bool) {
 	bits, ok := map[string]int{"max-uint": 256, "maxu": 256, "max-int": 255, "maxi": 255}[v.Operand(0)]
 	if n, err := strconv.Atoi(strings.TrimLeft(v.Operand(1), "uint")); err == nil && n > 0 && n <= 256 {
@@ -170,7 +172,7 @@ func pathPart(v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Known: true, Word: w}, true
 }
 
-// listing is a pattern for what find and ls print.
+// listing returns a pattern for the output of find and ls.
 func listing(v *act.Invocation) act.Flow {
 	w := act.Word{Text: "*", At: -1, Span: v.Argv[0].Span, Glob: true}
 	if v.Exe != "ls" {
@@ -184,7 +186,7 @@ func listing(v *act.Invocation) act.Flow {
 	return act.Flow{Known: w.Known(), Word: w, Via: v.Exe}
 }
 
-// echo is what echo prints.
+// echo returns the output of echo.
 func echo(v *act.Invocation) act.Flow {
 	words := v.Argv[1:]
 	escapes, line := false, true
@@ -206,7 +208,7 @@ func echo(v *act.Invocation) act.Flow {
 	return f
 }
 
-// printf is what printf prints where the format is literal.
+// printf returns the output of printf.
 func printf(v *act.Invocation) act.Flow {
 	args := v.Argv[1:]
 	if len(args) > 1 && args[0].Text == "--" {
@@ -221,7 +223,7 @@ func printf(v *act.Invocation) act.Flow {
 	}
 	format := w.Text
 	text, used := scan.Format(format, texts, "", true)
-	for texts = texts[used:]; used > 0 && len(texts) > 0 && len(text) <= scan.MaxValue; texts = texts[used:] { // again for what is left
+	for texts = texts[used:]; used > 0 && len(texts) > 0 && len(text) <= scan.MaxValue; texts = texts[used:] { // printf repeats the format for the remaining arguments
 		var more string
 		more, used = scan.Format(format, texts, "", true)
 		text += more
@@ -237,8 +239,8 @@ func printf(v *act.Invocation) act.Flow {
 	return f
 }
 
-// substituted is what envsubst makes of its input: $NAME and ${NAME} are replaced by
-// variables, or by what is not known.
+// substituted returns the output of envsubst, which replaces $NAME and ${NAME} by variables. An
+// unknown variable becomes an unknown part.
 func substituted(sh *interp.Process, v *act.Invocation) act.Flow {
 	out := v.Stdin
 	text, rest, more := strings.Cut(out.Word.Text, "$")
@@ -272,7 +274,7 @@ func cat(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	return out
 }
 
-// decode gives what a function on texts makes of the input, if that is known.
+// decode returns the result of a text function on the input of the call, if it is known.
 func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, does string, how ...string) (act.Flow, bool) {
 	in := v.Stdin
 	if len(v.Operands) > 0 && v.Exe != "openssl" && v.Exe != "tr" && v.Operands[0].Text != "-" {
@@ -295,7 +297,7 @@ func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, does string, h
 	return out, true
 }
 
-// translate is tr with two literal sets, or with one that it deletes.
+// translate returns the output of tr with two literal sets, or with one set that it deletes.
 func translate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	switch deletes := v.Has("-d"); {
 	case deletes && len(v.Operands) > 0:

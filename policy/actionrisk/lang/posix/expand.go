@@ -12,8 +12,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// fields appends the words that w becomes: braces, variables, substitutions
-// and quotes resolved as far as they are known.
+// fields appends the words that w expands to. Braces, variables, substitutions and quotes are
+// resolved as far as they are known.
 func fields(sh *interp.Process, w *syntax.Word, out []act.Word) []act.Word {
 	if len(w.Parts) == 1 {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, `\{*?[`) {
@@ -40,7 +40,7 @@ func fields(sh *interp.Process, w *syntax.Word, out []act.Word) []act.Word {
 	return expand(sh, w.Parts, w, out)
 }
 
-// literal is the word of one plain literal.
+// literal returns the word for one plain literal.
 func literal(sh *interp.Process, lit *syntax.Lit) act.Word {
 	from, to := int(lit.Pos().Offset()), int(lit.End().Offset())
 	span, _ := sh.Src.Where(from, to)
@@ -51,8 +51,8 @@ func literal(sh *interp.Process, lit *syntax.Lit) act.Word {
 	return act.Word{Text: lit.Value, Span: span, At: at, Taint: sh.Src.Taint & act.FromNetwork}
 }
 
-// wordText is the one word that w becomes where no splitting takes place: an
-// assignment, a here-document, a redirection.
+// wordText returns the expansion of w where it is not split into words: in an assignment, a
+// here-document or a redirection.
 func wordText(sh *interp.Process, w *syntax.Word) act.Word {
 	if w == nil {
 		return act.Word{At: -1}
@@ -65,8 +65,8 @@ func wordText(sh *interp.Process, w *syntax.Word) act.Word {
 	return wholeWord(sh, w, false)
 }
 
-// body returns the text of a here-document, in which a backslash is taken literally before
-// most characters.
+// body returns the text of a here-document, in which a backslash is taken literally before most
+// characters.
 func body(sh *interp.Process, w *syntax.Word) act.Word {
 	if len(w.Parts) == 1 {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.IndexByte(lit.Value, '\\') < 0 {
@@ -95,18 +95,18 @@ func expand(sh *interp.Process, parts []syntax.WordPart, w *syntax.Word, out []a
 	return b.out
 }
 
-// builder puts the parts of a word together.
+// builder joins the parts of a word and splits the result into words.
 type builder struct {
 	sh    *interp.Process
 	out   []act.Word
-	whole bool // never split
+	whole bool // the result is never split into words
 
-	document bool // a here-document
+	document bool // the text is that of a here-document
 	span     act.Span
 
 	buf     []byte
-	open    bool // a word is begun, be it empty
-	at      int  // where buf is verbatim, or -1
+	open    bool // a word has begun, which may be empty
+	at      int  // offset in the command at which buf is verbatim, or -1
 	glob    bool
 	quoted  bool
 	taint   act.Taint
@@ -114,7 +114,8 @@ type builder struct {
 	unknown string
 }
 
-// add appends text that is at offset at of the command (-1: nowhere).
+// add appends text. at is the offset of the text in the command, or -1 if the command does not
+// contain it.
 func (b *builder) add(text string, at int) {
 	switch {
 	case len(b.buf) == 0:
@@ -164,7 +165,7 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 	}
 }
 
-// lit appends a literal, its backslashes resolved.
+// lit appends a literal with its backslashes resolved.
 func (b *builder) lit(p *syntax.Lit, quoted bool) {
 	at := -1
 	if b.sh.Src.At >= 0 && int(p.End().Offset()-p.Pos().Offset()) == len(p.Value) {
@@ -175,7 +176,7 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 		b.escaped(v, at, quoted)
 		return
 	}
-	if !quoted && len(b.buf) > 0 && strings.HasPrefix(v, "(") && strings.HasSuffix(v, ")") { // zsh: (D) chooses among the files
+	if !quoted && len(b.buf) > 0 && strings.HasPrefix(v, "(") && strings.HasSuffix(v, ")") { // zsh: (D) selects among the files
 		b.glob = true
 		return
 	}
@@ -185,7 +186,7 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 	b.add(v, at)
 }
 
-// escaped appends a literal byte by byte, without the backslashes that quote.
+// escaped appends a literal byte by byte, without the backslashes that quote the next byte.
 func (b *builder) escaped(v string, at int, quoted bool) {
 	for i := 0; i < len(v); i++ {
 		if v[i] == '\\' && i+1 < len(v) && b.quotes(v[i+1], quoted) {
@@ -204,7 +205,7 @@ func (b *builder) escaped(v string, at int, quoted bool) {
 	}
 }
 
-// quotes: a backslash before this byte stands for the byte alone.
+// quotes reports whether a backslash before this byte is removed.
 func (b *builder) quotes(next byte, quoted bool) bool {
 	if !quoted && !b.document || strings.IndexByte("\\$`\n", next) >= 0 {
 		return true
@@ -230,7 +231,7 @@ func (b *builder) single(p *syntax.SglQuoted) {
 	b.add(p.Value, at)
 }
 
-// values appends what an expansion gave, splitting it where it is not quoted.
+// values appends the result of an expansion, and splits it if it is not quoted.
 func (b *builder) values(list []act.Word, quoted bool) {
 	if e := b.sh.Env; len(list) > scan.MaxWords || !e.Budget.Spend(2*len(list)) {
 		e.TooDeep = true
@@ -252,7 +253,7 @@ func (b *builder) values(list []act.Word, quoted bool) {
 	}
 }
 
-// split appends a value that is cut into words.
+// split appends a value and splits it into words.
 func (b *builder) split(w act.Word) {
 	b.glob = b.glob || w.Glob || strings.ContainsAny(w.Text, "*?[")
 	rest := w.Text
@@ -270,8 +271,8 @@ func (b *builder) split(w act.Word) {
 	}
 }
 
-// separators are where an unquoted value is split: white space, and what the
-// text sets IFS to.
+// separators returns the characters at which an unquoted value is split: white space, and the
+// value of IFS if the text sets it.
 func separators(sh *interp.Process) string {
 	if ifs, ok := sh.Vars["IFS"]; ok && len(ifs) == 1 && ifs[0].Known() {
 		return " \t\n" + ifs[0].Text
@@ -279,7 +280,7 @@ func separators(sh *interp.Process) string {
 	return " \t\n"
 }
 
-// substitute runs $(…) and is what it prints, as far as known.
+// substitute judges $(…) and returns its output, as far as it is known.
 func substitute(sh *interp.Process, stmts []*syntax.Stmt, n syntax.Node) act.Word {
 	out := statements(sh.Fork(), stmts, act.Flow{})
 	w := act.Word{Text: string(scan.Hole), At: -1, Span: spanOf(sh, n), Taint: out.Taint}
@@ -292,7 +293,7 @@ func substitute(sh *interp.Process, stmts []*syntax.Stmt, n syntax.Node) act.Wor
 	return w
 }
 
-// process runs <(…) or >(…); the word is a file with that content.
+// process judges <(…) or >(…), and returns the file name that replaces it in the command.
 func process(sh *interp.Process, p *syntax.ProcSubst) act.Word {
 	out := statements(sh.Fork(), p.Stmts, act.Flow{Taint: act.FromStdin})
 	name := "/dev/fd/" + strconv.Itoa(63-len(sh.Env.Files)-len(sh.Env.Sinks))
@@ -305,7 +306,7 @@ func process(sh *interp.Process, p *syntax.ProcSubst) act.Word {
 	return w
 }
 
-// arithmetic is the value of a literal expression, else a hole.
+// arithmetic returns the value of a literal arithmetic expression, and an unknown part for others.
 func arithmetic(p *syntax.ArithmExp) string {
 	if n, ok := arithmeticValue(p.X); ok {
 		return strconv.FormatInt(n, 10)
@@ -313,9 +314,9 @@ func arithmetic(p *syntax.ArithmExp) string {
 	return string(scan.Hole)
 }
 
-// braces are the alternatives of a word after SplitBraces, at most limit.
+// braces returns the alternatives of a word after SplitBraces, at most limit.
 func braces(parts []syntax.WordPart, limit int) [][]syntax.WordPart {
-	limit = max(1, min(limit, 4096/max(1, len(parts)))) // a long word costs as much as many
+	limit = max(1, min(limit, 4096/max(1, len(parts)))) // a long word costs as much as many short ones
 	all := [][]syntax.WordPart{nil}
 	for _, p := range parts {
 		choices := [][]syntax.WordPart{{p}}
@@ -345,7 +346,7 @@ func braces(parts []syntax.WordPart, limit int) [][]syntax.WordPart {
 	return all
 }
 
-// hasBrace tells whether braces of a text make several words.
+// hasBrace reports whether a word contains a "{" outside quotes.
 func hasBrace(w *syntax.Word) bool {
 	for _, p := range w.Parts {
 		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
@@ -355,7 +356,7 @@ func hasBrace(w *syntax.Word) bool {
 	return false
 }
 
-// sequence lists the elements of a brace expression; of {a..b} only the numbers.
+// sequence returns the elements of a brace expression. It evaluates {a..b} only for numbers.
 func sequence(br *syntax.BraceExp, limit int) []*syntax.Word {
 	if !br.Sequence {
 		return br.Elems

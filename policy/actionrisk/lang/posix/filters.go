@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// filter gives the output of the commands that cut, choose or replace text, where
-// input and program are known and simple. Text that goes through any other filter is
-// marked as built: a shell that reads it runs something hidden.
+// filter returns the output of commands that cut, select or replace text, if the input and the
+// program are known and simple. The output of any other filter gets the taint FromBuilt, because a
+// shell that reads it runs hidden text.
 func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if out, ok := jqAlone(v); ok {
 		return out, true
@@ -46,8 +46,8 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 	return out, true
 }
 
-// filterProgram is the program of a filter, and the operands after it; false if the
-// program is no filter.
+// filterProgram returns the program text of a filter, and the operands after it. It returns false
+// if the call is not a filter.
 func filterProgram(e *interp.Env, v *act.Invocation) (program act.Word, files []act.Word, is bool) {
 	if !e.In("filters-by-program", v.Exe) {
 		return act.Word{}, v.Operands, e.In("text-filters", v.Exe)
@@ -62,7 +62,7 @@ func filterProgram(e *interp.Env, v *act.Invocation) (program act.Word, files []
 	return files[0], files[1:], true
 }
 
-// jqAlone is what jq prints without any input: its program's own strings.
+// jqAlone returns the output of jq without input (-n), which its program text alone determines.
 func jqAlone(v *act.Invocation) (act.Flow, bool) {
 	n := jqValues(v)
 	if v.Exe != "jq" || !v.Has("-n") || n >= len(v.Operands) {
@@ -75,8 +75,8 @@ func jqAlone(v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Taint: act.FromBuilt, Via: v.Exe}, strings.Contains(program.Text, `"`)
 }
 
-// unknownFiltered is what a filter makes of unknown input: a program of its
-// own may make a command of each line.
+// unknownFiltered returns the output of a filter for unknown input. Its program text may make a
+// command from each line.
 func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.Flow) (act.Flow, bool) {
 	switch v.Exe {
 	case "jq", "yq":
@@ -84,7 +84,7 @@ func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.
 			return act.Flow{Word: w, Taint: in.Taint, Via: v.Exe}, true
 		}
 	case "sed":
-		if in.Via == "installer" && strings.HasSuffix(program.Text, "/d") { // without some of its lines
+		if in.Via == "installer" && strings.HasSuffix(program.Text, "/d") { // the output is the installer without some of its lines
 			return in, true
 		}
 		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {
@@ -94,11 +94,11 @@ func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.
 	return act.Flow{}, false
 }
 
-// prints: its program text, which is in the command, makes its output.
+// prints reports whether the program text in the command produces the output.
 func prints(e *interp.Env, exe string) bool { return e.In("awks", exe) || e.In("interpreters", exe) }
 
-// computed marks what a program prints that it makes of its own program text, which
-// is not followed.
+// computed adds the taint FromBuilt to the output of programs that compute it from their own
+// program text, which is not evaluated.
 func computed(v *act.Invocation, out act.Flow) act.Flow {
 	made := false
 	switch v.Exe {
@@ -115,7 +115,7 @@ func computed(v *act.Invocation, out act.Flow) act.Flow {
 	return out
 }
 
-// filtered is what one filter makes of a text.
+// filtered returns the output of one filter for a text, and false if it cannot be evaluated.
 func filtered(v *act.Invocation, program, text string) (string, bool) {
 	switch v.Exe {
 	case "sed":
@@ -129,7 +129,7 @@ func filtered(v *act.Invocation, program, text string) (string, bool) {
 		}
 		return text, true
 	case "grep", "egrep", "fgrep", "rg", "sort", "uniq", "shuf", "tail", "fmt", "column", "iconv", "expand", "dos2unix":
-		return text, true // a choice or an order of the lines: all of them may run
+		return text, true // selects or sorts lines: assume that all of them may run
 	case "paste":
 		return strings.ReplaceAll(text, "\n", " "), true
 	case "cut":
@@ -138,7 +138,7 @@ func filtered(v *act.Invocation, program, text string) (string, bool) {
 	return "", false
 }
 
-// sedText applies s/x/y/ and y/x/y/ without patterns, and the selection of lines.
+// sedText evaluates s/x/y/ and y/x/y/ without patterns, and the selection of lines.
 func sedText(program, text string) (string, bool) {
 	for command := range strings.SplitSeq(program, ";") {
 		command = strings.TrimLeft(command, " 0123456789$,")
@@ -161,7 +161,8 @@ func sedText(program, text string) (string, bool) {
 	return text, strings.IndexByte(text, scan.Hole) < 0
 }
 
-// sedReplace is s/from/to/ of each line, or a hole if that is a pattern.
+// sedReplace evaluates s/from/to/ on each line. The result is an unknown part if from is a
+// pattern.
 func sedReplace(text, from, to string, all bool) string {
 	plain := strings.Trim(from, "^$")
 	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.Contains(to, `\`) {
@@ -189,7 +190,7 @@ func sedReplace(text, from, to string, all bool) string {
 	return out.String()
 }
 
-// awkText is awk '{print $2}' and its kind.
+// awkText evaluates awk programs such as '{print $2}'.
 func awkText(v *act.Invocation, program, text string) (string, bool) {
 	body, ok := strings.CutPrefix(strings.TrimSpace(program), "{print")
 	body, ends := strings.CutSuffix(body, "}")
@@ -221,7 +222,7 @@ func awkText(v *act.Invocation, program, text string) (string, bool) {
 	return strings.Join(out, "\n"), true
 }
 
-// cutText is cut -d -f and cut -c.
+// cutText evaluates cut -d -f and cut -c.
 func cutText(v *act.Invocation, text string) (string, bool) {
 	list, sep := act.Word{}, "\t"
 	if w, ok := v.Value("-c", "--characters", "-b", "--bytes"); ok {
@@ -235,7 +236,7 @@ func cutText(v *act.Invocation, text string) (string, bool) {
 	var out []string
 	for line := range strings.Lines(text) {
 		cols := strings.Split(strings.TrimRight(line, "\n"), sep)
-		if len(cols) == 1 && sep != "" { // lines without the separator pass
+		if len(cols) == 1 && sep != "" { // cut prints lines without the separator unchanged
 			out = append(out, cols[0])
 			continue
 		}
@@ -252,7 +253,7 @@ func cutText(v *act.Invocation, text string) (string, bool) {
 	return strings.Join(out, "\n"), true
 }
 
-// cutRange reads 3, 2-4, 2- and -4, which count from 1, of n parts.
+// cutRange parses 3, 2-4, 2- or -4, which count from 1, as a range of n parts.
 func cutRange(item string, n int) (from, to int, ok bool) {
 	a, b, ranged := strings.Cut(item, "-")
 	first, err := strconv.Atoi(cmp.Or(a, "1"))
@@ -264,15 +265,14 @@ func cutRange(item string, n int) (from, to int, ok bool) {
 	return from, max(min(last, n), from), first > 0 && err == nil && err2 == nil
 }
 
-// literalObject: a program of jq that is an object or a list without anything to
-// compute.
+// literalObject reports whether a jq program is an object or a list without computed parts.
 func literalObject(program string) bool {
 	program = strings.TrimSpace(program)
 	return program != "" && (program[0] == '{' || program[0] == '[') && !strings.ContainsAny(program, "$|()"+string(scan.Hole)) && !strings.Contains(program, "input")
 }
 
-// jqFilled is a program of jq with its --arg values put in and its literal strings
-// joined: {m: ($a + "b")} is {m: "ab"}.
+// jqFilled returns a jq program with its --arg values inserted and its literal strings joined: {m:
+// ($a + "b")} becomes {m: "ab"}.
 func jqFilled(v *act.Invocation, program act.Word) act.Word {
 	text := program.Text
 	for i := 0; i+2 < len(v.Argv) && strings.IndexByte(text, '$') >= 0; i++ {
@@ -290,8 +290,8 @@ func jqFilled(v *act.Invocation, program act.Word) act.Word {
 	return program
 }
 
-// jqValues counts the values of jq's --arg NAME VALUE before its program, which are
-// read as operands.
+// jqValues returns the number of values of --arg NAME VALUE and similar options of jq before its
+// program. The option parser counts them as operands.
 func jqValues(v *act.Invocation) int {
 	n := 0
 	for i := 1; i+2 < len(v.Argv) && v.Exe == "jq"; i++ {
@@ -306,7 +306,7 @@ func jqValues(v *act.Invocation) int {
 	return n
 }
 
-// jqVariable puts a value in place of $name and $ARGS.named.name.
+// jqVariable replaces $name in a jq program by a value.
 func jqVariable(text, name, value string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

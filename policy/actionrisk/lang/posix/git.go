@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// gitSettings runs what Git itself would run because of a setting given on its
-// command line or in its environment: aliases, pagers, editors, transports.
+// gitSettings judges the commands that Git runs because of settings on its command line or in its
+// environment: aliases, pagers, editors, transports.
 func gitSettings(sh *interp.Process, v *act.Invocation) {
 	for _, setting := range slices.Concat(v.Values("-c"), v.Values("--config")) {
 		if name, _, ok := strings.Cut(setting.Text, "="); ok && len(v.Operands) > 0 {
@@ -31,7 +31,7 @@ func gitSettings(sh *interp.Process, v *act.Invocation) {
 	gitEnvironment(sh, v)
 }
 
-// gitFolders: folders from which Git takes its programs and hooks.
+// gitFolders judges the folders from which Git takes its programs and hooks.
 func gitFolders(sh *interp.Process, v *act.Invocation) {
 	if w, ok := v.Value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
 		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(w.Text))
@@ -41,7 +41,7 @@ func gitFolders(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// gitConfig: git config gives a setting a value, for the commands that follow.
+// gitConfig judges git config NAME VALUE, which sets a value for later commands.
 func gitConfig(sh *interp.Process, v *act.Invocation) {
 	name, value := strings.ToLower(v.Operands[1].Text), v.Operands[2]
 	if strings.HasPrefix(name, "alias.") {
@@ -53,7 +53,7 @@ func gitConfig(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// aliasText is the shell command that an alias of Git stands for.
+// aliasText returns the shell command for an alias of Git.
 func aliasText(value act.Word) act.Word {
 	if text, ok := strings.CutPrefix(value.Text, "!"); ok {
 		value = value.Tail(1)
@@ -64,7 +64,7 @@ func aliasText(value act.Word) act.Word {
 	return value
 }
 
-// gitEnvironment: variables that are programs of Git, and settings given as variables.
+// gitEnvironment judges environment variables that name a program for Git or contain settings.
 func gitEnvironment(sh *interp.Process, v *act.Invocation) {
 	key := act.Word{}
 	for _, a := range v.Env {
@@ -75,7 +75,7 @@ func gitEnvironment(sh *interp.Process, v *act.Invocation) {
 		case strings.HasPrefix(a.Name, "GIT_CONFIG_VALUE_"):
 			gitSetting(sh, v, strings.ToLower(key.Text), a.Value)
 		case a.Name == "GIT_CONFIG_PARAMETERS":
-			for _, part := range scan.OptionWords(a.Value.Text) { // 'name=value' or 'name'='value'
+			for _, part := range scan.OptionWords(a.Value.Text) { // each part is 'name=value' or 'name'='value'
 				name, value, _ := strings.Cut(part, "=")
 				gitSetting(sh, v, strings.ToLower(name), act.Word{Text: value, At: -1, Span: a.Value.Span})
 			}
@@ -88,7 +88,8 @@ func gitEnvironment(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// pushSettings: what a push without refspecs pushes, by the settings of its remote.
+// pushSettings adds the refspec and the option --mirror that the settings of the remote give to a
+// push without refspecs.
 func pushSettings(e *interp.Env, v *act.Invocation) {
 	remote := "origin"
 	if len(v.Operands) > 1 {
@@ -130,8 +131,8 @@ func gitSetting(sh *interp.Process, v *act.Invocation, name string, value act.Wo
 	}
 }
 
-// Settings whose value Git starts as a program: by their whole name, and by their last
-// part in sections that have such.
+// Git starts the value of these settings as a program. programSettings lists full names;
+// programKeys lists last parts of names in the sections of programSections.
 var (
 	programSettings = scan.SetOf(`core.pager core.editor core.fsmonitor core.hookspath core.askpass core.gitproxy core.alternaterefscommand diff.external sequence.editor
 		gpg.program credential.helper interactive.difffilter uploadpack.packobjectshook instaweb.httpd sendemail.smtpserver`)
@@ -139,16 +140,16 @@ var (
 	programKeys     = scan.SetOf("driver cmd command textconv clean smudge process path program helper uploadpack receivepack")
 )
 
-// gitRuns: a setting whose value Git starts as a program.
+// gitRuns reports whether Git starts the value of the setting as a program.
 func gitRuns(name string) bool {
 	section, _, _ := strings.Cut(name, ".")
 	return programSettings.Has(name) || section == "pager" || programSections.Has(section) && programKeys.Has(name[strings.LastIndexByte(name, '.')+1:])
 }
 
-// gitCommands cannot be replaced by aliases.
+// gitCommands lists commands of Git, which an alias cannot replace.
 var gitCommands = scan.SetOf("add am archive bisect blame branch checkout cherry-pick clean clone commit config diff fetch gc grep init log ls-files merge mv notes pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag worktree")
 
-// gitNetwork are the commands that start a transport.
+// gitNetwork lists the commands that start a transport.
 var gitNetwork = scan.SetOf("fetch pull push clone ls-remote remote submodule archive")
 
 func gitVariable(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
@@ -162,14 +163,14 @@ func gitVariable(sh *interp.Process, v *act.Invocation, name string, value act.W
 	}
 }
 
-// gitProgram is a program that Git would start. An unknown local file
-// is a finding of its own.
+// gitProgram judges a program that Git would start. It reports a local file whose content is
+// unknown.
 func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
 		return
 	}
 	if slices.Contains(sh.Env.Groups.Get("credential-helpers"), value.Text) {
-		return // they ask a keyring, or the forge's own tool
+		return // these use a keyring or the tool of the Git host
 	}
 	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {
 		sh.Env.See(act.ConfiguresRun, sh.Src, v.From, v.To, act.Printable(value.Text))
@@ -177,18 +178,18 @@ func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
 	sh.Interpret("shell", value, v, "git setting", nil)
 }
 
-// hookVariables hold a command, and so do those that end so: RSYNC_RSH, KUBE_EDITOR,
-// SYSTEMD_PAGER, SSH_ASKPASS. Git's own are judged with its calls.
+// hookVariables lists environment variables that contain a command. hookVariable adds names with
+// endings such as _EDITOR. Git's own variables are judged with calls of Git.
 var hookVariables = scan.SetOf("PS0 PS1 PS4 PAGER EDITOR VISUAL BROWSER PROMPT_COMMAND LESSOPEN LESSCLOSE ENV FCEDIT SVN_SSH RSYNC_CONNECT_PROG")
 
-// hookVariable: a variable that holds a command, by its name.
+// hookVariable reports whether a variable, by its name, contains a command.
 func hookVariable(name string) bool {
 	return hookVariables.Has(name) || scan.HasAnySuffix(name, "PAGER", "_EDITOR", "_RSH", "_ASKPASS") && !strings.HasPrefix(name, "GIT_")
 }
 
-// variableRuns: variables whose value a program starts or loads.
+// variableRuns judges a variable whose value a program starts or loads.
 func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
-	prompt := len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") // only what is in substitutions runs
+	prompt := len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") // only substitutions in a prompt run
 	if prompt && !scan.HasAny(a.Value.Text, "`", "$(") {
 		return
 	}
@@ -209,10 +210,11 @@ func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
 	}
 }
 
-// preloads are variables that make a program load a library.
+// preloads lists variables that make every program load a library.
 var preloads = scan.SetOf("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES")
 
-// hookText is what runs of the value of a variable that holds a command.
+// hookText returns the part that runs of a variable that contains a command. In a prompt only the
+// substitutions run.
 func hookText(value act.Word, prompt bool) act.Word {
 	text := strings.TrimPrefix(value.Text, "|")
 	if prompt {
@@ -224,8 +226,8 @@ func hookText(value act.Word, prompt bool) act.Word {
 	return value
 }
 
-// hostAlias runs an alias that "gh alias set" or "glab alias set" made before, and
-// notes those that it makes.
+// hostAlias judges an alias that "gh alias set" or "glab alias set" created earlier in the
+// command, and records the aliases that these create.
 func hostAlias(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e := sh.Env
 	if !e.In("git-hosts", v.Exe) || len(v.Operands) == 0 {

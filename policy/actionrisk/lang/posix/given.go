@@ -11,14 +11,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// handOver drops the findings [from:to] that say that a secret is printed, if a later one
-// says that it is given to a program that keeps it or sends it to where it belongs:
-// echo "$TOKEN" | docker login --password-stdin.
+// handOver removes the findings [from:to] that a secret is printed, if a later finding shows that
+// it is passed to a program which stores it or authenticates with it: echo "$TOKEN" | docker login
+// --password-stdin.
 func handOver(e *interp.Env, from, to int) {
 	if to >= len(e.Findings) {
 		return
 	}
-	var around []string // what starts the whole pipeline, such as bash -c
+	var around []string // the programs that start the whole pipeline, such as bash -c
 	if i := slices.IndexFunc(e.Findings[from:to], func(f interp.Finding) bool { return printing(f.Rule.ID) }); i >= 0 {
 		around = e.Findings[from+i].Via
 	}
@@ -33,8 +33,9 @@ func handOver(e *interp.Env, from, to int) {
 	})...)
 }
 
-// takesSecret: the finding is about a program that keeps what it is given, which is
-// started by nothing but its own name. What starts the whole pipeline does not count.
+// takesSecret reports whether the finding is about a program that stores a secret or authenticates
+// with it, and the pipeline itself starts this program. around lists the programs that start the
+// whole pipeline, which do not count.
 func takesSecret(f interp.Finding, around []string) bool {
 	via := f.Via
 	for len(via) > 0 && len(around) > 0 && via[0] == around[0] {
@@ -45,7 +46,7 @@ func takesSecret(f interp.Finding, around []string) bool {
 	})
 }
 
-// printing: the rule says that a secret is shown.
+// printing reports whether the rule is about a secret that is printed.
 func printing(id string) bool {
 	switch id {
 	case act.PrintsStored, act.PrintsFile, act.PrintsNamed, act.PrintsEnvironment:
@@ -54,8 +55,8 @@ func printing(id string) bool {
 	return false
 }
 
-// emptiesInput reports a redirection that empties the file that the same pipeline reads:
-// jq . f > f. The shell opens it before any program starts.
+// emptiesInput reports a redirection that empties the file that the same pipeline reads: jq . f >
+// f. The shell opens the file before any program starts.
 func emptiesInput(sh *interp.Process, s *syntax.Stmt, files []act.Redir) {
 	for _, f := range files {
 		if f.Op != ">" || !f.File.Known() || f.File.Glob || sh.Env.ClassOf(f.File, sh.Cwd)&(paths.IsNullDevice|paths.IsDevice) != 0 || strings.HasPrefix(f.File.Text, "/dev/") {
@@ -67,8 +68,8 @@ func emptiesInput(sh *interp.Process, s *syntax.Stmt, files []act.Redir) {
 	}
 }
 
-// emptiesSource is emptiesInput for the last program of a pipeline and those before it. Tee
-// opens its files as early.
+// emptiesSource reports that the last program of a pipeline empties a file that an earlier one
+// reads. tee opens its files as early as the shell opens redirections.
 func emptiesSource(sh *interp.Process, c *syntax.BinaryCmd) {
 	empties := func(name string) {
 		if name != "" && !strings.HasPrefix(name, "/dev/") && readsFile(sh, c.X, sh.Env.Key(sh.Cwd, name)) {
@@ -85,8 +86,8 @@ func emptiesSource(sh *interp.Process, c *syntax.BinaryCmd) {
 	}
 }
 
-// readsFile: a program of the pipeline is given the file to read, as a word of its own or
-// as its input.
+// readsFile reports whether a program of the pipeline reads the file, as an argument or as its
+// input.
 func readsFile(sh *interp.Process, s *syntax.Stmt, key string) bool {
 	for _, r := range s.Redirs {
 		if r.Op == syntax.RdrIn && sh.Env.Key(sh.Cwd, r.Word.Lit()) == key && r.Word.Lit() != "" {

@@ -9,12 +9,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Places where a shell runs text that looks like data: the subscript of a name, a
-// value expanded once more, the tables of aliases, the callbacks of builtins, and
-// names of other shells for the same things.
+// This file judges text that a shell runs although it looks like data: subscripts of names, values
+// that are expanded again, tables of aliases, callbacks of builtins. It also handles other names
+// of programs.
 
-// subscripts runs the substitutions in the subscript of a name that a builtin is
-// given in quotes: printf -v 'a[$(x)]'.
+// subscripts judges the substitutions in the subscript of a quoted name that is an argument of a
+// builtin: printf -v 'a[$(x)]'.
 func subscripts(sh *interp.Process, v *act.Invocation) {
 	switch v.Exe {
 	case "test", "[", "printf", "read", "unset", "declare", "typeset", "local", "export", "readonly", "mapfile", "readarray", "wait", "getopts", "let":
@@ -29,8 +29,8 @@ func subscripts(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// expandAgain runs the substitutions that are in a value: ${p@P}, ${(e)p}, a
-// subscript.
+// expandAgain judges the substitutions in a value that the shell expands again: ${p@P}, ${(e)p}, a
+// subscript. It returns the expanded text.
 func expandAgain(sh *interp.Process, w act.Word, v *act.Invocation, via string) act.Flow {
 	if strings.IndexByte(w.Text, '`') < 0 && !strings.Contains(w.Text, "$(") && !strings.Contains(w.Text, "${") {
 		return act.Flow{Word: w, Known: w.Known()}
@@ -39,8 +39,8 @@ func expandAgain(sh *interp.Process, w act.Word, v *act.Invocation, via string) 
 	return sh.Interpret("shell", w, v, via, nil)
 }
 
-// inArithmetic: the value of a variable is arithmetic itself, with subscripts that
-// are expanded.
+// inArithmetic judges the value of a variable that is used as an arithmetic expression, whose
+// subscripts are expanded.
 func inArithmetic(sh *interp.Process, name string, n syntax.Node) {
 	if w := sh.Vars[name]; len(w) == 1 && sh.Running < scan.MaxDepth {
 		v := &act.Invocation{Src: sh.Src, From: int(n.Pos().Offset()), To: int(n.End().Offset())}
@@ -50,12 +50,13 @@ func inArithmetic(sh *interp.Process, name string, n syntax.Node) {
 	}
 }
 
-// textOps are the operators of ${p@U} and its kind that need the text alone.
+// textOps maps the operators of ${p@U} and similar expansions that only need the text to their
+// functions.
 var textOps = map[string]func(string) string{"E": scan.Unescape, "Q": scan.Quote, "U": strings.ToUpper, "L": strings.ToLower,
 	"u": func(t string) string { return cased(t, syntax.UpperFirst) }}
 
-// transformed is ${p@P} and its kind: a value that is expanded, unquoted or quoted
-// once more.
+// transformed evaluates ${p@P} and similar expansions, which expand, unquote or quote a value
+// again.
 func transformed(sh *interp.Process, list []act.Word, op string, p *syntax.ParamExp) []act.Word {
 	v := &act.Invocation{Src: sh.Src, From: int(p.Pos().Offset()), To: int(p.End().Offset())}
 	out := make([]act.Word, len(list))
@@ -77,7 +78,7 @@ func transformed(sh *interp.Process, list []act.Word, op string, p *syntax.Param
 	return out
 }
 
-// flagged is zsh's ${(flags)name}.
+// flagged evaluates ${(flags)name} of zsh.
 func flagged(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
 	flags := p.Flags.Value
 	if strings.ContainsRune(flags, 'P') && len(list) == 1 && list[0].Known() {
@@ -89,8 +90,8 @@ func flagged(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word
 	return list
 }
 
-// commandTable tells whether an array is a table of commands by their names, as
-// BASH_ALIASES is, and then keeps the new command.
+// commandTable reports whether an array maps names to commands, like BASH_ALIASES, and if so
+// records the new command.
 func commandTable(sh *interp.Process, array, key string, w act.Word) bool {
 	switch array {
 	case "BASH_ALIASES", "aliases", "galiases", "functions", "BASH_CMDS", "commands":
@@ -103,8 +104,8 @@ func commandTable(sh *interp.Process, array, key string, w act.Word) bool {
 	return true
 }
 
-// aliasOf is the text that an alias puts in the place of a word; zsh has some for
-// the ends of file names.
+// aliasOf returns the text of the alias for a word, and false if there is none. zsh also has
+// aliases for file extensions.
 func aliasOf(sh *interp.Process, first act.Word) (act.Word, bool) {
 	if len(sh.Aliases) == 0 {
 		return act.Word{}, false
@@ -121,7 +122,7 @@ func aliasOf(sh *interp.Process, first act.Word) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// callbacks runs what completion, key bindings and the line reader call.
+// callbacks judges commands that completion, key bindings and line readers call.
 func callbacks(sh *interp.Process, v *act.Invocation) {
 	switch v.Exe {
 	case "compgen", "complete":
@@ -147,12 +148,12 @@ func callbacks(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// callsForLines: mapfile calls the text of -C with the number and the text of a line
-// after it.
+// callsForLines judges the callback of mapfile -C, which gets the index and the text of each line
+// as arguments.
 func callsForLines(sh *interp.Process, v *act.Invocation) {
 	call, ok := v.Value("-C")
 	for i := range v.Opts {
-		ok = ok && !strings.HasPrefix(v.Opts[i].Name, "--") // none is long
+		ok = ok && !strings.HasPrefix(v.Opts[i].Name, "--") // mapfile has no long options
 	}
 	if !ok {
 		return
@@ -168,8 +169,8 @@ func callsForLines(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// twin gives programs that are under another name for what they are: zsh's zf_rm,
-// grm and gshred of people whose own rm is another.
+// twin returns the usual name of a program that is installed under another name: zf_rm of zsh, or
+// grm and gshred of the GNU tools on other systems.
 func twin(e *interp.Env, name string) string {
 	for _, prefix := range [...]string{"zf_", "g", "uu_"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && e.In("coreutils", rest) && !e.Program(name).Known() {
@@ -179,7 +180,7 @@ func twin(e *interp.Env, name string) string {
 	return name
 }
 
-// fromFish writes fish's substitutions the way other shells do.
+// fromFish converts substitutions of fish to the syntax of other shells.
 func fromFish(text string) string {
 	var b strings.Builder
 	quoted := byte(0)

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// loop runs the body once for each known value.
+// loop judges the body of a for loop once for each known value.
 func loop(sh *interp.Process, c *syntax.ForClause, in act.Flow) act.Flow {
 	if counting, ok := c.Loop.(*syntax.CStyleLoop); ok {
 		if alwaysTrue(counting.Cond) {
@@ -48,14 +48,14 @@ func loop(sh *interp.Process, c *syntax.ForClause, in act.Flow) act.Flow {
 	return out
 }
 
-// alwaysTrue: no condition, or a number other than 0.
+// alwaysTrue reports whether there is no condition, or it is a number other than 0.
 func alwaysTrue(x syntax.ArithmExpr) bool {
 	w, ok := x.(*syntax.Word)
 	return x == nil || ok && w.Lit() != "" && strings.Trim(w.Lit(), "0123456789") == "" && w.Lit() != "0"
 }
 
-// endless: a condition that never ends its loop: true, :, [[ 1 ]], ((1)), [ 1 ], and
-// its negation in front of until.
+// endless reports whether the condition of a while or until loop never ends it: true, :, [[ 1 ]],
+// ((1)), [ 1 ], or for until the negation of these.
 func endless(s *syntax.Stmt, until bool) bool {
 	constant, holds := false, true
 	switch c := s.Cmd.(type) {
@@ -71,7 +71,8 @@ func endless(s *syntax.Stmt, until bool) bool {
 	return constant && (holds != s.Negated) != until
 }
 
-// constantCall: true, :, false, and a test of one literal word, which is true.
+// constantCall reports whether a command is a constant condition, and its value: true, :, false,
+// and a test of one literal word, which is true.
 func constantCall(words []*syntax.Word) (constant, holds bool) {
 	if len(words) == 0 {
 		return false, false
@@ -87,16 +88,15 @@ func constantCall(words []*syntax.Word) (constant, holds bool) {
 	return false, false
 }
 
-// spawns: an endless loop that starts processes in the background and waits for
-// none of them.
+// spawns reports an endless loop that starts background processes and waits for none of them.
 func spawns(sh *interp.Process, body []*syntax.Stmt, n syntax.Node) {
 	if left, _ := leaves(body); left {
 		sh.Env.See(act.StartsForEver, sh.Src, int(n.Pos().Offset()), int(n.End().Offset()), "")
 	}
 }
 
-// leaves tells whether a list of statements ends with a process of its own still
-// running that nothing after it waits for, and whether it leaves the loop.
+// leaves reports whether a background process still runs after the statements, and whether the
+// statements leave the loop.
 func leaves(list []*syntax.Stmt) (left, ends bool) {
 	for _, s := range list {
 		if left, ends = leavesBehind(s, left); ends {
@@ -106,7 +106,8 @@ func leaves(list []*syntax.Stmt) (left, ends bool) {
 	return left, false
 }
 
-// leavesBehind is that of one statement, before which a process may be left.
+// leavesBehind is leaves for one statement. before means that a background process already runs
+// before it.
 func leavesBehind(s *syntax.Stmt, before bool) (left, ends bool) {
 	left = before
 	switch c := s.Cmd.(type) {
@@ -125,7 +126,7 @@ func leavesBehind(s *syntax.Stmt, before bool) (left, ends bool) {
 	return before || left || s.Background, ends && !s.Background
 }
 
-// callLeaves is that of one call.
+// callLeaves is leavesBehind for one call.
 func callLeaves(c *syntax.CallExpr, background, before bool) (left, ends bool) {
 	if background || len(c.Args) == 0 {
 		return before || background, false
@@ -139,13 +140,14 @@ func callLeaves(c *syntax.CallExpr, background, before bool) (left, ends bool) {
 	return before, false
 }
 
-// declare remembers a function; one that pipes into itself is a fork bomb.
+// declare records a function. It reports a function that calls itself in a pipe or in the
+// background, which is a fork bomb.
 func declare(sh *interp.Process, c *syntax.FuncDecl) {
 	if c.Name == nil {
 		return
 	}
 	scan.Put(&sh.Funcs, c.Name.Value, interp.Function{Body: c.Body, Src: sh.Src})
-	var around []bool // whether each node around is a pipe or runs in the background
+	var around []bool // for each enclosing node, whether it is a pipe or runs in the background
 	calls := false
 	syntax.Walk(c.Body, func(n syntax.Node) bool {
 		splits := false
@@ -168,7 +170,7 @@ func declare(sh *interp.Process, c *syntax.FuncDecl) {
 	}
 }
 
-// otherValues runs a call with the further values that its variables may have.
+// otherValues judges a call again for each further possible value of its variables.
 func otherValues(sh *interp.Process, c *syntax.CallExpr, v *act.Invocation) {
 	others := sh.Others
 	sh.Others = nil
@@ -197,7 +199,8 @@ func otherValues(sh *interp.Process, c *syntax.CallExpr, v *act.Invocation) {
 	}
 }
 
-// otherAssign: a variable made of one with further values has further values too.
+// otherAssign records further possible values of a variable whose new value uses a variable with
+// such values.
 func otherAssign(sh *interp.Process, a *syntax.Assign) {
 	others := sh.Others
 	for _, name := range slices.Sorted(maps.Keys(others)) {
@@ -213,7 +216,7 @@ func otherAssign(sh *interp.Process, a *syntax.Assign) {
 	}
 }
 
-// uses tells whether a word expands a variable.
+// uses reports whether a word expands the variable.
 func uses(w *syntax.Word, name string) bool {
 	used := false
 	syntax.Walk(w, func(n syntax.Node) bool {
@@ -224,7 +227,8 @@ func uses(w *syntax.Word, name string) bool {
 	return used
 }
 
-// maybe notes the values that variables keep if an assignment does not happen.
+// maybe records the current values of variables as further possible values, because the
+// assignments may not happen.
 func maybe(sh *interp.Process, list []*syntax.Assign) {
 	for _, a := range list {
 		if a.Name == nil || len(sh.Vars[a.Name.Value]) != 1 {
@@ -234,8 +238,8 @@ func maybe(sh *interp.Process, list []*syntax.Assign) {
 	}
 }
 
-// nested runs the command substitutions inside a node that only tests a condition and runs
-// no command itself.
+// nested judges the command substitutions inside a node that only tests a condition and runs no
+// command itself.
 func nested(sh *interp.Process, n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {

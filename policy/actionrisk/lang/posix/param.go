@@ -12,9 +12,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// param is what a parameter expansion becomes.
+// param returns the words that a parameter expansion expands to.
 func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
-	if p.Param == nil && p.NestedParam == nil && p.Exp != nil { // zsh: ${:-text}
+	if p.Param == nil && p.NestedParam == nil && p.Exp != nil { // zsh allows ${:-text}
 		return []act.Word{wordText(sh, p.Exp.Word)}
 	}
 	if p.Param == nil || p.Names != 0 {
@@ -29,7 +29,8 @@ func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 	return namedParam(sh, elements(sh, list, p), set, p)
 }
 
-// namedParam is what an expansion makes of the values of a variable.
+// namedParam applies the operators of a parameter expansion to the values of its variable. set
+// means that the text itself sets the variable.
 func namedParam(sh *interp.Process, list []act.Word, set bool, p *syntax.ParamExp) []act.Word {
 	switch {
 	case p.Length:
@@ -52,7 +53,8 @@ func namedParam(sh *interp.Process, list []act.Word, set bool, p *syntax.ParamEx
 	return list
 }
 
-// elements are those of an array that are meant, by flags of zsh too, or all as one word.
+// elements returns the elements of an array that the index and the flags select, all joined to one
+// word for an index such as ${a[*]}.
 func elements(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
 	indexed := p.Index != nil && !p.Excl && !p.Length
 	if indexed {
@@ -67,7 +69,8 @@ func elements(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Wor
 	return list
 }
 
-// sliced is ${name:from:length} of a value. Of a list each element may be in it.
+// sliced evaluates ${name:from:length}. For a list it returns all elements, because any of them
+// may be in the slice.
 func sliced(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
 	if p.Param.Value == "@" || p.Param.Value == "*" || p.Index != nil && len(list) > 1 {
 		return list
@@ -78,7 +81,7 @@ func sliced(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word 
 	return list
 }
 
-// replaced is ${name/text/other} of each value.
+// replaced evaluates ${name/text/other} for each value.
 func replaced(sh *interp.Process, list []act.Word, r *syntax.Replace) []act.Word {
 	orig, with := wordText(sh, r.Orig), wordText(sh, r.With)
 	out := make([]act.Word, len(list))
@@ -91,16 +94,16 @@ func replaced(sh *interp.Process, list []act.Word, r *syntax.Replace) []act.Word
 	return out
 }
 
-// wellKnown are variables whose value every shell has; home stays "~".
+// wellKnown maps variables that most environments set to a typical value. The home folder is "~".
 var wellKnown = map[string]string{"HOME": "~", "TMPDIR": "/tmp", "TMP": "/tmp", "TEMP": "/tmp",
 	"IFS": " ", "SHELL": "sh", "BASH": "bash", "PWD": ".", "EDITOR": "vi", "VISUAL": "vi", "PAGER": "less",
 	"OLDPWD": "./-", "PYTHON": "python3", "RUNNER_TEMP": "/tmp", "XDG_CACHE_HOME": "~/.cache", "XDG_CONFIG_HOME": "~/.config"}
 
-// absolute are variables whose value begins with a slash in every shell.
+// absolute lists variables whose value begins with a slash in every shell.
 var absolute = scan.SetOf("PWD HOME OLDPWD SHELL BASH")
 
-// rootOf: what is cut out of an absolute path whose rest is not known, if that is the
-// root: ${PWD:0:1}, ${HOME%%[!/]*}.
+// rootOf returns "/" if the expansion cuts the root out of an absolute path whose rest is not
+// known: ${PWD:0:1}, ${HOME%%[!/]*}. It returns false for other expansions.
 func rootOf(sh *interp.Process, p *syntax.ParamExp) (act.Word, bool) {
 	w := act.Word{Text: "/a/b", At: -1, Span: spanOf(sh, p)}
 	switch {
@@ -114,7 +117,7 @@ func rootOf(sh *interp.Process, p *syntax.ParamExp) (act.Word, bool) {
 	return w, w.Text == "/"
 }
 
-// lookup is the value of a variable and whether the text itself sets it.
+// lookup returns the value of a variable, and reports whether the text itself sets it.
 func lookup(sh *interp.Process, name string, n syntax.Node) ([]act.Word, bool) {
 	if to, ok := sh.Refs[name]; ok {
 		name = to
@@ -137,14 +140,14 @@ func lookup(sh *interp.Process, name string, n syntax.Node) ([]act.Word, bool) {
 	return []act.Word{unknown(sh, name, n)}, false
 }
 
-// parameters are $@, $*, $0, $1 and their kind, if the name is one of them and something
-// is known of it.
+// parameters returns the values of $@, $*, $0, $1 and similar. ok is false if the name is not one
+// of them, or its value is not known.
 func parameters(sh *interp.Process, name string, n syntax.Node) (list []act.Word, set, ok bool) {
 	i, err := strconv.Atoi(name)
 	switch {
 	case name == "0" && sh.Zero.Text != "":
 		return []act.Word{sh.Zero}, true, true
-	case name == "0", name == "BASH_SOURCE": // the script itself
+	case name == "0", name == "BASH_SOURCE": // the name of the script itself
 		return []act.Word{{Text: "sh", At: -1, Span: spanOf(sh, n)}}, true, true
 	case sh.Params == nil:
 		return nil, false, false
@@ -164,14 +167,14 @@ func unknown(sh *interp.Process, name string, n syntax.Node) act.Word {
 	return w
 }
 
-// allAsOne: the index of ${a[*]}.
+// allAsOne reports whether the index is that of ${a[*]}.
 func allAsOne(x syntax.ArithmExpr) bool {
 	w, ok := x.(*syntax.Word)
 	return ok && w.Lit() == "*"
 }
 
-// joined is all elements as one word, where the text itself says what is between
-// them: "${a[*]}" with another IFS.
+// joined returns all elements as one word, with the first character of IFS between them:
+// "${a[*]}". If the text does not set IFS, it returns the list unchanged.
 func joined(sh *interp.Process, list []act.Word) []act.Word {
 	ifs, ok := sh.Vars["IFS"]
 	if !ok || len(ifs) != 1 || !ifs[0].Known() {
@@ -184,7 +187,7 @@ func joined(sh *interp.Process, list []act.Word) []act.Word {
 	return []act.Word{out}
 }
 
-// index is ${a[i]}: one element of a known array, or all of them.
+// index evaluates ${a[i]}: one element of a known array, or all of them.
 func index(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
 	key, ok := indexText(sh, p.Index)
 	if !ok || len(list) == 0 {
@@ -206,7 +209,7 @@ func index(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
 	return []act.Word{unknown(sh, p.Param.Value, p)}
 }
 
-// operator applies ${a:-b}, ${a#b}, ${a^^} and their kind.
+// operator evaluates ${a:-b}, ${a#b}, ${a^^} and similar expansions.
 func operator(sh *interp.Process, list []act.Word, set bool, p *syntax.ParamExp) []act.Word {
 	arg := wordText(sh, p.Exp.Word)
 	empty := len(list) == 1 && list[0].Text == ""
@@ -229,7 +232,8 @@ func operator(sh *interp.Process, list []act.Word, set bool, p *syntax.ParamExp)
 	return trimOrCase(sh, list, arg, p.Exp.Op)
 }
 
-// trimOrCase cuts the values off where a pattern matches, or changes their letters.
+// trimOrCase removes the part of each value that a pattern matches, or changes the case of its
+// letters.
 func trimOrCase(sh *interp.Process, list []act.Word, pattern act.Word, op syntax.ParExpOperator) []act.Word {
 	out := make([]act.Word, len(list))
 	for i, w := range list {
@@ -246,16 +250,15 @@ func trimOrCase(sh *interp.Process, list []act.Word, pattern act.Word, op syntax
 	return out
 }
 
-// trims: ${a#b}, ${a##b}, ${a%b}, ${a%%b}.
+// trims reports whether the operator is that of ${a#b}, ${a##b}, ${a%b} or ${a%%b}.
 func trims(op syntax.ParExpOperator) bool {
 	return op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix || op == syntax.RemSmallSuffix || op == syntax.RemLargeSuffix
 }
 
-// trimmed is a text without the shortest or longest beginning or end that a pattern
-// matches.
+// trimmed returns a text without the shortest or longest prefix or suffix that a pattern matches.
 func trimmed(s, pattern string, op syntax.ParExpOperator) string {
 	prefix := op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix
-	for n := range len(s) + 1 { // how much is cut off
+	for n := range len(s) + 1 { // length of the part to remove
 		if op == syntax.RemLargePrefix || op == syntax.RemLargeSuffix {
 			n = len(s) - n
 		}
@@ -269,7 +272,7 @@ func trimmed(s, pattern string, op syntax.ParExpOperator) string {
 	return s
 }
 
-// cased is a text, or its first letter, in capital or small letters.
+// cased returns a text with its first letter, or all letters, in upper or lower case.
 func cased(s string, op syntax.ParExpOperator) string {
 	first := min(1, len(s))
 	switch op {
@@ -298,7 +301,7 @@ func replace(s, from, to string, all bool) string {
 	return strings.Replace(s, from, to, 1)
 }
 
-// slice is ${a:offset:length} with literal numbers.
+// slice evaluates ${a:offset:length} for known numbers.
 func slice(sh *interp.Process, w act.Word, s *syntax.Slice) act.Word {
 	from, ok1 := number(sh, s.Offset, 0)
 	length, ok2 := number(sh, s.Length, len(w.Text))

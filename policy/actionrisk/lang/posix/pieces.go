@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// scanTokens is the last resort for text that no parser takes: it is cut at
-// command separators and each piece is judged as if it were a simple command.
+// scanTokens judges text that no parser accepts. It cuts the text at command separators and judges
+// each piece as a simple command.
 func scanTokens(e *interp.Env, src *act.Source) {
 	text := src.Text
 	if len(text) > scan.MaxText {
@@ -24,7 +24,7 @@ func scanTokens(e *interp.Env, src *act.Source) {
 		piece := strings.Fields(text[start : start+end])
 		if len(piece) > 0 {
 			if next := start + end; next+1 < len(text) && (text[next] == '(' || text[next] == '`') {
-				piece = append(piece, string(scan.Hole)) // what a substitution prints
+				piece = append(piece, string(scan.Hole)) // the substitution adds unknown output to the word
 			}
 			pieces++
 			scanPiece(e, src, start, start+end, piece)
@@ -55,7 +55,7 @@ func scanPiece(e *interp.Env, src *act.Source, from, to int, words []string) {
 	}
 }
 
-// printsSecret: commands whose output is a credential.
+// printsSecret reports whether there is a finding that the call prints a credential.
 func printsSecret(e *interp.Env, v *act.Invocation) bool {
 	for i := range e.Findings {
 		f := &e.Findings[i]
@@ -66,7 +66,7 @@ func printsSecret(e *interp.Env, v *act.Invocation) bool {
 	return false
 }
 
-// splitWords are the words of a text.
+// splitWords splits a text into words.
 func splitWords(w act.Word) []act.Word {
 	var out []act.Word
 	for _, t := range scan.OptionWords(w.Text) {

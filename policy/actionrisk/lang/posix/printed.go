@@ -13,8 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// output is what an invocation prints, as far as it can be known, and where it
-// came from.
+// output returns the output of a call, as far as it is known, and its origin.
 func output(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	f := printed(e, sh, v)
 	if v.Dry && !f.Known {
@@ -26,7 +25,8 @@ func output(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	return noted(e, v, f)
 }
 
-// editsInPlace keeps what a filter writes into files that are not known.
+// editsInPlace records the text that a filter writes into YAML or JSON files whose content is not
+// known.
 func editsInPlace(sh *interp.Process, v *act.Invocation) {
 	if !sh.Env.In("in-place-filters", v.Exe) || !slices.ContainsFunc([]string{"-i", "--in-place", "--inplace", "-pi"}, v.Has) {
 		return
@@ -43,7 +43,7 @@ func editsInPlace(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// noted keeps what a filter writes into a text that is not known.
+// noted records in f.Edit the text that a filter writes into a text that is not known.
 func noted(e *interp.Env, v *act.Invocation, f act.Flow) act.Flow {
 	if f.Known {
 		return f
@@ -59,7 +59,7 @@ func noted(e *interp.Env, v *act.Invocation, f act.Flow) act.Flow {
 	return f
 }
 
-// printed is what a call prints, and what it leaves in files next to it.
+// printed returns the output of a call, and records the files that it writes.
 func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	if f, ok := emulate(e, sh, v); ok {
 		return f
@@ -91,13 +91,13 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	transforms(e, sh, v)
 	outputFile(sh, v)
 	downloads(e, sh, v, f)
-	if fetches && savesAll(e, v) { // what it fetches goes to a file
+	if fetches && savesAll(e, v) { // the download goes to a file
 		return act.Flow{Known: true}
 	}
 	return f
 }
 
-// taintOf adds what is known of the output of a program that fetches nothing.
+// taintOf adds the taints of the output of a program that downloads nothing.
 func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 	e := sh.Env
 	switch {
@@ -107,7 +107,7 @@ func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 			f.Via += act.DropsMark
 		}
 	case e.In("variable-printers", v.Exe):
-		if v.Exe == "history" || len(v.Operands) == 0 && !v.Has("-i") && !v.Has("--ignore-environment") { // env -i has none
+		if v.Exe == "history" || len(v.Operands) == 0 && !v.Has("-i") && !v.Has("--ignore-environment") { // env -i prints no variables
 			f.Taint |= act.FromEnviron
 		}
 	case inspectsContainer(e, v):
@@ -121,28 +121,29 @@ func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
 	}
 }
 
-// dumps: the program prints all that a store holds. Terraform's outputs and state hold
-// what its resources were given, passwords too.
+// dumps reports whether the program prints the whole content of a store. Outputs and state of
+// Terraform count, because they contain the passwords that its resources were given.
 func dumps(e *interp.Env, v *act.Invocation) bool {
 	return e.In("dumpers", v.Exe) || e.In("tf", v.Exe) && (v.UnderAny([]string{"state pull"}) || v.Has("-json") && v.UnderAny([]string{"output", "show"}))
 }
 
-// inspectsContainer: all is shown of a container, with its variables.
+// inspectsContainer reports whether the call prints all properties of a container, including its
+// environment variables.
 func inspectsContainer(e *interp.Env, v *act.Invocation) bool {
 	return e.In("containers", v.Exe) && v.UnderAny([]string{"inspect", "container inspect"}) && !v.Has("-f") && !v.Has("--format")
 }
 
-// ofFiles is what a program that prints or packs files gets from those it names.
+// ofFiles returns the taints that the output of a program gets from the files it prints or packs.
 func ofFiles(sh *interp.Process, v *act.Invocation) (taint act.Taint) {
 	e := sh.Env
-	for i := range v.Argv[1:] { // also as the value of an option
+	for i := range v.Argv[1:] { // a file may also be the value of an option
 		if c := e.ClassOf(v.Argv[i+1], sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.Remote {
 			taint |= act.FromSecret
 		}
 	}
 	for _, w := range v.Operands[min(v.Data, len(v.Operands)):] {
 		if v.Has("--no-recursion") && !w.Glob && e.ClassOf(w, sh.Cwd)&paths.IsKeyFolder != 0 {
-			continue // the folder's name alone
+			continue // only the name of the folder
 		}
 		taint |= e.ReadFile(sh, w).Taint
 	}
@@ -157,12 +158,13 @@ func ofFiles(sh *interp.Process, v *act.Invocation) (taint act.Taint) {
 	return taint
 }
 
-// dropsFirst: the program prints statements that drop what is there.
+// dropsFirst reports whether the dump contains statements that drop tables or databases before it
+// creates them.
 func dropsFirst(v *act.Invocation) bool {
 	return v.Has("--clean") || v.Exe == "pg_dump" && v.Has("-c") || v.Has("--add-drop-database")
 }
 
-// outputFile: Git's commands that print write to a file instead, if they are told to.
+// outputFile judges the option --output of Git commands, which writes their output to a file.
 func outputFile(sh *interp.Process, v *act.Invocation) {
 	if v.Exe != "git" || len(v.Operands) == 0 {
 		return
@@ -177,8 +179,8 @@ func outputFile(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// connects: a program of many uses that is pointed at another machine here, whose
-// answer it prints.
+// connects reports whether a program that can also work locally connects to another machine in
+// this call and prints the response.
 func connects(c *facts.Set, v *act.Invocation) bool {
 	operand := func(is func(string) bool) bool {
 		return slices.ContainsFunc(v.Operands, func(w act.Word) bool { return is(w.Text) })
@@ -190,7 +192,7 @@ func connects(c *facts.Set, v *act.Invocation) bool {
 		return v.Has("s_client") && !hosts.Local(v)
 	case "scp", "rsync", "sftp":
 		return act.RemotePath(v.Operand(0))
-	case "helm", "kustomize", "kubectl", "oc": // what is described elsewhere
+	case "helm", "kustomize", "kubectl", "oc": // these may read manifests from another machine
 		return v.UnderAny(remoteDescriptions) && (v.Has("--repo") || operand(func(t string) bool {
 			return strings.Contains(t, "://") || scan.HasAnyPrefix(t, "github.com/", "git@")
 		}))
@@ -198,20 +200,20 @@ func connects(c *facts.Set, v *act.Invocation) bool {
 	return c.In("object-stores", v.Exe) && v.UnderAny(printsObject) && operand(func(t string) bool { return t == "cat" || standardOutput(t) })
 }
 
-// printsObject are the commands of object stores that can print one.
+// printsObject lists the commands of object stores that can print an object.
 var printsObject = []string{"s3 cp", "cp", "cat", "storage cp", "storage cat", "storage blob download", "get", "s3api get-object"}
 
-// remoteDescriptions are the commands that print manifests made from what they are
-// pointed at.
+// remoteDescriptions lists the commands that print manifests from a chart, folder or address.
 var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomize"}
 
-// savesAll: everything that is fetched is saved to files, nothing is printed.
+// savesAll reports whether the call saves everything that it downloads to files and prints
+// nothing.
 func savesAll(e *interp.Env, v *act.Invocation) bool {
 	saved := 0
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
 		case "-o", "--output", "-O", "--remote-name", "--output-document", "--download":
-			if standardOutput(o.Value.Text) || o.Name == "-o" && v.Exe == "wget" { // the latter is its log
+			if standardOutput(o.Value.Text) || o.Name == "-o" && v.Exe == "wget" { // the -o of wget names the file for its log
 				return false
 			}
 			saved++
@@ -222,7 +224,7 @@ func savesAll(e *interp.Env, v *act.Invocation) bool {
 	return e.In("savers-of-what-is-fetched", v.Exe) || e.In("printers-of-what-is-fetched", v.Exe) && saved > 0 && saved >= addresses(v)
 }
 
-// addresses counts the operands that may be one.
+// addresses returns the number of operands that may be an address.
 func addresses(v *act.Invocation) int {
 	n := 0
 	for _, w := range v.Operands {
@@ -233,14 +235,13 @@ func addresses(v *act.Invocation) int {
 	return n
 }
 
-// suffixOf is what a packer puts after the name of the file that it packs.
+// suffixOf maps a compression program to the extension that it adds to the name of the file.
 var suffixOf = map[string]string{"gzip": ".gz", "pigz": ".gz", "bzip2": ".bz2", "pbzip2": ".bz2", "xz": ".xz", "lzma": ".lzma", "lzop": ".lzo", "brotli": ".br", "compress": ".Z"}
 
-// unpackers leave the file that they unpack without that.
+// unpackers lists programs that remove this extension.
 var unpackers = scan.SetOf("gunzip bunzip2 unxz unzstd")
 
-// transforms: what a program makes of files keeps where they came from, under the
-// name it is told to write.
+// transforms records that the file which a program creates from other files has their taints.
 func transforms(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	from, to := madeFile(v)
 	if to == "" {
@@ -255,7 +256,8 @@ func transforms(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// madeFile is the file that a program makes of others.
+// madeFile returns the files that a program reads and the name of the file that it creates from
+// them. The name is "" if there is none.
 func madeFile(v *act.Invocation) (from []act.Word, to string) {
 	from = v.Operands
 	switch v.Exe {
@@ -269,7 +271,7 @@ func madeFile(v *act.Invocation) (from []act.Word, to string) {
 		if len(from) == 2 {
 			return from[:1], from[1].Text
 		}
-	case "zip", "7z", "7za", "7zz", "rar", "ar": // the archive comes first, after the command's letter
+	case "zip", "7z", "7za", "7zz", "rar", "ar": // the archive comes first, after the letter of the command
 		if i := slices.IndexFunc(from, func(w act.Word) bool { return len(w.Text) > 2 || v.Exe == "zip" }); i >= 0 {
 			return from[i+1:], from[i].Text
 		}
@@ -286,7 +288,7 @@ func madeFile(v *act.Invocation) (from []act.Word, to string) {
 	return nil, ""
 }
 
-// packedName is the name under which a packer leaves one file, packed or unpacked.
+// packedName returns the name of the file that a compression program creates from a file, or "".
 func packedName(v *act.Invocation, name string) string {
 	suffix, packs := suffixOf[v.Exe]
 	switch {
@@ -298,8 +300,8 @@ func packedName(v *act.Invocation, name string) string {
 	return ""
 }
 
-// packed is the taint of what tar packs by its options: files below -C, a list on
-// its input, a file more.
+// packed returns the taints of the files that options of tar add to an archive: files below -C, a
+// list on the input, --add-file.
 func packed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Taint {
 	var t act.Taint
 	if !e.In("tars", v.Exe) {
@@ -322,7 +324,8 @@ func packed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Taint {
 	return t
 }
 
-// fetchesNothing: the options say that no text comes from elsewhere.
+// fetchesNothing reports whether the options of a network program show that it reads nothing from
+// another machine.
 func fetchesNothing(v *act.Invocation) bool {
 	switch v.Exe {
 	case "nc", "ncat", "netcat":
@@ -338,7 +341,8 @@ func fetchesNothing(v *act.Invocation) bool {
 	return false
 }
 
-// findsKeys: a search through folders for what only a credential looks like prints credentials.
+// findsKeys reports whether the call searches folders for text that only credentials contain. Such
+// a search prints credentials.
 func findsKeys(e *interp.Env, v *act.Invocation) bool {
 	if !e.In("folder-searchers", v.Exe) && !(e.In("greps", v.Exe) && (v.Has("-r") || v.Has("-R") || v.Has("--recursive"))) {
 		return false
@@ -348,7 +352,7 @@ func findsKeys(e *interp.Env, v *act.Invocation) bool {
 	})
 }
 
-// unpacks: what it prints is nowhere in the open.
+// unpacks reports whether the call prints decoded or decompressed text.
 func unpacks(v *act.Invocation) bool {
 	switch v.Exe {
 	case "zcat", "gzcat", "bzcat", "xzcat", "zstdcat", "lz4cat", "gunzip", "bunzip2", "unxz", "uncompress", "uudecode":
@@ -367,7 +371,7 @@ func unpacks(v *act.Invocation) bool {
 	return false
 }
 
-// copies: a file that is copied, moved or linked keeps where it came from.
+// copies records the taints and the content of files that the call copies, moves or links.
 func copies(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	for _, pair := range copied(sh, v) {
 		from, to := pair[0], pair[1]
@@ -385,7 +389,7 @@ func copies(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// copied are the pairs of files that a program reads and writes as they are.
+// copied returns the pairs of source and destination of a program that copies files unchanged.
 func copied(sh *interp.Process, v *act.Invocation) (pairs [][2]act.Word) {
 	switch v.Exe {
 	case "cp", "mv", "install", "ln", "link", "rsync", "scp", "ditto":
@@ -413,7 +417,7 @@ func copied(sh *interp.Process, v *act.Invocation) (pairs [][2]act.Word) {
 	return pairs
 }
 
-// ddFiles are the files that dd reads and writes.
+// ddFiles returns the files that dd reads and writes.
 func ddFiles(sh *interp.Process, v *act.Invocation) (from, to act.Word) {
 	for _, w := range v.Operands {
 		if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
@@ -431,7 +435,7 @@ func ddFiles(sh *interp.Process, v *act.Invocation) (from, to act.Word) {
 	return from, to
 }
 
-// downloads remembers the file a download is saved to.
+// downloads records the file to which a download is saved.
 func downloads(e *interp.Env, sh *interp.Process, v *act.Invocation, f act.Flow) {
 	if f.Taint&act.FromNetwork == 0 {
 		return
@@ -458,7 +462,7 @@ func downloads(e *interp.Env, sh *interp.Process, v *act.Invocation, f act.Flow)
 	}
 }
 
-// copiedTo is the file that scp and its kind write here.
+// copiedTo returns the local file that scp or a similar program writes.
 func copiedTo(v *act.Invocation) act.Word {
 	name := act.Word{Text: "."}
 	if len(v.Operands) > 1 {
@@ -471,20 +475,21 @@ func copiedTo(v *act.Invocation) act.Word {
 	return name
 }
 
-// fetched: a file holds what came over the network.
+// fetched records that a file contains data from the network.
 func fetched(sh *interp.Process, v *act.Invocation, file act.Word) {
 	sh.Env.Remember(sh, file, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 }
 
-// rawConnection: what such a program reads is foreign even on this machine.
+// rawConnection reports whether the input of the program is untrusted even if it comes from this
+// machine.
 func rawConnection(exe string) bool { return exe == "nc" || exe == "ncat" || exe == "netcat" }
 
-// Programs that print lines of a form the command gives (git for-each-ref --format,
-// find -printf, stat -c, a string of jq) print a program text where the form is one.
-// What is in the places that the program fills is not known.
+// Some programs print lines in a form that the command sets: git for-each-ref --format, find
+// -printf, stat -c, a string of jq. If the form is a command, they print a program text. The
+// values that the program inserts are unknown parts.
 
-// spoken adds what a program that fetches nothing prints that others wrote, or that the
-// command says itself.
+// spoken adds to the output of a program that downloads nothing: the taint FromStore if others
+// wrote the data, and the text of a form in the command.
 func spoken(e *interp.Env, v *act.Invocation, f *act.Flow) {
 	w, ok := formed(e, v)
 	if f.Taint&act.FromNetwork != 0 {
@@ -498,7 +503,8 @@ func spoken(e *interp.Env, v *act.Invocation, f *act.Flow) {
 	}
 }
 
-// formed is the text that an invocation prints by such a form.
+// formed returns the text that a call prints by such a form, and false if there is no form that is
+// a command.
 func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 	if len(v.Argv) < 2 || e.In("speakers", v.Exe) || !e.Budget.Spend(len(v.Argv)) {
 		return act.Word{}, false
@@ -508,7 +514,7 @@ func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 			continue
 		}
 		t := filledForm(formOf(e, v, w.Text))
-		if e.ActsText(t) || v.Exe == "git" && strings.HasPrefix(t, "delete ") { // what update-ref --stdin takes
+		if e.ActsText(t) || v.Exe == "git" && strings.HasPrefix(t, "delete ") { // git update-ref --stdin reads such lines
 			w.Text, w.At, w.Lone = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\n").Replace(t), -1, false
 			return w, true
 		}
@@ -516,8 +522,8 @@ func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// formOf is the form in a word, without the option in front of it and what says of which
-// kind it is; of a program of jq and of SQL it is the string in it.
+// formOf returns the form in a word, without the option before it and without a prefix for its
+// kind. For jq and SQL the form is the string in the program text.
 func formOf(e *interp.Env, v *act.Invocation, t string) string {
 	if t[0] == '-' {
 		_, t, _ = strings.Cut(t, "=")
@@ -539,8 +545,8 @@ func formOf(e *interp.Env, v *act.Invocation, t string) string {
 	return t
 }
 
-// filledForm puts a hole in every place that a program fills: {{.Name}}, %(refname),
-// ${Package}, \(.path), {node}, %h. What only controls a template is dropped.
+// filledForm replaces every place that a program fills by an unknown part: {{.Name}}, %(refname),
+// ${Package}, \(.path), {node}, %h. It removes the parts that only control a template.
 func filledForm(t string) string {
 	for _, m := range [...]struct{ open, shut string }{{"{{", "}}"}, {"%(", ")"}, {"%{", "}"}, {"${", "}"}, {`\(`, ")"}, {"{", "}"}} {
 		var b strings.Builder
@@ -572,8 +578,8 @@ func filledForm(t string) string {
 	return b.String()
 }
 
-// filledPlace is what is in the place of a form's part: nothing of what controls the
-// form, the end of a line, or what is not known.
+// filledPlace returns the text for one place of a form: nothing for a control part, a line feed
+// for "\n", and otherwise an unknown part.
 func filledPlace(inside string) string {
 	switch word, _, _ := strings.Cut(inside, " "); {
 	case word == "range" || word == "end" || word == "if" || word == "else" || word == "with":

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// renames notes that a program was copied, moved or linked to another name.
+// renames records that a program was copied, moved or linked to another name.
 func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
 	name := scan.Base(from.Text)
 	if !e.Program(name).Known() || !programPath(from) || !to.Known() {
@@ -29,14 +29,14 @@ func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
 	}
 }
 
-// programNamed is what a program is that the command put somewhere under this name,
-// perhaps into a folder that it searches.
+// programNamed returns the program that the command itself copied, moved or linked to this name,
+// and false if there is none. A bare name is searched in the folders of PATH.
 func programNamed(sh *interp.Process, v *act.Invocation, name string) (string, bool) {
 	e := sh.Env
 	if is, ok := e.Programs[e.Key(sh.Cwd, name)]; ok || len(e.Programs) == 0 || strings.IndexByte(name, '/') >= 0 {
 		return is, ok
 	}
-	if !e.Stranger(name) { // then only a folder that is searched first counts
+	if !e.Stranger(name) { // a known program is replaced only by one in a folder that PATH lists first
 		for _, folder := range searched(sh, v) {
 			if is, ok := e.Programs[strings.TrimSuffix(folder, "/")+"/"+name]; ok {
 				return is, true
@@ -52,13 +52,13 @@ func programNamed(sh *interp.Process, v *act.Invocation, name string) (string, b
 	return "", false
 }
 
-// programPath: a path of a folder for programs, or what which(1) printed.
+// programPath reports whether the path is in a folder for programs, or is the output of which(1).
 func programPath(w act.Word) bool {
 	return strings.Contains(w.Text, "bin/") || w.At < 0 && !strings.Contains(w.Text, "/")
 }
 
-// writtenProgram runs a file that the command itself wrote, when it is started by
-// its path: by its "#!" line, else as shell text.
+// writtenProgram judges a file that the command itself wrote and now starts by its path. Its "#!"
+// line sets the language; the default is shell.
 func writtenProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	e, first := sh.Env, v.Argv[0]
 	if strings.IndexByte(first.Text, '/') >= 0 && !facts.StandardDirectory(first.Text) {
@@ -78,7 +78,7 @@ func writtenProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		f, ok = e.WrittenFile(sh, first.Text)
 	}
 	if strings.IndexByte(first.Text, '/') < 0 {
-		if f, ok = onPath(sh, v, v.Exe); !ok && len(v.Operands) > 0 { // a plugin: kubectl-x is "kubectl x"
+		if f, ok = onPath(sh, v, v.Exe); !ok && len(v.Operands) > 0 { // a plugin: "kubectl x" runs kubectl-x
 			f, ok = onPath(sh, v, v.Exe+"-"+v.Operands[0].Text)
 			params = params[min(1+slices.IndexFunc(params, func(w act.Word) bool { return w.Text == v.Operands[0].Text }), len(params)):]
 		}
@@ -90,8 +90,8 @@ func writtenProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return sh.Interpret(e.Shebang(f.Word.Text), f.Word, v, "file", params), true
 }
 
-// onPath is the file that the command itself wrote under the name of a program, into
-// a folder where programs are looked for.
+// onPath returns the file with this name that the command itself wrote into a folder of PATH, and
+// false if there is none.
 func onPath(sh *interp.Process, v *act.Invocation, name string) (act.Flow, bool) {
 	if strings.ContainsAny(name, "/"+string(scan.Hole)) {
 		return act.Flow{}, false
@@ -109,12 +109,12 @@ func onPath(sh *interp.Process, v *act.Invocation, name string) (act.Flow, bool)
 	return sh.Env.Files[found], found != ""
 }
 
-// searched are the folders in which programs are looked for: those that the command
-// itself names, and the usual ones.
+// searched returns the folders in which the shell looks for programs: those of PATH that the
+// command sets, then the standard ones.
 func searched(sh *interp.Process, v *act.Invocation) []string {
 	var out []string
 	for p := range strings.SplitSeq(sh.Variable(v, "PATH").Text, ":") {
-		p = strings.TrimPrefix(p, string(scan.Hole)+"/") // $PWD/bin
+		p = strings.TrimPrefix(p, string(scan.Hole)+"/") // for example $PWD/bin
 		if p != "" && strings.IndexByte(p, scan.Hole) < 0 {
 			out = append(out, sh.Env.Key(sh.Cwd, p))
 		}
@@ -122,7 +122,7 @@ func searched(sh *interp.Process, v *act.Invocation) []string {
 	return append(out, facts.StandardDirectories[:]...)
 }
 
-// unpacksArchive notes that an archive from the network was unpacked here.
+// unpacksArchive records that an archive from the network was unpacked.
 func unpacksArchive(e *interp.Env, v *act.Invocation) {
 	if !e.In("unpackers", v.Exe) || v.Has("-t") || v.Has("--list") || v.Exe == "unzip" && (v.Has("-l") || v.Has("-p")) {
 		return
@@ -132,7 +132,7 @@ func unpacksArchive(e *interp.Env, v *act.Invocation) {
 	})
 }
 
-// cloned notes the folder that a repository from the network is copied into.
+// cloned records the folder into which a repository from the network is cloned.
 func cloned(sh *interp.Process, v *act.Invocation) {
 	i := slices.IndexFunc(v.Operands, func(w act.Word) bool { return strings.ContainsAny(w.Text, "/:") })
 	if i < 0 || !v.UnderAny(sh.Env.Groups.Get("clones")) && !sh.Env.In("clones", v.Exe) {
@@ -145,8 +145,8 @@ func cloned(sh *interp.Process, v *act.Invocation) {
 	sh.Env.Cloned = append(sh.Env.Cloned, sh.Env.Key(sh.Cwd, folder))
 }
 
-// runsUnpacked: after an archive from the network was unpacked, a program of the
-// working folder is started by its path or by an interpreter.
+// runsUnpacked reports that a program from a downloaded archive or a cloned repository runs, by
+// its path, by an interpreter or by make.
 func runsUnpacked(e *interp.Env, v *act.Invocation) {
 	w := v.Argv[0]
 	switch {
@@ -157,7 +157,7 @@ func runsUnpacked(e *interp.Env, v *act.Invocation) {
 		if !e.Unpacked {
 			return
 		}
-		if f := e.Files["Makefile"]; f.Known && f.Taint&act.FromNetwork == 0 { // its rules are known
+		if f := e.Files["Makefile"]; f.Known && f.Taint&act.FromNetwork == 0 { // the rules of the makefile are known
 			return
 		}
 		e.See(act.RunsDownload, v.Src, v.From, v.To, v.Exe)

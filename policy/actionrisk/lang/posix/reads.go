@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// readsWritten runs the files that the command itself wrote and that the tool now
-// runs by itself: a Makefile, a conftest.py, the scripts of a package.json.
+// readsWritten judges the files that the command itself wrote and that the tool runs without being
+// told: a Makefile, a conftest.py, the scripts of a package.json.
 func readsWritten(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	rows := e.Program(v.Exe).Reads
@@ -28,14 +28,14 @@ func readsWritten(sh *interp.Process, v *act.Invocation) {
 				continue
 			}
 			runsRead(sh, r, v, name, f)
-			break // a file is read once
+			break // judge each file once
 		}
 	}
 }
 
-// wantsRead asks for the files with rules and scripts that the tool runs by name: those
-// of make, just and the package managers. What else tools read is a program text of a
-// project (a configuration in JavaScript, all of its tests), of which a verdict says little.
+// wantsRead asks the caller for the files whose rules or scripts the tool runs: those of make,
+// just and the package managers. Other files that tools read are source code of a project (a
+// configuration in JavaScript, all its tests), about which a verdict would show little.
 func wantsRead(sh *interp.Process, v *act.Invocation, rows []*facts.Read) {
 	for _, r := range rows {
 		if r.Lang != "make" && r.Lang != "just" && r.Lang != "scripts" || len(r.Sub) > 0 && !v.UnderAny(r.Sub) || v.Dry && !r.Dry || slices.ContainsFunc(r.Unless, v.Has) {
@@ -54,13 +54,14 @@ func wantsRead(sh *interp.Process, v *act.Invocation, rows []*facts.Read) {
 	}
 }
 
-// takes: the tool reads the file of this name.
+// takes reports whether the tool reads the file with this name.
 func takes(r *facts.Read, sh *interp.Process, v *act.Invocation, name string) bool {
 	return (!v.Dry || r.Dry) && (len(r.Sub) == 0 || v.UnderAny(r.Sub)) && !slices.ContainsFunc(r.Unless, v.Has) &&
 		slices.ContainsFunc(r.Files, func(p string) bool { return facts.NamedLike(p, name) }) && (!r.Named || names(sh, v, name))
 }
 
-// names: a word of the command line is the file, a pattern for it or a folder above.
+// names reports whether a word of the command line names the file, a pattern for it or a folder
+// that contains it.
 func names(sh *interp.Process, v *act.Invocation, name string) bool {
 	for _, w := range v.Argv[1:] {
 		key := sh.Env.Key(sh.Cwd, w.Text)
@@ -71,13 +72,14 @@ func names(sh *interp.Process, v *act.Invocation, name string) bool {
 	return false
 }
 
-// runsRead runs what a file holds, or says where it came from if that is not known.
+// runsRead judges the content of a file that the tool runs. If the content is not known, it
+// reports the origin of the file.
 func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string, f act.Flow) {
 	e := sh.Env
 	switch {
 	case f.Known:
 		once := strings.Join([]string{name, sh.Cwd, act.ArgvText(v), f.Word.Text}, "\x00")
-		if e.RanFiles[once] { // it starts the tool again
+		if e.RanFiles[once] { // the file starts the tool again
 			return
 		}
 		scan.Put(&e.RanFiles, once, true)
@@ -94,15 +96,14 @@ func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string,
 	}
 }
 
-// buildsStatements: a command whose program prints what a database runs names what
-// destroys, or builds its text in an unreadable way. A program that picks lines of a
-// dump does neither.
+// buildsStatements reports whether a command that produces statements for a database contains
+// words that destroy, or hides its text. A command that only selects lines of a dump does neither.
 func buildsStatements(text string) bool {
 	return scan.HasAny(strings.ToLower(text), "drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex")
 }
 
-// decodesText: programs that make text of letters. Dumps are kept packed and sealed,
-// too, but not written in letters.
+// decodesText reports whether the program decodes text that is encoded in letters. Dumps are often
+// compressed or encrypted, but not encoded in letters.
 func decodesText(program string) bool {
 	switch program {
 	case "base64", "gbase64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "ascii85", "base58":

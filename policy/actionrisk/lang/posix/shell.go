@@ -1,6 +1,7 @@
-// Package posix is the front-end of shells and of programs called by words: it follows a
-// script with what is known of variables, files and pipes, and judges each call that
-// would run. The one meaning of a program, whichever language calls it, is here.
+// Package posix is the front-end for shells and for programs that are called with words. It
+// evaluates a script as far as variables, files and pipes are known, and judges each call that
+// would run. Other front-ends pass their calls of programs to this package, so that a program has
+// one meaning in every language.
 package posix
 
 import (
@@ -15,8 +16,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// parserPair is a shell parser, one for zsh, and a lenient twin. A parser is not safe
-// for two goroutines, so they are pooled.
+// parserPair holds a parser for Bash, one for zsh, and a lenient one for Bash that recovers from
+// errors. A parser is not safe for concurrent use, so each goroutine takes a pair from pool.
 type parserPair struct{ strict, zsh, lenient *syntax.Parser }
 
 func newParser() *parserPair {
@@ -47,8 +48,8 @@ func parseShell(text string) interp.Parsed {
 	return interp.Parsed{}
 }
 
-// parse is parseShell for texts that may come again: a loop's, a file's that runs
-// itself.
+// parse is parseShell with a cache, for texts that are parsed several times: in a loop, or in a
+// file that runs itself.
 func parse(e *interp.Env, text string) interp.Parsed {
 	for i := range e.Texts {
 		if e.Texts[i].Text == text {
@@ -63,7 +64,7 @@ func parse(e *interp.Env, text string) interp.Parsed {
 	return p
 }
 
-// Script runs a whole text as a shell program.
+// Script judges a whole text as a shell program and returns its output.
 func Script(sh *interp.Process, src *act.Source, in act.Flow) act.Flow {
 	e := sh.Env
 	if src.Depth > scan.MaxDepth || len(src.Text) > scan.MaxText || scan.Nesting(src.Text) > scan.MaxNesting || !e.Budget.Spend(1+len(src.Text)/4) {
@@ -76,7 +77,7 @@ func Script(sh *interp.Process, src *act.Source, in act.Flow) act.Flow {
 	sh.Src = src
 	defer func() { sh.Src = outer }()
 	out := statements(sh, p.Stmts, in)
-	if !p.Whole && !(p.Zsh && sh.Zsh) { // without zsh around it, it may as well be no shell text at all
+	if !p.Whole && !(p.Zsh && sh.Zsh) { // if only zsh accepts the text and no zsh runs it, it may not be shell text at all
 		e.Unparsed = true
 		e.Unproven = true
 		e.Doubt("a part of the command could not be parsed")
@@ -104,7 +105,7 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 	sh.Env.Background = sh.Env.Background || s.Background
 	var files []act.Redir
 	quiet := false
-	made := make([]act.Redir, len(s.Redirs)) // the file of each, if it names one
+	made := make([]act.Redir, len(s.Redirs)) // the file of each redirection, if it names one
 	for i, r := range s.Redirs {
 		before := len(files)
 		if in, files, quiet = redirect(sh, r, in, files, quiet); len(files) > before {
@@ -133,8 +134,8 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 	return out
 }
 
-// opens: exec without a command keeps its redirections open under their
-// descriptors.
+// opens handles exec without a command, which keeps its redirections open. It reports whether the
+// statement is one.
 func opens(sh *interp.Process, s *syntax.Stmt, made []act.Redir) bool {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) != 1 || c.Args[0].Lit() != "exec" || len(s.Redirs) == 0 {
@@ -148,14 +149,15 @@ func opens(sh *interp.Process, s *syntax.Stmt, made []act.Redir) bool {
 	return true
 }
 
-// ownDescriptors: a subshell's are its own.
+// ownDescriptors copies the table of descriptors, so that a subshell does not change that of its
+// parent.
 func ownDescriptors(sh *interp.Process) {
 	if sh.Fds = maps.Clone(sh.Fds); sh.Fds == nil {
 		sh.Fds = map[string]act.Redir{}
 	}
 }
 
-// keepsOpen keeps the file of one redirection open, or closes it.
+// keepsOpen records the file that a redirection keeps open, or closes it.
 func keepsOpen(sh *interp.Process, r *syntax.Redirect, f act.Redir) {
 	name, variable := descriptor(r)
 	switch {
@@ -165,7 +167,7 @@ func keepsOpen(sh *interp.Process, r *syntax.Redirect, f act.Redir) {
 	case r.Op == syntax.DplOut && strings.HasPrefix(r.Word.Lit(), "-"):
 		delete(sh.Fds, name)
 		return
-	case f.Op == "": // a copy of what this very line has opened
+	case f.Op == "": // a copy of a descriptor that this statement has opened
 		if f = sh.Fds[strings.TrimSuffix(r.Word.Lit(), "-")]; f.Op == "" {
 			return
 		}
@@ -178,8 +180,8 @@ func keepsOpen(sh *interp.Process, r *syntax.Redirect, f act.Redir) {
 	}
 }
 
-// descriptor is the name under which a redirection opens its file, and the variable that
-// holds it where the shell chooses: {name}>file.
+// descriptor returns the descriptor that a redirection opens. For {name}>file, where the shell
+// chooses the number, it also returns the variable for the number.
 func descriptor(r *syntax.Redirect) (name, variable string) {
 	switch {
 	case r.N != nil && strings.HasPrefix(r.N.Value, "{"):
@@ -193,18 +195,18 @@ func descriptor(r *syntax.Redirect) (name, variable string) {
 	return "1", ""
 }
 
-// givesText: a here-document or a here-string.
+// givesText reports whether the redirection is a here-document or a here-string.
 func givesText(r *syntax.Redirect) bool {
 	return r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc
 }
 
-// given is the text of a here-document or a here-string.
+// given returns the text of a here-document or a here-string.
 func given(sh *interp.Process, r *syntax.Redirect) act.Word {
 	switch {
 	case r.Op == syntax.WordHdoc:
 		return wordText(sh, r.Word)
 	case r.Hdoc != nil:
-		if end := r.Word.Lit(); (end == "" || strings.Contains(end, "\\")) && len(r.Hdoc.Parts) == 1 { // quoted: a backslash is itself
+		if end := r.Word.Lit(); (end == "" || strings.Contains(end, "\\")) && len(r.Hdoc.Parts) == 1 { // a quoted mark: backslashes are literal
 			if lit, ok := r.Hdoc.Parts[0].(*syntax.Lit); ok {
 				return literal(sh, lit)
 			}
@@ -214,8 +216,8 @@ func given(sh *interp.Process, r *syntax.Redirect) act.Word {
 	return act.Word{}
 }
 
-// redirect reads one redirection: what it makes of stdin, the files it names,
-// and whether output no longer reaches the pipe.
+// redirect evaluates one redirection. It returns the new input, the list of files with the new
+// file added, and whether the output no longer goes to the pipe.
 func redirect(sh *interp.Process, r *syntax.Redirect, in act.Flow, files []act.Redir, quiet bool) (act.Flow, []act.Redir, bool) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -247,13 +249,13 @@ func toStdout(r *syntax.Redirect) bool { return r.N == nil || r.N.Value == "1" }
 
 func known(w act.Word) act.Flow { return act.Flow{Word: w, Known: w.Known(), Taint: w.Taint} }
 
-// command runs one command of any kind with the given input.
+// command judges one command of any kind and returns its output.
 func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redir) act.Flow {
 	switch c := c.(type) {
 	case nil:
 		sh.Env.Ran = true
 		if len(files) > 0 && files[0].Op == "<" {
-			return in // $(<file) is the file
+			return in // $(<file) returns the content of the file
 		}
 	case *syntax.CallExpr:
 		return call(sh, c, in, files)
@@ -275,9 +277,9 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 	return act.Flow{Known: true}
 }
 
-// Further judges a text as a shell's, too, after it was judged as another language: a shell
-// that is given the text runs what follows the first command. A single plain command is
-// left out, since a shell does not find a program of that name.
+// Further judges a text as a shell's, too, after it was judged as another language, because a
+// shell that is given the text runs the commands after the first one. It skips a single plain
+// command, since a shell does not find a program with that name.
 func Further(e *interp.Env, src *act.Source) {
 	if src.Depth == 0 && len(src.Text) <= scan.MaxText && scan.Nesting(src.Text) <= scan.MaxNesting {
 		p := parse(e, src.Text)
@@ -288,7 +290,7 @@ func Further(e *interp.Env, src *act.Source) {
 	}
 }
 
-// compound runs a command that says which others run, and how often.
+// compound judges a control structure, which decides which commands run, and how often.
 func compound(sh *interp.Process, c syntax.Command, in act.Flow) act.Flow {
 	switch c := c.(type) {
 	case *syntax.IfClause:
@@ -306,14 +308,14 @@ func compound(sh *interp.Process, c syntax.Command, in act.Flow) act.Flow {
 		return branches(sh, ways, false)
 	case *syntax.FuncDecl:
 		declare(sh, c)
-	default: // a test, or arithmetic
+	default: // a test, or an arithmetic command
 		nested(sh, c)
 	}
 	sh.Env.Ran = true
 	return act.Flow{Known: true}
 }
 
-// conditional runs every branch of an if, after the conditions that lead to it.
+// conditional judges the conditions and every branch of an if.
 func conditional(sh *interp.Process, c *syntax.IfClause, in act.Flow) act.Flow {
 	var ways []func() act.Flow
 	all := false
@@ -326,7 +328,7 @@ func conditional(sh *interp.Process, c *syntax.IfClause, in act.Flow) act.Flow {
 	return branches(sh, ways, all)
 }
 
-// while runs a loop once, or for each line that it reads.
+// while judges the body of a loop once, or once for each known line that its condition reads.
 func while(sh *interp.Process, c *syntax.WhileClause, in act.Flow) act.Flow {
 	if len(c.Cond) == 1 && endless(c.Cond[0], c.Until) {
 		spawns(sh, c.Do, c)
@@ -347,8 +349,8 @@ func while(sh *interp.Process, c *syntax.WhileClause, in act.Flow) act.Flow {
 	return statements(sh, c.Do, in)
 }
 
-// declaration sets what declare, export and their kind set; without a name they list
-// variables instead.
+// declaration handles declare, export and similar builtins, which set variables. Without a name
+// they print all variables.
 func declaration(sh *interp.Process, c *syntax.DeclClause) act.Flow {
 	for _, a := range c.Args {
 		hide(sh, c, a)
@@ -368,8 +370,8 @@ func declaration(sh *interp.Process, c *syntax.DeclClause) act.Flow {
 	return act.Flow{Known: true}
 }
 
-// coprocess runs in the background; what it prints and what it reads are files whose
-// descriptors are in an array.
+// coprocess judges a coprocess, which runs in the background. Its output and its input become
+// files, and an array contains their descriptors.
 func coprocess(sh *interp.Process, c *syntax.CoprocClause, in act.Flow) act.Flow {
 	name := "COPROC"
 	if c.Name != nil {
@@ -406,8 +408,9 @@ func binary(sh *interp.Process, c *syntax.BinaryCmd, in act.Flow) act.Flow {
 	return interp.Join(out, stmt(sh, c.Y, in))
 }
 
-// apart: assignments of their own in a pipe, in the background or after a condition
-// happen in another process or not at all; the values before them stay possible.
+// apart keeps the current values of variables as possible ones, if the statement only assigns
+// variables. In a pipe, in the background or after a condition the assignment may happen in
+// another process, or not at all.
 func apart(sh *interp.Process, s *syntax.Stmt) {
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
 		maybe(sh, call.Assigns)
@@ -442,7 +445,7 @@ func assign(sh *interp.Process, a *syntax.Assign) {
 	}
 }
 
-// sinks: what is written to a file of this name is read by statements.
+// sinks records that the statements read whatever is written to a file with this name.
 func sinks(sh *interp.Process, name string, list []*syntax.Stmt) {
 	if len(sh.Env.Sinks) < scan.MaxFiles {
 		reader := sh.Fork()
@@ -450,7 +453,7 @@ func sinks(sh *interp.Process, name string, list []*syntax.Stmt) {
 	}
 }
 
-// hide keeps the value that a local variable of a function takes the place of.
+// hide saves the value of a variable before a local variable of the function replaces it.
 func hide(sh *interp.Process, c *syntax.DeclClause, a *syntax.Assign) {
 	if sh.Saved == nil || a.Name == nil || c.Variant.Value == "export" || c.Variant.Value == "readonly" {
 		return
@@ -460,7 +463,7 @@ func hide(sh *interp.Process, c *syntax.DeclClause, a *syntax.Assign) {
 	}
 }
 
-// restore gives the variables back that a function's locals hid.
+// restore resets the variables that the local variables of a function replaced.
 func restore(sh *interp.Process, saved map[string][]act.Word) {
 	for name, list := range saved {
 		if list == nil {
@@ -471,7 +474,7 @@ func restore(sh *interp.Process, saved map[string][]act.Word) {
 	}
 }
 
-// hooks runs what a variable makes the shell run later.
+// hooks judges the commands that a variable makes the shell run later.
 func hooks(sh *interp.Process, a *syntax.Assign, from, to int) {
 	if a.Name == nil {
 		return
@@ -484,17 +487,18 @@ func hooks(sh *interp.Process, a *syntax.Assign, from, to int) {
 	}
 }
 
-// asNumber: declare -i takes its values for arithmetic.
+// asNumber reports whether the declaration has -i, which evaluates values as arithmetic.
 func asNumber(c *syntax.DeclClause) bool {
 	return slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name == nil && a.Value != nil && shortOption(a.Value.Lit(), 'i') })
 }
 
-// listsVariables: export, declare -p and their kind without a name print them all.
+// listsVariables reports whether export, declare -p or a similar call has no name, so that it
+// prints all variables.
 func listsVariables(c *syntax.DeclClause) bool {
 	return c.Variant.Value != "local" && !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil })
 }
 
-// exports: a variable that every later command sees.
+// exports judges an exported variable, which every later command inherits.
 func exports(sh *interp.Process, c *syntax.DeclClause, a *syntax.Assign) {
 	if a.Name == nil || a.Value == nil || c.Variant.Value == "local" || c.Variant.Value == "readonly" {
 		return
@@ -521,7 +525,7 @@ func setAll(sh *interp.Process, name string, list []act.Word) {
 	}
 }
 
-// call runs a simple command.
+// call judges a simple command and returns its output.
 func call(sh *interp.Process, c *syntax.CallExpr, in act.Flow, files []act.Redir) act.Flow {
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
@@ -558,7 +562,7 @@ func call(sh *interp.Process, c *syntax.CallExpr, in act.Flow, files []act.Redir
 	return out
 }
 
-// spanOf is where a node is in the submitted command.
+// spanOf returns the range of a node in the submitted command.
 func spanOf(sh *interp.Process, n syntax.Node) act.Span {
 	s, _ := sh.Src.Where(int(n.Pos().Offset()), int(n.End().Offset()))
 	return s

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// variableActs runs what programs run because of a variable.
+// variableActs judges the commands that programs run because of a variable.
 func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
 	e := sh.Env
 	is := e.VariableOf(name)
@@ -21,7 +21,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 		e.See(act.LoadsLibrary, sh.Src, v.From, v.To, act.Printable(value.Text))
 	}
 	switch {
-	case is.Start && strings.ContainsAny(value.Text, "`$"): // the shell expands it
+	case is.Start && strings.ContainsAny(value.Text, "`$"): // the shell expands the value when it starts
 		sh.Interpret("shell", hookText(value, true), v, name, nil)
 	case is.Start && !loadsFile(sh, v, name, value, is.File):
 		if value.Known() && strings.IndexByte(value.Text, '/') >= 0 && !strings.HasPrefix(value.Text, "~/") && value.Text != "/dev/null" && !facts.StandardDirectory(value.Text+"/x") {
@@ -30,11 +30,11 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 	case is.File != "":
 		loadsFile(sh, v, name, value, is.File)
 	case is.Lang == "function":
-		_, body, _ := strings.Cut(value.Text, "{") // () { …; }
+		_, body, _ := strings.Cut(value.Text, "{") // the value has the form () { …; }
 		value.Text, value.At = "{"+body, -1
 		sh.Interpret("shell", value, v, name, nil)
 	case is.Lang == "shell" && !strings.ContainsAny(value.Text, " /$`\t"):
-		// the bare name of a program, as CC=clang
+		// only the name of a program, as in CC=clang
 	case is.Lang != "":
 		sh.Interpret(is.Lang, value, v, name, nil)
 	case len(is.As) > 0:
@@ -44,7 +44,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 	}
 }
 
-// variableWords are the words that stand for a variable after its plain command.
+// variableWords returns the words that the equivalent command gets for a variable.
 func variableWords(assign, whole bool, name string, value act.Word) []act.Word {
 	switch {
 	case assign:
@@ -55,8 +55,7 @@ func variableWords(assign, whole bool, name string, value act.Word) []act.Word {
 	return []act.Word{value}
 }
 
-// readOrInput is what a file holds, or the program's input where that is what the name
-// stands for.
+// readOrInput returns the content of a file, or the input of the program if the name means that.
 func readOrInput(sh *interp.Process, v *act.Invocation, name act.Word) act.Flow {
 	if name.Text == "-" || name.Text == "/dev/stdin" {
 		return v.Stdin
@@ -64,8 +63,8 @@ func readOrInput(sh *interp.Process, v *act.Invocation, name act.Word) act.Flow 
 	return sh.Env.ReadFile(sh, name)
 }
 
-// fileOrInput is what a file holds that the command itself wrote, or the program's
-// input where that is what the file stands for.
+// fileOrInput returns the content of a file that the command itself wrote, or the input of the
+// program if the name means that. It returns false for other files.
 func fileOrInput(sh *interp.Process, v *act.Invocation, name act.Word) (act.Flow, bool) {
 	if fd, ok := act.Descriptor(name.Text); name.Text == "/dev/stdin" || ok && fd == "0" {
 		return v.Stdin, true
@@ -74,8 +73,8 @@ func fileOrInput(sh *interp.Process, v *act.Invocation, name act.Word) (act.Flow
 	return f, ok
 }
 
-// loadsFile: the file that a variable names runs when the program starts; false if the
-// command did not write it.
+// loadsFile judges the file that a variable names and that runs when a program starts. It returns
+// false if the command itself did not write the file.
 func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Word, lang string) bool {
 	sh.Env.Want(sh, value.Text)
 	f, ok := fileOrInput(sh, v, value)
@@ -89,7 +88,7 @@ func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Wor
 	return ok
 }
 
-// configured judges what a text does in a file that a program reads for its settings.
+// configured judges text in a file that a program reads as its settings.
 func configured(e *interp.Env, sh *interp.Process, name string, f act.Flow) {
 	if f.Word.Text == "" || !f.Known && !act.PartlyKnown(f.Word) || len(f.Word.Text) > scan.MaxDecoded || f.Word.Glob {
 		return
@@ -105,7 +104,7 @@ func configured(e *interp.Env, sh *interp.Process, name string, f act.Flow) {
 	}
 }
 
-// config runs what a file of settings makes its program run.
+// config judges the commands that a settings file makes its program run.
 func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 	v := &act.Invocation{Exe: "config", Src: sh.Src, Argv: []act.Word{text}}
 	if c.Lang != "" {
@@ -126,10 +125,10 @@ func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 	}
 }
 
-// configKey runs the value that a line of a file of settings gives to a key.
+// configKey judges the value that a line of a settings file gives to a key.
 func configKey(sh *interp.Process, v *act.Invocation, key, line string, text act.Word) {
 	_, value, _ := strings.Cut(line, "=")
-	if alias, ok := strings.CutPrefix(strings.TrimSpace(value), "!"); ok && key == "=!" { // of Git
+	if alias, ok := strings.CutPrefix(strings.TrimSpace(value), "!"); ok && key == "=!" { // an alias of Git whose "!" starts a shell command
 		text.Text, text.At = alias, -1
 		sh.Interpret("shell", text, v, "alias", nil)
 	}
@@ -146,7 +145,7 @@ func configKey(sh *interp.Process, v *act.Invocation, key, line string, text act
 	sh.Interpret("shell", text, v, key, nil)
 }
 
-// options judges a program with the options that a file or its input holds.
+// options judges a program with the options in a file or in its input.
 func options(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	for _, w := range words {
 		if f := readOrInput(sh, v, w); f.Known || act.PartlyKnown(f.Word) {
@@ -159,14 +158,14 @@ func options(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	}
 }
 
-// Configures judges what is written into a file of settings.
+// Configures judges text that is written into a settings file.
 func Configures(sh *interp.Process, file act.Word, f act.Flow) {
 	if file.Known() && file.Text != "/dev/null" {
 		configured(sh.Env, sh, sh.Env.Key(sh.Cwd, file.Text), f)
 	}
 }
 
-// cutFold is strings.CutPrefix for any case.
+// cutFold is strings.CutPrefix that ignores case.
 func cutFold(s, prefix string) (string, bool) {
 	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
 		return s, false
@@ -174,8 +173,8 @@ func cutFold(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-// settingsAsOptions writes the lines of a file such as .curlrc, "name = value" or
-// "name value", as the options they stand for.
+// settingsAsOptions converts the lines of a file such as .curlrc, "name = value" or "name value",
+// to options.
 func settingsAsOptions(text act.Word) []act.Word {
 	var out []act.Word
 	for line := range strings.Lines(text.Text) {

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// unwrap runs what a wrapper carries and tells whether there was anything.
+// unwrap judges the commands that a wrapper carries, and reports whether there are any. w is its
+// row in the table.
 func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	if v.Dry && !w.Dry {
 		return act.Flow{}, false
@@ -43,8 +44,9 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 	return act.Flow{}, also
 }
 
-// manyTexts runs what the row says is carried several times or by a way of its own:
-// after words, for each operand, for each part of the input, by an editor.
+// manyTexts judges carried commands that run several times or in a special way: after words such
+// as -exec, for each operand, for each part of the input, in an editor. is reports whether the row
+// describes one of these.
 func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch {
 	case len(w.After) > 0:
@@ -65,8 +67,8 @@ func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *
 	return out, ok, true
 }
 
-// operandText runs what the operands are, as the row says: the words of a command, a
-// text, a text in pieces, a file.
+// operandText judges the operands as the row describes them: the words of a command, a text, a
+// text in several words, or a file. is reports whether the row describes one of these.
 func operandText(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch {
 	case slices.ContainsFunc(w.Flag, v.Has):
@@ -88,8 +90,7 @@ func operandText(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v
 	return act.Flow{}, false, false
 }
 
-// pieces runs words that are joined to one text, after options that are after the
-// host.
+// pieces judges words that the program joins to one text. It skips options after the host.
 func pieces(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	if behind := w.Host && strings.HasPrefix(rest[0].Text, "-"); behind {
 		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
@@ -102,13 +103,13 @@ func pieces(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act
 			return fromInput(inner, w, v)
 		}
 	} else if len(rest) > 1 && sh.Env.In("shells", scan.Base(rest[0].Text)) {
-		argv(inner, rest, w, v) // what was meant; joined, the quotes are lost
+		argv(inner, rest, w, v) // probably meant; joining the words loses the quotes
 	}
 	return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
 }
 
-// alsoRuns runs the texts and files that a program reads before the command that it carries:
-// its start file, the text of an option, files among its operands.
+// alsoRuns judges the texts and files that a program reads before the command that it carries: its
+// start file, the text of an option, files among its operands.
 func alsoRuns(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done bool) {
 	for _, starts := range sh.Env.Front.Starts {
 		starts(sh, w, v)
@@ -133,18 +134,18 @@ func alsoRuns(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done boo
 	return done
 }
 
-// nothingGiven: xargs -r runs nothing for no input.
+// nothingGiven reports whether xargs -r has no input, so that it runs nothing.
 func nothingGiven(v *act.Invocation) bool {
 	return v.Stdin.Known && strings.TrimSpace(v.Stdin.Word.Text) == "" && (v.Has("-r") || v.Has("--no-run-if-empty"))
 }
 
-// around is the shell in which a wrapper runs what it carries, and how many
-// operands are before that.
+// around returns the shell in which a wrapper runs its command, and the number of operands before
+// the command.
 func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Process, int) {
 	inner := *sh
 	if w.Gone {
 		inner.Vars, inner.Funcs, inner.Aliases, inner.Params = nil, nil, nil, nil
-	} else if w.Lang == "shell" && len(v.Env) > 0 { // a shell that is given variables
+	} else if w.Lang == "shell" && len(v.Env) > 0 { // the call sets variables for the shell that it starts
 		inner.Vars = maps.Clone(sh.Vars)
 		for _, a := range v.Env {
 			setVariable(&inner, a.Name, a.Value)
@@ -155,7 +156,7 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 	}
 	skip := w.Skip + facts.Depth(w.Sub)
 	if w.Remote {
-		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
+		inner.Remote, inner.Cwd, inner.Root = true, "", false // root on this machine is not root on the other one
 		if w.Host && skip > 0 {
 			inner.Host = v.Operand(skip - 1)
 			if skip <= len(v.Operands) && thisMachine(v.Operands[skip-1]) {
@@ -166,13 +167,13 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 	return &inner, skip
 }
 
-// thisMachine: the host of a remote shell is the machine that it is called on.
+// thisMachine reports whether the host of a remote shell is the local machine.
 func thisMachine(host act.Word) bool {
 	name := host.Text[strings.IndexByte(host.Text, '@')+1:]
 	return hosts.LocalHost(strings.TrimPrefix(name, "ssh://")) || name == string(scan.Hole) && slices.Contains([]string{"HOSTNAME", "HOST", "$(hostname)"}, host.Var)
 }
 
-// asRoot: a wrapper that runs as root names no other user.
+// asRoot reports whether a wrapper such as sudo names no other user than root.
 func asRoot(w *facts.Wrapper, v *act.Invocation) bool {
 	user, named := v.Value("-u", "--user", "-g")
 	for i := 0; i < len(v.Operands) && w.Account && !named; i++ {
@@ -181,7 +182,7 @@ func asRoot(w *facts.Wrapper, v *act.Invocation) bool {
 	return !named || user.Text == "root" || user.Text == "0"
 }
 
-// optionTexts runs the texts and files that are in options.
+// optionTexts judges the texts and files in options.
 func optionTexts(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
 	for i := range v.Opts {
 		o := &v.Opts[i]
@@ -200,18 +201,18 @@ func optionTexts(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (out a
 	return out, done
 }
 
-// words runs operands that are a command of their own.
+// words judges operands that are the words of a command.
 func words(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) act.Flow {
 	out := argv(inner, rest, w, v)
 	otherReading(sh, inner, rest, w, v)
 	switch v.Exe {
-	case "builtin", "command", "time", "exec": // in this shell itself: what is set stays
+	case "builtin", "command", "time", "exec": // these run in the shell itself, so its state changes
 		sh.Cwd, sh.Vars, sh.Funcs, sh.Aliases = inner.Cwd, inner.Vars, inner.Funcs, inner.Aliases
 	}
 	return out
 }
 
-// eachText runs operands that are texts of their own, or those with a "+" in front.
+// eachText judges each operand as a text, or only those that begin with "+".
 func eachText(sh *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
 	for _, text := range rest {
 		if w.Plus {
@@ -225,7 +226,7 @@ func eachText(sh *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invo
 	return out, done
 }
 
-// npmScripts runs what npm pkg set writes into the scripts of a package.
+// npmScripts judges the commands that npm pkg set writes into the scripts of a package.
 func npmScripts(sh *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
 	for _, pair := range rest {
 		if name, _, ok := strings.Cut(pair.Text, "="); ok && strings.HasPrefix(name, "scripts.") {

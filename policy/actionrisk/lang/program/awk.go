@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// awkSign judges a pipe or a file of awk.
+// awkSign judges a pipe or an output redirection of awk at token i.
 func (r *inlineRun) awkSign(i int) {
 	switch {
 	case r.lang != "awk":
@@ -20,8 +20,8 @@ func (r *inlineRun) awkSign(i int) {
 	}
 }
 
-// awkPipe judges awk's two pipes: what is before "| getline" is a command, and so
-// is what is after any other, which, if it is a shell, runs what is printed.
+// awkPipe judges a pipe of awk. The text before "| getline" is a command that runs. The text after
+// any other pipe is a command that reads what is printed; if it is a shell, it runs that text.
 func (r *inlineRun) awkPipe(i int) {
 	right := i + 1
 	if next := r.at(i, 1).Kind; next == 0 || next == '|' || i > 0 && r.toks[i-1].Kind == '|' {
@@ -41,24 +41,25 @@ func (r *inlineRun) awkPipe(i int) {
 	r.awkRuns(command)
 }
 
-// awkRuns runs a command, if anything is known of it.
+// awkRuns judges a command, if any part of it is known.
 func (r *inlineRun) awkRuns(command tokens.Token) {
 	if command.To > 0 && command.Text != string(scan.Hole) {
 		r.shellText(command)
 	}
 }
 
-// awkFeeds judges what is printed to a shell.
+// awkFeeds judges text that is printed to a shell.
 func (r *inlineRun) awkFeeds(printed, at tokens.Token) {
 	if printed.To > 0 && strings.Trim(printed.Text, string(scan.Hole)+" ") != "" {
 		r.shellText(printed)
 	}
-	if !printed.Exact || strings.IndexByte(printed.Text, scan.Hole) >= 0 { // made of what it reads
+	if !printed.Exact || strings.IndexByte(printed.Text, scan.Hole) >= 0 { // the printed text depends on the input
 		r.sh.Env.See(act.RunsUnknownText, r.src, at.From, at.To, "")
 	}
 }
 
-// awkCommandEnd is where the command ends that begins at i; i itself where the budget does.
+// awkCommandEnd returns the index of the token after the command that begins at token i, or i if
+// the budget is spent.
 func (r *inlineRun) awkCommandEnd(i int) int {
 	end := i
 	for end < min(len(r.toks), i+64) && strings.IndexByte(";{})", r.toks[end].Kind) < 0 && (end == i || !strings.Contains(r.src.Text[r.toks[end-1].To:r.toks[end].From], "\n")) {
@@ -70,7 +71,7 @@ func (r *inlineRun) awkCommandEnd(i int) int {
 	return end
 }
 
-// awkWrites judges print "text" > "file", whose sign is at i.
+// awkWrites judges print "text" > "file". The ">" is token i.
 func (r *inlineRun) awkWrites(i int) {
 	file := r.toks[i+1]
 	r.read(r.toks[i], []tokens.Token{file, {Kind: tokens.String, Text: "w"}})
@@ -79,7 +80,7 @@ func (r *inlineRun) awkWrites(i int) {
 	}
 }
 
-// awkPrinted is the text that is before a pipe or a file: what awk prints there.
+// awkPrinted returns the text that awk prints to the pipe or file at token i.
 func (r *inlineRun) awkPrinted(i int) tokens.Token {
 	from := i
 	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].Kind) < 0 && !awkWords.Has(r.toks[from-1].Text) && !strings.Contains(r.src.Text[r.toks[from-1].To:r.toks[from].From], "\n") {
@@ -97,5 +98,5 @@ func (r *inlineRun) awkPrinted(i int) tokens.Token {
 	return left
 }
 
-// awkWords are before what awk prints.
+// awkWords lists keywords that can precede the printed text.
 var awkWords = scan.SetOf("print printf while if else do return")

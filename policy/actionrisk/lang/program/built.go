@@ -11,7 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// filled is a string with what is in its holes put in, as far as it is known.
+// filled returns a string token with the expressions and variables inside it replaced by their
+// text, as far as it is known.
 func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 	if len(t.Holes) > 0 && r.sh.Env.Budget.Spend(len(t.Holes)) {
 		var b strings.Builder
@@ -36,9 +37,9 @@ func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 	return t
 }
 
-// dollars is a string with the variables put in that it names.
+// dollars returns a string token with the known variables written as $NAME replaced by their text.
 func (r *inlineRun) dollars(t tokens.Token) tokens.Token {
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // longer names first, since one name may begin with another
 		v := r.vars[name]
 		if strings.Contains(t.Text, "$"+name) && strings.IndexByte(v.Text, scan.Hole) < 0 && len(t.Text)+len(v.Text) < scan.MaxValue {
 			t.Text, t.Exact = replaceName(t.Text, name, v.Text), false
@@ -47,7 +48,7 @@ func (r *inlineRun) dollars(t tokens.Token) tokens.Token {
 	return t
 }
 
-// replaceName puts a value in the place of "$name", where the name ends there.
+// replaceName replaces "$name" by a value, except where it is the beginning of a longer name.
 func replaceName(text, name, value string) string {
 	var b strings.Builder
 	for {
@@ -66,8 +67,9 @@ func replaceName(text, name, value string) string {
 	}
 }
 
-// knownName is the text that a name, or a call of it, is known to stand for: the home
-// folder, a temporary one, the interpreter itself.
+// knownName returns the text of a name or call whose value is the same in every program, such as
+// the home folder, a temporary folder or the interpreter. It also returns the index of the next
+// token.
 func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	t := toks[i]
 	if t.Kind != tokens.Name || len(t.Text) < 3 {
@@ -94,7 +96,7 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	return "~", next, true
 }
 
-// asksHome: a variable of the environment or a property is asked for that is the home folder.
+// asksHome reports whether the call or index name, with the argument of, returns the home folder.
 func asksHome(name string, of tokens.Token) bool {
 	if of.Kind != tokens.String || of.Text != "HOME" && of.Text != "USERPROFILE" && of.Text != "user.home" {
 		return false
@@ -102,18 +104,20 @@ func asksHome(name string, of tokens.Token) bool {
 	return environCalls.Has(strings.ToLower(name[strings.LastIndexAny(name, ".:$")+1:]))
 }
 
-// environCalls give a variable of the environment or a property by its name.
+// environCalls lists functions and objects that return an environment variable or a property by
+// its name.
 var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
 
-// makesChars: the token names what makes a character of a number.
+// makesChars reports whether the token is the name of a function that converts a number to a
+// character.
 func makesChars(t tokens.Token) bool {
 	return t.Kind == tokens.Name && charMakers.Has(strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:")))
 }
 
 var charMakers = scan.SetOf("chr char fromcharcode fromcodepoint unichr tochar tochars rawtochar inttoutf8 from_u32")
 
-// fromNumbers is the text of a list of character numbers that what follows makes
-// characters of: [114, 109].map(c => String.fromCharCode(c)).join("").
+// fromNumbers returns the text of a list of character codes, if the code after the list converts
+// them to characters: [114, 109].map(c => String.fromCharCode(c)).join("").
 func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, bool) {
 	if end >= len(toks) || end < i+4 || slices.ContainsFunc(toks[i+1:end], func(t tokens.Token) bool {
 		_, ok := number(t)
@@ -129,10 +133,10 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 		case ')', '}', ']':
 			depth--
 		case '-', '+', '^', '*', '%':
-			return "", i, false // computed
+			return "", i, false // the code computes the characters
 		case ';', ',':
 			if depth == 0 {
-				depth = -1 // the statement, or the argument, ends
+				depth = -1 // end of the statement or argument
 			}
 		default:
 			made = made || makesChars(t)
@@ -145,7 +149,7 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 	return text, min(after, len(toks)), ok && made
 }
 
-// packed is Ruby's [hex].pack("H*") and its kin.
+// packed returns the text of pack in Ruby, such as [hex].pack("H*") or [114, 109].pack("C*").
 func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, next int, ok bool) {
 	args := []tokens.Token(nil)
 	if next = end + 2; next < len(toks) && toks[next].Kind == '(' {
@@ -163,7 +167,8 @@ func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, n
 	return tokens.Token{Kind: tokens.String, Text: text, From: toks[i].From, To: toks[end].To}, next, ok
 }
 
-// sprintf is the text that a format and its arguments give.
+// sprintf returns the text that a format and its arguments produce, with unknown parts for unknown
+// arguments.
 func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].Kind != tokens.String {
@@ -181,7 +186,7 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	return text, true
 }
 
-// firstArgument is what is in front of the first comma between arguments.
+// firstArgument returns the tokens before the first comma outside brackets.
 func firstArgument(args []tokens.Token) []tokens.Token {
 	if parts := splitArguments(args); len(parts) > 0 {
 		return parts[0]
@@ -189,7 +194,7 @@ func firstArgument(args []tokens.Token) []tokens.Token {
 	return args
 }
 
-// splitArguments cuts arguments at the commas between them.
+// splitArguments cuts a list of arguments at the commas outside brackets.
 func splitArguments(args []tokens.Token) (out [][]tokens.Token) {
 	start := 0
 	for i, t := range outside(args) {
@@ -203,7 +208,7 @@ func splitArguments(args []tokens.Token) (out [][]tokens.Token) {
 	return out
 }
 
-// outside are the tokens that are in no brackets among these.
+// outside iterates over the tokens that are not inside brackets, without the brackets themselves.
 func outside(toks []tokens.Token) iter.Seq2[int, tokens.Token] {
 	return func(yield func(int, tokens.Token) bool) {
 		depth := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// call judges one call.
+// call judges one call of a function or method.
 func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 	if !r.sh.Env.Budget.Spend(1 + len(args)/16) {
 		return
@@ -43,8 +43,8 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 	r.perform(kind, name, args)
 }
 
-// perform judges a call of a kind by the texts among its arguments or, if there are none,
-// by one that is not known.
+// perform judges a call of a known kind. It uses the strings among the arguments, or an unknown
+// string if the call has arguments but no string.
 func (r *inlineRun) perform(kind facts.Doing, name tokens.Token, args []tokens.Token) {
 	list := r.strings(args)
 	switch {
@@ -59,8 +59,8 @@ func (r *inlineRun) perform(kind facts.Doing, name tokens.Token, args []tokens.T
 	}
 }
 
-// scriptsRedis judges a command that a script inside of Redis runs, and tells whether the
-// call is one.
+// scriptsRedis judges a command that a Lua script inside Redis runs, and reports whether the call
+// is one.
 func (r *inlineRun) scriptsRedis(name tokens.Token, args []tokens.Token) bool {
 	if r.lang != "lua" || name.Text != "redis.call" && name.Text != "redis.pcall" && name.Text != "server.call" {
 		return false
@@ -74,7 +74,8 @@ func (r *inlineRun) scriptsRedis(name tokens.Token, args []tokens.Token) bool {
 	return true
 }
 
-// callee is the function that a name calls here: its own, or one that it was given.
+// callee returns the name of the function that is called, after the text's own aliases and
+// function variables are replaced.
 func (r *inlineRun) callee(name tokens.Token) tokens.Token {
 	if other, ok := r.names[name.Text]; ok {
 		name.Text = other
@@ -82,13 +83,13 @@ func (r *inlineRun) callee(name tokens.Token) tokens.Token {
 		name.Text = r.names[first] + "." + rest
 	}
 	if v, ok := r.vars[strings.TrimLeft(name.Text, "$")]; ok && strings.HasPrefix(name.Text, "$") {
-		name.Text = v.Text // PHP calls what a variable names
+		name.Text = v.Text // PHP calls the function that a variable names
 	}
 	return name
 }
 
-// callsEach judges the call once for each text that a loop's variable in its first
-// argument goes through: rmtree(d), rmtree(root / d).
+// callsEach judges a call once for each value of a loop variable in its first argument: rmtree(d),
+// rmtree(root / d). It reports whether the argument has such a variable.
 func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 	if len(r.each) == 0 || r.sinkOf(name.Text) == facts.Nothing {
 		return false
@@ -111,8 +112,8 @@ func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 	return true
 }
 
-// loopVariable is where the variable of a loop over known texts is in the first of
-// the arguments, or -1: as all of it, or, of a path to be deleted, as a part.
+// loopVariable returns the index of a loop variable with known values in the first argument, or
+// -1. The variable must be the whole argument, or a part of a path that the call deletes.
 func (r *inlineRun) loopVariable(name tokens.Token, args []tokens.Token) int {
 	first := firstArgument(args)
 	at := slices.IndexFunc(first, func(t tokens.Token) bool {
@@ -127,7 +128,7 @@ func (r *inlineRun) loopVariable(name tokens.Token, args []tokens.Token) int {
 	return at
 }
 
-// loopsOver is how many loops go through something by this name.
+// loopsOver returns the number of loops whose variable has this name.
 func (r *inlineRun) loopsOver(name string) (n int) {
 	for i, t := range r.toks {
 		if t.Text == name && r.after(i) == "in" {
@@ -137,7 +138,7 @@ func (r *inlineRun) loopsOver(name string) (n int) {
 	return n
 }
 
-// act judges what a call of a kind does with its arguments, list the texts among them.
+// act judges the effect of a call of a known kind. list contains the strings among the arguments.
 func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
 	case facts.RunsText, facts.RunsWords:
@@ -163,18 +164,18 @@ func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens
 	}
 }
 
-// commandTexts are the texts of a command that a call starts.
+// commandTexts returns the texts of the command that a call starts.
 func commandTexts(kind facts.Doing, name tokens.Token, args, list []tokens.Token) []tokens.Token {
 	if text, ok := formatted(args); ok && kind == facts.RunsText {
 		return []tokens.Token{text}
 	}
 	if kind == facts.RunsWords && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
-		return list[1:] // without the mode
+		return list[1:] // skip the mode, as in spawnlp(os.P_WAIT, …)
 	}
 	return list
 }
 
-// queries judges a text that is a statement, and tells whether it is one.
+// queries judges a string as an SQL statement, and reports whether it looks like one.
 func (r *inlineRun) queries(t tokens.Token) bool {
 	if !stores.LooksSQL(t.Text) {
 		return false
@@ -183,14 +184,14 @@ func (r *inlineRun) queries(t tokens.Token) bool {
 	return true
 }
 
-// readAs judges a string of the text in another language.
+// readAs judges a string of the program text as a text in the language lang.
 func (r *inlineRun) readAs(lang string, t tokens.Token, v *act.Invocation) {
 	if src := r.src.Inside(r.word(t), r.lang); src.Depth <= scan.MaxDepth {
 		r.sh.Read(lang, &src, v)
 	}
 }
 
-// signals judges a signal that is sent to process -1, which is all of them.
+// signals judges a signal that is sent to process -1, that is, to all processes.
 func (r *inlineRun) signals(args []tokens.Token) {
 	for i, t := range args {
 		if t.Kind == '-' && i+1 < len(args) && args[i+1].Text == "1" {
@@ -199,7 +200,7 @@ func (r *inlineRun) signals(args []tokens.Token) {
 	}
 }
 
-// actOnFile judges what a call does to a file or a folder.
+// actOnFile judges the effect of a call on a file or a folder.
 func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
 	case facts.DeletesTree, facts.DeletesFile:
@@ -224,15 +225,15 @@ func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []
 	}
 }
 
-// placing are the effects that put one file or folder where another name says.
+// placing maps the kinds of calls that take a source and a destination to their effects.
 var placing = map[facts.Doing]act.Op{facts.MovesFile: act.MoveFile, facts.CopiesFile: act.CopyFile, facts.CopiesTree: act.CopyTree, facts.LinksFile: act.LinkFile}
 
-// deletes judges a file or a folder that is deleted, or the files of one, one by one.
+// deletes judges the deletion of a file, a folder, or the listed files of a folder.
 func (r *inlineRun) deletes(kind facts.Doing, args, list []tokens.Token) {
 	op, lists := act.DeleteFile, slices.ContainsFunc(args, r.lists)
 	if kind == facts.DeletesTree {
 		op = act.DeleteTree
-		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
+		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // skip the options before the path
 			list = list[1:]
 		}
 	}
@@ -242,7 +243,8 @@ func (r *inlineRun) deletes(kind facts.Doing, args, list []tokens.Token) {
 	r.emit(op, list[0])
 }
 
-// changesMode judges a mode that the first or the last of texts gets.
+// changesMode judges a change of the mode of the file that the last or the first string names,
+// since the order of the arguments differs between languages.
 func (r *inlineRun) changesMode(mode string, list []tokens.Token) {
 	if mode == "" {
 		return
@@ -252,7 +254,7 @@ func (r *inlineRun) changesMode(mode string, list []tokens.Token) {
 	}
 }
 
-// strings are the string arguments, those of lists one by one, up to 64.
+// strings returns the strings among the arguments, including those in lists, up to 64.
 func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
 	var out []tokens.Token
 	if !r.sh.Env.Budget.Spend(1 + len(args)/16) {
@@ -279,10 +281,10 @@ func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
 	return out
 }
 
-// unnamed is an argument without the name it is given by: atPath: "x", cmd="x", *list. One
-// whose name says that it is no text is left out.
+// unnamed returns an argument without its name: atPath: "x", cmd="x". It removes the "*" of *list.
+// It returns nil for a named argument whose name is not in textArguments.
 func unnamed(part []tokens.Token) []tokens.Token {
-	if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
+	if len(part) > 1 && part[0].Kind == '*' { // "*" passes the elements of a list as arguments
 		part = part[1:]
 	}
 	if len(part) < 3 || part[0].Kind != tokens.Name || part[2].Kind == part[1].Kind {
@@ -300,12 +302,13 @@ func unnamed(part []tokens.Token) []tokens.Token {
 	return part
 }
 
-// partStrings are the strings of one argument; all is how long its list of arguments is.
+// partStrings returns the strings of one argument. all is the number of tokens of the whole
+// argument list; it stops an endless recursion.
 func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 	if inner := listInside(part); inner != nil && len(inner) < all {
 		return r.strings(inner)
 	}
-	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
+	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // for example {args: ["-rf"]}
 		part = part[3:]
 	}
 	if part[0].Kind == '[' && len(part) < all+1 && !r.known(part) {
@@ -316,13 +319,13 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 		if t = part[0]; len(part) > 1 || t.Kind != tokens.Name || !act.SyntaxName(t.Text) || t.Text[0] <= '9' {
 			return nil
 		}
-		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: t.From, To: t.To} // a name of one letter
+		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: t.From, To: t.To} // a variable with a name of one letter, which join skips
 	}
 	return []tokens.Token{t}
 }
 
-// handsOn judges a call that does nothing by itself: what it writes to a shell that
-// was started, and what it does to each of the files of a folder.
+// handsOn judges a call of an unknown function: text that it writes to a started shell, functions
+// among its arguments that delete files, and credential files that it lists.
 func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 	last, list := lastName(name.Text), r.strings(args)
 	if r.lang == "ruby" && last == "open" {
@@ -335,7 +338,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 			}
 		}
 	}
-	if slices.ContainsFunc(splitArguments(args), r.isDeleter) { // lapply(files, unlink)
+	if slices.ContainsFunc(splitArguments(args), r.isDeleter) { // for example lapply(files, unlink)
 		r.sweep()
 	}
 	if r.lists(name) {
@@ -343,7 +346,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 	}
 }
 
-// opensCommand: Ruby's open runs a command whose text begins with "|".
+// opensCommand judges open in Ruby, which runs a command if its text begins with "|".
 func (r *inlineRun) opensCommand(list []tokens.Token) {
 	if len(list) == 0 || !strings.HasPrefix(list[0].Text, "|") {
 		return
@@ -353,7 +356,7 @@ func (r *inlineRun) opensCommand(list []tokens.Token) {
 	r.shellText(t)
 }
 
-// runs: the token names what runs a text.
+// runs reports whether the token is the name of a function that runs a text.
 func (r *inlineRun) runs(t tokens.Token) bool {
 	if t.Kind != tokens.Name {
 		return false
@@ -362,12 +365,12 @@ func (r *inlineRun) runs(t tokens.Token) bool {
 	return kind == facts.RunsText || kind == facts.Evaluates
 }
 
-// isDeleter: the argument is the name of what deletes.
+// isDeleter reports whether the argument is the name of a function that deletes files.
 func (r *inlineRun) isDeleter(part []tokens.Token) bool {
 	return len(part) == 1 && part[0].Kind == tokens.Name && r.sinkOf(part[0].Text).Deletes()
 }
 
-// readSecrets judges those of the texts that name files of credentials.
+// readSecrets judges the reading of the credential files among the texts.
 func (r *inlineRun) readSecrets(list []tokens.Token) {
 	for _, t := range list {
 		if r.sh.Env.Credential(r.word(t), r.sh.Cwd) {
@@ -377,17 +380,19 @@ func (r *inlineRun) readSecrets(list []tokens.Token) {
 	}
 }
 
-// applyCalls call a function with their other arguments.
+// applyCalls lists functions that call one of their arguments with the others.
 var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_filter iterator_apply register_shutdown_function forward_static_call do.call Map lapply sapply vapply Reduce")
 
-// feedCalls write to a program that was started.
+// feedCalls lists methods that write to a started program.
 var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
-// textArguments are names of arguments whose value is what a call is about.
+// textArguments lists names of arguments whose value is a command, a path, a program text or an
+// address.
 var textArguments = scan.SetOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
 
-// listInside gives what is in a list that is written as a call or with a type:
-// List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
+// listInside returns the elements of a list that is written as a call or with a type:
+// List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]. It returns nil if the argument is not such a
+// list.
 func listInside(part []tokens.Token) []tokens.Token {
 	for i, t := range part[:min(len(part), 6)] {
 		switch t.Kind {
@@ -397,11 +402,11 @@ func listInside(part []tokens.Token) []tokens.Token {
 			}
 		case '&', '!', ']':
 		case '(', '{', '[':
-			if t.Kind == '[' && i > 0 && part[i-1].Kind == tokens.Name { // an index
+			if t.Kind == '[' && i > 0 && part[i-1].Kind == tokens.Name { // the bracket is an index
 				return nil
 			}
 			end := closing(part, i)
-			if end == i+1 { // []string
+			if end == i+1 { // these are the brackets of a type such as []string
 				continue
 			}
 			if i == 0 || end+1 != len(part) {
@@ -415,15 +420,16 @@ func listInside(part []tokens.Token) []tokens.Token {
 	return nil
 }
 
-// listNames make or name the type of a list.
+// listNames lists names of functions and types that create a list.
 var listNames = scan.SetOf("of asList listOf arrayOf mutableListOf List Seq Array Vector c list vec tuple array string String str new OsString object arrayListOf Vec from")
 
-// reflected: send(:system, "…") and call_user_func("system", "…") call what their
-// first argument names; array_map("unlink", …) calls it for each of the rest.
+// reflected returns the function and the arguments of an indirect call. send(:system, "…") and
+// call_user_func("system", "…") call the function that the first argument names;
+// array_map("unlink", …) calls it for each other argument. It returns false for other calls.
 func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	switch last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]; last {
 	case "apply":
-		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // apply(File, :rm_rf!, [x])
+		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // for example apply(File, :rm_rf!, [x])
 			name.Text = strings.TrimPrefix(r.join(parts[0]).Text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].Text, ":.")
 			return name, parts[2][1 : len(parts[2])-1], true
 		}
@@ -436,7 +442,8 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 	return name, args, false
 }
 
-// calledOn: execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"]).
+// calledOn returns the function and the arguments of execSync.call(null, "…") and
+// Reflect.apply(execSync, null, ["…"]) in JavaScript.
 func (r *inlineRun) calledOn(name tokens.Token, way string, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	of, given := strings.TrimSuffix(name.Text, "."+way), args
 	parts := splitArguments(args)
@@ -451,7 +458,7 @@ func (r *inlineRun) calledOn(name tokens.Token, way string, args []tokens.Token)
 	return name, args[len(parts[0])+1:], true
 }
 
-// calledBy is a call of what the first argument names.
+// calledBy returns the function that the first argument names, and the other arguments.
 func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) == 0 {
@@ -460,11 +467,11 @@ func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Tok
 	first := parts[0]
 	called := strings.TrimPrefix(r.join(first).Text, ":")
 	r.built(name, first, called)
-	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // :delete_all
+	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // the argument is a symbol such as :delete_all
 		called = last.Text
 	}
 	if len(parts) == 1 {
-		if strings.HasSuffix(name.Text, "send") { // User.send("delete_all")
+		if strings.HasSuffix(name.Text, "send") { // for example User.send("delete_all")
 			r.named(name.Text[:strings.LastIndexAny(name.Text, ".:")+1], called)
 		}
 		return name, args, false
@@ -473,8 +480,8 @@ func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Tok
 	return name, args[len(first)+1:], true
 }
 
-// built: the name of what is called is put together from pieces in a way that is not
-// followed, which honest programs do not do.
+// built reports that a call runs an unknown function, if its name is built from several strings in
+// a way that we cannot evaluate. Such code is usually meant to hide the name.
 func (r *inlineRun) built(name tokens.Token, args []tokens.Token, method string) {
 	pieces := 0
 	for _, t := range args {
@@ -487,7 +494,8 @@ func (r *inlineRun) built(name tokens.Token, args []tokens.Token, method string)
 	}
 }
 
-// named judges a method of a mapper whose name is computed, as if it were written out.
+// named judges a method of an object-relational mapper, whose name is computed, as if the text
+// contained the plain call.
 func (r *inlineRun) named(receiver, method string) {
 	if method = strings.TrimPrefix(method, ":"); method == "" || strings.IndexByte(method, scan.Hole) >= 0 {
 		return
@@ -495,20 +503,20 @@ func (r *inlineRun) named(receiver, method string) {
 	src := *r.src
 	src.Span, _ = r.src.Where(0, len(r.src.Text))
 	if receiver = strings.TrimRight(receiver, ".:"); receiver == "" {
-		receiver = "Model" // what a call gave
+		receiver = "Model" // the receiver is the result of a call
 	}
 	src.Text, src.At = receiver+"."+method+"()", -1
 	r.sh.Read("orm", &src, nil)
 }
 
-// pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that
-// follows the mode "-|" or "|-".
+// pipeOpen judges open in Perl, which runs a command if its text begins or ends with "|", or if
+// the mode before it is "-|" or "|-".
 func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	list := r.strings(args)
 	if slices.ContainsFunc(list, func(t tokens.Token) bool {
 		return slices.Contains(r.sh.Env.Groups.Get("shells"), scan.Base(strings.Trim(t.Text, "| ")))
 	}) {
-		for _, t := range r.toks { // what is printed to a shell
+		for _, t := range r.toks { // text that is printed to a shell
 			if t.Kind == tokens.String && r.sh.Env.ActsText(t.Text) {
 				r.shellText(t)
 			}
@@ -522,7 +530,8 @@ func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	}
 }
 
-// opensAs judges a file or a command that is opened by a mode, and tells whether that is one.
+// opensAs judges open with a mode and a file or command. It reports whether mode is one of the
+// modes it knows.
 func (r *inlineRun) opensAs(mode string, at, what tokens.Token) bool {
 	switch mode {
 	case "-|", "|-":
@@ -537,8 +546,8 @@ func (r *inlineRun) opensAs(mode string, at, what tokens.Token) bool {
 	return true
 }
 
-// opensPipe judges a text that says by its first or last sign what is opened; it tells
-// whether that is a command.
+// opensPipe judges open with a text whose first or last character is the mode. It reports whether
+// the text is a command.
 func (r *inlineRun) opensPipe(t tokens.Token) bool {
 	text := strings.Trim(t.Text, " ")
 	if len(text) < 2 {
@@ -556,7 +565,7 @@ func (r *inlineRun) opensPipe(t tokens.Token) bool {
 	return false
 }
 
-// octal is a mode written as a number: 0777, 0o777.
+// octal returns the digits of a file mode among the arguments, written as 0777 or 0o777, or "".
 func octal(args []tokens.Token) string {
 	for _, t := range args {
 		if digits := strings.TrimPrefix(strings.TrimPrefix(t.Text, "0o"), "0"); t.Kind == tokens.Name && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
@@ -566,10 +575,10 @@ func octal(args []tokens.Token) string {
 	return ""
 }
 
-// formatted is Python's "…" % x and "…".format(x) with the strings put in, and Lua's
-// table.concat({…}).
+// formatted returns the text of "…" % x and "…".format(x) in Python, or of table.concat({…})
+// in Lua. An unknown argument becomes an unknown part.
 func formatted(args []tokens.Token) (tokens.Token, bool) {
-	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua: the words of a table
+	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua joins the words of a table
 		end := closing(args, 2)
 		var words []string
 		for _, t := range args[3:min(end, len(args))] {

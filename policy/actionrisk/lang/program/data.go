@@ -10,13 +10,14 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// consoleCalls run a command of the application's own console.
+// consoleCalls maps functions that run a command of a web framework to the program with the same
+// commands.
 var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call": "artisan", "execute_from_command_line": "manage.py"}
 
-// wireCalls are methods that write bytes to a connection.
+// wireCalls lists methods that write bytes to a connection.
 var wireCalls = scan.SetOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
 
-// database judges a call of a driver's method and tells whether it was one.
+// database judges a call of a database driver or mapper, and reports whether the call is one.
 func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 	cut := strings.LastIndexAny(name.Text, ".:>")
 	last := strings.TrimLeft(name.Text[cut+1:], "&")
@@ -40,7 +41,8 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 	return r.sh.Env.Calls.Statements.Get(last) && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
 }
 
-// console judges a command of the application's own console, or the load of MongoDB's.
+// console judges a call that runs a command of a web framework, or a script file in the MongoDB
+// shell. It reports whether the call is one.
 func (r *inlineRun) console(name tokens.Token, last string, list []tokens.Token) bool {
 	if last == "load" && r.mongo {
 		if len(list) > 0 {
@@ -56,7 +58,8 @@ func (r *inlineRun) console(name tokens.Token, last string, list []tokens.Token)
 	return true
 }
 
-// driverEffect is the effect that a method of a driver or an object mapper has, or "".
+// driverEffect returns the effect of a method of a database driver or an object-relational mapper,
+// or "".
 func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, args []tokens.Token) string {
 	if d, ok := r.sh.Env.Calls.Drivers.Find(last); ok && (method || d.Scoped == "") {
 		if d.Scoped != "" && !r.wholeFilter(args) {
@@ -74,13 +77,14 @@ func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, ar
 	return effect
 }
 
-// chain is what is before a name, and the name, since the last statement or line.
+// chain returns the text from the start of the statement or line up to and including the name.
 func (r *inlineRun) chain(name tokens.Token) string {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
 	return before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
 }
 
-// mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
+// mapperEffect returns the effect of a method of an object-relational mapper whose arguments, or
+// the calls before it, decide the effect.
 func (r *inlineRun) mapperEffect(last string, name tokens.Token, args []tokens.Token) string {
 	text, chain := "", r.chain(name)
 	if len(args) > 0 {
@@ -107,7 +111,7 @@ func (r *inlineRun) mapperEffect(last string, name tokens.Token, args []tokens.T
 	return ""
 }
 
-// deletesAll: nothing before or after delete says which.
+// deletesAll reports whether no filter before or after delete restricts the rows.
 func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.Token) bool {
 	rest := r.src.Text[min(max(name.To, 0), len(r.src.Text)):]
 	if end := strings.IndexAny(rest, ";\n"); end >= 0 {
@@ -119,7 +123,8 @@ func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.To
 	return len(args) == 0 && strings.Contains(chain, ".query(") || len(args) > 0 && strings.Contains(r.src.Text, "drizzle")
 }
 
-// tagged: sql`drop table x` hands the text after a name to it.
+// tagged judges a tagged template such as sql`drop table x`, if token i is its text and the tag is
+// a function that runs SQL.
 func (r *inlineRun) tagged(i int) {
 	t := r.toks[i]
 	if r.lang != "node" || t.Kind != tokens.String || i == 0 || r.toks[i-1].Kind != tokens.Name || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
@@ -131,8 +136,8 @@ func (r *inlineRun) tagged(i int) {
 	}
 }
 
-// feedsClient: a text that starts a database's client without a statement hands its
-// own strings to it: popen("psql"), input=b"drop table x".
+// feedsClient judges the statements among the strings of the program text, if it starts a database
+// client without a statement: popen("psql"), input=b"drop table x".
 func (r *inlineRun) feedsClient(command string) {
 	fields := strings.Fields(strings.Trim(command, "| "))
 	if len(fields) == 0 || !r.sh.Env.ReadsStatements(scan.Base(fields[0])) {
@@ -152,13 +157,14 @@ func (r *inlineRun) feedsClient(command string) {
 	}
 }
 
-// isMethod: -> or a point is before the name.
+// isMethod reports whether the name follows "->", "." or ":".
 func (r *inlineRun) isMethod(name tokens.Token) bool {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
 	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 }
 
-// runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
+// runsSQL judges the SQL or the Redis command in the arguments of a call. It reports whether there
+// is any.
 func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	if len(args) == 0 {
 		return false
@@ -166,7 +172,7 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	text, ok := r.firstText(args)
 	list := r.strings(args)
 	if len(list) > 1 && strings.Trim(text.Text, string(scan.Hole)) == "" && stores.LooksSQL(list[1].Text) {
-		text, ok = list[1], true // the connection is before it
+		text, ok = list[1], true // the first argument is the connection
 	}
 	if !ok || text.Text == string(scan.Hole) {
 		if decodesAny(args) && scan.HasAny(strings.ToLower(name.Text), "quer", "execute") {
@@ -179,7 +185,7 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 		r.sh.Env.Redis(&src, words.Text, "")
 		return true
 	}
-	for _, t := range append([]tokens.Token{text}, list...) { // it may be after the connection
+	for _, t := range append([]tokens.Token{text}, list...) { // the SQL may follow the connection
 		if stores.LooksSQL(t.Text) {
 			r.readAs("sql", t, r.library())
 			return true
@@ -188,8 +194,8 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	return false
 }
 
-// library is the client that a text with a database in itself stands for, nil if it
-// is none: its files are the user's.
+// library returns a client for an embedded database that the program text uses, or nil. Its files
+// are local files of the user.
 func (r *inlineRun) library() *act.Invocation {
 	for _, name := range [...]string{"duckdb", "sqlite3"} {
 		if strings.Contains(r.src.Text, name) {
@@ -199,8 +205,8 @@ func (r *inlineRun) library() *act.Invocation {
 	return nil
 }
 
-// firstText is the first argument as a string: put together, formatted, or Perl's
-// join of a list.
+// firstText returns the first argument as a string. It evaluates concatenation, formats, join in
+// Perl and the calls of statementMakers.
 func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 	if text, ok := formatted(args); ok {
 		return text, true
@@ -224,11 +230,11 @@ func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 	return list[0], true
 }
 
-// statementMakers end the names of what makes a statement of a text: text("…") of
-// SQLAlchemy, Prisma.raw(`…`).
+// statementMakers lists the ends of names of functions that convert a text to a statement:
+// text("…") of SQLAlchemy, Prisma.raw(`…`).
 var statementMakers = []string{"text", "sql", "raw", "SQL", "Statement"}
 
-// wholeFilter: no argument, or one that every document meets.
+// wholeFilter reports whether a call has no argument, or a filter that matches every document.
 func (r *inlineRun) wholeFilter(args []tokens.Token) bool {
 	if len(args) == 0 {
 		return true
@@ -245,7 +251,7 @@ func (r *inlineRun) wholeFilter(args []tokens.Token) bool {
 	return stores.MongoAll(strings.TrimSuffix(strings.TrimPrefix(first, "bson.M"), ",")) || first == "{data:" || strings.HasPrefix(first, "{data:") && !strings.Contains(r.src.Text[from:to], "where")
 }
 
-// effect reports one effect of a call.
+// effect reports one effect of a call on a database.
 func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token) {
 	to := name.To
 	if len(args) > 0 {
@@ -256,7 +262,7 @@ func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token
 		target = list[0].Text
 	}
 	words := ""
-	for _, t := range r.toks { // the address of the server says where it acts
+	for _, t := range r.toks { // the address of the server shows the environment
 		if t.Kind == tokens.String && strings.Contains(t.Text, "://") {
 			words += " " + t.Text
 		}
@@ -265,7 +271,7 @@ func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token
 	r.sh.Env.Statements(r.src, &res, words)
 }
 
-// included runs a script that load() names, if the command itself wrote it.
+// included judges a script that load() names, if the command itself wrote it.
 func (r *inlineRun) included(name string) {
 	if f, ok := r.sh.Env.Files[r.sh.Env.Key(r.sh.Cwd, name)]; ok && f.Known && r.src.Depth < scan.MaxDepth {
 		inner := r.src.Inside(f.Word, "load")

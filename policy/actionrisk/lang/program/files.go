@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// index is where a token stands, or -1.
+// index returns the index of a token, or -1.
 func (r *inlineRun) index(t tokens.Token) int {
 	i, ok := slices.BinarySearchFunc(r.toks, t.From, func(t tokens.Token, from int) int { return t.From - from })
 	if !ok {
@@ -20,8 +20,8 @@ func (r *inlineRun) index(t tokens.Token) int {
 	return i
 }
 
-// onReceiver judges a method that does something to the path or command it is called
-// on: Path("/srv").rmtree(), "rm -rf /srv".execute().
+// onReceiver judges a method that acts on the path or command it is called on:
+// Path("/srv").rmtree(), "rm -rf /srv".execute(). It returns false if the receiver is not known.
 func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	does := r.sh.Env.Named(facts.AsReceiver, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if does == nil {
@@ -29,7 +29,7 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	}
 	kind := does.Does
 	if kind == facts.RunsText && len(args) > 0 || kind != facts.WritesFile && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == tokens.String }) {
-		return false // the path is its argument
+		return false // the path is an argument, not the receiver
 	}
 	of, ok := r.receiver(name)
 	if !ok || strings.Trim(of.Text, string(scan.Hole)) == "" {
@@ -42,7 +42,7 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	return true
 }
 
-// doesTo judges what a method of a kind does to the text that it is called on.
+// doesTo judges the effect of a method of this kind on the text it is called on.
 func (r *inlineRun) doesTo(kind facts.Doing, name, of tokens.Token, args []tokens.Token) {
 	told := slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" })
 	switch {
@@ -60,7 +60,7 @@ func (r *inlineRun) doesTo(kind facts.Doing, name, of tokens.Token, args []token
 	}
 }
 
-// receiver is the text that a method is called on, if it is known.
+// receiver returns the text that a method is called on, and false if it is not known.
 func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	first, rest, dotted := strings.Cut(strings.TrimLeft(name.Text, "$@"), ".")
 	if !dotted {
@@ -70,7 +70,7 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	if first == "" {
 		of, ok = r.endsAt(r.index(name) - 1)
 	}
-	if last := strings.LastIndexByte(rest, '.'); ok && last > 0 { // p.parent.unlink()
+	if last := strings.LastIndexByte(rest, '.'); ok && last > 0 { // for example p.parent.unlink()
 		if text, _, known := r.method(of, tokens.Token{Kind: tokens.Name, Text: "." + rest[:last]}, nil, 0); known {
 			of.Text, of.Exact = text, false
 		}
@@ -78,8 +78,8 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	return of, ok
 }
 
-// endsAt is the text that ends with token i: a literal, a list, the one argument of a
-// constructor, and what is called on these.
+// endsAt returns the text of the expression that ends with token i: a string, a list, a
+// constructor with one argument, or a method called on one of these.
 func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
 	if i < 0 {
 		return tokens.Token{}, false
@@ -88,7 +88,7 @@ func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
 	case tokens.String:
 		return r.filled(t), true
 	case ']':
-		if at := opening(r.toks, i) - 1; at >= 0 && r.indexes(r.toks[at]) { // Path("a").parents[0]
+		if at := opening(r.toks, i) - 1; at >= 0 && r.indexes(r.toks[at]) { // for example Path("a").parents[0]
 			v, next, ok := r.value(r.toks[:i+1], r.chainStart(at))
 			return v, ok && next == i+1
 		}
@@ -100,12 +100,12 @@ func (r *inlineRun) endsAt(i int) (tokens.Token, bool) {
 	return tokens.Token{}, false
 }
 
-// callEndsAt is endsAt for a call, or for what is in brackets.
+// callEndsAt is endsAt for an expression that ends with ")".
 func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
 	open := opening(r.toks, i)
 	method, empty := open > 1 && isMethod(r.toks, open-1), open+1 == i
 	if method && !empty {
-		if v, next, ok := r.value(r.toks[:i+1], r.chainStart(open-1)); ok && next == i+1 { // Path("a").joinpath("b")
+		if v, next, ok := r.value(r.toks[:i+1], r.chainStart(open-1)); ok && next == i+1 { // for example Path("a").joinpath("b")
 			return v, true
 		}
 	}
@@ -119,10 +119,11 @@ func (r *inlineRun) callEndsAt(i int) (tokens.Token, bool) {
 	if !method {
 		return tokens.Token{}, false
 	}
-	return r.endsAt(open - 2) // resolve(): what that is called on
+	return r.endsAt(open - 2) // for resolve() the text is that of the receiver
 }
 
-// chainStart is where what the method at i is called on begins.
+// chainStart returns the index of the first token of the expression on which the method at token i
+// is called.
 func (r *inlineRun) chainStart(i int) int {
 	for i > 0 && r.toks[i].Text[0] == '.' {
 		i--
@@ -137,20 +138,20 @@ func (r *inlineRun) chainStart(i int) int {
 	return i
 }
 
-// opening is the index of the sign that the one at i closes, or 0.
+// opening returns the index of the bracket that token i closes, or 0.
 func opening(toks []tokens.Token, i int) int {
-	if toks[i].Partner >= 0 { // none, or not closed
+	if toks[i].Partner >= 0 { // the token is not a bracket, or not closed
 		return 0
 	}
 	return max(i+int(toks[i].Partner), 0)
 }
 
-// lists: the token names what gives the files of a folder.
+// lists reports whether the token is the name of a function that lists the files of a folder.
 func (r *inlineRun) lists(t tokens.Token) bool {
 	return t.Kind == tokens.Name && r.sh.Env.Named(facts.AsLister, t.Text, r.lang) != nil
 }
 
-// loads judges a call that runs a file or an address.
+// loads judges a call that runs a program text from a file or a URL.
 func (r *inlineRun) loads(name tokens.Token, args []tokens.Token, what tokens.Token) {
 	e := r.sh.Env
 	if scheme, host, _, ok := hosts.Split(what.Text); ok {
@@ -168,7 +169,7 @@ func (r *inlineRun) loads(name tokens.Token, args []tokens.Token, what tokens.To
 	r.module(name, what.Text)
 }
 
-// module runs a file that the command wrote and the text now loads by this name.
+// module judges a file that the command itself wrote and the program text loads by this name.
 func (r *inlineRun) module(at tokens.Token, name string) {
 	e := r.sh.Env
 	f, ok := e.WrittenFile(r.sh, name)
@@ -182,7 +183,7 @@ func (r *inlineRun) module(at tokens.Token, name string) {
 	}
 }
 
-// saves notes the file that an address is saved to.
+// saves records that a call downloads a URL to a file.
 func (r *inlineRun) saves(list []tokens.Token) {
 	if len(list) < 2 || !strings.Contains(list[0].Text, "://") && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
 		return
@@ -190,7 +191,7 @@ func (r *inlineRun) saves(list []tokens.Token) {
 	r.sh.Env.Remember(r.sh, r.word(list[1]), act.Flow{Taint: act.FromNetwork, Via: r.lang}, false)
 }
 
-// keeps notes what a call writes to a file, which may be run later.
+// keeps records the text that a call writes to a file, because the command may run the file later.
 func (r *inlineRun) keeps(file tokens.Token, args, content []tokens.Token) {
 	f := act.Flow{Via: r.lang}
 	r.origins()
@@ -207,14 +208,14 @@ func (r *inlineRun) keeps(file tokens.Token, args, content []tokens.Token) {
 	}
 }
 
-// keepsWritten notes what open(file, "w").write(…) writes.
+// keepsWritten records the text that open(file, "w").write(…) writes.
 func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 	i := r.index(name)
 	if i < 0 || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
 		return
 	}
 	end := closing(r.toks, i+1)
-	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // at once, or by the name that it is given
+	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // write is called directly on the result, or on a variable
 		if t := r.toks[j]; t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
 			args := r.arguments(j + 1)
 			r.keeps(file, args, r.strings(args))
@@ -223,14 +224,14 @@ func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 	}
 }
 
-// sweep: files of a listed folder are deleted one by one; the folder is what
-// matters.
+// sweep judges a loop that deletes the listed files of a folder one by one, as a deletion of the
+// folder or of a pattern.
 func (r *inlineRun) sweep() {
 	if r.swept || !r.sh.Env.Budget.Spend(1+len(r.toks)/4) {
 		return
 	}
 	r.swept = true
-	if slices.ContainsFunc(r.toks, filters) { // not the folder as a whole
+	if slices.ContainsFunc(r.toks, filters) { // the loop skips some files
 		return
 	}
 	switch folder, pattern := r.listing(); {
@@ -241,7 +242,8 @@ func (r *inlineRun) sweep() {
 	}
 }
 
-// listing is the first folder whose files the text lists, and the last pattern of some.
+// listing returns the first folder that the program text lists as a whole, and the last pattern
+// with which it lists some files of a folder.
 func (r *inlineRun) listing() (folder, pattern tokens.Token) {
 	for i, t := range r.toks {
 		if !r.lists(t) {
@@ -260,24 +262,24 @@ func (r *inlineRun) listing() (folder, pattern tokens.Token) {
 	return folder, pattern
 }
 
-// isFolder: the text is more than signs of a pattern.
+// isFolder reports whether the text contains more than the characters of a pattern for all files.
 func isFolder(text string) bool {
 	return text == "." || text[0] == '/' || strings.Trim(text, "*/.") != ""
 }
 
-// isFilter: the pattern is not of all files of a folder.
+// isFilter reports whether the pattern matches only some files of a folder.
 func isFilter(pattern string) bool {
 	return strings.ContainsAny(pattern, "*?[") && strings.Trim(pattern[strings.LastIndexByte(pattern, '/')+1:], "*.") != ""
 }
 
-// filters: the token names what asks how a file is called.
+// filters reports whether the token is the name of a function that tests the name of a file.
 func filters(t tokens.Token) bool {
 	return t.Kind == tokens.Name && scan.HasAnySuffix(t.Text, nameFilters...)
 }
 
 var nameFilters = []string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"}
 
-// foldersOf are the folders that the lister at i is given, or called on.
+// foldersOf returns the folders that the listing function at token i has as arguments or receiver.
 func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
 	switch r.at(i, 1).Kind {
 	case '(':
@@ -291,7 +293,8 @@ func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
 	return list
 }
 
-// read judges a file that is opened: for writing as a redirection, else as cat.
+// read judges the opening of a file: as a redirection if the mode is for writing, and otherwise as
+// reading.
 func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
 		op := act.Overwrite

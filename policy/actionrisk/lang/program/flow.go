@@ -10,16 +10,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// origin is how the text that a name stands for came about.
+// origin is a set of the ways in which the text of a name was created.
 type origin uint8
 
 const (
-	builtText   origin = 1 << iota // decoded, or put together from characters
-	fetchedText                    // from the network
+	builtText   origin = 1 << iota // the text was decoded, or joined from characters
+	fetchedText                    // the text was downloaded from the network
 )
 
-// given takes what the command line hands to the text, awk's -v name=value, and notes
-// the variables whose text is changed in place.
+// given collects the functions that the program text defines, the variables that it changes in
+// place, and the variables that awk gets with -v name=value.
 func (r *inlineRun) given() {
 	for i := range r.toks {
 		r.defines(i)
@@ -39,8 +39,8 @@ func (r *inlineRun) given() {
 	}
 }
 
-// defines notes a function that hands its arguments on to what starts, deletes or
-// evaluates: def run(c): os.system(c).
+// defines records a function that passes its parameters to a function which starts, deletes or
+// evaluates something: def run(c): os.system(c). Calls of it are judged as calls of that function.
 func (r *inlineRun) defines(i int) {
 	name := r.definedAt(i)
 	if name == "" {
@@ -63,7 +63,7 @@ func (r *inlineRun) defines(i int) {
 	}
 }
 
-// definedAt is the name of the function whose definition begins at i, or "".
+// definedAt returns the name of the function whose definition begins at token i, or "".
 func (r *inlineRun) definedAt(i int) string {
 	t := r.toks[i]
 	if t.Kind != tokens.Name || i+3 >= len(r.toks) {
@@ -79,7 +79,8 @@ func (r *inlineRun) definedAt(i int) string {
 	return ""
 }
 
-// handedTo is what is called at i with one of the parameters, if it does something.
+// handedTo returns the name of the function that is called at token i with one of the parameters,
+// if the call starts, deletes or evaluates something, and otherwise "".
 func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	t := r.toks[i]
 	if first, _, dotted := strings.Cut(t.Text, "."); dotted && params[first] {
@@ -100,7 +101,8 @@ func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	return ""
 }
 
-// opensBody: the bracket at i is followed by a brace, as that of a function is.
+// opensBody reports whether a "{" follows the brackets at token i, as in the definition of a
+// function.
 func (r *inlineRun) opensBody(i int) bool {
 	switch r.lang {
 	case "c", "java", "csharp", "dart", "groovy":
@@ -110,7 +112,7 @@ func (r *inlineRun) opensBody(i int) bool {
 	return false
 }
 
-// arrow: a function begins at i, written with an arrow.
+// arrow reports whether an arrow function begins at token i.
 func (r *inlineRun) arrow(i int) bool {
 	for j := i; j+1 < min(i+10, len(r.toks)); j++ {
 		if r.toks[j].Kind == '=' && r.toks[j+1].Kind == '>' {
@@ -123,12 +125,12 @@ func (r *inlineRun) arrow(i int) bool {
 	return false
 }
 
-// changes notes a variable that is changed in place at token i: s[i] ^= 1, $c =~ tr/…/…/.
+// changes records a variable that is changed in place at token i: s[i] ^= 1, $c =~ tr/…/…/.
 func (r *inlineRun) changes(i int) {
 	name := ""
 	switch t := r.toks[i]; {
 	case r.at(i, 1).Kind == '=' && r.at(i, 2).Kind == '~' && (r.at(i, 3).Text == "tr" || r.at(i, 3).Text == "y"):
-		if name = t.Text; t.Kind == ')' { // ($c = "…") =~ tr
+		if name = t.Text; t.Kind == ')' { // for example ($c = "…") =~ tr
 			name = r.toks[min(opening(r.toks, i)+1, i)].Text
 		}
 	case t.Kind == tokens.Name && r.at(i, 1).Kind == '[' && r.isXored(closing(r.toks, i+1)):
@@ -143,14 +145,14 @@ func (r *inlineRun) changes(i int) {
 	r.changed[strings.TrimLeft(name, "$@")] = true
 }
 
-// isXored: the element whose index ends at i gets another character, by "^".
+// isXored reports whether "^" changes the element whose index ends at token i.
 func (r *inlineRun) isXored(i int) bool {
 	next := r.at(i, 1).Kind
 	return next == '^' || next == '=' && slices.ContainsFunc(r.toks[i+2:min(i+12, len(r.toks))], func(t tokens.Token) bool { return t.Kind == '^' })
 }
 
-// origins looks through assignments and functions, twice, since a function may stand
-// after its call.
+// origins returns the origin of the text of each name. It reads the assignments and functions
+// twice, because a function may be defined after its call.
 func (r *inlineRun) origins() map[string]origin {
 	if r.from != nil {
 		return r.from
@@ -161,7 +163,7 @@ func (r *inlineRun) origins() map[string]origin {
 			if name, body := r.madeAt(i); len(body) > 0 && r.sh.Env.Budget.Spend(1+len(body)/2) {
 				o := r.origin(body)
 				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.Token) bool { return t.Kind == tokens.Name }) {
-					o |= r.origin(r.toks) & fetchedText // gathered piece by piece
+					o |= r.origin(r.toks) & fetchedText // the text is downloaded part by part
 				}
 				if o != 0 && len(r.from) < scan.MaxLoop {
 					r.from[name] |= o
@@ -172,7 +174,8 @@ func (r *inlineRun) origins() map[string]origin {
 	return r.from
 }
 
-// madeAt is the name that gets a text at token i, and the tokens that make it.
+// madeAt returns the name that is assigned or defined at token i, and the tokens of its value or
+// body.
 func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 	t := r.toks[i]
 	if t.Kind != tokens.Name || i+2 >= len(r.toks) {
@@ -190,7 +193,7 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 		}
 		return "", nil
 	case '=':
-		assigns = !assigns // no comparison
+		assigns = !assigns // two "=" are a comparison
 	case '+':
 	case ',':
 		if r.toks[i+2].Kind == tokens.Name && r.at(i, 3).Kind == '=' && !r.argument(i) {
@@ -206,10 +209,10 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 	return name, r.toks[i+2 : max(r.statement(i), i+2)]
 }
 
-// definers are the words before the name of a function.
+// definers lists keywords that precede the name of a defined function.
 var definers = scan.SetOf("def function fn func fun sub proc defp")
 
-// origin is how what is in tokens came about.
+// origin returns the origins of all values among the tokens.
 func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 	if !r.sh.Env.Budget.Spend(1 + len(toks)/2) {
 		return 0
@@ -227,12 +230,13 @@ func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 	return o
 }
 
-// backwards: a slice begins with ::-, as [::-1] does.
+// backwards reports whether the tokens begin with "::-", as in the slice [::-1].
 func backwards(toks []tokens.Token) bool {
 	return len(toks) > 3 && toks[0].Kind == ':' && toks[1].Kind == ':' && toks[2].Kind == '-'
 }
 
-// fetchedAt: the string at i is an address, or a module, that something is fetched by.
+// fetchedAt reports whether the string at token i is used for a download: a command line, a URL
+// that is read, or the name of a client module.
 func fetchedAt(toks []tokens.Token, i int) bool {
 	t := toks[i]
 	switch {
@@ -244,14 +248,14 @@ func fetchedAt(toks []tokens.Token, i int) bool {
 	return i > 0 && strings.Contains(t.Text, "://") && strings.HasSuffix(toks[max(i-2, 0)].Text, "file_get_contents")
 }
 
-// originOf is how what the name at i stands for, or what a call of it gives, came about.
+// originOf returns the origin of the name at token i, or of the result of its call.
 func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 	c, name := r.sh.Env, strings.TrimSuffix(toks[i].Text, "!")
 	if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
 		name = r.names[first] + "." + rest
 	}
 	if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == tokens.String && codecNames.Has(strings.ToLower(toks[i+2].Text)) {
-		o |= builtText // decode("rot13")
+		o |= builtText // for example decode("rot13")
 	}
 	if c.Named(facts.AsBuilder, name, r.lang) != nil || strings.HasSuffix(name, "Buffer.from") {
 		o |= builtText
@@ -266,14 +270,14 @@ func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
 	return o
 }
 
-// codecNames are codecs that hide a text.
+// codecNames lists codecs that can hide a text.
 var codecNames = scan.SetOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")
 
-// clientModules are modules of JavaScript that fetch.
+// clientModules lists JavaScript modules that download.
 var clientModules = scan.SetOf("http https node:http node:https axios got node-fetch undici needle superagent request bent ky")
 
-// unknown reports that a text is run that is not known, if what makes it shows that
-// it was built or fetched to be run.
+// unknown reports that an unknown text runs, if the text was decoded, joined from characters or
+// downloaded. It returns whether it reported that.
 func (r *inlineRun) unknown(name tokens.Token, args []tokens.Token) bool {
 	r.origins()
 	o := r.origin(args)
@@ -286,7 +290,8 @@ func (r *inlineRun) unknown(name tokens.Token, args []tokens.Token) bool {
 	return o != 0
 }
 
-// fetchesAtAll: a text that is not known is evaluated where something is fetched.
+// fetchesAtAll reports that an unknown text is evaluated, if the program text downloads anything.
+// It returns whether it reported that.
 func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 	if r.all == nil {
 		o := r.origin(r.toks)
@@ -299,12 +304,13 @@ func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 	return true
 }
 
-// sinkOf says what a call of a dotted name may do.
+// sinkOf returns the kind of a call of the dotted name. It assumes that the arguments ask to delete
+// folders with their content.
 func (r *inlineRun) sinkOf(name string) facts.Doing {
 	return r.kindIf(name, func() bool { return true })
 }
 
-// kindOf is what a call does, with these arguments.
+// kindOf returns the kind of a call with these arguments.
 func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) facts.Doing {
 	kind := r.kindIf(name.Text, func() bool {
 		return slices.ContainsFunc(args, func(t tokens.Token) bool {
@@ -317,7 +323,8 @@ func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) facts.Doing {
 	return kind
 }
 
-// kindIf is what a call of a dotted name does; told says whether it is to go into folders.
+// kindIf returns the kind of a call of the dotted name. told reports whether the arguments ask to
+// delete folders with their content.
 func (r *inlineRun) kindIf(name string, told func() bool) facts.Doing {
 	for n := range r.sh.Env.AllNamed(facts.AsCall, strings.TrimSuffix(name, "!"), r.lang) {
 		if n.Does != facts.DeletesTreeIfTold || told() {

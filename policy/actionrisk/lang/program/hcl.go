@@ -10,12 +10,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// configuration judges a Terraform configuration that the command itself wrote, when
-// it is planned or applied: programs that a plan starts already (data "external"),
-// those that applying starts (provisioners), and what is written where.
+// configuration judges a Terraform configuration that the command itself wrote and that is planned
+// or applied: programs that a plan already starts (data "external"), programs that only applying
+// starts (provisioners), and files that it writes.
 func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
-	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") { // the JSON form
+	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") { // the configuration is in the JSON form
 		for _, n := range tree.YAML(text, &sh.Env.Budget) {
 			configurationNode(sh, src, n, v, 0)
 		}
@@ -24,13 +24,13 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "configuration")
 	r := &inlineRun{sh: inner, src: inner.Src, lang: "hcl", toks: tokens.Tokens(sh.Env, text, "hcl")}
 	for i := 0; i+2 < len(r.toks); i++ {
-		if name := r.toks[i]; name.Kind == tokens.Name && r.toks[i+1].Kind == '=' && (!v.Dry || name.Text == "program") { // a plan starts nothing else
+		if name := r.toks[i]; name.Kind == tokens.Name && r.toks[i+1].Kind == '=' && (!v.Dry || name.Text == "program") { // of these settings, a plan only starts "program"
 			r.setting(name.Text, i+2, v)
 		}
 	}
 }
 
-// setting judges a setting whose value is at i.
+// setting judges the setting name, whose value begins at token i.
 func (r *inlineRun) setting(name string, i int, v *act.Invocation) {
 	value := r.toks[i]
 	switch name {
@@ -41,7 +41,7 @@ func (r *inlineRun) setting(name string, i int, v *act.Invocation) {
 			}
 		}
 	case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
-		if value.Kind == tokens.String && r.at(i, 1).Text == "args" && r.at(i, 3).Kind == '[' { // a program and its words
+		if value.Kind == tokens.String && r.at(i, 1).Text == "args" && r.at(i, 3).Kind == '[' { // the value is a program, and its arguments follow
 			r.run(append([]tokens.Token{value}, r.strings(r.toks[i+4:closing(r.toks, i+3)])...))
 			return
 		}
@@ -49,7 +49,7 @@ func (r *inlineRun) setting(name string, i int, v *act.Invocation) {
 	}
 }
 
-// hclText runs the text, the here-document or the list of texts at token i.
+// hclText judges the string, here-document or list of strings at token i as shell commands.
 func hclText(r *inlineRun, i int, v *act.Invocation) {
 	at := &act.Invocation{Exe: v.Exe, Src: r.src, To: len(r.src.Text), Stdin: act.Flow{Known: true}}
 	switch t := r.toks[i]; t.Kind {
@@ -66,7 +66,7 @@ func hclText(r *inlineRun, i int, v *act.Invocation) {
 	}
 }
 
-// hereText is the body of the here-document that a text begins with: <<E, <<-E, <<~E.
+// hereText returns the body of the here-document at the start of a text: <<E, <<-E, <<~E.
 func hereText(text string) (string, bool) {
 	mark, rest, ok := strings.Cut(strings.TrimLeft(text, "<-~"), "\n")
 	if word := strings.FieldsFunc(mark, func(c rune) bool { return strings.ContainsRune(" '\",;).", c) }); len(word) > 0 {
@@ -85,7 +85,7 @@ func hereText(text string) (string, bool) {
 	return strings.Join(body, ""), true
 }
 
-// configurationNode is configuration for the JSON form.
+// configurationNode judges a configuration in the JSON form.
 func configurationNode(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation, depth int) {
 	if n == nil || depth > scan.MaxJSONDepth || !sh.Env.Budget.Spend(1) {
 		return

@@ -11,23 +11,23 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// Requests that a program text sends: what the method says decides, as for the
-// clients of the command line.
+// This file judges the HTTP requests that a program text sends. The method decides, as for
+// command-line clients.
 
-// httpLibraries are names by which a text is known to send requests.
+// httpLibraries lists names that show that a program text sends HTTP requests.
 var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.client", "axios", "got", "ky", "superagent", "undici", "fetch", "$http", "Net::HTTP", "HTTParty", "RestClient", "Faraday", "HTTP::Tiny", "LWP", "Guzzle", "Http::", "curl_", "http.request", "https.request", "HttpClient", "XMLHttpRequest"}
 
-// requestCalls take the method as an argument.
+// requestCalls lists functions that take the HTTP method as an argument.
 var requestCalls = scan.SetOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
 
-// bodyCalls send a body that is in their arguments.
+// bodyCalls lists functions that take the request body as an argument.
 var bodyCalls = scan.SetOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
 
-// bodyKeys are members and named arguments that hold the body itself.
+// bodyKeys lists names of members and named arguments that contain the request body.
 var bodyKeys = scan.SetOf("data body json content payload form")
 
-// bodies judges the statements in what a call sends: a member called query, a body
-// that is one.
+// bodies judges the request bodies among the arguments, and the statements in members with a name
+// such as "query".
 func (r *inlineRun) bodies(args []tokens.Token) {
 	key := ""
 	for i, t := range args {
@@ -44,7 +44,7 @@ func (r *inlineRun) bodies(args []tokens.Token) {
 	}
 }
 
-// isKey: the token at i is the name of a member: name: x, name => x.
+// isKey reports whether token i is the name of a member: name: x, name => x.
 func (r *inlineRun) isKey(args []tokens.Token, i int) bool {
 	if i+1 == len(args) {
 		return false
@@ -53,7 +53,8 @@ func (r *inlineRun) isKey(args []tokens.Token, i int) bool {
 	return next.Kind == ':' || next.Kind == '=' && next.To < len(r.src.Text) && r.src.Text[next.To] == '>'
 }
 
-// sends judges a call that sends a request with DELETE, and tells whether it was one.
+// sends judges a call that sends a DELETE request, and reports whether the call is one. It also
+// judges the request body of other calls.
 func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]
 	list := r.strings(args)
@@ -78,16 +79,16 @@ func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	return true
 }
 
-// deleteCalls send a request with DELETE to the address that they are given.
+// deleteCalls lists functions that send a DELETE request to their first argument.
 var deleteCalls = scan.SetOf("delete Delete deleteAsync DeleteAsync")
 
-// addressLike: a URL, a path, or something not known.
+// addressLike reports whether the text is a URL or a path, or begins with an unknown part.
 func addressLike(t string) bool {
 	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(scan.Hole))
 }
 
-// saysDelete: the method DELETE is an argument of its own, or what a member called
-// method is set to.
+// saysDelete reports whether the method DELETE is an argument, or the value of a member with a
+// name such as "method".
 func (r *inlineRun) saysDelete(args []tokens.Token) bool {
 	for i, t := range args {
 		if t.Kind != tokens.String || !strings.EqualFold(t.Text, "delete") {
@@ -100,7 +101,7 @@ func (r *inlineRun) saysDelete(args []tokens.Token) bool {
 			switch strings.ToLower(strings.Trim(args[j].Text, ".:'\"")) {
 			case "method", "verb", "curlopt_customrequest", "http_method":
 				return true
-			case "type": // of jQuery; elsewhere it is what a record is about
+			case "type": // in jQuery this is the method; in other libraries it is the type of a record
 				return t.Text == "DELETE"
 			}
 		}
@@ -117,8 +118,8 @@ func (r *inlineRun) usesHTTP() bool {
 	return false
 }
 
-// sendDelete judges the request as curl's; a path alone is of the host that the
-// text names elsewhere.
+// sendDelete judges a DELETE request like a call of curl. If the address is only a path, the host
+// is the first one in the program text.
 func (r *inlineRun) sendDelete(t tokens.Token) {
 	address := t.Text
 	if strings.HasPrefix(address, "/") {

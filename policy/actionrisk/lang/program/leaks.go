@@ -10,17 +10,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// A variable of the environment that is named like a secret and is in the address or
-// in the body of a request leaves the machine. In a header it signs in.
+// This file finds requests that send an environment variable with the name of a secret in the
+// address or the body. In a header it is normal authentication.
 
-// requestNames are how names of calls end that send a request.
+// requestNames lists the last parts of names of functions that send a request.
 var requestNames = scan.SetOf("urlopen urlretrieve get post put patch request fetch axios open Request getprint getstore head send getJSON get_response post_form file_get_contents curl_init sendBeacon openStream GET POST LWP::Simple::get getText")
 
-// sendingNames are how methods of connections end that send, or that ask for a name.
+// sendingNames lists the last parts of names of methods that send data or resolve a host name.
 var sendingNames = scan.SetOf("end write send lookup resolve resolve4 resolveTxt emit publish")
 
-// leaks reports a request of the text that carries a secret of the environment to a host
-// that is not of that secret's service.
+// leaks reports a request that sends a secret from the environment to a host that does not belong
+// to the service of this secret.
 func (r *inlineRun) leaks() {
 	if !scan.HasAny(r.src.Text, "://", "Connection(", "host:", "hostname:", "onnect(", "lookup(", "resolve(") || !scan.HasAny(r.src.Text, "env", "ENV", "getenv") || !r.sh.Env.Budget.Spend(len(r.toks)/2) {
 		return
@@ -34,7 +34,7 @@ func (r *inlineRun) leaks() {
 		switch r.at(i, 1).Kind {
 		case '(':
 			args = r.toks[i+2 : max(closing(r.toks, i+1), i+2)]
-		case tokens.String: // a call without brackets
+		case tokens.String: // the call has no brackets
 			args = r.toks[i+1 : max(r.statement(i), i+1)]
 		}
 		if name, to := r.carried(args, held); name != "" && !hosts.Named(name, to) {
@@ -44,8 +44,8 @@ func (r *inlineRun) leaks() {
 	}
 }
 
-// carried is the secret that the arguments of a request hold outside of its headers, and
-// the host that it goes to.
+// carried returns the name of the secret in the arguments of a request, outside the headers, and
+// the host that receives the request. It returns "" for local hosts and chat services.
 func (r *inlineRun) carried(args []tokens.Token, held map[string]string) (name, to string) {
 	inHeaders, depth := false, 0
 	for i, t := range args {
@@ -75,7 +75,8 @@ func (r *inlineRun) carried(args []tokens.Token, held map[string]string) (name, 
 	return name, to
 }
 
-// headerPart tells whether what follows a name belongs to the headers of a request.
+// headerPart reports whether the arguments after this name belong to the headers of the request.
+// before is the answer for the arguments before it.
 func headerPart(name string, before bool) bool {
 	switch low := strings.ToLower(strings.Trim(name, ".:'\"")); low {
 	case "headers", "auth", "authorization":
@@ -87,7 +88,7 @@ func headerPart(name string, before bool) bool {
 	}
 }
 
-// connectsTo is the host that a connection is made to before the request.
+// connectsTo returns the first host among the strings of the program text, or "".
 func (r *inlineRun) connectsTo() string {
 	for _, t := range r.toks {
 		if host, ok := hosts.LooksHost(strings.TrimLeft(t.Text, ".")); ok && t.Kind == tokens.String {
@@ -100,8 +101,8 @@ func (r *inlineRun) connectsTo() string {
 	return ""
 }
 
-// secretAt is the name of the secret that the token at i reads from the environment, or
-// that a variable of the text holds.
+// secretAt returns the name of the secret that token i reads from the environment or from a
+// variable in held, or "".
 func (r *inlineRun) secretAt(toks []tokens.Token, i int, held map[string]string) string {
 	t := toks[i]
 	switch {
@@ -110,7 +111,7 @@ func (r *inlineRun) secretAt(toks []tokens.Token, i int, held map[string]string)
 	case t.Kind == tokens.Name && held[strings.TrimLeft(t.Text, "$@")] != "":
 		return held[strings.TrimLeft(t.Text, "$@")]
 	case t.Kind == tokens.String && i > 1 && hosts.SecretVariable(t.Text), t.Kind == tokens.Name && i > 1 && hosts.SecretVariable(t.Text):
-		for j := i - 1; j >= max(0, i-4); j-- { // os.environ["X"], getenv("X"), ENV.fetch("X"), $ENV{X}
+		for j := i - 1; j >= max(0, i-4); j-- { // for example os.environ["X"], getenv("X"), ENV.fetch("X"), $ENV{X}
 			if toks[j].Kind == tokens.Name && strings.Contains(strings.ToLower(toks[j].Text), "env") {
 				return t.Text
 			}
@@ -121,7 +122,7 @@ func (r *inlineRun) secretAt(toks []tokens.Token, i int, held map[string]string)
 	return ""
 }
 
-// interpolated is the secret that an expression inside of a text reads.
+// interpolated returns the name of the secret that an expression inside a string reads, or "".
 func interpolated(t tokens.Token, held map[string]string) string {
 	for _, text := range append([]string{t.Text}, t.Holes...) {
 		for _, begin := range [...]string{"environ[", "environ.get(", "getenv(", "process.env.", "ENV[", "ENV{", "ENV.fetch(", "env.get("} {
@@ -149,7 +150,8 @@ func nameEnd(text string) int {
 	return n
 }
 
-// heldSecrets are the variables of the text that were given a secret of the environment.
+// heldSecrets maps the variables of the program text that contain a secret from the environment to
+// the name of the secret.
 func (r *inlineRun) heldSecrets() map[string]string {
 	held := map[string]string{}
 	for i := range r.toks {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// at is the token n after i, or none.
+// at returns the token n after token i, or an empty token.
 func (r *inlineRun) at(i, n int) tokens.Token {
 	if i+n < len(r.toks) {
 		return r.toks[i+n]
@@ -18,7 +18,7 @@ func (r *inlineRun) at(i, n int) tokens.Token {
 	return tokens.Token{}
 }
 
-// look judges what begins at token i.
+// look judges the expression or statement that begins at token i.
 func (r *inlineRun) look(i int) {
 	if r.toks[i].Kind != tokens.Name {
 		r.lookSign(i)
@@ -27,8 +27,8 @@ func (r *inlineRun) look(i int) {
 	_ = r.lookModule(i) || r.lookGiven(i) || r.lookCall(i)
 }
 
-// lookSign judges what begins with a string or a sign: commands in backticks, callees
-// that are put together, awk's pipes, methods of strings.
+// lookSign judges an expression that begins with a string or a sign: a command in backticks, a
+// function name that is built from strings, a pipe of awk, a method of a string.
 func (r *inlineRun) lookSign(i int) {
 	t := r.toks[i]
 	switch t.Kind {
@@ -47,8 +47,8 @@ func (r *inlineRun) lookSign(i int) {
 	}
 }
 
-// lookText judges a template that a shell runs, $`rm -rf /`, and a method that is called on
-// a text or a list.
+// lookText judges a template that a shell runs, $`rm -rf /`, and a method that is called on a
+// string or a list.
 func (r *inlineRun) lookText(i int) {
 	t := r.toks[i]
 	switch {
@@ -59,11 +59,11 @@ func (r *inlineRun) lookText(i int) {
 	}
 }
 
-// calleeInBrackets judges ("sys"."tem")("…") of PHP; the first of them end at i.
+// calleeInBrackets judges ("sys"."tem")("…") in PHP. Token i closes the first brackets.
 func (r *inlineRun) calleeInBrackets(i int) {
 	open := opening(r.toks, i)
 	if open > 0 && r.toks[open-1].Kind == tokens.Name {
-		return // arguments
+		return // the brackets contain the arguments of a call
 	}
 	name := r.toks[i]
 	if name.Text = r.join(r.toks[open+1 : i]).Text; act.SyntaxName(name.Text) {
@@ -71,8 +71,8 @@ func (r *inlineRun) calleeInBrackets(i int) {
 	}
 }
 
-// lookModule notes what modules and functions are called, and runs modules that the
-// command wrote; it tells whether there was any of that.
+// lookModule records the names of imported modules and functions, and judges modules that the
+// command itself wrote. It reports whether token i begins such an import or an indirect call.
 func (r *inlineRun) lookModule(i int) bool {
 	t, one := r.toks[i], r.at(i, 1)
 	switch {
@@ -89,12 +89,13 @@ func (r *inlineRun) lookModule(i int) bool {
 	return true
 }
 
-// givesModule: a module is loaded at i, and not a member of it.
+// givesModule reports whether a call that loads a module begins at token i and its result is the
+// module, not a member of it.
 func (r *inlineRun) givesModule(i int) bool {
 	return loadsModule(r.at(i, 0).Text) && r.at(i, 1).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+1)), ".")
 }
 
-// opened notes the text of "with f() as x", whose "as" is at i, if it is known.
+// opened records the text of x in "with f() as x", if it is known. Token i is "as".
 func (r *inlineRun) opened(i int) {
 	open := opening(r.toks, i-1)
 	if open == 0 {
@@ -105,7 +106,8 @@ func (r *inlineRun) opened(i int) {
 	}
 }
 
-// lookReflection judges a call at i that gives a function by its name.
+// lookReflection judges a call at token i that returns a function by its name. It reports whether
+// it is one.
 func (r *inlineRun) lookReflection(i int) bool {
 	switch t := r.toks[i]; {
 	case t.Text == "getattr":
@@ -120,8 +122,8 @@ func (r *inlineRun) lookReflection(i int) bool {
 	return true
 }
 
-// lookImport notes what "import x as y" and "from x import y" at i name, and runs a module
-// of Python that the command wrote.
+// lookImport records the names in "import x as y" and "from x import y" at token i, and judges a
+// Python module that the command itself wrote. It reports whether it found one of these.
 func (r *inlineRun) lookImport(i int) bool {
 	t, module, word := r.toks[i], r.at(i, 1), r.at(i, 2).Text
 	switch {
@@ -136,7 +138,8 @@ func (r *inlineRun) lookImport(i int) bool {
 	return true
 }
 
-// renamed notes another name for what does something: {execSync: run}, execSync as run.
+// renamed records a new name for a function that has an effect: {execSync: run}, execSync as run.
+// It reports whether token i begins that.
 func (r *inlineRun) renamed(i int) bool {
 	t, one, two := r.toks[i], r.at(i, 1), r.at(i, 2)
 	if two.Kind != tokens.Name || one.Kind != ':' && one.Text != "as" {
@@ -149,12 +152,13 @@ func (r *inlineRun) renamed(i int) bool {
 	return true
 }
 
-// loadsModule: the function gives a module by its name.
+// loadsModule reports whether the function returns a module by its name.
 func loadsModule(name string) bool {
 	return name == "require" || name == "__import__" || strings.HasSuffix(name, "import_module")
 }
 
-// lookGiven notes the text that a name is given; it tells whether one is.
+// lookGiven records the text that is assigned to the name at token i, and reports whether there is
+// an assignment. It also judges methods that are called without brackets.
 func (r *inlineRun) lookGiven(i int) bool {
 	t, one, two, three := r.toks[i], r.at(i, 1), r.at(i, 2).Kind, r.at(i, 3).Kind
 	switch {
@@ -174,12 +178,14 @@ func (r *inlineRun) lookGiven(i int) bool {
 	return true
 }
 
-// memberOfText: the name at i is a method without brackets, of a text or what a call gives.
+// memberOfText reports whether the name at token i is a method without brackets that is called on
+// a string or on the result of a call.
 func (r *inlineRun) memberOfText(i int) bool {
 	return isMethod(r.toks, i) && r.at(i, 1).Kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0
 }
 
-// lookAssigned notes what is after the sign of assignment at i+1.
+// lookAssigned records the value after the "=" at token i+1. It reports whether it knows this kind
+// of value.
 func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 	switch value := r.at(i, 2).Kind; {
 	case startSettings.Has(strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])) && value != '=':
@@ -188,7 +194,7 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 		r.givenName(i, t)
 	case value == tokens.String || r.opensList(i+2):
 		r.assignAt(i+1, t)
-	case value == '{': // by name
+	case value == '{': // the value is an object with named values
 		if list := stringsIn(r.toks[i+2 : closing(r.toks, i+2)]); len(list) > 0 {
 			r.goesThrough(strings.TrimLeft(t.Text, "$@"), list[:min(len(list), scan.MaxLoop)])
 		}
@@ -198,7 +204,7 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 	return true
 }
 
-// opensList: the bracket at i opens a list, in this language.
+// opensList reports whether token i opens a list in this language.
 func (r *inlineRun) opensList(i int) bool {
 	switch r.at(i, 0).Kind {
 	case '[':
@@ -211,7 +217,7 @@ func (r *inlineRun) opensList(i int) bool {
 	return false
 }
 
-// stringsIn are the strings among tokens.
+// stringsIn returns the strings among the tokens.
 func stringsIn(toks []tokens.Token) (list []tokens.Token) {
 	for _, t := range toks {
 		if t.Kind == tokens.String {
@@ -221,7 +227,7 @@ func stringsIn(toks []tokens.Token) (list []tokens.Token) {
 	return list
 }
 
-// givenName notes a name that is given another one, or what a call gives.
+// givenName records a variable whose value is another name or the result of a call.
 func (r *inlineRun) givenName(i int, t tokens.Token) {
 	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
 		if s := r.toks[j]; s.Kind == tokens.Name && r.sinkOf(s.Text) != facts.Nothing && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
@@ -233,7 +239,7 @@ func (r *inlineRun) givenName(i int, t tokens.Token) {
 	}
 }
 
-// lookCall judges a call, with brackets or without, and tells whether it is one.
+// lookCall judges a call, with or without brackets, and reports whether token i begins one.
 func (r *inlineRun) lookCall(i int) bool {
 	if r.at(i, 1).Kind != '(' {
 		return r.lookBareCall(i)
@@ -242,14 +248,15 @@ func (r *inlineRun) lookCall(i int) bool {
 	case i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|':
 		r.piped(i)
 	case i > 0 && definers.Has(r.toks[i-1].Text):
-		// a definition
+		// the name is defined here, not called
 	default:
 		r.call(r.toks[i], r.arguments(i+1))
 	}
 	return true
 }
 
-// lookBareCall judges a call without brackets, in languages that know such.
+// lookBareCall judges a call without brackets, in languages that allow this. It reports whether
+// token i begins one.
 func (r *inlineRun) lookBareCall(i int) bool {
 	t, one := r.toks[i], r.at(i, 1).Kind
 	switch {
@@ -267,13 +274,13 @@ func (r *inlineRun) lookBareCall(i int) bool {
 	return true
 }
 
-// acts: a call of the name does something without brackets.
+// acts reports whether a call of the name without brackets has an effect.
 func (r *inlineRun) acts(name string) bool {
 	kind := r.sinkOf(name)
 	return kind != facts.Nothing && kind != facts.ReadsFile || strings.Contains(name, ".") && r.usesService()
 }
 
-// beginsArguments: a token of this kind may begin arguments without brackets.
+// beginsArguments reports whether a token of this kind can begin arguments without brackets.
 func (r *inlineRun) beginsArguments(kind byte) bool {
 	if !r.sh.Env.Language(r.lang).Bare {
 		return false
@@ -281,7 +288,7 @@ func (r *inlineRun) beginsArguments(kind byte) bool {
 	return kind == tokens.String || kind == tokens.Name || kind == '[' && r.lang != "awk" && r.lang != "perl"
 }
 
-// piped judges x |> f(y): what is piped is the first argument.
+// piped judges x |> f(y), which calls f(x, y).
 func (r *inlineRun) piped(i int) {
 	start := r.statementStart(i - 2)
 	if !r.sh.Env.Budget.Spend(1 + (i-start)/2) {
@@ -295,7 +302,7 @@ func (r *inlineRun) piped(i int) {
 	r.call(r.toks[i], left)
 }
 
-// bareEnd is where the arguments end that begin at i without a bracket.
+// bareEnd returns the index after the arguments without brackets that begin at token i.
 func (r *inlineRun) bareEnd(i int) int {
 	end := i
 	for end < len(r.toks) && r.toks[end].Kind != ';' && r.toks[end].Kind != '}' && !bareEnds.Has(r.toks[end].Text) &&
@@ -305,9 +312,9 @@ func (r *inlineRun) bareEnd(i int) int {
 	return end
 }
 
-// loops notes the strings that a variable goes through: for c in [...], for (const c
-// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c),
-// for c in ("a", "b"), range []string{"a"}.
+// loops records the strings over which a variable iterates: for c in [...], for (const c of
+// [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c), for c in ("a",
+// "b"), range []string{"a"}. Token i opens the list.
 func (r *inlineRun) loops(i int) {
 	open, before := r.toks[i].Kind, ""
 	if i > 0 {
@@ -329,10 +336,10 @@ func (r *inlineRun) loops(i int) {
 	}
 }
 
-// listMakers make the list of Kotlin that a loop goes through.
+// listMakers lists Kotlin functions that create a list.
 var listMakers = scan.SetOf("listOf arrayOf")
 
-// literals are the strings between commas; none if anything else is given.
+// literals returns the strings of a list, or nil if the list also has other elements.
 func literals(toks []tokens.Token) (list []tokens.Token) {
 	for _, t := range toks {
 		switch t.Kind {
@@ -346,7 +353,8 @@ func literals(toks []tokens.Token) (list []tokens.Token) {
 	return list
 }
 
-// loopName is the variable that goes through the list between the brackets at i and end.
+// loopName returns the variable that iterates over the list between the brackets at i and end, or
+// "". before is the token before the list.
 func (r *inlineRun) loopName(i, end int, before string) string {
 	switch {
 	case i > 1 && (before == "in" || before == "of"):
@@ -366,7 +374,7 @@ func (r *inlineRun) loopName(i, end int, before string) string {
 	return ""
 }
 
-// goesThrough notes the strings that a name may stand for.
+// goesThrough records the strings over which a variable iterates.
 func (r *inlineRun) goesThrough(name string, list []tokens.Token) {
 	if r.each == nil {
 		r.each = map[string][]tokens.Token{}
@@ -374,11 +382,11 @@ func (r *inlineRun) goesThrough(name string, list []tokens.Token) {
 	r.each[strings.TrimLeft(name, "$@")] = list
 }
 
-// bareEnds end the arguments of a call without brackets.
+// bareEnds lists keywords that end the arguments of a call without brackets.
 var bareEnds = scan.SetOf("end do if unless or and then else rescue while until in")
 
-// argument: the names in front of token i, with commas between them, begin after a
-// bracket.
+// argument reports whether token i is part of a list of names that follows an opening bracket or a
+// string, that is, of arguments.
 func (r *inlineRun) argument(i int) bool {
 	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == tokens.Name && r.toks[i].Kind == ',') {
 		i--
@@ -386,8 +394,8 @@ func (r *inlineRun) argument(i int) bool {
 	return i > 0 && (r.toks[i-1].Kind == '(' || r.toks[i-1].Kind == '[' || r.toks[i-1].Kind == tokens.String)
 }
 
-// place is which of the names before the sign at i a name is, and whether there are
-// several.
+// place returns the index of a name among the names before the "=" at token i, and reports whether
+// there are several names.
 func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 	k, n := 0, 0
 	for j := i - 1; j > 0 && r.toks[j].Kind == tokens.Name; j -= 2 {
@@ -401,15 +409,15 @@ func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 	return n - k, n > 1 && k > 0
 }
 
-// passes: the call gives the text of its argument, or a path made of it.
+// passes reports whether the function returns its argument, or a path made from it.
 func (r *inlineRun) passes(t tokens.Token) bool {
 	return r.sh.Env.Named(facts.AsThrough, t.Text, r.lang) != nil
 }
 
-// startSettings name the program that an object is going to start.
+// startSettings lists properties that name the program which an object starts.
 var startSettings = scan.SetOf("launchpath executableurl filename")
 
-// after is the text of the token after i.
+// after returns the text of the token after token i, or "".
 func (r *inlineRun) after(i int) string {
 	if i+1 < len(r.toks) {
 		return r.toks[i+1].Text
@@ -417,7 +425,7 @@ func (r *inlineRun) after(i int) string {
 	return ""
 }
 
-// imported runs a module that the command itself wrote.
+// imported judges a module that the command itself wrote, and reports whether it did.
 func (r *inlineRun) imported(name tokens.Token) bool {
 	if _, ok := r.sh.Env.WrittenFile(r.sh, name.Text); !ok {
 		return false
@@ -426,10 +434,10 @@ func (r *inlineRun) imported(name tokens.Token) bool {
 	return true
 }
 
-// assignAt notes what the sign at i gives to a variable.
+// assignAt records the text that the "=" at token i assigns to the variable t.
 func (r *inlineRun) assignAt(i int, t tokens.Token) {
 	toks := r.toks[i+1 : max(r.statement(i), i+1)]
-	if values := splitArguments(toks); len(values) > 1 { // a, b = "x", "y"
+	if values := splitArguments(toks); len(values) > 1 { // for example a, b = "x", "y"
 		if k, several := r.place(t, i); several && k < len(values) {
 			toks = values[k]
 		}
@@ -450,13 +458,13 @@ func (r *inlineRun) assignAt(i int, t tokens.Token) {
 	}
 }
 
-// known: the text that begins the tokens is known.
+// known reports whether the tokens begin with an expression whose text is known.
 func (r *inlineRun) known(toks []tokens.Token) bool {
 	_, _, ok := r.value(toks, 0)
 	return ok
 }
 
-// isList: the tokens are a list, written as the language writes one.
+// isList reports whether the tokens are a list in this language.
 func (r *inlineRun) isList(toks []tokens.Token) bool {
 	if len(toks) < 2 {
 		return false
@@ -472,7 +480,7 @@ func (r *inlineRun) isList(toks []tokens.Token) bool {
 	return toks[0].Text == "array" && toks[1].Kind == '('
 }
 
-// append notes what is put after a variable's text: c += " -rf".
+// append adds text to the known text of a variable: c += " -rf".
 func (r *inlineRun) append(i int, t tokens.Token) {
 	name := strings.TrimLeft(t.Text, "$@")
 	old, ok := r.vars[name]
@@ -487,7 +495,8 @@ func (r *inlineRun) append(i int, t tokens.Token) {
 	r.vars[name] = old
 }
 
-// imports: "from subprocess import run, call as c".
+// imports records the names in "from subprocess import run, call as c". i is the index of the
+// first name.
 func (r *inlineRun) imports(module string, i int) {
 	for ; i < len(r.toks) && r.toks[i].Kind == tokens.Name; i++ {
 		name := r.toks[i].Text
@@ -502,7 +511,8 @@ func (r *inlineRun) imports(module string, i int) {
 	}
 }
 
-// computed: getattr(os, "sys"+"tem")("…") calls what its string names.
+// computed judges getattr(os, "sys"+"tem")("…"), which calls the function that its string names.
+// Token i is getattr.
 func (r *inlineRun) computed(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
@@ -511,7 +521,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	if next := r.toks[end+1]; next.Kind == tokens.Name && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+	if next := r.toks[end+1]; next.Kind == tokens.Name && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // for example getattr(stripe, "Pay"+"out").create(…)
 		name.Text, name.From = r.join(args[:comma]).Text+"."+r.join(args[comma+1:]).Text+next.Text, next.From
 		r.money(name, r.arguments(end+2), true)
 		return
@@ -529,7 +539,8 @@ func (r *inlineRun) computed(i int) {
 	r.call(name, r.arguments(end+1))
 }
 
-// applied: method(:system).call("…") and require("rimraf")("…").
+// applied judges method(:system).call("…") and require("rimraf")("…"). It reports whether
+// token i begins such a call.
 func (r *inlineRun) applied(i int) bool {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
@@ -548,7 +559,7 @@ func (r *inlineRun) applied(i int) bool {
 	return true
 }
 
-// rename notes that the text calls a function by another name.
+// rename records that the program text uses the name to for the function from.
 func (r *inlineRun) rename(to, from string) {
 	if r.names == nil {
 		r.names = map[string]string{}

@@ -12,7 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// money judges one call. Its name may be computed; then payment.Calls has not seen it.
+// money judges the effect of a call on money, keys and contracts. computed means that the name of
+// the function was computed, so that payment.Calls, which reads the plain text, could not find the
+// call.
 func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool) {
 	name, args = direct(name, args)
 	e, last := r.sh.Env, lastName(name.Text)
@@ -44,7 +46,7 @@ func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool)
 	}
 }
 
-// argTexts are the arguments as the text writes them.
+// argTexts returns the source texts of the arguments, at most 32.
 func (r *inlineRun) argTexts(args []tokens.Token) []string {
 	if len(args) == 0 {
 		return nil
@@ -62,13 +64,13 @@ func (r *inlineRun) argTexts(args []tokens.Token) []string {
 	return out
 }
 
-// showsKey: a member that is a wallet's key is among what is shown, and the
-// key was not made a moment ago.
+// showsKey reports whether a printed argument is the key of a wallet, and the program text did not
+// create the key itself.
 func (r *inlineRun) showsKey(args []tokens.Token) bool {
 	t, low := &r.sh.Env.Clients.Code, strings.ToLower(r.src.Text)
 	for i, a := range args {
 		named := a.Kind == tokens.Name && r.namesKey(a.Text)
-		if a.Kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
+		if a.Kind == '[' && i > 0 { // a name that is built from strings: wallet["private"+"Key"]
 			named = t.Key.Get(r.join(args[i+1 : closing(args, i)]).Text)
 		}
 		if named {
@@ -78,15 +80,16 @@ func (r *inlineRun) showsKey(args []tokens.Token) bool {
 	return false
 }
 
-// namesKey: the name has a member that is a wallet's key, or gives one.
+// namesKey reports whether the name contains a member that is the key of a wallet, or is a
+// function that returns one.
 func (r *inlineRun) namesKey(name string) bool {
 	last := lastName(strings.TrimRight(name, ".!"))
 	member := strings.Contains(name, ".") && slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return r.sh.Env.Clients.Code.Key.Get(part) })
 	return member || strings.HasSuffix(name, ".key.hex") || strings.HasSuffix(name, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(name, "Account") || last == "extract_key_from_keyfile"
 }
 
-// paying judges a client that pays by itself by the limit it is given; the
-// library's own is ten cents.
+// paying adds the rules for a client that pays automatically, by the limit in its arguments.
+// Without an argument the limit is the default of the library, 0.10 USDC.
 func (r *inlineRun) paying(args []tokens.Token, ids *amounts.RuleList) {
 	a := amounts.Amount{Asset: amounts.AssetOf("usdc"), Value: amounts.RatOf("0.1")}
 	for _, text := range r.argTexts(args) {
@@ -109,7 +112,8 @@ func (r *inlineRun) paying(args []tokens.Token, ids *amounts.RuleList) {
 	}
 }
 
-// repeats: the text does something many times.
+// repeats reports whether the program text contains an unbounded loop, or a loop of 20 or more
+// rounds.
 func (r *inlineRun) repeats() bool {
 	for i, t := range r.toks {
 		if t.Kind != tokens.Name {
@@ -129,7 +133,8 @@ func (r *inlineRun) repeats() bool {
 	return false
 }
 
-// service judges calls of a payment service's library, and requests to one.
+// service adds the rules for a call of a payment service's library, or for a request to such a
+// service.
 func (r *inlineRun) service(name string, at int, last string, args []tokens.Token, ids *amounts.RuleList) {
 	e := r.sh.Env
 	if method := requestMethod(last, r.src.Text); method != "" && len(args) > 0 {
@@ -153,13 +158,13 @@ func (r *inlineRun) service(name string, at int, last string, args []tokens.Toke
 	}
 }
 
-// confirms: an intent to pay is made and confirmed at once.
+// confirms reports whether a call creates a payment intent and confirms it at once.
 func confirms(name string, args []tokens.Token) bool {
 	return strings.Contains(strings.ToLower(name), "intent") && strings.HasSuffix(name, "create") && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Text == "confirm" })
 }
 
-// usesService: the text names a payment service's library, and nothing of its
-// test mode.
+// usesService reports whether the program text uses the library of a payment service, and not in
+// its test mode.
 func (r *inlineRun) usesService() bool {
 	if r.billing == 0 {
 		r.billing = 1
@@ -171,7 +176,7 @@ func (r *inlineRun) usesService() bool {
 	return r.billing == 2
 }
 
-// namesService: the token is the name of a payment service's library.
+// namesService reports whether the token is the name of a payment service's library.
 func (r *inlineRun) namesService(tok tokens.Token) bool {
 	if tok.Kind != tokens.Name && tok.Kind != tokens.String {
 		return false
@@ -182,7 +187,7 @@ func (r *inlineRun) namesService(tok tokens.Token) bool {
 	return t.Sdk.Get(first) || packaged && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk.Get(w) })
 }
 
-// buildsService: the name of a library is put together from pieces.
+// buildsService reports whether the name of such a library is built from several strings.
 func (r *inlineRun) buildsService() bool {
 	joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.Text)
 	return len(joined) < len(r.src.Text) && slices.ContainsFunc(r.sh.Env.Clients.Services.SDKs, func(s string) bool {
@@ -190,7 +195,7 @@ func (r *inlineRun) buildsService() bool {
 	})
 }
 
-// wallets looks for requests to a wallet by the name of their method.
+// wallets judges requests to a wallet, by the names of wallet methods among the strings.
 func (r *inlineRun) wallets() {
 	e := r.sh.Env
 	var shown [][2]int
@@ -199,7 +204,7 @@ func (r *inlineRun) wallets() {
 		if t.Kind != tokens.String || len(t.Text) > 40 {
 			continue
 		}
-		if next := r.at(i, 1).Kind; next != ',' && r.at(i, 2).Kind == tokens.String { // 'eth_send' + 'Transaction'
+		if next := r.at(i, 1).Kind; next != ',' && r.at(i, 2).Kind == tokens.String { // for example 'eth_send' + 'Transaction'
 			t.Text = r.join(r.toks[i:min(i+6, len(r.toks))]).Text
 		}
 		if len(t.Text) > 40 || e.Clients.Method.Get(t.Text) == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
@@ -214,10 +219,11 @@ func (r *inlineRun) wallets() {
 	}
 }
 
-// lastName is what is after the last dot or colon of a name.
+// lastName returns the part of a name after the last "." or ":".
 func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
 
-// arrowName is a name with what is before it in "$a->b->c".
+// arrowName returns a PHP name together with the chain before it: "$a->b->c" for c. at is the
+// position of the name in the text.
 func arrowName(text string, at int, name string) string {
 	i := min(at, len(text))
 	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
@@ -226,7 +232,7 @@ func arrowName(text string, at int, name string) string {
 	return text[i:min(at, len(text))] + name
 }
 
-// requestMethod is the HTTP method of a call that sends a request, else "".
+// requestMethod returns the HTTP method of a call that changes something, or "".
 func requestMethod(last, text string) string {
 	switch last {
 	case "post", "put", "patch", "post_form", "postForm":

@@ -1,5 +1,7 @@
-// Package program is the front-end of general programming languages: what a Python,
-// JavaScript, Ruby, PHP, Perl, Go or awk text starts, deletes, writes, sends and pays.
+// Package program is the front-end for program texts, that is, source code in Python, JavaScript,
+// Ruby, PHP, Perl, Go, awk and similar languages. It finds the commands that a program text
+// starts, the files that it deletes or writes, the requests that it sends and the payments that it
+// makes.
 package program
 
 import (
@@ -13,35 +15,35 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// inlineRun is the state of one program text.
+// inlineRun is the state of the analysis of one program text.
 type inlineRun struct {
 	sh      *interp.Process
 	src     *act.Source
 	lang    string
 	toks    []tokens.Token
 	vars    map[string]tokens.Token
-	each    map[string][]tokens.Token // the strings a loop's variable goes through
-	names   map[string]string         // other names that the text gives to functions
-	secret  bool                      // reads credentials
-	feeds   bool                      // a shell is started that it may write to
-	swept   bool                      // the folders whose files it deletes are judged
-	input   *bool                     // it reads its input, once it is asked for
-	changed map[string]bool           // names whose text is changed in place
-	from    map[string]origin         // where names get their text from, once it is asked for
-	all     *origin                   // how all of it came about, once it is asked for
-	billing byte                      // 0: not looked yet, 1: uses no payment service, 2: uses one
-	mongo   bool                      // the text is for MongoDB's shell
+	each    map[string][]tokens.Token // the strings over which a loop variable iterates
+	names   map[string]string         // aliases in the program text, mapped to the names of functions and modules
+	secret  bool                      // the program text reads credentials
+	feeds   bool                      // it starts a shell, to which it may write commands
+	swept   bool                      // sweep has run already
+	input   *bool                     // it reads its input; nil until fromInput is called
+	changed map[string]bool           // variables whose text is changed in place
+	from    map[string]origin         // origin of the text of each name; nil until origins is called
+	all     *origin                   // origins in the whole program text; nil until needed
+	billing byte                      // 0: not known yet; 1: uses no payment service; 2: uses one
+	mongo   bool                      // the program text is for the MongoDB shell
 }
 
-// runInline looks for calls that run, delete, read or send in a program text of
-// another language. What is in strings, comments and logs is a mention.
+// runInline judges a program text: the calls that run, delete, read, write, send or pay. Text in
+// comments and logged strings has no effect and is not judged.
 func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) {
 	e.Unproven = true
 	if src.Depth > scan.MaxDepth || len(src.Text) > scan.MaxText {
 		e.TooDeep = true
 		return
 	}
-	if !e.Budget.Spend(16 + len(src.Text)/8) { // the text is gone through some ten times
+	if !e.Budget.Spend(16 + len(src.Text)/8) { // the analysis reads the program text about ten times
 		return
 	}
 	mongo := lang == "mongo"
@@ -59,7 +61,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	}
 	for i := range r.toks {
 		if e.Budget.Spent {
-			return // which is a finding of its own
+			return // a spent budget is reported elsewhere
 		}
 		r.tagged(i)
 		r.look(i)
@@ -73,20 +75,21 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	}
 }
 
-// inputNames are names by which a text gets its input, its arguments or its environment.
+// inputNames lists names with which a program text reads its input, its arguments or its
+// environment.
 var inputNames = [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"}
 
-// arguments are the tokens between the brackets that open at i.
+// arguments returns the tokens between the brackets that open at token i.
 func (r *inlineRun) arguments(i int) []tokens.Token {
 	return r.toks[i+1 : closing(r.toks, i)]
 }
 
-// isPrefix: letters before a Python string say how it is written.
+// isPrefix reports whether s is a prefix of a Python string, such as r or f.
 func isPrefix(s string) bool {
 	return len(s) <= 2 && strings.Trim(strings.ToLower(s), "rbfu") == ""
 }
 
-// word makes a Word of a string token.
+// word converts a string token to a Word.
 func (r *inlineRun) word(t tokens.Token) act.Word {
 	span, _ := r.src.Where(t.From, t.To)
 	w := act.Word{Text: t.Text, Span: span, At: -1, Glob: strings.ContainsAny(t.Text, "*?")}
@@ -105,7 +108,7 @@ func (r *inlineRun) shellText(t tokens.Token) {
 	r.sh.Interpret("shell", r.word(t), &act.Invocation{Exe: r.lang, Src: r.src, From: t.From, To: t.To, Stdin: act.Flow{Known: true}}, r.lang, nil)
 }
 
-// fromInput: the text reads its input, its arguments or its environment.
+// fromInput reports whether the program text reads its input, its arguments or its environment.
 func (r *inlineRun) fromInput() bool {
 	if r.input == nil {
 		reads := r.readsInput()
@@ -122,20 +125,21 @@ func (r *inlineRun) readsInput() bool {
 	})
 }
 
-// run judges words as a command.
+// run judges the strings as the words of a command.
 func (r *inlineRun) run(list []tokens.Token) {
 	r.feedsClient(r.listed(list, " ", list[0]).Text)
 	last := list[len(list)-1]
 	r.sh.Behalf(r.src, r.lang).Start(r.words(list), &act.Invocation{From: last.From, To: last.To})
 }
 
-// emit judges an effect on what the texts name.
+// emit judges an effect on the files that the strings name.
 func (r *inlineRun) emit(op act.Op, on ...tokens.Token) {
 	last := on[len(on)-1]
 	r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: r.words(on), From: last.From, To: last.To})
 }
 
-// words are the words of texts; one that is nowhere in the source has its carrier's place.
+// words converts strings to words. A string that is not in the source gets the span of the whole
+// source.
 func (r *inlineRun) words(list []tokens.Token) []act.Word {
 	out := make([]act.Word, len(list))
 	for i, t := range list {
@@ -146,16 +150,16 @@ func (r *inlineRun) words(list []tokens.Token) []act.Word {
 	return out
 }
 
-// decoderNames are parts of names that decode.
+// decoderNames lists parts of names of functions that decode.
 var decoderNames = []string{"b64decode", "atob", "unhexlify", "fromhex", "decompress", "base64_decode", "decode64", "decode_base64", "unpack", "codecs.decode", "marshal.loads", "rot13", "a85decode", "b32decode"}
 
-// fetchNames are parts of texts that download.
+// fetchNames lists parts of calls that download.
 var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "https.get", "axios", "URI.open", "Net::HTTP", "LWP", "file_get_contents('http", "file_get_contents(\"http", "urllib", "http.client", "open-uri", "curl_exec"}
 
-// evaluate judges text that is run as a program: decoded literals are looked
-// into, anything else that is decoded or downloaded is a finding of its own.
+// evaluate judges a string that is run as a program. It decodes a literal and judges the result.
+// It reports any other text that is decoded or downloaded.
 func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
-	if strings.HasSuffix(name.Text, "Function") { // the names of its parameters are first
+	if strings.HasSuffix(name.Text, "Function") { // the names of the parameters come first
 		list = list[len(list)-1:]
 	}
 	literal, decodes := longest(args), r.hasOrigin(args, builtText) || decodesAny(args)
@@ -173,7 +177,8 @@ func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 	}
 }
 
-// runsAgain runs a text as a program of the same language, in the place of a string.
+// runsAgain judges a text that runs as a program in the same language. at is the string that
+// contains it; by is the function that runs it.
 func (r *inlineRun) runsAgain(at tokens.Token, text, by string) {
 	w := r.word(at)
 	w.Text, w.At = text, -1
@@ -188,18 +193,18 @@ func (r *inlineRun) runsAgain(at tokens.Token, text, by string) {
 	}
 }
 
-// hasOrigin: what is in tokens came about in one of these ways.
+// hasOrigin reports whether a value among the tokens has one of the origins.
 func (r *inlineRun) hasOrigin(toks []tokens.Token, of origin) bool {
 	r.origins()
 	return r.origin(toks)&of != 0
 }
 
-// fetches: what is evaluated is downloaded, whatever the function is called.
+// fetches reports whether the evaluated text is downloaded.
 func (r *inlineRun) fetches(args []tokens.Token) bool {
 	return r.hasOrigin(args, fetchedText) || slices.ContainsFunc(args, fetchesText) || scan.HasAnyPrefix(longest(args), "http://", "https://", "ftp://")
 }
 
-// longest is the longest text that is among tokens.
+// longest returns the longest string among the tokens.
 func longest(toks []tokens.Token) string {
 	out := ""
 	for _, t := range toks {
@@ -210,13 +215,13 @@ func longest(toks []tokens.Token) string {
 	return out
 }
 
-// fetchesText: the token names what downloads.
+// fetchesText reports whether the token is the name of a function that downloads.
 func fetchesText(t tokens.Token) bool {
 	return t.Kind == tokens.Name && slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
 }
 
-// evaluated is the text that a call evaluates: the one it is given, or what the longest
-// literal among its arguments decodes to.
+// evaluated returns the text that a call evaluates: its first argument, or the decoded form of the
+// longest literal. It returns false if the text is not known.
 func (r *inlineRun) evaluated(list []tokens.Token, literal string, decodes bool) (string, bool) {
 	switch first := list[0].Text; {
 	case strings.IndexByte(first, scan.Hole) < 0 && first != literal:
@@ -232,18 +237,18 @@ func (r *inlineRun) evaluated(list []tokens.Token, literal string, decodes bool)
 	}
 }
 
-// mentions: a name of the text has one of these parts.
+// mentions reports whether a name in the program text contains one of the parts.
 func (r *inlineRun) mentions(parts ...string) bool {
 	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && scan.HasAny(t.Text, parts...) })
 }
 
-// has: one of these names is in the text.
+// has reports whether the program text contains one of the names.
 func (r *inlineRun) has(names ...string) bool {
 	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && slices.Contains(names, t.Text) })
 }
 
-// whole looks at the text as a whole: processes that make processes, a socket joined to
-// a shell, credentials read and something sent.
+// whole reports combinations in the program text: processes that start themselves in a loop, a
+// shell connected to a socket, credentials that are read while something is sent.
 func (r *inlineRun) whole() {
 	see := func(what act.Sight) { r.sh.Env.See(what, r.src, 0, len(r.src.Text), "") }
 	if r.forks() && r.has("while", "loop", "until", "for") && !r.mentions("wait") {
@@ -251,7 +256,7 @@ func (r *inlineRun) whole() {
 	}
 	for i, t := range r.toks {
 		if r.handsEvaluator(i) && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
-			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // to what fetches
+			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // the call that receives it downloads
 		}
 	}
 	if r.joinsSocket() || r.runsReceived() {
@@ -263,38 +268,41 @@ func (r *inlineRun) whole() {
 	r.leaks()
 }
 
-// handsEvaluator: what evaluates texts is not called at i, but an argument: then(eval).
+// handsEvaluator reports whether token i passes a function that evaluates texts as an argument, as
+// in then(eval).
 func (r *inlineRun) handsEvaluator(i int) bool {
 	t := r.toks[i]
 	return t.Kind == tokens.Name && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '('
 }
 
-// forks: the process makes another of itself.
+// forks reports whether the process creates a copy of itself.
 func (r *inlineRun) forks() bool {
 	return r.has("fork", "pcntl_fork") || slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".fork") })
 }
 
-// joinsSocket: a shell is started where a connection is made.
+// joinsSocket reports whether the program text opens a connection and starts a shell with
+// redirected input or output.
 func (r *inlineRun) joinsSocket() bool {
 	return slices.ContainsFunc(r.toks, namesShell) && r.mentions("connect", "fsockopen", "TCPSocket", "Socket", "net.") &&
 		r.mentions("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen")
 }
 
-// runsReceived: a connection is made, read from, and something run.
+// runsReceived reports whether the program text opens a connection, reads from it and runs
+// commands.
 func (r *inlineRun) runsReceived() bool {
 	return r.mentions("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && r.mentions("gets", "recv", "fgets", "readline") &&
 		r.mentions("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open")
 }
 
-// sendNames are parts of names that send something.
+// sendNames lists parts of names of functions that send data.
 var sendNames = []string{"urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient"}
 
-// namesShell: the text is the name of a shell.
+// namesShell reports whether the string is the name of a shell.
 func namesShell(t tokens.Token) bool {
 	return t.Kind == tokens.String && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
 }
 
-// wholeEnvironment: all variables at once are taken, not one by its name.
+// wholeEnvironment reports whether the program text reads all environment variables at once.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
 		if t.Kind != tokens.Name || r.sh.Env.Named(facts.AsEnvironment, t.Text, r.lang) == nil {

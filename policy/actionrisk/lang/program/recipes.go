@@ -10,11 +10,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// puppet judges the resources of a manifest of Puppet: kind { title: name => value }.
+// puppet judges the resources of a Puppet manifest: kind { title: name => value }.
 func puppet(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	toks := tokens.Tokens(sh.Env, src.Text, "php")
 	for i := 0; i+3 < len(toks); i++ {
-		if toks[i].Text == "generate" && toks[i+1].Kind == '(' { // runs where the manifest is compiled
+		if toks[i].Text == "generate" && toks[i+1].Kind == '(' { // runs on the machine that compiles the manifest
 			r := &inlineRun{sh: sh.Behalf(src, "generate"), src: src, lang: "php", toks: toks}
 			if list := r.strings(r.arguments(i + 1)); len(list) > 0 {
 				r.run(list)
@@ -31,7 +31,8 @@ func puppet(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// puppetBodies are the titles and properties between the braces of one kind.
+// puppetBodies judges the resources of one kind, which are the titles and properties between its
+// braces.
 func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []tokens.Token, v *act.Invocation) {
 	inner := sh.Behalf(src, kind)
 	for at := 0; at < len(toks); {
@@ -64,7 +65,7 @@ func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []token
 	}
 }
 
-// puppetProperties takes "name => value" pairs into a resource.
+// puppetProperties adds "name => value" pairs to a resource.
 func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.Token) {
 	for i := 0; i+3 < len(toks); i++ {
 		if toks[i].Kind != tokens.Name || toks[i+1].Kind != '=' || toks[i+2].Kind != '>' {
@@ -79,7 +80,7 @@ func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.Token) {
 	}
 }
 
-// values is the text, the bare word or the list of texts at toks[i].
+// values returns the string, the bare word or the list of strings at toks[i].
 func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 	if i >= len(toks) {
 		return nil
@@ -101,7 +102,7 @@ func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 				out = append(out, r.word(s))
 			}
 		}
-	case ':': // a symbol
+	case ':': // the value is a symbol
 		if i+1 < len(toks) {
 			out = append(out, r.word(toks[i+1]))
 		}
@@ -109,8 +110,8 @@ func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 	return out
 }
 
-// chef judges the resources of a recipe, kind 'title' do … end, and runs the rest as
-// the Ruby it is.
+// chef judges a Chef recipe: as a Ruby program, and its resources, written kind 'title' do …
+// end.
 func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	runInline(sh.Env, sh, src, "ruby")
 	inner := sh.Behalf(src, "recipe")
@@ -138,7 +139,7 @@ func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// chefProperties takes "name value" lines up to the end of the block that begins at i.
+// chefProperties adds the "name value" lines of the block that begins at token i to a resource.
 func (r *inlineRun) chefProperties(to *facts.Resource, i int) {
 	for ; i+1 < len(r.toks) && r.toks[i].Kind != '}' && r.toks[i].Text != "end"; i++ {
 		if r.toks[i].Kind != tokens.Name {
@@ -162,8 +163,8 @@ func (r *inlineRun) chefProperties(to *facts.Resource, i int) {
 	}
 }
 
-// hereProperty takes a property whose value is the here-document that begins at i, and
-// gives the last token that is in it.
+// hereProperty adds a property whose value is the here-document at token i. It returns the index
+// of the last token in the here-document.
 func (r *inlineRun) hereProperty(to *facts.Resource, name string, i int) int {
 	from := r.toks[i].From
 	body, ok := hereText(r.src.Text[from:])
@@ -177,7 +178,7 @@ func (r *inlineRun) hereProperty(to *facts.Resource, name string, i int) int {
 	return i
 }
 
-// ReadRecipe reads a description of machines that is a program text.
+// ReadRecipe judges a program text that configures machines: Puppet, Chef or Terraform.
 func ReadRecipe(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	inner := outer.Reading(src)
 	if !inner.Describes(src) {

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// libraries judges the calls of a program text to the libraries that it loads.
+// libraries judges calls to the cloud and service libraries that the program text loads.
 func (r *inlineRun) libraries() {
 	e := r.sh.Env
 	loaded := e.Libraries(r.src.Text)
@@ -31,7 +31,7 @@ func (r *inlineRun) libraries() {
 	}
 }
 
-// starred is what the star of one of a row's names stands for in a name.
+// starred returns the part of the name that the "*" in a name of the table row matches.
 func starred(s *facts.Name, name string) string {
 	for _, n := range s.Names {
 		if before, star := strings.CutSuffix(n, "*"); star && strings.HasPrefix(name, before) {
@@ -41,12 +41,13 @@ func starred(s *facts.Name, name string) string {
 	return ""
 }
 
-// given tells whether the call has the arguments that the entry asks for.
+// given reports whether the call has one of the arguments that the table row requires.
 func given(s *facts.Name, args []tokens.Token) bool {
 	return len(s.With) == 0 || slices.ContainsFunc(args, func(t tokens.Token) bool { return slices.Contains(s.With, t.Text) })
 }
 
-// standsFor runs the command that has the effect of one call.
+// standsFor judges the command that has the same effect as the call. The table row describes the
+// words of the command.
 func (r *inlineRun) standsFor(s *facts.Name, at tokens.Token, name string, args []tokens.Token) {
 	list := r.strings(args)
 	if s.Does == facts.RunsText {
@@ -81,8 +82,8 @@ func (r *inlineRun) standsFor(s *facts.Name, at tokens.Token, name string, args 
 	r.run(words)
 }
 
-// member is the text that a name is set to among arguments, the last of several; a hole in
-// the place of w if there is none.
+// member returns the string that the argument name is set to, or an unknown string if there is
+// none. If the name is set several times, the last one counts.
 func member(args []tokens.Token, name string, w tokens.Token) tokens.Token {
 	w.Text = string(scan.Hole)
 	for i, t := range args {
@@ -93,8 +94,8 @@ func member(args []tokens.Token, name string, w tokens.Token) tokens.Token {
 	return w
 }
 
-// client is the service that the text makes a client for: boto3.client('s3'), new
-// AWS.S3(), @aws-sdk/client-s3.
+// client returns the service for which the program text creates a client: boto3.client('s3'), new
+// AWS.S3(), @aws-sdk/client-s3. It returns "x" if it finds none.
 func (r *inlineRun) client() string {
 	for i, t := range r.toks {
 		switch {
@@ -109,7 +110,7 @@ func (r *inlineRun) client() string {
 	return "x"
 }
 
-// snake writes deleteDBInstance as delete_db_instance.
+// snake converts a name to snake case: deleteDBInstance to delete_db_instance.
 func snake(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {

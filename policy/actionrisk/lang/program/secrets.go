@@ -9,10 +9,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// What program texts show of credentials: a variable by its name that is printed as it
-// is, a file whose path is put together with an operator.
+// This file finds program texts that print a credential from the environment.
 
-// showsSecrets looks for both.
+// showsSecrets reports credentials from the environment that the program text prints.
 func (r *inlineRun) showsSecrets() {
 	for i, t := range r.toks {
 		if !r.sh.Env.Budget.Spend(1) {
@@ -27,23 +26,24 @@ func (r *inlineRun) showsSecrets() {
 	}
 }
 
-// prints: the whole text is one word, whose value node -p prints.
+// prints reports whether the program text is a single expression whose value node -p prints.
 func (r *inlineRun) prints() bool {
 	v := r.sh.Carrier
 	return v != nil && r.lang == "node" && len(r.toks) == 1 && (v.Has("-p") || v.Has("--print"))
 }
 
-// inlinePrints are the functions that print; inlinePasses are those that only change
-// how a value is written.
+// inlinePrints lists functions that print. inlinePasses lists functions and objects that return a
+// value unchanged or in another encoding.
 var (
 	inlinePrints = scan.SetOf("print puts p pp echo printf say console.log console.error console.info process.stdout.write sys.stdout.write sys.stderr.write STDOUT.puts $stdout.puts $stdout.print $stderr.puts io.write write print_r var_dump var_export warn die")
 	inlinePasses = scan.SetOf("JSON.dump JSON.generate JSON.pretty_generate json.dumps JSON.stringify json_encode str String repr dict ENV ENV.to_h.slice ENV.slice ENV.fetch ENV.values_at ENV.to_h os.environ os.environ.get os.getenv getenv environ.get environ env $ENV $_ENV $_SERVER ENVIRON os.env process.env base64.b64encode Base64.encode64 btoa base64_encode Buffer.from bin2hex .encode .decode .dump")
 )
 
-// printsVariable: what a print is given is a credential of the environment and nothing
-// that hides it, as its length or whether it is there.
+// printsVariable reports a printed credential from the environment. It does not report a value
+// that hides the credential, such as its length or whether it exists. Token i is the function that
+// prints.
 func (r *inlineRun) printsVariable(i int) {
-	environ := false // something of it is before
+	environ := false // a name with "env" was seen
 	for j := i + 1; j < min(i+16, len(r.toks)); j++ {
 		t := r.toks[j]
 		named := environ && r.toks[j-1].Kind != ',' && (t.Kind == tokens.String || t.Kind == tokens.Name) && hosts.SecretVariable(t.Text)
@@ -58,7 +58,8 @@ func (r *inlineRun) printsVariable(i int) {
 	}
 }
 
-// passesOn: what stands here gives what it is given, or begins so.
+// passesOn reports whether the token can be between the function that prints and the credential
+// without hiding the credential.
 func passesOn(t tokens.Token) bool {
 	if t.Kind == tokens.Name {
 		return inlinePasses.Has(t.Text) || strings.HasPrefix(t.Text, "require") || t.Text == "os"
@@ -66,13 +67,14 @@ func passesOn(t tokens.Token) bool {
 	return strings.IndexByte("s([{,.+:$%@", t.Kind) >= 0
 }
 
-// secretRead: process.env.NAME.
+// secretRead reports whether the token is process.env.NAME with the name of a secret.
 func secretRead(t tokens.Token) bool {
 	name, ok := strings.CutPrefix(t.Text, "process.env.")
 	return ok && t.Kind == tokens.Name && hosts.SecretVariable(name)
 }
 
-// plainEnd: what follows does not ask whether there is something.
+// plainEnd reports whether the rest of the statement contains no test or comparison, so that the
+// value itself is printed.
 func (r *inlineRun) plainEnd(j int) bool {
 	for _, t := range r.toks[min(j, len(r.toks)):] {
 		switch {
@@ -85,10 +87,10 @@ func (r *inlineRun) plainEnd(j int) bool {
 	return true
 }
 
-// askingNames ask whether there is something, or how much of it.
+// askingNames lists names that test whether a value exists, or return its length.
 var askingNames = scan.SetOf("in if is .length .size .nil? .empty? .present?")
 
-// shown reports a credential that is printed.
+// shown reports a printed credential.
 func (r *inlineRun) shown(t tokens.Token) {
 	r.sh.Env.See(act.ShowsSecret, r.src, t.From, t.To, act.Printable(t.Text))
 }

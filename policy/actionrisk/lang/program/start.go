@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// starts judges a call that starts a program: by a text for a shell, or by words.
+// starts judges a call that starts a program, with a text for a shell or with a list of words.
 func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	e := r.sh.Env
 	first := list[0].Text
@@ -27,7 +27,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		list = r.chained(name, list)
 	}
 	switch {
-	case strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces): // which program it is, the text's caller says
+	case strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces): // the text does not show which program starts
 		r.startsUnknown(name, args)
 	case len(list) > 1 && r.takesWords(kind, args, first):
 		r.run(list)
@@ -36,7 +36,7 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 	}
 }
 
-// takesWords: the call takes the words of a command, not a text for a shell.
+// takesWords reports whether the call takes the words of a command and not a text for a shell.
 func (r *inlineRun) takesWords(kind facts.Doing, args []tokens.Token, first string) bool {
 	if kind == facts.RunsWords && r.lang == "csharp" {
 		return true
@@ -44,7 +44,7 @@ func (r *inlineRun) takesWords(kind facts.Doing, args []tokens.Token, first stri
 	return strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby")
 }
 
-// feedsInput runs what a shell that is started is given to read.
+// feedsInput judges the text that a started shell gets as its input.
 func (r *inlineRun) feedsInput(args []tokens.Token) {
 	for i, t := range args {
 		if i+2 >= len(args) || !inputArguments.Has(t.Text) || args[i+1].Kind != '=' && args[i+1].Kind != ':' {
@@ -56,11 +56,11 @@ func (r *inlineRun) feedsInput(args []tokens.Token) {
 	}
 }
 
-// startsUnknown judges the start of a program that is not known.
+// startsUnknown judges a call that starts an unknown program.
 func (r *inlineRun) startsUnknown(name tokens.Token, args []tokens.Token) {
 	e, last, n := r.sh.Env, args[len(args)-1], len(r.src.Text)
 	raw := r.src.Text[min(max(args[0].From, 0), n):min(max(last.To, 0), n)]
-	if len(args) > 1 && e.ActsText(raw) { // words without their quotes
+	if len(args) > 1 && e.ActsText(raw) { // the arguments are the words of a command without quotes
 		r.shellText(tokens.Token{Kind: tokens.String, Text: raw, From: args[0].From, To: last.To})
 		return
 	}
@@ -70,7 +70,7 @@ func (r *inlineRun) startsUnknown(name tokens.Token, args []tokens.Token) {
 	e.Doubt("a program text runs a command that is not known")
 }
 
-// forces: the word is an option that deletes trees or overrides a refusal.
+// forces reports whether the word is an option that deletes trees or overrides a refusal.
 func forces(t tokens.Token) bool {
 	switch t.Text {
 	case "-rf", "-fr", "-Rf", "--force", "-f", "--hard", "-R", "-r", "--no-preserve-root", "--recursive":
@@ -79,23 +79,23 @@ func forces(t tokens.Token) bool {
 	return false
 }
 
-// inputArguments name what a program that is started reads.
+// inputArguments lists names of arguments that contain the input of a started program.
 var inputArguments = scan.SetOf("input stdin_data stdin")
 
-// decodesAny: a decoder is among tokens, not only what makes single characters.
+// decodesAny reports whether a function that decodes a text is among the tokens.
 func decodesAny(toks []tokens.Token) bool {
 	return slices.ContainsFunc(toks, func(t tokens.Token) bool {
 		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || scan.HasAny(t.Text, decoderNames...))
 	})
 }
 
-// chained adds the words that calls and settings elsewhere give to a program that is
-// started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".
+// chained adds the arguments that later calls or one string give to a started program:
+// Command::new("rm").arg("-rf"), Process.Start("rm", "-rf /").
 func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Token {
 	if len(list) > 1 && r.lang != "csharp" {
 		return list
 	}
-	if len(list) == 2 { // its arguments are one text
+	if len(list) == 2 { // one string contains all arguments
 		return append(list[:1:1], optionWords(list[1])...)
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(r.toks)/4) {
@@ -114,14 +114,14 @@ func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Tok
 	return list
 }
 
-// addsWords: the call at i gives a program its words.
+// addsWords reports whether token i is a call that adds arguments to a program.
 func (r *inlineRun) addsWords(i int) bool {
 	t := r.toks[i]
 	last := t.Text[strings.LastIndexByte(t.Text, '.')+1:]
 	return t.Kind == tokens.Name && (last == "arg" || last == "args") && r.at(i, 1).Kind == '('
 }
 
-// optionWords are the words of one text.
+// optionWords returns the words of a string, each as a token.
 func optionWords(t tokens.Token) (list []tokens.Token) {
 	for _, word := range scan.OptionWords(t.Text) {
 		list = append(list, tokens.Token{Kind: tokens.String, Text: word, From: t.From, To: t.To})
@@ -129,8 +129,8 @@ func optionWords(t tokens.Token) (list []tokens.Token) {
 	return list
 }
 
-// startedBy runs the program that a text names by settings: p.launchPath = "/bin/rm",
-// p.arguments = ["-rf", "/"].
+// startedBy judges a program that properties of an object name: p.launchPath = "/bin/rm",
+// p.arguments = ["-rf", "/"]. Token i is the property with the program.
 func (r *inlineRun) startedBy(i int) {
 	exe := r.join(r.toks[i+2 : r.statement(i)])
 	if exe.To == 0 {
@@ -153,8 +153,8 @@ func (r *inlineRun) startedBy(i int) {
 	r.run(list)
 }
 
-// alternatives are the two arguments of one that depends on something: A if C else B,
-// C ? A : B.
+// alternatives returns both values of a conditional argument: A if C else B, C ? A : B. ok is
+// false if the argument is not conditional.
 func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
 	mark := -1
 	for i, t := range outside(args) {
@@ -175,5 +175,5 @@ func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
 	return nil, nil, false
 }
 
-// isWord: the token is this word.
+// isWord reports whether the token is the name word.
 func isWord(t tokens.Token, word string) bool { return t.Kind == tokens.Name && t.Text == word }

@@ -8,10 +8,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// An action may be a program text itself, which no shell would take: a script with
-// its imports, a line for an application's console.
+// An action may be a program text itself, not a shell command: a script with its imports, or a
+// line for the console of an application. This file recognizes such actions.
 
-// programBegins are beginnings of texts by their language.
+// programBegins lists how program texts begin. A text is in the language lang if it starts with
+// the prefix and contains the field holds after it.
 var programBegins = []struct{ prefix, holds, lang string }{
 	{"from ", " import ", "python"}, {"import ", "(", "python"}, {"#!/usr/bin/env python", "(", "python"}, {"#!/usr/bin/python", "(", "python"},
 	{"const ", "=", "node"}, {"let ", "=", "node"}, {"await ", "(", "node"}, {"import {", " from ", "node"}, {"(async", "=>", "node"}, {"async function", "{", "node"}, {"#!/usr/bin/env node", "(", "node"}, {"require(", ")", "node"},
@@ -19,8 +20,8 @@ var programBegins = []struct{ prefix, holds, lang string }{
 	{"<?php", ";", "php"}, {"<?=", ";", "php"}, {"use strict;", ";", "perl"}, {"use DBI;", ";", "perl"}, {"#!/usr/bin/perl", ";", "perl"}, {"#!/usr/bin/env perl", ";", "perl"},
 }
 
-// programLanguage is the language of a text that begins like a program, or ""; sure
-// means that no shell would take it.
+// programLanguage returns the language of a text that looks like a program text, or "". sure means
+// that the text cannot be a shell command.
 func programLanguage(text string) (lang string, sure bool) {
 	if lang := statementLanguage(text); lang != "" {
 		return lang, true
@@ -28,7 +29,7 @@ func programLanguage(text string) (lang string, sure bool) {
 	for _, p := range programBegins {
 		if rest, ok := strings.CutPrefix(text, p.prefix); ok && strings.Contains(rest, p.holds) && strings.Contains(rest, "(") {
 			if p.lang == "python" && (strings.Contains(rest, " from '") || strings.Contains(rest, " from \"")) {
-				return "node", false // import x from 'y'
+				return "node", false // for example import x from 'y'
 			}
 			return p.lang, false
 		}
@@ -36,8 +37,9 @@ func programLanguage(text string) (lang string, sure bool) {
 	return consoleLine(text), false
 }
 
-// statementLanguage is the language of a text whose first words begin a statement of
-// it and no command: "const x =", "await f(", "from x import y".
+// statementLanguage returns the language of a text whose first words begin a statement and cannot
+// begin a shell command: "const x =", "await f(", "from x import y". It returns "" for other
+// texts.
 func statementLanguage(text string) string {
 	first, rest, ok := strings.Cut(text, " ")
 	if !ok || !strings.Contains(rest, "(") {
@@ -61,7 +63,8 @@ func statementLanguage(text string) string {
 	return ""
 }
 
-// importLanguage is the language of "import rest", whose first word is second.
+// importLanguage returns the language of the statement "import rest", or "". second is the first
+// word of rest, and after is the text after it.
 func importLanguage(second, after, rest string) string {
 	switch {
 	case second == "{" || second == "*" || scan.HasAny(after, " from '", ` from "`) || strings.HasPrefix(after, "from "):
@@ -72,8 +75,9 @@ func importLanguage(second, after, rest string) string {
 	return ""
 }
 
-// consoleLine: User.objects.all().delete(), prisma.user.deleteMany(), $db->exec("…"):
-// names joined by points or arrows up to a bracket, as consoles of applications take.
+// consoleLine returns the language of a line for the console of an application: names joined by
+// dots or arrows, up to a bracket, as in User.objects.all().delete(), prisma.user.deleteMany() and
+// $db->exec("…"). It returns "" for other texts.
 func consoleLine(text string) string {
 	lang, start := "python", 0
 	if strings.HasPrefix(text, "$") {
@@ -94,7 +98,7 @@ func consoleLine(text string) string {
 		}
 	}
 	switch last := text[strings.LastIndexByte(text, '.')+1:]; last {
-	case "delete_all", "destroy_all", "truncate": // of Ruby, which needs no brackets
+	case "delete_all", "destroy_all", "truncate": // methods of Ruby, which need no brackets
 		if joined {
 			return "ruby"
 		}
@@ -102,8 +106,8 @@ func consoleLine(text string) string {
 	return ""
 }
 
-// joins is how long a sign is between two names that a text begins with, 0 if there is
-// none, and the language that then is meant.
+// joins returns the length of the sign between two names at the start of a text, or 0, and the
+// language that uses this sign.
 func joins(text, lang string) (int, string) {
 	switch {
 	case text[0] == '.' && lang == "python":
@@ -114,8 +118,8 @@ func joins(text, lang string) (int, string) {
 	return 0, lang
 }
 
-// Sniff judges a text that begins like a program. It tells whether there was one,
-// and whether it is surely one; else a shell's reading of it is taken as well.
+// Sniff judges a text that looks like a program text, and reports whether it is one. If sure is
+// false, the text may also be a shell command, and the caller judges it as one, too.
 func Sniff(e *interp.Env, src *act.Source) (ran, sure bool) {
 	text := strings.TrimLeft(src.Text, " \t\r\n")
 	if strings.Contains(text, "redis.call(") || strings.Contains(text, "redis.pcall(") {
@@ -127,35 +131,35 @@ func Sniff(e *interp.Env, src *act.Source) (ran, sure bool) {
 		return false, false
 	}
 	runProgramText(e, src, lang)
-	if lang == "python" && consoleLine(text) != "" { // or a line of JavaScript
+	if lang == "python" && consoleLine(text) != "" { // the line may also be JavaScript
 		runInline(e, &interp.Process{Env: e, Src: src}, src, "node")
 	}
 	return true, sure
 }
 
-// runProgramText judges a text that is a program by itself.
+// runProgramText judges a text that is itself a program.
 func runProgramText(e *interp.Env, src *act.Source, lang string) {
 	e.Ran = true
 	runInline(e, &interp.Process{Env: e, Src: src}, src, lang)
-	if !strings.HasPrefix(src.Text, "await expect(") { // a test's assertion
+	if !strings.HasPrefix(src.Text, "await expect(") { // the text is an assertion of a test
 		e.Read("calls", src, nil)
 	}
 	e.Read("orm", src, nil)
 }
 
-// Read judges a text that a program hands to the interpreter of a language.
+// Read judges a text that a command passes to the interpreter of a language.
 func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runInline(sh.Env, sh, src, lang)
 	return act.Flow{}
 }
 
-// ReadOnly judges a text whose language is stated: "only python".
+// ReadOnly judges a program text whose language the name lang states: "only python".
 func ReadOnly(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runInline(sh.Env, sh, src, strings.TrimPrefix(lang, "only "))
 	return act.Flow{}
 }
 
-// ReadWhole judges a text that is a program by itself: "whole python".
+// ReadWhole judges a text that is itself a program: "whole python".
 func ReadWhole(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runProgramText(sh.Env, src, strings.TrimPrefix(lang, "whole "))
 	return act.Flow{}

@@ -10,16 +10,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// Calls in program texts whose name is computed or handed over as text, and strings
-// that are only shown.
+// This file judges calls in program texts whose function name is computed or passed as a string.
+// It also finds strings that are only displayed.
 
-// tempCalls give a folder or file for a moment.
+// tempCalls maps functions that return a temporary file or folder to a path for it.
 var tempCalls = map[string]string{
 	"mkdtemp": "/tmp/tmp.dir", "mkdtempSync": "/tmp/tmp.dir", "mktmpdir": "/tmp/tmp.dir", "TemporaryDirectory": "/tmp/tmp.dir", "mkstemp": "/tmp/tmp.file", "tempnam": "/tmp/tmp.file", "tempdir": "/tmp/tmp.dir", "NamedTemporaryFile": "/tmp/tmp.file",
 	"gettempdir": "/tmp", "tmpdir": "/tmp", "sys_get_temp_dir": "/tmp", "temp_dir": "/tmp",
 }
 
-// joinsPath: the call joins parts of a path, as os.path.join and File.join.
+// joinsPath reports whether the function joins the parts of a path, like os.path.join and
+// File.join.
 func (r *inlineRun) joinsPath(name string) bool {
 	if lastName(name) != "join" {
 		return false
@@ -28,7 +29,7 @@ func (r *inlineRun) joinsPath(name string) bool {
 	return strings.Contains(strings.ToLower(name[:strings.LastIndexAny(name, ".:")+1]), "path") || first == "File" || name == "join" && (r.lang == "node" || r.lang == "python")
 }
 
-// direct is a call by way of call, apply or bind as the call of the function itself.
+// direct returns the function and arguments of a call through call, apply or bind.
 func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token) {
 	if name.Text == "Reflect.apply" && len(args) > 1 && args[0].Kind == tokens.Name {
 		name.Text = args[0].Text
@@ -42,8 +43,8 @@ func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Toke
 	return name, args
 }
 
-// alias notes that what is before token i is another name of a member that is
-// named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
+// alias records a variable, assigned before token i, that is another name for a member which a
+// string names: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
 func (r *inlineRun) alias(i int, receiver, member string, at tokens.Token) {
 	if i < 2 || r.toks[i-1].Kind != '=' || r.toks[i-2].Kind != tokens.Name || at.Kind != tokens.Name || member == "" || !act.SyntaxName(member) {
 		return
@@ -54,7 +55,8 @@ func (r *inlineRun) alias(i int, receiver, member string, at tokens.Token) {
 	r.rename(r.toks[i-2].Text, strings.TrimRight(receiver, ".")+"."+member)
 }
 
-// constant: Stripe.const_get("Pay"+"out").create calls what its string names.
+// constant judges Stripe.const_get("Pay"+"out").create, a call on the constant that a string
+// names. Token i is const_get.
 func (r *inlineRun) constant(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
@@ -72,8 +74,9 @@ func (r *inlineRun) constant(i int) {
 	r.money(name, r.arguments(end+1), true)
 }
 
-// unknownCall: a text about wallets or a payment service calls a function whose name
-// it computes, with an amount or an address among the arguments.
+// unknownCall judges a call of a function whose name cannot be evaluated. It reports the call if
+// its arguments contain an amount or an address and the program text uses wallets or a payment
+// service.
 func (r *inlineRun) unknownCall(at tokens.Token, args []tokens.Token) {
 	low := strings.ToLower(strings.Join(r.argTexts(args), " "))
 	if low == "" || !r.sh.Env.Budget.Spend(len(low)/16) {
@@ -88,24 +91,24 @@ func (r *inlineRun) unknownCall(at tokens.Token, args []tokens.Token) {
 	}
 }
 
-// addressIn: 0x and 40 digits are in the text.
+// addressIn reports whether the text contains "0x" with 40 hexadecimal digits.
 func addressIn(text string) bool {
 	i := strings.Index(text, "0x")
 	return i >= 0 && len(text) >= i+42 && amounts.IsHexText(text[i+2:i+42])
 }
 
-// nodeWords are names by which a text says that it speaks with a node or wallet.
+// nodeWords lists words that show that a program text connects to a blockchain node or wallet.
 var nodeWords = []string{"bitcoin", "rpc", "monero", "lightning", "lnd", "8332", "18083", "8545"}
 
-// aboutWallets: the text says that it is about wallets or nodes of a chain.
+// aboutWallets reports whether the program text uses wallets or blockchain nodes.
 func (r *inlineRun) aboutWallets() bool {
 	low := strings.ToLower(r.src.Text)
 	says := func(w string) bool { return strings.Contains(low, w) }
 	return slices.ContainsFunc(r.sh.Env.Clients.Code.Wallets, says) || slices.ContainsFunc(nodeWords, says)
 }
 
-// walletMethod is the rule of a method of a wallet's interface that is called by that
-// name; "" if it is none, or the text is about something else.
+// walletMethod returns the rule id for a call of a wallet method with this name. It returns "" if
+// it is not such a method or the program text does not use wallets.
 func (r *inlineRun) walletMethod(method string) string {
 	rule := r.sh.Env.Clients.Method.Get(method)
 	if rule == "" || !r.aboutWallets() {
@@ -114,8 +117,8 @@ func (r *inlineRun) walletMethod(method string) string {
 	return methodRule(rule)
 }
 
-// methodRule is the rule of a wallet's method by what the table says of it: a kind of
-// method, or the rule itself.
+// methodRule returns the rule id for a wallet method. kind is the entry in the table: a kind of
+// method, or the rule id itself.
 func methodRule(kind string) string {
 	switch kind {
 	case "transaction", "bitcoin":
@@ -126,11 +129,11 @@ func methodRule(kind string) string {
 	return kind
 }
 
-// methodCalls send a request whose method is their first argument.
+// methodCalls lists functions that send a request whose method is their first argument.
 var methodCalls = scan.SetOf("call request rpc send callrpc call_rpc raw_request make_request makeRequest sendCommand command rpcCall rpc_call jsonrpc invoke batch execute_rpc cmd query sendRpc")
 
-// namesMethod: the string at i is the method of a request: the first argument of a
-// call that sends one, or what a member called method is set to.
+// namesMethod reports whether the string at token i is the method of a request: the first argument
+// of methodCalls, or the value of a member named method.
 func (r *inlineRun) namesMethod(i int) bool {
 	if i < 2 {
 		return false
@@ -144,14 +147,14 @@ func (r *inlineRun) namesMethod(i int) bool {
 	return false
 }
 
-// showCalls only show their arguments.
+// showCalls lists functions that only display their arguments.
 var showCalls = scan.SetOf("log info warn error debug print println puts pp pprint echo printf var_dump inspect")
 
-// readers are programs that may send what a text prints.
+// readers lists programs that may send the text that a program prints.
 var readers = []string{"curl", "wget", "http", "nc ", "ncat", "netcat", "socat", "websocat", "xargs", "cast", "grpcurl", "xh ", "openssl", "telnet", "/dev/tcp", "geth", "attach", "-cli"}
 
-// output are the parts of the text that are only shown. It returns nil if another program
-// may read what the text prints.
+// output returns the token ranges of calls that only display their arguments. It returns nil if
+// another program in the command may read and send the output.
 func (r *inlineRun) output() [][2]int {
 	if scan.HasAny(r.sh.Env.Action.Command, readers...) {
 		return nil

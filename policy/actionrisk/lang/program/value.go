@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// joining is a text that is being put together, of how many parts it is, and whether the
-// next one goes on with the path that it is: Path("a") / "b".
+// joining is a text that join builds from several expressions. n counts the expressions. path
+// means that a "/" precedes the next one and joins paths: Path("a") / "b".
 type joining struct {
 	out  tokens.Token
 	n    int
@@ -27,7 +27,7 @@ func (j *joining) add(t tokens.Token) {
 	before := j.out.Text
 	switch {
 	case !j.path:
-	case strings.HasPrefix(t.Text, "/"): // an absolute path replaces what is before it
+	case strings.HasPrefix(t.Text, "/"): // an absolute path replaces the path before it
 		before = ""
 	case !strings.HasSuffix(before, "/"):
 		before += "/"
@@ -35,8 +35,8 @@ func (j *joining) add(t tokens.Token) {
 	j.out.Text, j.out.Exact, j.out.To, j.path = before+t.Text, false, max(t.To, j.out.To), false
 }
 
-// join is the string that tokens up to a comma make: literals, known variables,
-// decoded and rebuilt texts, holes for the rest.
+// join returns the text of the expressions up to a comma: strings, known variables, decoded texts
+// and results of known functions. Everything else becomes an unknown part.
 func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
 	j := joining{out: tokens.Token{Kind: tokens.String}}
 	for i := 0; i < len(toks) && len(j.out.Text) <= scan.MaxValue && r.sh.Env.Budget.Spend(1); i++ {
@@ -57,8 +57,8 @@ func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
 	return j.out
 }
 
-// joinName adds what the name at i, or the call of it, stands for, which is not known; it
-// gives the last token of that.
+// joinName adds a name or call at token i whose text is not known. It returns the index of its
+// last token.
 func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 	t, next := toks[i], tokens.Token{}
 	if i+1 < len(toks) {
@@ -66,10 +66,10 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 	}
 	switch {
 	case next.Kind == tokens.String && (r.lang == "perl" || r.lang == "ruby"):
-		// a call without brackets
+		// a call without brackets; the next token is its argument
 	case next.Kind == '(':
 		end := closing(toks, i+1)
-		if t.Text == "require" { // a module, no text
+		if t.Text == "require" { // require returns a module, not a text
 			return end
 		}
 		end = min(end, len(toks))
@@ -88,11 +88,12 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 	return i
 }
 
-// valueWords are before a value and say nothing about it.
+// valueWords lists keywords that precede a value and do not change it.
 var valueWords = scan.SetOf("new await try return yield ref mut const let var unsafe move not")
 
-// passed is the text that a call gives which is not known itself: expanduser("~"), where
-// the first argument says enough; of a method, only what a decoder makes is not known.
+// passed returns the text of a call of an unknown function: the text of the first argument, as for
+// expanduser("~"), or an unknown part if the function decodes or has no arguments. after means
+// that a text precedes the call; then an unknown method adds nothing to it.
 func (r *inlineRun) passed(t tokens.Token, args []tokens.Token, after bool) (string, bool) {
 	if r.makes(t) || len(args) > 0 && r.origin(args)&builtText != 0 {
 		return string(scan.Hole), true
@@ -107,8 +108,8 @@ func (r *inlineRun) passed(t tokens.Token, args []tokens.Token, after bool) (str
 	return string(scan.Hole), t.Text[0] != '.'
 }
 
-// makes: the call gives another text than its arguments: a decoder, or a function of
-// the text itself that builds one.
+// makes reports whether a call returns a text that differs from its arguments: it decodes, or it
+// is a function of the program text that builds a text.
 func (r *inlineRun) makes(t tokens.Token) bool {
 	if r.sh.Env.Named(facts.AsBuilder, t.Text, r.lang) != nil {
 		return true
@@ -116,7 +117,7 @@ func (r *inlineRun) makes(t tokens.Token) bool {
 	return act.SyntaxName(t.Text) && r.origins()[t.Text] != 0
 }
 
-// statementStart is the index of the first token of the statement that token i is in.
+// statementStart returns the index of the first token of the statement with token i.
 func (r *inlineRun) statementStart(i int) int {
 	for j := i; j > 0 && j > i-256; j-- {
 		if k := r.toks[j-1].Kind; k == ';' || k == '{' || k == '}' {
@@ -126,10 +127,10 @@ func (r *inlineRun) statementStart(i int) int {
 	return max(i-256, 0)
 }
 
-// value is the text that begins at token i, with the methods called on it, and
-// the index after it.
+// value returns the text of the expression at token i, after all methods called on it, and the
+// index after the expression. ok is false if the text is not known.
 func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
-	if i >= len(toks) || !r.sh.Env.Budget.Spend(1) { // the statement ends before its value
+	if i >= len(toks) || !r.sh.Env.Budget.Spend(1) { // the statement has no value
 		return out, i, false
 	}
 	t := toks[i]
@@ -153,12 +154,12 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 	return r.methods(out, t, toks, i, next)
 }
 
-// nameValue is what the name at i, or the call of it, stands for.
+// nameValue is value for an expression that begins with a name or a call.
 func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	t := toks[i]
 	call := i+1 < len(toks) && toks[i+1].Kind == '('
 	switch {
-	case call && (t.Text == "require" || t.Text == "__import__"): // of a module
+	case call && (t.Text == "require" || t.Text == "__import__"): // the call returns a module
 		if end := closing(toks, i+1); isMethod(toks, end+1) {
 			return r.value(toks, end+1)
 		}
@@ -168,7 +169,7 @@ func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, nex
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.Text, "$@"), "."), ".")
 		out, ok = r.vars[name]
 		ok = ok && !r.changed[name]
-		if next = i + 1; rest != "" { // a method of the variable
+		if next = i + 1; rest != "" { // the name ends with a method of the variable
 			t.Text, next = "."+rest, i
 		}
 	}
@@ -178,12 +179,12 @@ func (r *inlineRun) nameValue(toks []tokens.Token, i int) (out tokens.Token, nex
 	return r.methods(out, t, toks, i, next)
 }
 
-// isMethod: the token at i is called on what is before it.
+// isMethod reports whether token i is a method that is called on the expression before it.
 func isMethod(toks []tokens.Token, i int) bool {
 	return i < len(toks) && toks[i].Kind == tokens.Name && toks[i].Text[0] == '.'
 }
 
-// groupValue is what is in the brackets that open at i and that a method is called on.
+// groupValue is value for an expression in brackets on which a method is called.
 func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	end := closing(toks, i)
 	if !isMethod(toks, end+1) {
@@ -193,7 +194,7 @@ func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, ne
 	return out, end + 1, out.To > 0 && strings.IndexByte(out.Text, scan.Hole) < 0
 }
 
-// listValue is the text that is made of a list which begins at i.
+// listValue is value for an expression that begins with a list and converts it to a text.
 func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	t := toks[i]
 	end := closing(toks, i)
@@ -213,7 +214,7 @@ func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, nex
 	return r.listed(list, sep, t), min(closing(toks, end+2)+1, len(toks)), len(list) > 0
 }
 
-// calledValue is what the call at i gives.
+// calledValue returns the text of the result of the call at token i.
 func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	end := closing(toks, i+1)
 	text, ok := r.callValue(toks[i].Text, toks[i+2:min(end, len(toks))])
@@ -221,8 +222,8 @@ func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, n
 	return out, min(end+1, len(toks)), ok && strings.IndexByte(text, scan.Hole) < 0
 }
 
-// methods applies to a text what is called on it from next on. The first is t, where it
-// is in one name with what it is called on.
+// methods applies the methods that are called on the text out, from token next on. If next is i,
+// the first method is t, because one name contains the variable and the method.
 func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next int) (tokens.Token, int, bool) {
 	for next < len(toks) {
 		called := toks[next]
@@ -244,8 +245,8 @@ func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next in
 	return out, next, true
 }
 
-// unknownMethod: a method or member that is not known leaves the text, unless it makes
-// another one.
+// unknownMethod handles a method or member that is not known. It keeps the text, unless the method
+// creates another text.
 func (r *inlineRun) unknownMethod(out, called tokens.Token, toks []tokens.Token, i, next int) (tokens.Token, int, bool) {
 	if r.makes(called) {
 		return out, i, false
@@ -258,17 +259,17 @@ func (r *inlineRun) unknownMethod(out, called tokens.Token, toks []tokens.Token,
 	return out, next, true
 }
 
-// methodOfVariable: the dotted name begins with a variable whose text is known.
+// methodOfVariable reports whether the dotted name begins with a variable whose text is known.
 func (r *inlineRun) methodOfVariable(t tokens.Token) bool {
 	first, _, dotted := strings.Cut(strings.TrimLeft(t.Text, "$@"), ".")
 	_, ok := r.vars[first]
 	return dotted && ok
 }
 
-// shuts are the brackets that close others.
+// shuts maps each opening bracket to the closing one.
 var shuts = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 
-// closing is the index of the sign that closes the bracket at i, or len(toks).
+// closing returns the index of the bracket that closes the one at token i, or len(toks).
 func closing(toks []tokens.Token, i int) int {
 	if i >= len(toks) || toks[i].Partner <= 0 {
 		return len(toks)
@@ -288,8 +289,8 @@ func texts(list []tokens.Token) []string {
 	return out
 }
 
-// callValue is what a call gives whose arguments are known: decoders, characters
-// by number, reversals.
+// callValue returns the result of a call with known arguments: decoding, characters by their
+// codes, formats, joined paths, other text functions. It returns false if the result is not known.
 func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	last := lastName(name)
 	if folder := tempCalls[last]; folder != "" {
@@ -315,8 +316,8 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	return r.functionValue(last, args, list)
 }
 
-// charsText is the text of arguments that are the numbers of its characters; final means
-// that nothing else can know it, since they are computed.
+// charsText returns the text of arguments that are character codes. final means that the caller
+// need not try other functions, because the text is known or its characters are computed.
 func charsText(last string, args []tokens.Token) (text string, ok, final bool) {
 	made := slices.ContainsFunc(args, makesChars)
 	if made || charCalls.Has(last) {
@@ -327,12 +328,13 @@ func charsText(last string, args []tokens.Token) (text string, ok, final bool) {
 	return "", false, made && last != "chr" && last != "fromCharCode"
 }
 
-// makesText: the function is one of texts that is known.
+// makesText reports whether the result of the function can be evaluated.
 func (r *inlineRun) makesText(name, last string) bool {
 	return last != "" && (listCalls.Has(last) || r.sh.Env.TextFunction("", last) != nil || name == "Buffer.from")
 }
 
-// functionValue is the text that a function makes of arguments, of which list are the texts.
+// functionValue returns the text that a function returns. list contains the strings among the
+// arguments.
 func (r *inlineRun) functionValue(name string, args, list []tokens.Token) (string, bool) {
 	arg := func(i int) string {
 		if i < len(list) {
@@ -360,7 +362,7 @@ func (r *inlineRun) functionValue(name string, args, list []tokens.Token) (strin
 	return text, ok && text != ""
 }
 
-// characters are those whose numbers are written out.
+// characters returns the text of character codes that are written as numbers.
 func characters(args []tokens.Token) (string, bool) {
 	var b strings.Builder
 	for _, t := range args {
@@ -373,13 +375,14 @@ func characters(args []tokens.Token) (string, bool) {
 	return b.String(), true
 }
 
-// listCalls make a text of numbers, lists or a format, whose arguments are no texts.
+// listCalls lists functions that return a text for numbers, lists or a format.
 var listCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint pack char rawToChar intToUtf8 sprintf Sprintf format")
 
-// charCalls make a text of the numbers of its characters, formatCalls of a format.
+// charCalls lists functions that convert character codes to a text, and formatCalls those that
+// apply a format.
 var charCalls, formatCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), scan.SetOf("sprintf Sprintf format")
 
-// joined is the text of arguments put together: paste("a", "b", sep=""), path.join.
+// joined returns the arguments joined to one text: paste("a", "b", sep=""), path.join.
 func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 	var parts []string
 	for _, part := range splitArguments(args) {
@@ -394,19 +397,21 @@ func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 			return "", false
 		}
 		if sep == "/" && strings.HasPrefix(t.Text, "/") && !r.joinsAbsolute() {
-			parts = nil // an absolute path replaces what is before it
+			parts = nil // an absolute path replaces the path before it
 		}
 		parts = append(parts, t.Text)
 	}
 	return strings.Join(parts, sep), len(parts) > 0
 }
 
-// joinsAbsolute: the language puts an absolute path after another one.
+// joinsAbsolute reports whether, in this language, joining a path with an absolute path keeps
+// both.
 func (r *inlineRun) joinsAbsolute() bool {
 	return r.lang == "go" || r.lang == "ruby" || r.lang == "r"
 }
 
-// separator is the name of an argument that says what is between the others, or "".
+// separator returns the name of an argument that sets the separator, "sep" or "collapse", and ""
+// for other arguments.
 func separator(part []tokens.Token) string {
 	if len(part) == 3 && part[1].Kind == '=' && (part[0].Text == "sep" || part[0].Text == "collapse") {
 		return part[0].Text
@@ -414,7 +419,8 @@ func separator(part []tokens.Token) string {
 	return ""
 }
 
-// method applies the method or slice t, which is at toks[i], to a text.
+// method applies the method or slice t, which is at toks[i], to the text of. It returns the new
+// text and the index after the call, and false if the method is not known.
 func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (string, int, bool) {
 	text := of.Text
 	if t.Kind == '[' {
@@ -444,15 +450,15 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 	return text, next, true
 }
 
-// methodText is what one method makes of a text, if it is known; list are the texts among
-// its arguments.
+// methodText returns the result of one method of a text, and false if it is not known. list
+// contains the strings among the arguments.
 func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, list []tokens.Token) (string, bool) {
 	if out, ok := r.sh.Env.Apply("", "."+name, append([]string{text}, texts(list)...)...); ok {
 		return out, true
 	}
 	switch {
 	case name == "split":
-		if len(list) != 1 || list[0].Text != "" { // else its characters
+		if len(list) != 1 || list[0].Text != "" { // split("") returns the characters unchanged
 			text = strings.TrimSpace(text)
 		}
 	case name == "join":
@@ -467,7 +473,8 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 	return text, true
 }
 
-// indexes: what is in square brackets after the name says which text it gives.
+// indexes reports whether the name takes an index in square brackets that selects the text it
+// returns.
 func (r *inlineRun) indexes(name tokens.Token) bool {
 	f := r.sh.Env.TextFunction("", "."+lastName(name.Text))
 	return f != nil && scan.Functions[f.Does].Index
@@ -475,7 +482,8 @@ func (r *inlineRun) indexes(name tokens.Token) bool {
 
 func joinedTexts(toks []tokens.Token) string { return strings.Join(texts(toks), "") }
 
-// sliced is a text backwards, [::-1], or itself, [0].
+// sliced returns the reversed text for [::-1], and the text itself for [0]. It returns false for
+// other slices.
 func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
 	end := closing(toks, i)
 	inner := joinedTexts(toks[i+1 : min(end, len(toks))])
@@ -485,8 +493,8 @@ func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
 	return text, min(end+1, len(toks)), inner == "::-1" || inner == "0"
 }
 
-// joinMethod is what join gives that is called on a text, the sign between the words or
-// the list itself: a hole if its characters are computed.
+// joinMethod returns the result of join, which is called on the separator or on the list. If the
+// characters are computed, the result is unknown.
 func (r *inlineRun) joinMethod(of tokens.Token, text string, args, list []tokens.Token) string {
 	if slices.ContainsFunc(args, makesChars) {
 		if chars, known := numbered(args); known {
@@ -494,7 +502,7 @@ func (r *inlineRun) joinMethod(of tokens.Token, text string, args, list []tokens
 		}
 		return string(scan.Hole)
 	}
-	if of.List || r.lang != "python" && len(list) <= 1 { // its words are joined already
+	if of.List || r.lang != "python" && len(list) <= 1 { // its words are already joined
 		return text
 	}
 	if chars, ok := numbered(args); ok {
@@ -506,8 +514,8 @@ func (r *inlineRun) joinMethod(of tokens.Token, text string, args, list []tokens
 	return r.listed(list, text, list[0]).Text
 }
 
-// statement is the index after the statement that token i is in: at a
-// semicolon or at a line end.
+// statement returns the index after the statement with token i. A semicolon or a line end ends a
+// statement. It reads at most 256 tokens.
 func (r *inlineRun) statement(i int) int {
 	r.sh.Env.Budget.Spend(2)
 	for j := i + 1; j < len(r.toks) && j < i+256; j++ {
@@ -519,7 +527,7 @@ func (r *inlineRun) statement(i int) int {
 	return min(i+256, len(r.toks))
 }
 
-// number is the value of a token that is a number.
+// number returns the value of a token that is an integer.
 func number(t tokens.Token) (int64, bool) {
 	if t.Kind != tokens.Name || t.Text[0] > '9' {
 		return 0, false
@@ -528,20 +536,22 @@ func number(t tokens.Token) (int64, bool) {
 	return n, err == nil
 }
 
-// numbered is the text of a list of character numbers.
+// numbered returns the text of a list of character codes. It returns false if they are computed,
+// or if there are fewer than 3 bytes.
 func numbered(toks []tokens.Token) (string, bool) {
 	var b strings.Builder
 	for _, t := range toks {
 		if n, ok := number(t); ok && n >= ' ' {
 			b.WriteRune(rune(n))
 		} else if strings.IndexByte("-+^*/&%", t.Kind) >= 0 && t.Text != "&" {
-			return "", false // computed
+			return "", false // the characters are computed
 		}
 	}
 	return b.String(), b.Len() > 2
 }
 
-// indexed: x["sys"+"tem"]("…") calls what its string names.
+// indexed judges x["sys"+"tem"]("…"), a call of the method that a string names. Token i is the
+// "[".
 func (r *inlineRun) indexed(i int) {
 	end := closing(r.toks, i)
 	if i > 1 && end < len(r.toks) && (end+1 == len(r.toks) || r.toks[end+1].Kind != '(') {

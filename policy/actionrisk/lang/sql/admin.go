@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// create handles CREATE: mostly additive, but for what it replaces, the rights
-// it gives and the code it lets the server run.
+// create handles CREATE. It is additive, except for objects that it replaces, rights that it
+// grants and code that the server will run.
 func (p *parser) create(i, end int) {
 	kind, target := objectOf(p, i+1, end), p.objectName(i+1, end)
 	if p.has(i+1, min(i+5, end), "temporary", "temp") {
@@ -43,7 +43,7 @@ func (p *parser) create(i, end int) {
 	p.add(effect, target, i, end)
 }
 
-// replaced is the effect of CREATE OR REPLACE on what was there.
+// replaced returns the effect of CREATE OR REPLACE on the object that it replaces.
 func (p *parser) replaced(kind string, i, end int) string {
 	switch {
 	case kind != "table":
@@ -54,10 +54,12 @@ func (p *parser) replaced(kind string, i, end int) string {
 	return "replace"
 }
 
-// untrustedLanguages let a routine do what the server's own account can do.
+// untrustedLanguages lists languages in which a routine can do everything that the
+// operating-system account of the server can do.
 var untrustedLanguages = []string{"c", "plpythonu", "plpython2u", "plpython3u", "plperlu", "plsh", "pltclu", "java", "plrubyu", "plluau"}
 
-// createRoutine reads the body: it runs later, unless this text also calls it.
+// createRoutine judges the body of a routine, which runs only if it is called. callBodies handles
+// a call in the same text.
 func (p *parser) createRoutine(kind string, i, end int, target string) {
 	for j := i; j < end; j++ {
 		if p.is(j, "language") && slices.Contains(untrustedLanguages, strings.Trim(p.raw(j+1), `'"`)) ||
@@ -68,7 +70,7 @@ func (p *parser) createRoutine(kind string, i, end int, target string) {
 	}
 	p.add("ddl.additive", target, i, end)
 	if kind == "event" {
-		return // a scheduled statement does run
+		return // the server runs the statement of an event by itself
 	}
 	name := strings.ToLower(target[strings.LastIndexByte(target, '.')+1:])
 	p.bodies = append(p.bodies, name)
@@ -96,7 +98,8 @@ func (p *parser) account(i, end int, target string) {
 	}
 }
 
-// accountOption is the effect of the option at j of the CREATE or ALTER at i.
+// accountOption returns the effect of the option at token j of the CREATE or ALTER at token i, or
+// "".
 func (p *parser) accountOption(i, j int) string {
 	switch {
 	case p.is(j, "superuser"), p.raw(j) == "sysadmin" && p.is(i+1, "server"), p.raw(j) == "sysdba":
@@ -115,7 +118,8 @@ func (p *parser) accountOption(i, j int) string {
 	return ""
 }
 
-// superRoles own the server, or may do what its account can do.
+// superRoles lists roles that control the server, or can do what its operating-system account can
+// do.
 var superRoles = []string{"rds_superuser", "cloudsqlsuperuser", "azure_pg_admin", "pg_execute_server_program", "pg_write_server_files",
 	"pg_read_server_files", "dba", "sysdba", "sysoper", "accountadmin", "securityadmin", "sysadmin", "super", "postgres", "root", "admin_option", "file"}
 
@@ -142,7 +146,8 @@ func (p *parser) grant(verb string, i, end int) {
 	}
 }
 
-// rights reads what GRANT at i gives, ON what or a role, TO the target.
+// rights adds the effects of the rights or roles that the GRANT at token i gives to the target. on
+// and to are the indexes of these keywords; on is negative if roles are granted.
 func (p *parser) rights(i, on, to int, target string, end int) {
 	list, found := to, false
 	if on > 0 {
@@ -163,13 +168,13 @@ func (p *parser) rights(i, on, to int, target string, end int) {
 	}
 }
 
-// ownsServer tells whether what is granted at i makes its owner the server's: a right,
-// or a role where roles stand.
+// ownsServer reports whether the right or role at token i gives control of the server. role means
+// that the statement grants roles.
 func (p *parser) ownsServer(i int, role bool) bool {
 	return p.raw(i) == "super" || p.raw(i) == "control" && p.is(i+1, "server") || role && slices.Contains(superRoles, strings.Trim(p.raw(i), `"`))
 }
 
-// alter dispatches on the kind of object.
+// alter handles ALTER by the kind of its object.
 func (p *parser) alter(i, end int) {
 	kind, target := objectOf(p, i+1, end), p.objectName(i+1, end)
 	if g := p.find(i, end, p.toks[i].depth, "grant"); g > 0 && p.is(i+1, "default") {
@@ -195,7 +200,7 @@ func (p *parser) alter(i, end int) {
 	}
 }
 
-// alterOther is the effect of ALTER on a type, a view, a function …
+// alterOther returns the effect of ALTER on a type, a view, a function or another kind of object.
 func (p *parser) alterOther(kind string, i, end int) string {
 	switch {
 	case kind == "type" && p.has(i, end, "attribute") && p.has(i, end, "drop"):
@@ -217,7 +222,7 @@ func (p *parser) alterDatabase(i, end int, target string) {
 	effect := "server.config"
 	switch {
 	case p.raw(end-1) == "on" && p.raw(end-2) == "trustworthy":
-		effect = "privilege.superuser" // its owner becomes the owner of the server
+		effect = "privilege.superuser" // the owner of the database can become sysadmin of the server
 	case p.has(i, end, "offline"):
 		effect = "server.shutdown"
 	case p.has(i, end, "immediate") || p.says(i, end, "single_user"):
@@ -230,12 +235,13 @@ func (p *parser) alterDatabase(i, end int, target string) {
 	p.add(effect, target, i, end)
 }
 
-// says tells whether the text of the statement [i,end) has the letters in it.
+// says reports whether the text of the statement at [i,end) contains the given letters, in any
+// case.
 func (p *parser) says(i, end int, letters string) bool {
 	return strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), letters)
 }
 
-// alterTable reads the comma-separated actions.
+// alterTable handles the comma-separated actions of ALTER TABLE.
 func (p *parser) alterTable(i, end int, target string) {
 	at := p.firstOf(i+1, end, "table") + 1
 	for p.isAny(at, "if", "exists", "only", "not") {
@@ -245,7 +251,7 @@ func (p *parser) alterTable(i, end int, target string) {
 	if p.op(at, "*") {
 		at++
 	}
-	if p.is(at, "on") && p.is(at+1, "cluster") { // ClickHouse
+	if p.is(at, "on") && p.is(at+1, "cluster") { // ClickHouse allows ON CLUSTER name
 		_, at = p.name(at+2, end)
 	}
 	if at >= end {
@@ -260,7 +266,8 @@ func (p *parser) alterTable(i, end int, target string) {
 	}
 }
 
-// alterEffects are actions of ALTER TABLE whose effect does not depend on what follows.
+// alterEffects maps the actions of ALTER TABLE whose first word alone decides the effect to that
+// effect.
 var alterEffects = sync.OnceValue(func() map[string]string {
 	return map[string]string{"clear": "drop.column", "truncate": "truncate", "discard": "drop.table",
 		"rename": "ddl.rename", "swap": "ddl.rename", "exchange": "ddl.rename", "owner": "privilege.grant",
@@ -268,7 +275,7 @@ var alterEffects = sync.OnceValue(func() map[string]string {
 		"attach": "ddl.additive", "cache": "ddl.additive", "inherit": "ddl.additive", "recover": "ddl.additive"}
 })
 
-// alterAction is the effect of one action [lo,hi) of ALTER TABLE.
+// alterAction returns the effect of one action of ALTER TABLE at [lo,hi).
 func (p *parser) alterAction(lo, hi int, target string) string {
 	word := p.toks[lo].word
 	switch word {
@@ -294,8 +301,8 @@ func (p *parser) alterAction(lo, hi int, target string) string {
 	return cmp.Or(alterEffects()[word], "ddl.rewrite")
 }
 
-// alterAdd: a constraint that every row is held to, or a column that must have a value
-// and has none, locks the table while it is looked through.
+// alterAdd returns the effect of ADD. A new constraint, or a NOT NULL column without a default,
+// locks the table while the server checks every row.
 func (p *parser) alterAdd(lo, hi int) string {
 	switch {
 	case p.isAny(lo+1, "constraint", "foreign", "check", "primary", "unique", "exclude") && !(p.is(hi-1, "valid") && p.is(hi-2, "not")):
@@ -338,7 +345,7 @@ func (p *parser) alterColumn(lo, hi int) string {
 	case p.has(lo, hi, "set", "drop", "add", "restart"):
 		return "ddl.additive"
 	}
-	return "ddl.rewrite" // ALTER COLUMN c new-type
+	return "ddl.rewrite" // for example ALTER COLUMN c new-type
 }
 
 // transfer handles statements that move data between the server and files.
@@ -364,8 +371,8 @@ func (p *parser) transfer(verb string, i, end int) {
 	}
 }
 
-// sendsTo is the address outside of the database to which a statement writes rows: an
-// object store or a server. It is empty where there is none, or where it is this machine.
+// sendsTo returns the address outside the database to which a statement writes rows: an object
+// store or a server. It returns "" if there is no such address, or if it is this machine.
 func (p *parser) sendsTo(verb string, i, end int) string {
 	if !sends.Has(verb) {
 		return ""
@@ -387,13 +394,13 @@ func (p *parser) sendsTo(verb string, i, end int) string {
 	return ""
 }
 
-// sends are the verbs of statements that can do so.
+// sends lists the verbs of statements that can write rows to an address.
 var sends = scan.SetOf("copy unload export backup insert")
 
-// storeSchemes begin the addresses that databases write to.
+// storeSchemes lists the URL schemes of the addresses to which databases write.
 var storeSchemes = scan.SetOf("s3 s3a s3n gs gcs azure az abfs abfss wasb wasbs oci oss cos r2 hf ftp sftp http https")
 
-// copies handles COPY … FROM and TO a file, the client or another server.
+// copies handles COPY from and to a file, the client or another server.
 func (p *parser) copies(target string, i, end int) {
 	at := p.find(i, end, p.toks[i].depth, "from", "to")
 	if at < 0 || p.is(i+1, "into") {
@@ -419,7 +426,7 @@ func (p *parser) copies(target string, i, end int) {
 	}
 }
 
-// loads handles LOAD DATA, XML, CSV and the library of a server.
+// loads handles LOAD DATA, LOAD XML, LOAD CSV, and LOAD of a library.
 func (p *parser) loads(i, end int) {
 	if p.raw(i+1) == "csv" {
 		p.loadCSV(i, end)
@@ -428,7 +435,7 @@ func (p *parser) loads(i, end int) {
 	file := p.stringAt(p.firstOf(i, end, "infile") + 1)
 	switch {
 	case p.is(i+1, "data"):
-		secret := file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0 // of whichever machine
+		secret := file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0 // the file may be on the client or on the server
 		if !secret && p.has(i, end, "local", "inpath") {
 			p.add("insert", "", i, end)
 			return
@@ -441,7 +448,7 @@ func (p *parser) loads(i, end int) {
 	}
 }
 
-// loadCSV: Neo4j reads a file of the server, or of another one.
+// loadCSV handles LOAD CSV of Neo4j, which reads a file of the server or a URL.
 func (p *parser) loadCSV(i, end int) {
 	url := p.stringAt(p.firstOf(i, end, "from") + 1)
 	if file, ok := strings.CutPrefix(url, "file:"); ok && paths.KindOfFile("/"+strings.TrimLeft(file, "/"))&(paths.IsCredential|paths.IsAccounts) != 0 {
@@ -451,7 +458,7 @@ func (p *parser) loadCSV(i, end int) {
 	p.add("insert", "", i, end)
 }
 
-// plainVerbs are verbs whose effect does not depend on what follows.
+// plainVerbs maps verbs that alone decide the effect of their statement to that effect.
 var plainVerbs = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"rename": "ddl.rename", "exchange": "ddl.rename", "comment": "ddl.additive", "analyze": "ddl.additive", "analyse": "ddl.additive", "undrop": "ddl.additive", "backup": "ddl.additive",
@@ -459,8 +466,8 @@ var plainVerbs = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// verbEffects are verbs whose effect the word after them decides; "" stands for every
-// other word.
+// verbEffects maps a verb and the word after it to an effect. The entry "" is for every other
+// word.
 var verbEffects = sync.OnceValue(func() map[string]map[string]string {
 	return map[string]map[string]string{
 		"purge": {"binary": "truncate", "master": "truncate", "": "drop.table"},
@@ -469,7 +476,7 @@ var verbEffects = sync.OnceValue(func() map[string]map[string]string {
 	}
 })
 
-// administer handles the remaining verbs.
+// administer handles the statements that no other function handles.
 func (p *parser) administer(verb string, i, end int) {
 	effect := plainVerbs()[verb]
 	switch verb {
@@ -496,7 +503,8 @@ func (p *parser) administer(verb string, i, end int) {
 	}
 }
 
-// library handles verbs that bring databases, states and code in and take them away.
+// library handles verbs that attach, restore or detach databases, install code, or run a script
+// file.
 func (p *parser) library(verb string, i, end int) {
 	from := p.stringAt(p.firstOf(i, end, "from") + 1)
 	remote := strings.Contains(from, "://")
@@ -521,19 +529,21 @@ func (p *parser) library(verb string, i, end int) {
 	}
 }
 
-// libraryEffects are the effects of those verbs, and the word that changes them.
+// libraryEffects maps each verb of library to its effect (plain) and to its effect in a statement
+// that is dangerous (with). The word makes the statement dangerous; for attach and install,
+// library has its own condition.
 var libraryEffects = sync.OnceValue(func() map[string]struct{ plain, word, with string } {
 	return map[string]struct{ plain, word, with string }{
 		"attach":    {"ddl.additive", "", "server.file-write"},
 		"install":   {"ddl.additive", "", "server.program"},
 		"detach":    {"ddl.rewrite", "permanently", "drop.table"},
 		"restore":   {"replace", "replace", "drop.database"},
-		"flashback": {"truncate", "before", "ddl.rename"}, // TO BEFORE DROP brings it back
+		"flashback": {"truncate", "before", "ddl.rename"}, // TO BEFORE DROP restores a dropped table
 		"runscript": {"dynamic", "", ""},
 	}
 })
 
-// runsAsPage: a file that a web server runs.
+// runsAsPage reports whether a web server would run a file with this extension.
 func runsAsPage(path string) bool {
 	switch strings.ToLower(path[strings.LastIndexByte(path, '.')+1:]) {
 	case "php", "phtml", "php5", "jsp", "jspx", "asp", "aspx", "cgi", "cfm":
@@ -546,7 +556,7 @@ func (p *parser) maintain(verb string, i, end int) string {
 	vacuum := verb == "vacuum"
 	switch {
 	case vacuum && (p.raw(end-1) == "hours" && p.raw(end-2) == "0" || p.raw(end-2) == "0" && p.raw(end-3) == "retain"):
-		return "truncate" // a table's history is what recovery needs
+		return "truncate" // recovery needs the history of the table
 	case vacuum && p.has(i, end, "full"), verb == "cluster", verb == "optimize":
 		return "ddl.rewrite"
 	case vacuum, p.has(i, end, "concurrently"), verb == "refresh" && !p.is(i+1, "materialized"):
@@ -568,7 +578,8 @@ func (p *parser) pragma(i, end int) {
 	}
 }
 
-// systemVerb tells ClickHouse's SYSTEM from the mysql client's shell escape.
+// systemVerb handles SYSTEM, which is a statement of ClickHouse or the shell escape of the mysql
+// client.
 func (p *parser) systemVerb(i, end int) {
 	switch p.raw(i + 1) {
 	case "shutdown", "kill":

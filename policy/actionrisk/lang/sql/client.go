@@ -9,22 +9,23 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// clientAction says what a client's command does with its argument.
+// clientAction is the way in which a client command uses its argument.
 type clientAction byte
 
 const (
-	clientShows    clientAction = 's' // shows something, or sets how things are shown
-	clientShell    clientAction = '!' // a shell runs it
-	clientIncludes clientAction = 'f' // a file of statements, or a program after "|"
-	clientWrites   clientAction = 'w' // a file is written, or a program after "|" is fed
-	clientReads    clientAction = 'r' // a file of data, or a program after "|"
-	clientLoads    clientAction = 'l' // a library
-	clientReplaces clientAction = 'x' // the database is overwritten
-	clientExpands  clientAction = 'b' // what is in backticks is run
-	clientDumps    clientAction = 'd' // the whole database is printed
+	clientShows    clientAction = 's' // displays something, or sets how it is displayed
+	clientShell    clientAction = '!' // a shell command to run
+	clientIncludes clientAction = 'f' // a file of statements to run, or after "|" a program that prints them
+	clientWrites   clientAction = 'w' // a file to write, or after "|" a program that receives the output
+	clientReads    clientAction = 'r' // a file of data to read, or after "|" a program that prints it
+	clientLoads    clientAction = 'l' // a library to load
+	clientReplaces clientAction = 'x' // a file that overwrites the database
+	clientExpands  clientAction = 'b' // a text whose backticks run commands
+	clientDumps    clientAction = 'd' // prints the whole database
 )
 
-// clientCommands are commands that begin with a sign no statement begins with.
+// clientCommands maps the client commands that begin with a backslash or a dot to their actions.
+// No statement begins with these signs.
 var clientCommands = func() map[string]clientAction {
 	m := map[string]clientAction{}
 	for action, names := range map[clientAction]string{
@@ -46,13 +47,13 @@ var clientCommands = func() map[string]clientAction {
 	return m
 }()
 
-// lineCommand is a command of one client that begins with a word of its own.
+// lineCommand is a client command that begins with a word or sign of one client only.
 type lineCommand struct {
 	prefix string
 	action clientAction
 }
 
-// lineCommands are those words by client, in lower case.
+// lineCommands maps a client to its line commands. The prefixes are in lower case.
 var lineCommands = sync.OnceValue(func() map[string][]lineCommand {
 	return map[string][]lineCommand{
 		"mysql":        {{"system ", clientShell}, {"pager ", clientShell}, {"nopager", clientShows}, {"source ", clientIncludes}, {"tee ", clientWrites}},
@@ -74,11 +75,11 @@ var lineCommands = sync.OnceValue(func() map[string][]lineCommand {
 	}
 })
 
-// sameLines are clients that know the commands of another one.
+// sameLines maps a client to another client that has the same line commands.
 var sameLines = map[string]string{"mariadb": "mysql", "mycli": "mysql", "mysqlsh": "mysql", "sqlcl": "sqlplus", "sql": "sqlplus", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlline": "beeline", "isql": "isql-fb"}
 
-// client handles a command of the database client, or a statement end that runs
-// the result of the query before it.
+// client handles a command of the database client, or an end of a statement, such as \gexec, that
+// does more than end it.
 func (p *parser) client(i int) {
 	text := p.textOf(i)
 	if p.toks[i].kind == sqlEnd {
@@ -105,7 +106,8 @@ func (p *parser) client(i int) {
 	}
 }
 
-// clientEnd handles what ends a statement and does more with it.
+// clientEnd handles an end of a statement that also runs its result, sends it to a program or
+// repeats the statement.
 func (p *parser) clientEnd(text string, i int) {
 	switch {
 	case strings.HasPrefix(text, `\gexec`):
@@ -117,7 +119,7 @@ func (p *parser) clientEnd(text string, i int) {
 	}
 }
 
-// clientAct judges one command of a client by what it does with its argument.
+// clientAct judges a client command by its action. rest is its argument.
 func (p *parser) clientAct(action clientAction, rest string, i int) {
 	rest = strings.TrimSpace(rest)
 	switch {
@@ -148,7 +150,8 @@ func (p *parser) clientAct(action clientAction, rest string, i int) {
 	}
 }
 
-// pipes: a program is where the name of a file would.
+// pipes judges the program after "|" in the argument, and reports whether there is one in place of
+// the file name.
 func (p *parser) pipes(action clientAction, rest string, i int) bool {
 	words := scan.OptionWords(rest)
 	at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "|") })
@@ -156,17 +159,17 @@ func (p *parser) pipes(action clientAction, rest string, i int) bool {
 		return false
 	}
 	command, via := words[at][1:], "client-shell"
-	if at == 0 && rest[0] == '|' { // not in quotes
+	if at == 0 && rest[0] == '|' { // the command is not in quotes
 		command = rest[1:]
 	}
 	if action == clientWrites {
-		via = "client-feeds" // what queries print is its input
+		via = "client-feeds" // the program reads the output of queries
 	}
 	p.carry(command, via, i)
 	return true
 }
 
-// clientWrites: the last word names the file.
+// clientWrites adds the file that the last word of the argument names as overwritten.
 func (p *parser) clientWrites(rest string, i int) {
 	name := strings.Trim(rest[strings.LastIndexAny(rest, " \t")+1:], `'";`)
 	if name != "" && name != "stdout" && name[0] != '-' {
@@ -174,7 +177,7 @@ func (p *parser) clientWrites(rest string, i int) {
 	}
 }
 
-// expand runs what is in backticks.
+// expand judges the commands in backticks.
 func (p *parser) expand(rest string, i int) {
 	for k, command := range strings.Split(rest, "`") {
 		if k%2 == 1 {
@@ -187,7 +190,7 @@ func (p *parser) carry(text, via string, i int) {
 	p.out.Shell = append(p.out.Shell, carried{strings.TrimSpace(text), via, p.toks[i].Start, p.toks[i].End})
 }
 
-// generated handles \gexec: every value of the query before it is run as SQL.
+// generated handles \gexec, which runs every value of the query before it as SQL.
 func (p *parser) generated(i int) {
 	lo := i
 	for lo > 0 && p.toks[lo-1].kind != sqlEnd {
@@ -204,7 +207,7 @@ func (p *parser) generated(i int) {
 	p.add("dynamic", "", lo, i+1)
 }
 
-// copyMeta handles psql's \copy, which reads and writes files of the client.
+// copyMeta handles \copy of psql, which reads and writes files of the client.
 func (p *parser) copyMeta(rest string, i int) {
 	lower := strings.ToLower(rest)
 	if at := strings.Index(lower, " program "); at >= 0 {
@@ -220,7 +223,7 @@ func (p *parser) copyMeta(rest string, i int) {
 	}
 }
 
-// clientLines handles the commands that begin with a word, line by line.
+// clientLines judges the line commands of a client in the whole text.
 func (p *parser) clientLines(list []lineCommand) {
 	if len(list) == 0 {
 		return
@@ -248,16 +251,16 @@ func (p *parser) clientLines(list []lineCommand) {
 	}
 }
 
-// ClientVariables is how a client is given variables and writes them in its text.
+// ClientVariables describes how a client sets variables and how its text refers to them.
 type ClientVariables struct {
-	Define  []string // what begins a line that sets one, in lower case
-	Options []string // options with name=value
-	Forms   []string // how one is written, "?" standing for its name
-	Joined  bool     // the words of a value are joined
+	Define  []string // beginnings of a line that sets a variable, in lower case
+	Options []string // client options that set a variable with name=value
+	Forms   []string // forms of a reference, with "?" for the name
+	Joined  bool     // join the words of a value without spaces
 }
 
-// PutVariables writes the values where the text names the variables. A name ends
-// where its letters end, and "::" in front is a cast.
+// PutVariables replaces the references to variables in a line by their values. forms are those of
+// ClientVariables. A ":" that is part of a cast "::" does not start a reference.
 func PutVariables(line string, forms []string, set map[string]string) string {
 	for _, form := range forms {
 		mark, after, _ := strings.Cut(form, "?")
@@ -282,7 +285,7 @@ func PutVariables(line string, forms []string, set map[string]string) string {
 	return line
 }
 
-// isCast tells whether the sign at i is the second of "::", or ends a word.
+// isCast reports whether the ":" at i is the second of "::", or follows a word.
 func isCast(line string, i int) bool {
 	return i > 0 && (line[i-1] == ':' || IsWordByte(line[i-1]))
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Hole stands for a value that only the server will know.
+// sqlHole replaces a part of a text that only the server will know.
 const sqlHole = "dynamic_name"
 
-// nested classifies SQL that is in a literal of [i,end).
+// nested judges SQL in a literal of the tokens [i,end). It reports whether the text is SQL that it
+// understands.
 func (p *parser) nested(text, via string, i, end int) bool {
 	if *p.left -= len(text); p.nesting >= MaxSQLNesting || *p.left < 0 {
 		p.out.TooDeep = true
@@ -39,9 +40,8 @@ func (p *parser) nested(text, via string, i, end int) bool {
 	return len(inner.Facts) > 0 || !inner.Unknown
 }
 
-// literal evaluates a text expression [lo,hi): literals joined by || or + or a
-// function that only builds text. What is not known becomes a hole; known is
-// false if there is nothing but holes.
+// literal evaluates a text expression at [lo,hi): literals joined by || or +, and functions that
+// only build text. An unknown part becomes sqlHole. known is false if no part is known.
 func (p *parser) literal(lo, hi int) (text string, known bool) {
 	var b strings.Builder
 	for i := lo; i < hi && !p.op(i, ","); {
@@ -54,7 +54,8 @@ func (p *parser) literal(lo, hi int) (text string, known bool) {
 	return b.String(), known
 }
 
-// literalAt is what the text expression has at i, and the index after it.
+// literalAt returns the text of the part of an expression at token i, and the index after that
+// part.
 func (p *parser) literalAt(i, hi int) (text string, next int, known bool) {
 	t := p.toks[i]
 	if c := p.literalToken(t); c.kind == constText {
@@ -81,7 +82,7 @@ func (p *parser) literalAt(i, hi int) (text string, next int, known bool) {
 	return "", i + 1, false
 }
 
-// textFunction evaluates a function that builds text from its arguments [lo,hi).
+// textFunction evaluates a function that builds text from its arguments at [lo,hi).
 func (p *parser) textFunction(name string, lo, hi int) (string, bool) {
 	args := p.list(lo, hi)
 	if name == "char" || name == "chr" || name == "nchar" || name == "unistr" {
@@ -101,7 +102,7 @@ func (p *parser) textFunction(name string, lo, hi int) (string, bool) {
 	return strings.ReplaceAll(text, string(scan.Hole), sqlHole), known
 }
 
-// characters is the text of their numbers.
+// characters returns the text of characters that are given by their code points.
 func (p *parser) characters(numbers [][2]int) (string, bool) {
 	var b strings.Builder
 	for _, a := range numbers {
@@ -114,8 +115,8 @@ func (p *parser) characters(numbers [][2]int) (string, bool) {
 	return b.String(), true
 }
 
-// variable is the text that was given to a name; Snowflake and Oracle write $name
-// and :name where it is used.
+// variable returns the text of a variable. Snowflake and Oracle put "$" or ":" before its name
+// where they use it.
 func (p *parser) variable(name string) (string, bool) {
 	name = strings.ToLower(name)
 	if s, ok := p.vars[name]; ok {
@@ -125,7 +126,8 @@ func (p *parser) variable(name string) (string, bool) {
 	return s, ok
 }
 
-// assign remembers the literal text of a variable or a prepared statement.
+// assign stores the text of a variable or a prepared statement, if it is known and has at most
+// 4,096 bytes.
 func (p *parser) assign(name string, lo, hi int) {
 	if text, known := p.literal(lo, hi); known && len(text) <= 4096 {
 		if p.vars == nil {
@@ -135,7 +137,7 @@ func (p *parser) assign(name string, lo, hi int) {
 	}
 }
 
-// set handles SET and DECLARE: variables, and the settings that matter.
+// set handles SET and DECLARE: it stores variables and judges server settings and passwords.
 func (p *parser) set(verb string, i, end int) {
 	name := p.raw(i + 1)
 	switch {
@@ -150,7 +152,7 @@ func (p *parser) set(verb string, i, end int) {
 	}
 }
 
-// setGlobal handles SET GLOBAL name, @@global.name, @@persist.name.
+// setGlobal handles SET GLOBAL name, @@global.name and @@persist.name.
 func (p *parser) setGlobal(i, end int) {
 	at := i + 2
 	if strings.HasPrefix(p.raw(i+1), "@@") {
@@ -162,8 +164,8 @@ func (p *parser) setGlobal(i, end int) {
 	}
 }
 
-// setVariables remembers what SET and DECLARE give to variables. A declared one has its
-// type between the name and the value.
+// setVariables stores the variables that SET and DECLARE assign. In DECLARE the type is between
+// the name and the value.
 func (p *parser) setVariables(declares bool, i, end int) {
 	for j := i + 2; j < end; j++ {
 		if !p.op(j, "=") && !p.op(j, ":=") && !(declares && p.is(j, "default")) {
@@ -177,7 +179,7 @@ func (p *parser) setVariables(declares bool, i, end int) {
 	}
 }
 
-// commaOr is the next comma outside parentheses in [lo,hi), or hi.
+// commaOr returns the index of the first comma outside parentheses in [lo,hi), or hi.
 func (p *parser) commaOr(lo, hi int) int {
 	for i := range p.outside(lo, hi) {
 		if p.op(i, ",") {
@@ -187,7 +189,7 @@ func (p *parser) commaOr(lo, hi int) int {
 	return hi
 }
 
-// block runs DO $$…$$.
+// block judges the text of DO $$…$$.
 func (p *parser) block(i, end int) {
 	for j := i + 1; j < end; j++ {
 		if p.toks[j].kind == sqlString {
@@ -197,19 +199,20 @@ func (p *parser) block(i, end int) {
 	}
 }
 
-// runsText tells by how its name begins whether a procedure runs the text it is given.
+// runsText reports, by the beginning of its name, whether a procedure runs its text argument as
+// SQL.
 func runsText(procedure string) bool {
 	return scan.HasAnyPrefix(procedure, "sp_executesql", "sp_prepexec", "sp_msforeach", "sp_sqlexec")
 }
 
-// execute handles EXECUTE, EXEC, CALL and PERFORM. They run SQL text that the statement
-// itself builds, prepared statements, or procedures that are built into every server.
+// execute handles EXECUTE, EXEC, CALL and PERFORM. They run SQL text that the statement itself
+// builds, prepared statements, or procedures that are built into every server.
 func (p *parser) execute(verb string, i, end int) {
 	j := i + 1
 	for p.isAny(j, "immediate") {
 		j++
 	}
-	if j < end && p.toks[j].kind == sqlParam && p.op(j+1, "=") { // EXEC @rc = name …
+	if j < end && p.toks[j].kind == sqlParam && p.op(j+1, "=") { // for example EXEC @rc = name …
 		j += 2
 	}
 	if j >= end {
@@ -221,8 +224,9 @@ func (p *parser) execute(verb string, i, end int) {
 	}
 }
 
-// executesNamed handles a call of a named procedure, and reports whether it is one. A name
-// may also be a variable that holds SQL text, or the start of an expression that builds it.
+// executesNamed handles a call of a named procedure, and reports whether it is one. It returns
+// false if the name is a variable that contains SQL text, or the start of an expression that
+// builds it.
 func (p *parser) executesNamed(verb string, i, j, end int) bool {
 	name, next := p.name(j, end)
 	procedure := lastPart(strings.ToLower(name))
@@ -248,19 +252,20 @@ func (p *parser) executesNamed(verb string, i, j, end int) bool {
 	return true
 }
 
-// inText tells whether what is executed at i is a text rather than a prepared statement.
+// inText reports whether EXECUTE at token i runs a text and not a prepared statement.
 func (p *parser) inText(i int) bool {
 	return p.routine != "" || p.via != "" || p.nesting > 0 || p.is(i+1, "immediate")
 }
 
-// dynamic runs a text expression as SQL.
+// dynamic judges the text expression at [lo,hi) as SQL. It adds the effect "dynamic" if the text
+// is not known well enough.
 func (p *parser) dynamic(lo, hi, i int) {
 	if p.op(lo, "(") {
 		if close := p.closes(lo, hi); close > 0 {
 			lo, hi = lo+1, close
 		}
 	}
-	if p.toks[min(lo, len(p.toks)-1)].kind == sqlParam && p.op(lo+1, "=") { // @command1 = '…'
+	if p.toks[min(lo, len(p.toks)-1)].kind == sqlParam && p.op(lo+1, "=") { // for example @command1 = '…'
 		lo += 2
 	}
 	text, known := p.literal(lo, hi)
@@ -270,8 +275,8 @@ func (p *parser) dynamic(lo, hi, i int) {
 	p.add("dynamic", "", i, hi)
 }
 
-// pureFunctions are functions that only compute; a call of anything else
-// leaves a SELECT unproven, since a function can do what its author wants.
+// pureFunctions lists functions that only compute a value. A SELECT that calls another function is
+// not proven read-only, because that function may change data.
 var pureFunctions = scan.SetOf(`count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
  to_char to_date to_timestamp to_number age year month day hour minute second date_part date_format strftime julianday unixepoch
  date_add date_sub datediff dateadd datepart timestampdiff from_unixtime unix_timestamp getdate sysdatetime curdate curtime
@@ -290,7 +295,7 @@ var pureFunctions = scan.SetOf(`count sum avg min max coalesce nullif ifnull nvl
  approx_count_distinct countif sumif any_value array_to_string string_to_array st_distance st_within st_intersects similarity word_similarity uuid gen_random_uuid newid uuid_generate_v4
  typeof total changes table_info quote zeroblob iif toyear tomonth todate touint32 uniq uniqexact grouparray argmax argmin quantile today yesterday lag_in_frame numeric decimal varchar int using as on and or not from where by with distinct select set limit then when else between`)
 
-// callBodies counts the body of a routine that this text creates and then calls.
+// callBodies marks the effects of a routine as immediate if this text both creates and calls it.
 func (p *parser) callBodies() {
 	for k := range p.out.Facts {
 		f := &p.out.Facts[k]
@@ -305,8 +310,8 @@ func (p *parser) callBodies() {
 	}
 }
 
-// called reports whether the routine is invoked: CALL, EXEC, PERFORM or name(…)
-// in a query, but not where it is created, dropped or granted.
+// called reports whether the text calls the routine, with CALL, EXEC, PERFORM or as name(…) in a
+// query. Its name in CREATE, DROP or GRANT does not count.
 func (p *parser) called(name string) bool {
 	for i := 1; i < len(p.toks); i++ {
 		t := p.toks[i]
@@ -318,7 +323,7 @@ func (p *parser) called(name string) bool {
 	return false
 }
 
-// firstOf is the index of the first of the words in [lo,hi), or hi.
+// firstOf returns the index of the first of the words in [lo,hi), or hi.
 func (p *parser) firstOf(lo, hi int, words ...string) int {
 	for i := lo; i < hi; i++ {
 		if p.isAny(i, words...) {

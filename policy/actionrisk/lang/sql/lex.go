@@ -9,52 +9,53 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// The SQL lexer knows no dialect. It cuts a text into tokens that join to the
-// same text again, and where two dialects would cut differently it takes a
-// reading; the classifier runs every reading that could differ.
+// The lexer cuts a text into tokens that together are the same text again. Where two SQL dialects
+// would cut differently, a Reading decides. The classifier tries every reading that could give a
+// different result.
 
-// Reading is a set of lexical conventions that contradict each other.
+// Reading is a set of lexical conventions. Two readings contradict each other.
 type Reading uint8
 
 const (
-	// ANSI: "--" is a comment, a backslash is a letter except in E'…', /* */
-	// nests, $tag$…$tag$ quotes (PostgreSQL, SQLite, SQL Server, Oracle).
+	// ANSI is for PostgreSQL, SQLite, SQL Server and Oracle: "--" is a comment, a backslash is a
+	// normal character except in E'…', /* */ nests, and $tag$…$tag$ is a string.
 	ANSI Reading = 1 << iota
-	// MySQL: "#" is a comment, "--" needs white space after it, a backslash
-	// escapes, /* */ does not nest, /*! */ is code.
+	// MySQL: "#" is a comment, "--" needs white space after it, a backslash escapes, /* */ does
+	// not nest, and /*! */ is code.
 	MySQL
-	// Slash: "//" is a comment (CQL, Snowflake); a backslash escapes.
+	// Slash is for Cassandra and Snowflake: "//" is a comment, and a backslash escapes.
 	Slash
 
-	// AnyReading is all of them, for a server that is not known.
+	// AnyReading is the set of all readings, for an unknown server.
 	AnyReading = ANSI | MySQL | Slash
 )
 
-// Kind is what a token is.
+// sqlKind is the kind of a token.
 type sqlKind uint8
 
 const (
 	sqlSpace   sqlKind = iota
-	sqlComment         // also the open and close marks of an executable comment
+	sqlComment         // a comment, or a mark of a comment that MySQL executes
 	sqlWord            // unquoted name or keyword
-	sqlName            // "…" `…` […]
-	sqlString          // '…' and its prefixed forms, $tag$…$tag$
+	sqlName            // quoted name: "…" `…` […]
+	sqlString          // string: '…' and its forms with a prefix, $tag$…$tag$
 	sqlNumber
-	sqlParam // ? :name @name $1 {{name}}
+	sqlParam // parameter: ? :name @name $1 {{name}}
 	sqlOp    // operator or punctuation
-	sqlEnd   // ; or a client's delimiter, GO, \g and its like
-	sqlMeta  // a client command of one line: \! …, .shell …
+	sqlEnd   // end of a statement: ;, the delimiter of a client, GO, \g and similar
+	sqlMeta  // client command of one line: \! …, .shell …
 )
 
-// Token is a part of the text. Depth counts the parentheses around it.
+// sqlToken is a token of the text at bytes [Start,End). depth is the number of parentheses around
+// it.
 type sqlToken struct {
 	kind       sqlKind
 	depth      int16
 	Start, End int
-	word       string // lower-case keyword if it is one of keywords, else ""
+	word       string // the keyword in lower case, or "" for another token
 }
 
-// keywordList holds every word the classifier looks at.
+// keywordList contains every word that the classifier compares.
 const keywordList = `
 abort access account add admin advisor after alias all allow alter analyse analyze and anonymous any append array as asc assembly asymmetric attach
 attribute authorization backup before begin between binary bucket bulk by bypassrls cache call cascade case cast catalog certificate change channel
@@ -88,20 +89,20 @@ var keywords = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// Lexer holds the state of one reading of one text.
+// lexer is the state of the lexer for one text in one reading.
 type lexer struct {
 	text      string
 	read      Reading
 	pos       int
 	depth     int16
-	code      int  // open executable comments
-	fresh     bool // at the start of a statement: client commands are known here
-	lineStart bool // nothing but white space on this line so far
+	code      int  // number of open executable comments
+	fresh     bool // at the start of a statement, where client commands are recognized
+	lineStart bool // only white space so far on this line
 	delimiter string
-	last      sqlToken // the last significant token
+	last      sqlToken // the last token that is not white space or a comment
 }
 
-// tokensOf cuts the text in one reading, white space and comments included.
+// tokensOf returns the tokens of a text in one reading, including white space and comments.
 func tokensOf(text string, read Reading) []sqlToken {
 	lx := lexer{text: text, read: read, fresh: true, lineStart: true}
 	tokens := make([]sqlToken, 0, len(text)/4+4)
@@ -111,7 +112,7 @@ func tokensOf(text string, read Reading) []sqlToken {
 	return tokens
 }
 
-// next returns the token at pos and moves after it.
+// next returns the token at pos and advances pos.
 func (lx *lexer) next() sqlToken {
 	start := lx.pos
 	kind := lx.scan()
@@ -136,7 +137,8 @@ func (lx *lexer) next() sqlToken {
 	return t
 }
 
-// word looks up a word that was read; two of them are commands of clients.
+// word sets the keyword of a word token. GO and DELIMITER are client commands, and change the kind
+// of the token.
 func (lx *lexer) word(t *sqlToken) {
 	t.word = sqlKeyword(lx.text[t.Start:t.End])
 	switch {
@@ -148,7 +150,7 @@ func (lx *lexer) word(t *sqlToken) {
 	}
 }
 
-// nest counts parentheses.
+// nest updates the depth of parentheses.
 func (lx *lexer) nest(t *sqlToken) {
 	switch lx.text[t.Start] {
 	case '(':
@@ -159,7 +161,7 @@ func (lx *lexer) nest(t *sqlToken) {
 	}
 }
 
-// scan moves pos after the token and says what it is.
+// scan moves pos after the next token and returns its kind.
 func (lx *lexer) scan() sqlKind {
 	if n := lx.endMark(); n > 0 {
 		lx.pos += n
@@ -188,7 +190,7 @@ func (lx *lexer) scan() sqlKind {
 	return lx.sign(c, next)
 }
 
-// at is the byte n after pos, 0 after the text.
+// at returns the byte n after pos, or 0 after the end of the text.
 func (lx *lexer) at(n int) byte {
 	if lx.pos+n >= len(lx.text) {
 		return 0
@@ -196,7 +198,7 @@ func (lx *lexer) at(n int) byte {
 	return lx.text[lx.pos+n]
 }
 
-// past is how far after pos the bytes from n on end that are all so.
+// past returns the distance from pos to the first byte, from pos+n on, for which so is false.
 func (lx *lexer) past(n int, so func(byte) bool) int {
 	for lx.pos+n < len(lx.text) && so(lx.text[lx.pos+n]) {
 		n++
@@ -204,13 +206,13 @@ func (lx *lexer) past(n int, so func(byte) bool) int {
 	return n
 }
 
-// take moves pos on by n bytes, which are a token of the kind.
+// take moves pos n bytes forward and returns the kind.
 func (lx *lexer) take(n int, kind sqlKind) sqlKind {
 	lx.pos = min(lx.pos+n, len(lx.text))
 	return kind
 }
 
-// endMark is the length of what ends a statement here.
+// endMark returns the length of the statement delimiter at pos, or 0.
 func (lx *lexer) endMark() int {
 	if lx.delimiter != "" && strings.HasPrefix(lx.text[lx.pos:], lx.delimiter) {
 		return len(lx.delimiter)
@@ -221,12 +223,12 @@ func (lx *lexer) endMark() int {
 	return 0
 }
 
-// startsMeta: a client's command of one line begins with a sign.
+// startsMeta reports whether the sign c starts a client command of one line.
 func (lx *lexer) startsMeta(c, next byte) bool {
 	return lx.fresh && lx.lineStart && (c == '!' || c == '.' && IsLetter(next))
 }
 
-// sign takes a parameter, a template's hole or an operator.
+// sign reads a parameter, a {{template}} parameter or an operator.
 func (lx *lexer) sign(c, next byte) sqlKind {
 	switch {
 	case c == '?', c == '@', c == ':' && IsLetter(next) && (lx.pos == 0 || lx.text[lx.pos-1] != ':'):
@@ -239,8 +241,8 @@ func (lx *lexer) sign(c, next byte) sqlKind {
 	return lx.operator()
 }
 
-// comment takes a comment of the dialect that is read, or the end of one that MySQL
-// runs.
+// comment reads a comment in this reading, or the end mark of an executable comment. It returns
+// false if there is none at pos.
 func (lx *lexer) comment() (sqlKind, bool) {
 	switch mark := lx.text[lx.pos:min(lx.pos+2, len(lx.text))]; {
 	case mark == "--" && (lx.read != MySQL || lx.at(2) <= ' '), mark == "//" && lx.read == Slash, mark[0] == '#' && lx.read == MySQL:
@@ -255,7 +257,7 @@ func (lx *lexer) comment() (sqlKind, bool) {
 	return 0, false
 }
 
-// quotation takes what is in quotes of any kind.
+// quotation reads a string or name in quotes. It returns false if c is not a quote.
 func (lx *lexer) quotation(c byte) (sqlKind, bool) {
 	switch c {
 	case '\'':
@@ -274,20 +276,21 @@ func (lx *lexer) quotation(c byte) (sqlKind, bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// IsLetter tells whether a byte may begin a word of SQL.
+// IsLetter reports whether a byte can begin a word of SQL.
 func IsLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// IsWordByte tells whether a byte may be in a word of SQL.
+// IsWordByte reports whether a byte can be part of a word of SQL.
 func IsWordByte(c byte) bool {
 	return IsLetter(c) || isDigit(c) || c == '$' || c >= utf8.RuneSelf
 }
 
-// isBlank: white space, of Unicode too, and what no screen shows.
+// isBlank reports whether a character is white space, including Unicode's, or invisible.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' }
 
-// Keyword returns the interned lower-case keyword, or "" for another word.
+// sqlKeyword returns the keyword in lower case, or "" for another word. The result shares memory
+// with the keyword list.
 func sqlKeyword(w string) string {
 	var buf [16]byte
 	if len(w) > len(buf) {
@@ -303,8 +306,8 @@ func sqlKeyword(w string) string {
 	return keywords()[string(buf[:len(w)])]
 }
 
-// scanSpace takes white space (Unicode's too) or one other character beyond
-// ASCII, which starts a name.
+// scanSpace reads white space, including Unicode's. If there is none, the non-ASCII character at
+// pos starts a word, and scanSpace reads that.
 func (lx *lexer) scanSpace() sqlKind {
 	start := lx.pos
 	for lx.pos < len(lx.text) {
@@ -325,7 +328,7 @@ func (lx *lexer) scanSpace() sqlKind {
 	return lx.take(lx.past(0, IsWordByte), sqlWord)
 }
 
-// line takes the rest of the line, without its end.
+// line reads the rest of the line, without the line end.
 func (lx *lexer) line() sqlKind {
 	if n := strings.IndexAny(lx.text[lx.pos:], "\n\r"); n >= 0 {
 		lx.pos += n
@@ -335,7 +338,7 @@ func (lx *lexer) line() sqlKind {
 	return sqlComment
 }
 
-// lineEnds reports whether only white space or a count (GO 5) follows.
+// lineEnds reports whether only white space or a count, as in "GO 5", follows on the line.
 func (lx *lexer) lineEnds() bool {
 	rest := lx.text[lx.pos:]
 	if n := strings.IndexAny(rest, "\n\r"); n >= 0 {
@@ -344,7 +347,7 @@ func (lx *lexer) lineEnds() bool {
 	return strings.Trim(rest, " \t0123456789") == ""
 }
 
-// blockComment takes /* … */, or only its mark where its text is code.
+// blockComment reads /* … */. If the comment is executable, it reads only the opening mark.
 func (lx *lexer) blockComment() {
 	s := lx.text
 	lx.pos += 2
@@ -368,8 +371,8 @@ func (lx *lexer) blockComment() {
 	}
 }
 
-// executable takes the mark of a comment whose text MySQL or MariaDB runs, with the
-// version from which on it does.
+// executable reads the opening mark, with an optional version number, of a comment that MySQL or
+// MariaDB executes. It returns false for other comments.
 func (lx *lexer) executable() bool {
 	switch rest := lx.text[lx.pos:]; {
 	case strings.HasPrefix(rest, "!"):
@@ -384,8 +387,8 @@ func (lx *lexer) executable() bool {
 	return true
 }
 
-// quoted takes a quoted token whose quote is at open; a doubled quote
-// stays inside.
+// quoted reads a quoted token. open is the index of the opening quote; a doubled quote does not
+// end the token.
 func (lx *lexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sqlKind {
 	s := lx.text
 	i := open + 1
@@ -406,7 +409,7 @@ func (lx *lexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sqlKin
 	return kind
 }
 
-// bracket takes a [quoted name], or the mark alone where it subscripts.
+// bracket reads a [quoted name], or only the "[" if it starts an index.
 func (lx *lexer) bracket() sqlKind {
 	s, i := lx.text, lx.pos
 	touches := i > 0 && lx.last.End == i &&
@@ -428,8 +431,8 @@ func (lx *lexer) bracket() sqlKind {
 	return sqlOp
 }
 
-// dollar takes $tag$…$tag$, a numbered parameter, ${name} as a shell or a template left
-// it, or the sign alone.
+// dollar reads $tag$…$tag$, a numbered parameter, ${name} of a shell or template, or only the
+// "$".
 func (lx *lexer) dollar() sqlKind {
 	if n := lx.past(1, isDigit); n > 1 {
 		return lx.take(n, sqlParam)
@@ -455,10 +458,11 @@ func (lx *lexer) dollar() sqlKind {
 	return lx.take(n, kind)
 }
 
-// runsBefore are commands of psql and mysql that end the statement before them.
+// runsBefore lists commands of psql and mysql that end and run the statement before them.
 var runsBefore = scan.SetOf("g G gx gexec gset gdesc watch crosstabview")
 
-// backslash takes a client command: those that end a statement, or one line.
+// backslash reads a client command up to the end of the line. Commands of runsBefore end a
+// statement.
 func (lx *lexer) backslash() sqlKind {
 	n := lx.past(1, IsLetter)
 	switch name := lx.text[lx.pos+1 : lx.pos+n]; {
@@ -482,17 +486,17 @@ func (lx *lexer) setDelimiter() {
 	}
 }
 
-// number takes digits with everything that a numeral may hold.
+// number reads a numeral, including hexadecimal digits, fraction and exponent.
 func (lx *lexer) number() sqlKind {
 	hex, last := strings.HasPrefix(lx.text[lx.pos:], "0x"), byte(0)
 	return lx.take(lx.past(0, func(c byte) bool {
-		signs := !hex && (c == '+' || c == '-') && last|0x20 == 'e' // of an exponent
+		signs := !hex && (c == '+' || c == '-') && last|0x20 == 'e' // the sign belongs to an exponent
 		last = c
 		return signs || isDigit(c) || c == '.' || IsLetter(c)
 	}), sqlNumber)
 }
 
-// wordOrPrefixed takes a name, or a string with a prefix such as E'…'.
+// wordOrPrefixed reads a word, or a string with a prefix such as E'…'.
 func (lx *lexer) wordOrPrefixed() sqlKind {
 	n := lx.wordLength()
 	if n == 1 {
@@ -506,7 +510,7 @@ func (lx *lexer) wordOrPrefixed() sqlKind {
 	return lx.take(n, sqlWord)
 }
 
-// wordLength is how many bytes the word here has.
+// wordLength returns the length in bytes of the word at pos.
 func (lx *lexer) wordLength() int {
 	s, i := lx.text, lx.pos
 	for i < len(s) && IsWordByte(s[i]) {
@@ -522,7 +526,7 @@ func (lx *lexer) wordLength() int {
 	return i - lx.pos
 }
 
-// param takes ?, :name, @name and @@name.
+// param reads ?, :name, @name or @@name.
 func (lx *lexer) param() sqlKind {
 	n := 1
 	if lx.at(1) == '@' {
@@ -537,8 +541,8 @@ func (lx *lexer) param() sqlKind {
 	return lx.take(n, sqlParam)
 }
 
-// operator takes one operator; those of two or three characters stay together
-// where their parts mean something else.
+// operator reads one operator. Operators of several characters are read as one token, because
+// their parts have other meanings.
 func (lx *lexer) operator() sqlKind {
 	for _, op := range [...]string{"<=>", "->>", "!~*", "<>", "!=", "<=", ">=", "==", "::", ":=", "||", "&&", "->", "~*", "!~"} {
 		if strings.HasPrefix(lx.text[lx.pos:], op) {

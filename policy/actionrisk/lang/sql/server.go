@@ -9,11 +9,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// What a server lets a statement do beyond its tables: procedures, functions and
-// settings that run programs, touch files or change who may do what.
+// This file lists the procedures, functions and settings of database servers that run programs,
+// access files or change rights.
 
-// Procedures are the effects of procedures that servers bring along. An empty
-// effect marks one that only shows something.
+// procedures maps the procedures that are built into servers to their effects. An empty effect
+// means that the procedure only reads.
 var procedures = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
@@ -31,14 +31,15 @@ var procedures = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// procedurePrefixes are families of procedures by the beginning of their names.
+// procedurePrefixes maps the beginnings of procedure names to effects, for procedures that are not
+// in procedures.
 var procedurePrefixes = []struct{ prefix, effect string }{
 	{"sp_oa", "server.program"}, {"xp_reg", "server.program"}, {"xp_instance_reg", "server.program"},
 	{"sp_drop", "drop.other"}, {"sp_help", ""},
 }
 
-// procedure names the effect of a system procedure, whose arguments are in
-// [args,end).
+// procedure adds the effect of a system procedure, whose arguments are the tokens [args,end). It
+// reports whether it knows the procedure.
 func (p *parser) procedure(name string, i, args, end int) bool {
 	first := p.firstArgument(args, end)
 	switch name {
@@ -76,7 +77,7 @@ func (p *parser) procedure(name string, i, args, end int) bool {
 	return known
 }
 
-// argument is the text of the argument @name or name => of a call in [lo,hi).
+// argument returns the text of the argument @name= or name=> of a call in [lo,hi), or "".
 func (p *parser) argument(lo, hi int, name string) string {
 	for j := lo; j < hi; j++ {
 		if p.op(j+1, "=") && strings.TrimPrefix(p.raw(j), "@") == name {
@@ -86,7 +87,7 @@ func (p *parser) argument(lo, hi int, name string) string {
 	return ""
 }
 
-// firstArgument is the text of the first argument of a call in [lo,hi).
+// firstArgument returns the text of the first argument of a call in [lo,hi).
 func (p *parser) firstArgument(lo, hi int) string {
 	if lo < hi && p.toks[lo].kind == sqlParam && p.op(lo+1, "=") {
 		return p.argumentValue(lo, hi)
@@ -97,7 +98,8 @@ func (p *parser) firstArgument(lo, hi int) string {
 	return p.stringAt(lo)
 }
 
-// argumentValue is the text after @name = and name => at i.
+// argumentValue returns the text of the named argument at token i: the part after @name= or
+// name=>.
 func (p *parser) argumentValue(i, hi int) string {
 	if i += 2; p.op(i, ">") {
 		i++
@@ -106,7 +108,7 @@ func (p *parser) argumentValue(i, hi int) string {
 	return text
 }
 
-// programText hands text that the server gives a shell on.
+// programText records text that the server runs as a shell command.
 func (p *parser) programText(text, via string, lo, hi int) {
 	if text != "" {
 		lo = min(lo, len(p.toks)-1)
@@ -114,14 +116,15 @@ func (p *parser) programText(text, via string, lo, hi int) {
 	}
 }
 
-// fileUse notes what the tokens from lo to hi do to a file.
+// fileUse records the use of a file by the tokens [lo,hi).
 func (p *parser) fileUse(f FileUse, lo, hi int) {
 	lo = min(lo, len(p.toks)-1)
 	f.Start, f.End = p.toks[lo].Start, p.toks[min(max(hi, lo+1), len(p.toks))-1].End
 	p.out.Files = append(p.out.Files, f)
 }
 
-// jobStep: a step of an agent's job is SQL unless its subsystem says otherwise.
+// jobStep judges a step of an SQL Server Agent job. It is SQL unless the argument "subsystem"
+// names another language.
 func (p *parser) jobStep(i, args, end int) {
 	command := p.argument(args, end, "command")
 	switch strings.ToLower(p.argument(args, end, "subsystem")) {
@@ -136,8 +139,8 @@ func (p *parser) jobStep(i, args, end int) {
 	}
 }
 
-// functionEffects are functions of common servers that do more than compute.
-// A name with a point is looked up with its package first.
+// functionEffects maps functions of common servers that do more than compute to their effects. A
+// qualified name is looked up first with its package, then without.
 var functionEffects = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
@@ -159,12 +162,12 @@ var functionEffects = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// textFunctions run SQL that is in one of their arguments.
+// textFunctions lists functions that run SQL in one of their arguments.
 var textFunctions = scan.SetOf(`dblink_exec dblink dblink_send_query query_to_xml cursor_to_xml query_to_xml_and_xmlschema ts_stat crosstab openquery openrowset schedule schedule_in_database exec_sql
 	execute_sql run_sql run_command_on_workers run_command_on_shards run_command_on_placements sqlite_exec parse exec_ddl_statement dbms_job.submit query xmltable eval
 	external_query system.execute system.query execute_query`)
 
-// functions finds calls with effects in [lo,hi).
+// functions judges the function calls in [lo,hi).
 func (p *parser) functions(lo, hi int) {
 	for i := lo; i+1 < hi; i++ {
 		if p.toks[i].kind != sqlWord && p.toks[i].kind != sqlName || !p.op(i+1, "(") {
@@ -178,7 +181,7 @@ func (p *parser) functions(lo, hi int) {
 	}
 }
 
-// function judges the call whose name is at i and whose bracket closes at close.
+// function judges the call whose name is token i. close is the index of its closing parenthesis.
 func (p *parser) function(i, close int) {
 	name := unquote(p.raw(i))
 	whole := name
@@ -203,8 +206,8 @@ func (p *parser) function(i, close int) {
 	}
 }
 
-// serverFile records an effect on a file, which is the user's own if the client is
-// the database.
+// serverFile records an effect on a file. If the database is embedded in the client, the file is a
+// local file of the user.
 func (p *parser) serverFile(effect, path string, i, end int) {
 	if p.of.Embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
 		p.out.ReadOnly = false
@@ -214,7 +217,8 @@ func (p *parser) serverFile(effect, path string, i, end int) {
 	p.add(effect, path, i, end)
 }
 
-// special judges the functions whose effect their arguments decide.
+// special judges the functions whose arguments decide the effect. It reports whether it knows the
+// function.
 func (p *parser) special(name string, i, close int) bool {
 	first := p.stringAt(i + 2)
 	switch name {
@@ -224,11 +228,11 @@ func (p *parser) special(name string, i, close int) bool {
 			return false
 		}
 		p.add("server.file-read", path, i, close+1)
-	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // of Neo4j's apoc
+	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // these are functions of the APOC library of Neo4j
 		p.nested(strings.Join(p.literals(i, close), " "), name, i, close+1)
 	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
 		p.schedulerJob(i, close)
-	case "edit": // SQLite's shell hands the first argument, in a file, to the second
+	case "edit": // the SQLite shell writes the first argument to a file and runs the second argument on it
 		if texts := p.literals(i, close); len(texts) == 2 {
 			p.fileUse(FileUse{Op: act.Overwrite, Path: "/tmp/edit", Writes: texts[0], Via: "edit"}, i, close+1)
 			p.programText(texts[1]+" /tmp/edit", "edit", i, close+1)
@@ -245,7 +249,7 @@ func (p *parser) special(name string, i, close int) bool {
 		p.clientFile(first, p.is(i-1, "function") && p.head == "insert", i, close)
 		p.out.ReadOnly = false
 	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
-		if text, ok := p.literal(i+6, close); ok && first == "" && p.raw(i+2) == "getenv" { // getenv('HOME') || '/x'
+		if text, ok := p.literal(i+6, close); ok && first == "" && p.raw(i+2) == "getenv" { // for example getenv('HOME') || '/x'
 			first = "~" + text
 		}
 		p.clientFile(first, false, i, close)
@@ -255,7 +259,8 @@ func (p *parser) special(name string, i, close int) bool {
 	return true
 }
 
-// opensFile: Oracle's third argument says whether the file is written.
+// opensFile judges utl_file.fopen of Oracle. Its third argument is the mode: read, write or
+// append.
 func (p *parser) opensFile(file string, i, close int) {
 	effect := "server.file-read"
 	if list := p.list(i+2, close); len(list) > 2 && strings.ContainsAny(strings.ToLower(p.stringAt(list[2][0])), "wa") {
@@ -264,7 +269,7 @@ func (p *parser) opensFile(file string, i, close int) {
 	p.add(effect, file, i, close+1)
 }
 
-// literals are the texts of the arguments that are known of the call at i.
+// literals returns the known argument texts of the call at token i.
 func (p *parser) literals(i, close int) []string {
 	var texts []string
 	for _, a := range p.list(i+2, close) {
@@ -275,16 +280,18 @@ func (p *parser) literals(i, close int) []string {
 	return texts
 }
 
-// serverPath: a file of the server itself, not an object of a store.
+// serverPath reports whether the path is a file of the server and not an object in an object
+// store.
 func serverPath(path string) bool {
 	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || len(path) > 2 && path[1] == ':' && path[2] == '\\'
 }
 
-// schedulerJob: Oracle's scheduler runs programs of the server, or a block.
+// schedulerJob judges a job of Oracle's scheduler, which runs a program of the server or a PL/SQL
+// block.
 func (p *parser) schedulerJob(i, close int) {
 	kind := strings.ToLower(p.argument(i+2, close, "job_type") + p.argument(i+2, close, "program_type"))
 	action := p.argument(i+2, close, "job_action") + p.argument(i+2, close, "program_action")
-	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // by their places
+	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // the call has no names for its arguments
 		kind, action = strings.ToLower(p.stringAt(list[1][0])), p.stringAt(list[2][0])
 	}
 	switch kind {
@@ -299,7 +306,8 @@ func (p *parser) schedulerJob(i, close int) {
 	}
 }
 
-// clientFile notes the reading or writing of a file, or what runs in its place.
+// clientFile records that a file is read or written. If the path ends in "|", it is a program to
+// run.
 func (p *parser) clientFile(path string, write bool, lo, hi int) {
 	if path == "" || strings.Contains(path, "://") {
 		return
@@ -315,8 +323,8 @@ func (p *parser) clientFile(path string, write bool, lo, hi int) {
 	p.fileUse(use, lo, hi)
 }
 
-// written are the literals of the VALUES or SELECT after token i, which a table
-// function or COPY writes.
+// written returns the string literals from token i to the end of the statement, one per line. They
+// are the rows that a table function or COPY writes.
 func (p *parser) written(i int) string {
 	var out []string
 	size := 0
@@ -330,7 +338,7 @@ func (p *parser) written(i int) string {
 	return strings.Join(out, "\n")
 }
 
-// Settings are settings of servers whose value is a program, a library or a file.
+// settings maps server settings whose value is a program, a library or a file to their effects.
 var settings = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
@@ -340,10 +348,11 @@ var settings = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// Libraries are the libraries that a PostgreSQL server is told to load every day.
+// libraries lists libraries that are commonly preloaded into a PostgreSQL server.
 var libraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
 
-// setting judges a setting given a value, and tells whether it is one that matters.
+// setting judges the assignment of a server setting, and reports whether the setting is in
+// settings.
 func (p *parser) setting(name, value string, i, end int) bool {
 	effect := settings()[strings.TrimPrefix(name, "@@global.")]
 	if effect == "" {
@@ -365,7 +374,7 @@ func (p *parser) setting(name, value string, i, end int) bool {
 	return true
 }
 
-// settingValue is the literal after = or TO at i.
+// settingValue returns the text after "=", ":=" or TO at token i, or at i itself.
 func (p *parser) settingValue(i, end int) string {
 	if p.op(i, "=") || p.op(i, ":=") || p.is(i, "to") {
 		i++
@@ -383,8 +392,8 @@ func knownLibraries(list string) bool {
 	return true
 }
 
-// harmlessCommand: an archive command that keeps nothing, or copies the log with a
-// tool made for it.
+// harmlessCommand reports whether an archive command does nothing, or copies the log with a common
+// backup tool.
 func harmlessCommand(text string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch scan.Base(first) {

@@ -1,7 +1,7 @@
-// Package sql reads SQL of all dialects at once and says what its statements do: which
-// rows they pick, what they drop, grant, run or write. It has one lexer without a
-// dialect; where quotes and escapes are read differently somewhere, both readings are
-// taken. It knows no rule: an effect is the part of a rule's id after "sql.".
+// Package sql parses SQL of all common dialects and returns the effects of its statements: which
+// rows they select, and what they drop, grant, run or write. The dialect is unknown, so where
+// dialects differ in quotes, escapes or comments the package parses the text in several readings
+// and joins the results. It contains no rules: an effect is the part of a rule id after "sql.".
 package sql
 
 import (
@@ -14,77 +14,80 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Fact is one effect of one statement: the part of a rule id after "sql.".
+// Fact is one effect of one statement.
 type Fact struct {
 	Effect     string
-	Target     string // what it acts on, as written
-	Start, End int    // bytes of the text that was classified
-	Via        string // "execute", "prepare" … when the statement stood in a literal
-	Deferred   bool   // is in a routine's body that is only created
-	RolledBack bool   // undone by the ROLLBACK of its own transaction
+	Target     string // the table, file or other object, as written
+	Start, End int    // byte range in the text that was classified
+	Via        string // "execute", "prepare" … if the statement was in a literal
+	Deferred   bool   // in the body of a routine that is created but not called
+	RolledBack bool   // the ROLLBACK of its own transaction undoes it
 }
 
-// Carried is text of another language inside SQL: a client's shell escape or
-// a program the server runs.
+// carried is a shell command inside SQL: the shell escape of a client, or a program that the
+// server runs.
 type carried struct {
 	Text       string
 	Via        string
 	Start, End int
 }
 
-// FileUse is what a statement, or the client that is given it, does to a file.
+// FileUse is the use of a file by a statement or by the database client.
 type FileUse struct {
 	Op         act.Op
 	Path       string
-	Writes     string // what it writes, if the text says so
+	Writes     string // the text that is written, if it is known
 	Via        string
 	Start, End int
 }
 
-// Result is what a text of SQL does.
+// Result describes the effects of a text of SQL.
 type Result struct {
 	Facts    []Fact
 	Shell    []carried
 	Files    []FileUse
-	ReadOnly bool // every statement was recognised and only reads
-	Unknown  bool // at least one statement was not recognised
+	ReadOnly bool // every statement is known and only reads
+	Unknown  bool // at least one statement is not known
 	TooDeep  bool
 	Steps    int
 	Root     bool     // the client runs as root
-	Dumps    bool     // all rows and columns of a table are printed
-	Includes []string // files that are read as SQL
-	Printed  string   // SQL that a SELECT of literals gives out, holes filled with a name
+	Dumps    bool     // prints all rows and columns of a table
+	Includes []string // files that the client reads as SQL
+	Printed  string   // SQL that a SELECT of literals prints, with a name in place of unknown parts
 }
 
-// MaxSQLNesting bounds SQL inside literals inside SQL. Real generators stop at
-// two; each level shrinks the text.
+// MaxSQLNesting is the largest depth of SQL inside literals inside SQL. Real programs that
+// generate SQL need at most two levels.
 const MaxSQLNesting = 6
 
-// maxSQLNested bounds the text of all literals together that are classified as
-// SQL: without it EXEC in EXEC in EXEC doubles the work at each level.
+// maxSQLNested is the largest total size, in bytes, of the literals that are classified as SQL.
+// Without this limit EXEC in EXEC in EXEC would double the work at each level.
 const maxSQLNested = 16 << 10
 
-// maxSQLDepth bounds parentheses, which the WHERE judge follows recursively.
+// maxSQLDepth is the largest depth of parentheses. It bounds the recursion of judge, which
+// evaluates WHERE.
 const maxSQLDepth = 64
 
-// Classify names the effects of a text under every reading in reads that can
-// differ for it, as the client that is given it would take it. It is total: text
-// that is no SQL has no effects.
+// Classify returns the effects of a text for the given client. It parses the text under every
+// reading in reads that could give a different result. It accepts any text; a text that is not SQL
+// has no effects.
 func Classify(text string, reads Reading, client Client) Result {
 	left := maxSQLNested
 	return classifyNested(text, readings(text, reads), client, 0, &left)
 }
 
-// Client is what is known of the client that is given a text.
+// Client describes the database client that is given a text.
 type Client struct {
 	Name          string
-	Transactional bool // its server undoes DDL on ROLLBACK
-	Embedded      bool // it is the database itself: server files are the user's
-	// Apply is the text that the function which a language calls so makes of texts.
+	Transactional bool // a ROLLBACK on its server undoes DDL
+	Embedded      bool // the client contains the database, so server files are local files of the user
+	// Apply returns the result of the text function fn in the language lang, and false if the
+	// function or an argument is unknown.
 	Apply func(lang, fn string, texts ...string) (string, bool)
 }
 
-// Readings drops the readings that cannot differ from another for the text.
+// readings returns reads without the readings that give the same tokens as another one for this
+// text.
 func readings(text string, reads Reading) Reading {
 	if reads&(reads-1) == 0 {
 		return reads
@@ -118,7 +121,7 @@ func classifyNested(text string, reads Reading, client Client, nesting int, left
 	return merged
 }
 
-// join adds what another reading of the same text found.
+// join adds the results of another reading of the same text.
 func (r *Result) join(other Result) {
 	r.Facts = addNew(r.Facts, other.Facts)
 	r.Shell = addNew(r.Shell, other.Shell)
@@ -131,7 +134,7 @@ func (r *Result) join(other Result) {
 	r.TooDeep = r.TooDeep || other.TooDeep
 }
 
-// addNew adds those of more that are not there yet.
+// addNew returns have with those elements of more appended that it does not contain.
 func addNew[T comparable](have, more []T) []T {
 	for _, v := range more {
 		if !slices.Contains(have, v) {
@@ -141,26 +144,27 @@ func addNew[T comparable](have, more []T) []T {
 	return have
 }
 
-// Parser walks the significant tokens of one reading.
+// parser holds the significant tokens of one reading, and the state of the statement that is being
+// parsed.
 type parser struct {
 	text    string
 	read    Reading
 	nesting int
-	toks    []sqlToken // white space and comments left out
-	closing []int      // for each "(" the index of its ")", -1 if there is none
+	toks    []sqlToken // the tokens without white space and comments
+	closing []int      // for each "(" the index of its ")", or -1
 	left    *int       // bytes of nested text that may still be classified
 	out     Result
 
-	head       string            // verb of the statement under way
-	via        string            // set while a literal's text is classified
-	routine    string            // name of the routine whose body is under way
-	bodies     []string          // names of routines with effects in their body
-	vars       map[string]string // literal text assigned to @x, x or a prepared name
-	temporary  []string          // tables this text created as temporary ones
+	head       string            // verb of the current statement
+	via        string            // kind of the literal that contains the text, "" for the outer text
+	routine    string            // name of the routine whose body is being parsed, or ""
+	bodies     []string          // names of the routines that this text creates
+	vars       map[string]string // known texts of variables and prepared statements, by name
+	temporary  []string          // temporary tables that this text creates
 	unscoped   []string          // CTEs that select whole tables
-	loop       bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
-	txStart    int               // index of the first fact of the open transaction, -1 if none
-	selfJoined bool              // a table is joined with itself
+	loop       bool              // inside WHILE, LOOP or \watch, where LIMIT does not limit the total
+	txStart    int               // index of the first fact of the open transaction, or -1
+	selfJoined bool              // the statement joins a table with itself
 	of         Client
 }
 
@@ -188,7 +192,7 @@ func (p *parser) run() {
 	}
 }
 
-// cut takes the tokens that mean something.
+// cut sets toks to the tokens of the text without white space and comments.
 func (p *parser) cut() {
 	for _, t := range tokensOf(p.text, p.read) {
 		if t.kind == sqlSpace || t.kind == sqlComment {
@@ -202,7 +206,7 @@ func (p *parser) cut() {
 	}
 }
 
-// pair finds the closing parenthesis of each opening one.
+// pair sets closing: for each "(" the index of the matching ")".
 func (p *parser) pair() {
 	p.closing = make([]int, len(p.toks))
 	var open []int
@@ -220,8 +224,8 @@ func (p *parser) pair() {
 	}
 }
 
-// glue joins a verb that a comment cuts in two (DR/**/OP): some filters strip
-// comments before the server sees the text.
+// glue joins a verb that a comment cuts in two (DR/**/OP). Some filters remove comments before the
+// server reads the text.
 func (p *parser) glue() {
 	for i := 0; i+1 < len(p.toks); i++ {
 		a, b := p.toks[i], p.toks[i+1]
@@ -239,8 +243,8 @@ func (p *parser) glue() {
 	}
 }
 
-// segmentEnd is the index of the token that ends the statement begun at lo. The
-// semicolons of a routine's BEGIN … END body end nothing.
+// segmentEnd returns the index of the token that ends the statement at token lo. Semicolons inside
+// the BEGIN … END body of a routine do not end it.
 func (p *parser) segmentEnd(lo int) int {
 	body := p.is(lo, "create") && p.createsRoutine(lo)
 	blocks := 0
@@ -256,7 +260,7 @@ func (p *parser) segmentEnd(lo int) int {
 	return len(p.toks)
 }
 
-// opensBlock is 1 where a block begins at token i, -1 where one ends, else 0.
+// opensBlock returns 1 if a block begins at token i, -1 if one ends, and 0 otherwise.
 func (p *parser) opensBlock(i int) int {
 	switch {
 	case p.is(i, "begin"), p.is(i, "case") && !p.is(i-1, "end"):
@@ -267,8 +271,7 @@ func (p *parser) opensBlock(i int) int {
 	return 0
 }
 
-// createsRoutine reports whether CREATE at i makes something with a body of
-// statements.
+// createsRoutine reports whether CREATE at token i creates an object with a body of statements.
 func (p *parser) createsRoutine(i int) bool {
 	switch objectOf(p, i+1, len(p.toks)) {
 	case "routine", "trigger", "event":
@@ -292,7 +295,7 @@ func (p *parser) op(i int, s string) bool {
 	return i >= 0 && i < len(p.toks) && p.toks[i].kind == sqlOp && p.text[p.toks[i].Start:p.toks[i].End] == s
 }
 
-// raw is token i in lower case, "" outside the text.
+// raw returns token i in lower case, or "" if there is no such token.
 func (p *parser) raw(i int) string {
 	if i < 0 || i >= len(p.toks) {
 		return ""
@@ -300,7 +303,8 @@ func (p *parser) raw(i int) string {
 	return strings.ToLower(p.text[p.toks[i].Start:p.toks[i].End])
 }
 
-// find returns the first index in [lo,hi) of one of the keywords at the depth.
+// find returns the index of the first of the keywords in [lo,hi) at this depth of parentheses, or
+// -1.
 func (p *parser) find(lo, hi int, depth int16, words ...string) int {
 	for i := lo; i < hi; i++ {
 		if p.toks[i].depth == depth && p.isAny(i, words...) {
@@ -310,7 +314,7 @@ func (p *parser) find(lo, hi int, depth int16, words ...string) int {
 	return -1
 }
 
-// has reports whether one of the keywords is anywhere in [lo,hi).
+// has reports whether [lo,hi) contains one of the keywords, at any depth.
 func (p *parser) has(lo, hi int, words ...string) bool {
 	for i := lo; i < hi; i++ {
 		if p.isAny(i, words...) {
@@ -339,13 +343,14 @@ func (p *parser) name(i, hi int) (string, int) {
 	return strings.Join(parts, "."), i
 }
 
-// textOf is token i as written.
+// textOf returns token i as written.
 func (p *parser) textOf(i int) string { return p.text[p.toks[i].Start:p.toks[i].End] }
 
-// lastPart is a name without what it is qualified with.
+// lastPart returns a name without its qualifiers.
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// namePart is one part of a name and the index after it, which is i if there is none.
+// namePart returns the part of a name at token i and the index after it. The index is i if there
+// is none.
 func (p *parser) namePart(i, hi int) (string, int) {
 	text := p.textOf(i)
 	switch p.toks[i].kind {
@@ -359,7 +364,7 @@ func (p *parser) namePart(i, hi int) (string, int) {
 	switch {
 	case p.op(i, "*"), p.op(i, "#") && i+1 >= hi:
 		return text, i + 1
-	case p.op(i, "#"): // SQL Server's temporary tables
+	case p.op(i, "#"): // "#" begins the name of a temporary table of SQL Server
 		if i++; p.op(i, "#") {
 			i++
 		}
@@ -375,7 +380,7 @@ func (p *parser) add(effect, target string, lo, hi int) {
 		Start: p.toks[lo].Start, End: p.toks[hi-1].End, Via: p.via, Deferred: p.routine != ""})
 }
 
-// Unquote strips the marks of a quoted name.
+// unquote returns a quoted name without its quotes.
 func unquote(s string) string {
 	if len(s) < 2 {
 		return s
@@ -390,7 +395,7 @@ func unquote(s string) string {
 	return strings.Trim(s, "\"`[]")
 }
 
-// stringText is the content of a string token.
+// stringText returns the value of a string token, without quotes and escapes.
 func stringText(s string) string {
 	if strings.HasPrefix(s, "$") {
 		n := strings.IndexByte(s[1:], '$') + 2
@@ -406,8 +411,8 @@ func stringText(s string) string {
 	return s
 }
 
-// segment classifies the tokens between two statement ends, which may hold more
-// than one statement: SQL Server needs no semicolon, blocks nest.
+// segment classifies the tokens between two statement ends. They may contain several statements,
+// because SQL Server needs no semicolon and blocks contain statements.
 func (p *parser) segment(lo, hi int) {
 	p.head, p.routine = "", ""
 	if p.nesting == 0 {
@@ -431,14 +436,14 @@ func (p *parser) segment(lo, hi int) {
 	p.routine = ""
 }
 
-// bare handles a statement without a verb: an assignment, or in SQL Server the
-// name of a procedure at the start of a batch.
+// bare handles a statement without a verb: an assignment, or in SQL Server the name of a procedure
+// at the start of a batch.
 func (p *parser) bare(lo, hi int) {
 	if p.op(lo+1, ":=") {
 		p.assign(p.raw(lo), lo+2, hi)
 		return
 	}
-	if raw := p.raw(lo); p.toks[lo].kind == sqlParam && len(raw) > 1 && raw[0] == ':' { // psql puts a variable in
+	if raw := p.raw(lo); p.toks[lo].kind == sqlParam && len(raw) > 1 && raw[0] == ':' { // psql replaces the variable by a statement
 		p.add("dynamic", raw, lo, hi)
 		return
 	}
@@ -456,7 +461,8 @@ func (p *parser) bare(lo, hi int) {
 	}
 }
 
-// callActs tells whether the call in [lo,hi) whose arguments begin at open has an effect.
+// callActs judges the call in [lo,hi), whose arguments begin at open, and reports whether it has
+// an effect.
 func (p *parser) callActs(lo, open, hi int) bool {
 	before := len(p.out.Facts)
 	if p.op(open, "(") {
@@ -465,8 +471,8 @@ func (p *parser) callActs(lo, open, hi int) bool {
 	return len(p.out.Facts) > before
 }
 
-// extent is where the statement begun at i ends: at a smaller depth, at the
-// next statement next to it, or at hi.
+// extent returns the end of the statement at token i: the first token of a smaller depth, the
+// start of the next statement at the same depth, or hi.
 func (p *parser) extent(i, lo, hi int) int {
 	head := p.head
 	defer func() { p.head = head }()
@@ -485,10 +491,10 @@ func (p *parser) extent(i, lo, hi int) int {
 	return hi
 }
 
-// under tells whether the statement under way begins with one of the verbs.
+// under reports whether the current statement begins with one of the verbs.
 func (p *parser) under(verbs ...string) bool { return slices.Contains(verbs, p.head) }
 
-// Verbs may begin a statement where one is due.
+// Verbs lists the words that can begin a statement.
 var Verbs = scan.SetOf(`select with values table show describe desc explain help insert update delete merge replace upsert
 		truncate drop create alter rename comment grant revoke deny reassign set reset use begin start commit end abort rollback
 		savepoint release prepare execute exec deallocate do call declare fetch open close copy load unload bulk import export vacuum
@@ -497,12 +503,13 @@ var Verbs = scan.SetOf(`select with values table show describe desc explain help
 		undrop undo move install change stop system security dump exchange handler delimiter dbcc
 		source repair check exit rebuild remove cache suspend resume go into enable disable history for raise elseif elsif else match runscript flashback`)
 
-// startsAt returns the verb if a statement begins at token i of the segment
-// [lo,hi): anywhere a statement is due, or by two words that begin one only.
+// startsAt returns the verb of the statement that begins at token i of the segment [lo,hi), or "".
+// A verb begins a statement where due expects one, or anywhere if opens recognizes it by the next
+// words.
 func (p *parser) startsAt(i, lo, hi int) string {
 	word := p.toks[i].word
 	switch {
-	case i == lo && p.op(i, "("): // (SELECT …) UNION …
+	case i == lo && p.op(i, "("): // for example (SELECT …) UNION …
 		for i < hi && p.op(i, "(") {
 			i++
 		}
@@ -513,7 +520,7 @@ func (p *parser) startsAt(i, lo, hi int) string {
 	case p.toks[i].kind != sqlWord, !Verbs.Has(word), p.op(i-1, "."):
 		return ""
 	case p.due(i, lo):
-		if i > lo && p.op(i+1, "(") && p.isAny(i, "replace", "insert", "truncate") { // functions of these names
+		if i > lo && p.op(i+1, "(") && p.isAny(i, "replace", "insert", "truncate") { // there are functions with these names
 			return ""
 		}
 		return word
@@ -523,18 +530,19 @@ func (p *parser) startsAt(i, lo, hi int) string {
 	return word
 }
 
-// dueIn are words after which a statement is due in some statements only.
+// dueIn maps a word to the verbs of the statements in which this word is followed by another
+// statement.
 var dueIn = map[string][]string{
 	"as":      {"create", "prepare", "alter", "declare"},
 	"for":     {"declare", "prepare"},
-	"instead": {"create"}, "also": {"create"}, // rules
+	"instead": {"create"}, "also": {"create"}, // in CREATE RULE … DO INSTEAD and DO ALSO
 }
 
 // due reports whether a statement is expected at token i.
 func (p *parser) due(i, lo int) bool {
 	switch {
-	case i == lo, p.toks[i-1].kind == sqlEnd, // inside a routine's body
-		p.op(i-1, ">") && p.op(i-2, ">"): // <<label>>
+	case i == lo, p.toks[i-1].kind == sqlEnd, // inside the body of a routine
+		p.op(i-1, ">") && p.op(i-2, ">"): // after a label such as <<label>>
 		return true
 	case p.op(i-1, "("):
 		return p.isAny(i-2, "as", "materialized") && !p.is(i, "table")
@@ -561,7 +569,8 @@ func (p *parser) inCase(i, lo int) bool {
 	return open > 0
 }
 
-// notBehind are words after which a verb is part of another statement.
+// notBehind maps a verb to the words that cannot precede it at the beginning of a statement. After
+// them it is part of another statement.
 var notBehind = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"delete":  {"on", "before", "after", "of", "or", "then", "for"},
@@ -574,7 +583,8 @@ var notBehind = sync.OnceValue(func() map[string][]string {
 	}
 })
 
-// opensBefore are words before which a verb begins a statement wherever it stands.
+// opensBefore maps a verb to the words that identify it as the beginning of a statement if they
+// follow it.
 var opensBefore = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"truncate": {"table"},
@@ -587,7 +597,8 @@ var opensBefore = sync.OnceValue(func() map[string][]string {
 	}
 })
 
-// opens reports whether the words at i begin a statement wherever they stand.
+// opens reports whether the words at token i begin a statement even where no statement is
+// expected.
 func (p *parser) opens(i, hi int) bool {
 	next, verb := i+1, p.toks[i].word
 	if p.isAny(i-1, notBehind()[verb]...) {
@@ -613,8 +624,8 @@ func (p *parser) opens(i, hi int) bool {
 	return false
 }
 
-// defines reports whether a statement about an object begins at i: DROP may also be
-// part of ALTER TABLE, ALTER of CREATE OR ALTER.
+// defines reports whether a DROP, CREATE or ALTER of an object begins at token i. DROP can also be
+// part of ALTER TABLE, and ALTER part of CREATE OR ALTER.
 func (p *parser) defines(verb string, i, hi int) bool {
 	kind := objectOf(p, i+1, hi)
 	switch {
@@ -628,7 +639,8 @@ func (p *parser) defines(verb string, i, hi int) bool {
 	return p.head != "alter" || p.isAny(i+1, "table", "database", "schema") && !p.is(i-1, "or")
 }
 
-// HoldsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.
+// HoldsSQL reports whether a text in lower case contains a typical phrase of SQL. It recognizes
+// blocks of SQL Server and PL/SQL by the statements in them.
 func HoldsSQL(low string) bool {
 	return scan.HasAny(low, "drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @", "dbms_", "utl_file.", "utl_http.", "insert into", "apex_", "owa_")
 }

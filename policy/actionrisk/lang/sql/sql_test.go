@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// client is one whose functions on texts are those of the tables.
+// client applies the text functions of the fact tables and has no other properties.
 var client = Client{Apply: func(lang, fn string, texts ...string) (string, bool) {
 	f := facts.Tables().TextFunction(lang, fn)
 	if f == nil {
@@ -22,7 +22,7 @@ var client = Client{Apply: func(lang, fn string, texts ...string) (string, bool)
 	return scan.Functions[f.Does].Of(texts)
 }}
 
-// summary writes a result the way testdata/effects.txt does.
+// summary formats a result like the expectations in testdata/effects.txt.
 func summary(r Result) string {
 	var words []string
 	for _, f := range r.Facts {
@@ -80,7 +80,8 @@ func TestSQLEffects(t *testing.T) {
 	}
 }
 
-// FuzzSQLTokens: the tokens joined are the text, in every reading.
+// FuzzSQLTokens checks that in every reading the tokens together are the whole text, and that
+// Classify is deterministic.
 func FuzzSQLTokens(f *testing.F) {
 	data, err := os.ReadFile("testdata/effects.txt")
 	if err != nil {

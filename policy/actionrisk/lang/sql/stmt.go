@@ -10,15 +10,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// statement names the effects of the statement [i,end) that begins with verb.
-// Statements it contains (CTEs, blocks) are found by segment on their own.
+// statement records the effects of the statement [i,end), which begins with verb. It does not
+// judge statements inside this one (CTEs, blocks); segment finds them separately.
 func (p *parser) statement(verb string, i, end int) {
+	// For every verb, record whether it can change data and where it sends rows.
 	if !readVerbs.Has(verb) {
 		p.out.ReadOnly = false
 	}
 	if to := p.sendsTo(verb, i, end); to != "" {
 		p.add("server.export", to, i, end)
 	}
+	// Each group of verbs has a function that records the other effects.
 	switch verb {
 	case "select", "values", "table", "with", "show", "describe", "desc", "help", "use":
 		p.query(verb, i, end)
@@ -64,10 +66,10 @@ func (p *parser) statement(verb string, i, end int) {
 	}
 }
 
-// readVerbs begin statements that change nothing by themselves.
+// readVerbs lists the verbs of statements that change nothing by themselves.
 var readVerbs = scan.SetOf("select values table with show describe desc help explain use begin start commit end abort rollback savepoint release fetch close print pragma declare open go exit")
 
-// query records what a SELECT does besides reading, and CTEs that keep every row.
+// query records the effects of a SELECT besides reading, and the CTEs that select a whole table.
 func (p *parser) query(verb string, i, end int) {
 	if verb == "with" {
 		p.withTables(i, end)
@@ -88,7 +90,7 @@ func (p *parser) query(verb string, i, end int) {
 	}
 }
 
-// shows notes what a query gives out: a whole table, or a text that is SQL itself.
+// shows records that a query prints a whole table, or a text that is SQL itself.
 func (p *parser) shows(verb string, i, end int) {
 	if (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
 		p.out.Dumps = true
@@ -101,7 +103,8 @@ func (p *parser) shows(verb string, i, end int) {
 	}
 }
 
-// selectsInto: what is read goes into a table, a variable or a file of the server.
+// selectsInto handles SELECT … INTO at token j, which writes the result into a table, a variable
+// or a file of the server.
 func (p *parser) selectsInto(verb string, i, j, end int) {
 	if verb == "with" && p.toks[j].depth != p.toks[i].depth || p.isAny(j-1, "insert", "merge", "replace", "copy") {
 		return
@@ -112,7 +115,7 @@ func (p *parser) selectsInto(verb string, i, j, end int) {
 	}
 }
 
-// withTables remembers the CTEs that select a whole table.
+// withTables records the CTEs that select a whole table.
 func (p *parser) withTables(i, end int) {
 	depth := p.toks[i].depth
 	for j := i + 1; j+2 < end; j++ {
@@ -146,7 +149,7 @@ func (p *parser) cypher(i, end int) {
 	}
 	effect := act.DeletesAll
 	for j := i; j < at; j++ {
-		if p.is(j, "where") || p.op(j, "{") && p.toks[j].depth > p.toks[i].depth { // (n {id: 5}), not CALL { … }
+		if p.is(j, "where") || p.op(j, "{") && p.toks[j].depth > p.toks[i].depth { // the braces are those of (n {id: 5}), not of CALL { … }
 			effect = act.DeletesSome
 		}
 	}
@@ -166,7 +169,7 @@ func (p *parser) aql(i, end int) {
 	p.add(effect, p.raw(end-1), i, end)
 }
 
-// explain plans a statement, or runs it under ANALYZE.
+// explain judges the statement after EXPLAIN, if the option ANALYZE runs it.
 func (p *parser) explain(i, end int) {
 	j, runs := i+1, false
 	for j < end {
@@ -193,12 +196,12 @@ func (p *parser) explain(i, end int) {
 	}
 }
 
-// analyzes tells whether token i is EXPLAIN's option that runs the statement.
+// analyzes reports whether token i is the option of EXPLAIN that runs the statement.
 func (p *parser) analyzes(i int) bool {
 	return p.isAny(i, "analyze", "analyse") && !p.isAny(i+1, "false", "off") && p.raw(i+1) != "0"
 }
 
-// runInner classifies [j,end) as a segment of its own.
+// runInner classifies [j,end) as its own segment and keeps the verb of the current statement.
 func (p *parser) runInner(j, end int) {
 	head := p.head
 	p.segment(j, end)
@@ -207,10 +210,10 @@ func (p *parser) runInner(j, end int) {
 
 func (p *parser) deletion(i, end int) {
 	target, next := p.name(p.behindDelete(i, end), end)
-	for p.op(next, ",") { // DELETE a, b FROM …
+	for p.op(next, ",") { // for example DELETE a, b FROM …
 		_, next = p.name(next+1, end)
 	}
-	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or CQL columns
+	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or a list of columns in CQL
 		target, _ = p.name(next+1, end)
 	}
 	if p.isTemporary(target) {
@@ -223,14 +226,14 @@ func (p *parser) deletion(i, end int) {
 	p.selfJoined = p.joinsItself(i, end, target)
 	shape := p.whereShape(i, end, target)
 	if holdsAccounts(target) {
-		shape = "unbounded" // accounts that are left out of it lose access
+		shape = "unbounded" // deleted accounts lose access
 	}
 	p.add("delete."+shape, target, i, end)
 	p.selfJoined = false
 	p.functions(i, end)
 }
 
-// behindDelete is where the name of the table begins.
+// behindDelete returns the index of the table name in the DELETE at token i.
 func (p *parser) behindDelete(i, end int) int {
 	for j := i + 1; ; j++ {
 		switch {
@@ -248,7 +251,8 @@ func (p *parser) behindDelete(i, end int) int {
 	}
 }
 
-// joinsItself: DELETE FROM t … USING t v, or USING a query of all of t.
+// joinsItself reports whether DELETE FROM t joins t with itself (USING t v), or with a CTE that
+// selects all of a table.
 func (p *parser) joinsItself(i, end int, target string) bool {
 	at := p.find(i, end, p.toks[i].depth, "using")
 	if at < 0 {
@@ -258,8 +262,8 @@ func (p *parser) joinsItself(i, end int, target string) bool {
 	return sameTable(table, target) || slices.Contains(p.unscoped, strings.ToLower(table))
 }
 
-// hidden reports whether a # after token end-1 made a comment of the name that
-// must follow: what is left is no statement in this reading.
+// hidden reports whether the name is missing because the MySQL reading takes a "#" after token
+// end-1 as the start of a comment. Then the tokens are not a statement in this reading.
 func (p *parser) hidden(name string, end int) bool {
 	return name == "" && p.read == MySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].End:], " "), "#")
 }
@@ -270,7 +274,7 @@ func (p *parser) isTemporary(name string) bool {
 		slices.Contains(p.temporary, n)
 }
 
-// objectPairs are objects that two words name together.
+// objectPairs maps two words that together name a kind of object to that kind.
 var objectPairs = map[[2]string]string{{"foreign", "key"}: "other", {"server", "role"}: "role", {"user", "mapping"}: "other", {"event", "trigger"}: "other"}
 
 func (p *parser) update(i, end int) {
@@ -297,7 +301,7 @@ func (p *parser) update(i, end int) {
 	p.functions(i, end)
 }
 
-// systemTable records writes into the tables that hold the server's own accounts.
+// systemTable records a write to a table that contains the accounts of the server.
 func (p *parser) systemTable(target string, i, end int) {
 	if holdsAccounts(target) {
 		p.add("privilege.superuser", target, i, end)
@@ -372,8 +376,8 @@ func (p *parser) truncation(i, end int) {
 	p.add("truncate", target, i, end)
 }
 
-// ObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
-// of object; "" skips a modifier. Kinds of two words are folded to one.
+// ObjectWords maps the words after CREATE, DROP and ALTER to the kind of object. The kind is ""
+// for a modifier, which is skipped. Several words may have the same kind.
 var ObjectWords = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"table": "table", "tables": "table", "database": "database", "databases": "database", "db": "database", "schema": "schema", "keyspace": "database",
@@ -400,7 +404,8 @@ var ObjectWords = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// objectOf is the kind of object named after CREATE, DROP or ALTER at i.
+// objectOf returns the kind of the object that the words at token i, after CREATE, DROP or ALTER,
+// name.
 func objectOf(p *parser, i, hi int) string {
 	for n := 0; i < hi && n < 6 && p.toks[i].kind == sqlWord; n++ {
 		word := p.raw(i)
@@ -420,11 +425,13 @@ func objectOf(p *parser, i, hi int) string {
 	return ""
 }
 
-// dropEffects are the effects of DROP by the kind of object that are no mere drop.other.
+// dropEffects maps the kind of a dropped object to its effect. For other kinds the effect is
+// drop.other.
 var dropEffects = map[string]string{"database": "drop.database", "schema": "drop.schema", "owned": "drop.schema", "column": "drop.column",
 	"table": "drop.table", "tablespace": "drop.table", "partition": "drop.table", "stage": "drop.table"}
 
-// objectName is the name of the object after CREATE, DROP or ALTER at i.
+// objectName returns the name of the object after CREATE, DROP or ALTER. i is the index of the
+// word after the verb.
 func (p *parser) objectName(i, hi int) string {
 	seen := false
 	for ; i < hi && p.toks[i].kind == sqlWord; i++ {
@@ -456,7 +463,7 @@ func (p *parser) drop(i, end int) {
 	case kind == "stream" && p.is(end-1, "topic") && p.has(i, end, "delete"):
 		effect = "drop.table"
 	case kind == "role" && p.is(end-1, "cascade"):
-		effect = "drop.schema" // Oracle drops everything the user owns
+		effect = "drop.schema" // Oracle drops all objects that the user owns
 	case kind == "" && (p.op(i+1, "(") || i+1 >= end):
 		p.out.Unknown = true
 		return
@@ -464,7 +471,7 @@ func (p *parser) drop(i, end int) {
 	p.add(effect, target, i, end)
 }
 
-// stringAt is the content of the string token at i, "" if it is none.
+// stringAt returns the value of the string token i, or "" if it is not a string.
 func (p *parser) stringAt(i int) string {
 	if i < 0 || i >= len(p.toks) {
 		return ""
@@ -497,7 +504,7 @@ func (p *parser) transaction(verb string, i, end int) {
 	}
 }
 
-// begin opens a transaction, a block of statements, or starts a replica.
+// begin handles BEGIN and START: a transaction, a block of statements, or the start of a replica.
 func (p *parser) begin(verb string, i, end int) {
 	switch {
 	case verb == "start" && !p.is(i+1, "transaction"):
@@ -506,13 +513,14 @@ func (p *parser) begin(verb string, i, end int) {
 			p.add("server.config", "", i, end)
 		}
 	case verb == "begin" && i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred":
-		p.functions(i, end) // a block
+		p.functions(i, end) // BEGIN starts a block
 	default:
 		p.txStart = len(p.out.Facts)
 	}
 }
 
-// prepare names a text that runs later, or leaves a transaction to another session.
+// prepare judges the text of a prepared statement. PREPARE TRANSACTION ends the transaction,
+// because another session may commit it.
 func (p *parser) prepare(i, end int) {
 	p.out.ReadOnly = false
 	if p.is(i+1, "transaction") {
@@ -531,8 +539,9 @@ func (p *parser) prepare(i, end int) {
 	}
 }
 
-// undo marks the effects of the open transaction as rolled back, unless one of
-// them stands all the same or commits what came before it.
+// undo marks the effects of the open transaction as rolled back. It does nothing if the
+// transaction contains an effect that ROLLBACK does not undo, because such a statement also
+// commits the effects before it.
 func (p *parser) undo() {
 	from := p.txStart
 	p.txStart = -1
@@ -549,8 +558,8 @@ func (p *parser) undo() {
 	}
 }
 
-// escapesRollback reports whether ROLLBACK leaves the effect standing. Most
-// servers commit DDL by itself; transactional says that this one does not.
+// escapesRollback reports whether an effect remains after ROLLBACK. Most servers commit DDL
+// automatically; transactional means that this server does not.
 func escapesRollback(effect string, transactional bool) bool {
 	switch kind, rest, _ := strings.Cut(effect, "."); kind {
 	case "delete", "update", "insert", "replace", "merge":

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// What one side of a test is worth: a constant, a column, or something that does
+// This file evaluates one side of a comparison: a constant, a column, or an expression that does
 // not depend on the row.
 
-// Const is a value known from the text.
+// sqlConst is a value that the text itself determines.
 type sqlConst struct {
 	kind   constKind
 	number float64
@@ -31,13 +31,14 @@ const (
 	constNull
 )
 
-// constant evaluates [lo,hi) if it is a literal, maybe signed, cast or a sum.
+// constant evaluates [lo,hi) if it is a literal, with or without a sign or cast, or a sum of
+// numbers. The result has the kind constNone for other expressions.
 func (p *parser) constant(lo, hi int) sqlConst {
 	lo, hi = p.uncast(lo, hi)
 	switch {
 	case lo >= hi:
 		return sqlConst{}
-	case p.is(lo, "select") && !p.has(lo, hi, "from", "where"): // (SELECT 1)
+	case p.is(lo, "select") && !p.has(lo, hi, "from", "where"): // for example (SELECT 1)
 		return p.constant(lo+1, hi)
 	case p.read == ANSI && hi-lo >= 3 && p.op(lo+1, "||"):
 		return p.joinedStrings(lo, hi)
@@ -56,7 +57,7 @@ func (p *parser) constant(lo, hi int) sqlConst {
 	return sqlConst{}
 }
 
-// uncast drops the parentheses around [lo,hi) and the cast after it.
+// uncast returns [lo,hi) without the parentheses around it and the cast after it.
 func (p *parser) uncast(lo, hi int) (int, int) {
 	lo, hi = p.peel(lo, hi)
 	if p.op(hi-2, "::") && hi-2 > lo {
@@ -65,12 +66,12 @@ func (p *parser) uncast(lo, hi int) (int, int) {
 	return lo, hi
 }
 
-// vanishes: x * 0 and x % 1 are zero, whatever the column is.
+// vanishes reports whether [lo,hi) is x * 0 or x % 1, which are zero for every x.
 func (p *parser) vanishes(lo, hi int) bool {
 	return hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1")
 }
 
-// joinedStrings is 'a' || 'b', if there is nothing else.
+// joinedStrings evaluates 'a' || 'b' if [lo,hi) contains only strings and "||".
 func (p *parser) joinedStrings(lo, hi int) sqlConst {
 	joined := sqlConst{kind: constText}
 	for i := lo; i < hi; i += 2 {
@@ -82,7 +83,8 @@ func (p *parser) joinedStrings(lo, hi int) sqlConst {
 	return joined
 }
 
-// literalToken is a token that stands for a value that is no number.
+// literalToken returns the value of a string, TRUE, FALSE or NULL. The result has the kind
+// constNone for other tokens.
 func (p *parser) literalToken(t sqlToken) sqlConst {
 	switch {
 	case t.kind == sqlString:
@@ -99,8 +101,8 @@ func (p *parser) literalToken(t sqlToken) sqlConst {
 	return sqlConst{}
 }
 
-// sum evaluates numbers joined by + - * from left to right, which is enough to
-// see through "2-1".
+// sum evaluates numbers joined by + - * from left to right, without precedence. That is enough to
+// recognize tricks such as "2-1".
 func (p *parser) sum(lo, hi int) (float64, bool) {
 	value, op, have := 0.0, byte('+'), false
 	for i := lo; i < hi; i++ {
@@ -116,7 +118,7 @@ func (p *parser) sum(lo, hi int) (float64, bool) {
 	return value, have && op == 0 && !math.IsNaN(value)
 }
 
-// number is the value of a token that is a number.
+// number returns the value of token i, and false if it is not a number.
 func (p *parser) number(i int) (float64, bool) {
 	if p.toks[i].kind != sqlNumber {
 		return 0, false
@@ -138,7 +140,7 @@ func calculate(a float64, op byte, b float64) float64 {
 	return a + b
 }
 
-// column is the lower-case name of a plain column reference, "" for anything else.
+// column returns the name of a plain column reference in lower case, or "" for other expressions.
 func (p *parser) column(part [2]int) string {
 	lo, hi := p.uncast(part[0], part[1])
 	if lo >= hi || p.toks[lo].kind != sqlWord && p.toks[lo].kind != sqlName {
@@ -154,8 +156,8 @@ func (p *parser) column(part [2]int) string {
 	return strings.ToLower(name)
 }
 
-// isKeyColumn tells whether a column names the row itself, so that a test such
-// as "> 0" holds for every row.
+// isKeyColumn reports whether a column is probably a key of its table, by its name. Then a test
+// such as "> 0" is true for every row.
 func isKeyColumn(column string) bool {
 	column = lastPart(column)
 	switch column {
@@ -165,7 +167,7 @@ func isKeyColumn(column string) bool {
 	return scan.HasAnySuffix(column, "_id", "_pk", "_uuid")
 }
 
-// alone judges a condition without comparison: a literal or a column.
+// alone judges a condition without a comparison: a literal or a column.
 func (p *parser) alone(lo, hi int) Truth {
 	switch c := p.constant(lo, hi); c.kind {
 	case constTrue:
@@ -183,7 +185,7 @@ func (p *parser) alone(lo, hi int) Truth {
 	return RowsIf(isKeyColumn(p.column([2]int{lo, hi})) || p.rowless(lo, hi))
 }
 
-// Rows says which rows a condition picks that is known to be true or false.
+// Rows returns the Truth of a condition with a known value: AllRows for true, NoRows for false.
 func Rows(all bool) Truth {
 	if all {
 		return AllRows
@@ -191,9 +193,8 @@ func Rows(all bool) Truth {
 	return NoRows
 }
 
-// rowless reports whether an expression has no column, parameter or subquery. Such an
-// expression has the same value for every row, so as a condition it selects all rows
-// or none.
+// rowless reports whether an expression has no column, parameter or subquery. Such an expression
+// has the same value for every row, so as a condition it selects all rows or none.
 func (p *parser) rowless(lo, hi int) bool {
 	for i := lo; i < hi; i++ {
 		switch p.toks[i].kind {
@@ -212,7 +213,7 @@ func (p *parser) rowless(lo, hi int) bool {
 	return hi > lo
 }
 
-// rowlessWords are words of an expression that name no column.
+// rowlessWords lists words in expressions that are not names of columns.
 var rowlessWords = scan.SetOf(`case when then else end true false null not and or is like in between as
 	current_timestamp current_date interval date`)
 
@@ -234,7 +235,8 @@ func (p *parser) isTest(left, right [2]int) Truth {
 	return SomeRows
 }
 
-// nullTest judges IS NULL and, negated, IS NOT NULL, which most columns never are.
+// nullTest judges IS NULL or, if negated, IS NOT NULL. Most columns are never null, so IS NOT NULL
+// usually selects all rows.
 func (p *parser) nullTest(left [2]int, c sqlConst, negated bool) Truth {
 	if c.kind != constNone {
 		return Rows((c.kind == constNull) != negated)
@@ -243,8 +245,8 @@ func (p *parser) nullTest(left [2]int, c sqlConst, negated bool) Truth {
 	return RowsIf(negated && column != "" && !marksRows(column))
 }
 
-// marksRows tells whether a column is filled only for some rows by its very
-// name (deleted_at, revoked_by): IS NOT NULL then picks rows.
+// marksRows reports whether, by its name, a column is null in some rows (deleted_at, revoked_by).
+// Then IS NOT NULL selects only some rows.
 func marksRows(column string) bool {
 	column = lastPart(column)
 	for _, suffix := range [...]string{"_at", "_on", "_by", "_date", "_time", "_ts", "_until", "_reason", "_error"} {
@@ -256,7 +258,8 @@ func marksRows(column string) bool {
 	return column == "error" || column == "deleted" || strings.HasSuffix(column, "edat")
 }
 
-// pattern judges LIKE and the regular expression operators: what matches anything.
+// pattern judges LIKE and the regular expression operators. A pattern that matches every text
+// selects all rows.
 func (p *parser) pattern(left, right [2]int, operator string) Truth {
 	c := p.constant(right[0], right[1])
 	if strings.HasPrefix(operator, "not ") {
@@ -272,7 +275,8 @@ func (p *parser) pattern(left, right [2]int, operator string) Truth {
 	return RowsIf(matchesAll(operator, c.text) || l.kind == constText && l.text == c.text)
 }
 
-// matchesAll tells whether a pattern fits every text, or every one that a row has.
+// matchesAll reports whether a pattern matches every text, or every text that such a column
+// normally has, as '%@%' does for e-mail addresses.
 func matchesAll(operator, pattern string) bool {
 	switch operator {
 	case "like", "ilike", "similar":
@@ -317,7 +321,7 @@ func (p *parser) sameExpr(a, b [2]int) bool {
 	}
 	for i := range a[1] - a[0] {
 		if p.toks[a[0]+i].kind == sqlParam && p.raw(a[0]+i) == "?" {
-			return false // two question marks are two values
+			return false // two question marks are two different parameters
 		}
 		if unquote(p.raw(a[0]+i)) != unquote(p.raw(b[0]+i)) || strings.HasPrefix(p.raw(a[0]+i), "rand") {
 			return false
@@ -326,7 +330,8 @@ func (p *parser) sameExpr(a, b [2]int) bool {
 	return true
 }
 
-// plain strips parentheses and what changes no value: + 0, - 0, * 1, / 1.
+// plain returns an expression without its parentheses and without operations that do not change
+// the value: + 0, - 0, * 1, / 1.
 func (p *parser) plain(part [2]int) [2]int {
 	lo, hi := p.peel(part[0], part[1])
 	for hi-lo >= 3 && p.toks[hi-1].kind == sqlNumber {
@@ -339,7 +344,7 @@ func (p *parser) plain(part [2]int) [2]int {
 	return [2]int{lo, hi}
 }
 
-// compareConst orders two constants; ok is false if they do not compare.
+// compareConst compares two constants. ok is false if they cannot be compared.
 func compareConst(a, b sqlConst) (order int, ok bool) {
 	if a.kind == constText && b.kind == constText {
 		return strings.Compare(a.text, b.text), true
@@ -349,7 +354,7 @@ func compareConst(a, b sqlConst) (order int, ok bool) {
 	return cmp.Compare(x, y), okx && oky
 }
 
-// orders are the orders of two values in which an operator holds.
+// orders maps an operator to the results of comparing its sides (-1, 0, 1) for which it is true.
 var orders = map[string][]int{"=": {0}, "==": {0}, "<=>": {0}, "<>": {-1, 1}, "!=": {-1, 1}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
 
 func (c sqlConst) value() (float64, bool) {
@@ -363,7 +368,7 @@ func (c sqlConst) value() (float64, bool) {
 	return 0, false
 }
 
-// compare judges left operator right.
+// compare judges the condition "left operator right".
 func (p *parser) compare(left, right [2]int, operator string) Truth {
 	l, r := p.constant(left[0], left[1]), p.constant(right[0], right[1])
 	switch {
@@ -381,7 +386,7 @@ func (p *parser) compare(left, right [2]int, operator string) Truth {
 	return RowsIf(p.beforeNow(left, right, operator) || p.rowless(left[0], left[1]) && p.rowless(right[0], right[1]))
 }
 
-// compareConsts judges a test that no row has a part in.
+// compareConsts judges a comparison of two constants, or a comparison with NULL.
 func compareConsts(l, r sqlConst, operator string) Truth {
 	if l.kind == constNull || r.kind == constNull {
 		return NoRows
@@ -392,13 +397,15 @@ func compareConsts(l, r sqlConst, operator string) Truth {
 	return Rows(operator == "<>" || operator == "!=")
 }
 
-// sameValue: the same expression, or one column under two names.
+// sameValue reports whether both sides are the same expression, or the same column under two
+// names.
 func (p *parser) sameValue(left, right [2]int) bool {
 	a, b := p.column(left), p.column(right)
 	return p.sameExpr(left, right) || sameColumn(a, b) || p.selfJoined && sameKey(a, b)
 }
 
-// beforeNow: everything was created before now.
+// beforeNow reports whether the condition compares the creation time with the current time. It is
+// true for every row.
 func (p *parser) beforeNow(left, right [2]int, operator string) bool {
 	if operator != "<" && operator != "<=" || right[1]-right[0] > 3 || !strings.HasPrefix(lastPart(p.column(left)), "created") {
 		return false
@@ -410,23 +417,26 @@ func (p *parser) beforeNow(left, right [2]int, operator string) bool {
 	return false
 }
 
-// mirror are operators that change when the sides do.
+// mirror maps an operator to the operator with the same meaning for swapped sides.
 var mirror = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-// boundary: id >= (SELECT min(id) FROM t), id <= (SELECT max(id) FROM t).
+// boundary reports whether the condition compares a key with its smallest or largest value: id >=
+// (SELECT min(id) FROM t), id <= (SELECT max(id) FROM t).
 func (p *parser) boundary(left, right [2]int, operator string) bool {
 	lo, hi := p.peel(right[0], right[1])
 	end := map[string]string{">=": "min", "<=": "max"}[operator]
 	return end != "" && p.is(lo, "select") && p.raw(lo+1) == end && !p.has(lo, hi, "where", "limit", "group") && isKeyColumn(p.column(left))
 }
 
-// sameKey: u.id = v.id of a table that is joined with itself.
+// sameKey reports whether a and b are the same key column under two table names, as in u.id = v.id
+// for a table that is joined with itself.
 func sameKey(a, b string) bool {
 	i, j := strings.LastIndexByte(a, '.'), strings.LastIndexByte(b, '.')
 	return a != "" && a[i+1:] == b[j+1:] && isKeyColumn(a)
 }
 
-// sameColumn: u.id = id is the same column if only one of them is qualified.
+// sameColumn reports whether a and b are the same column and at most one of them is qualified, as
+// in u.id = id.
 func sameColumn(a, b string) bool {
 	i, j := strings.LastIndexByte(a, '.'), strings.LastIndexByte(b, '.')
 	return a != "" && b != "" && (i < 0 || j < 0) && a[i+1:] == b[j+1:]
@@ -434,7 +444,8 @@ func sameColumn(a, b string) bool {
 
 func holds(order int, operator string) bool { return slices.Contains(orders[operator], order) }
 
-// compareColumn judges a test of a column against a constant that no row fails.
+// compareColumn judges a comparison of an expression with a constant. It returns AllRows if no row
+// can fail it.
 func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	lo, hi := p.peel(part[0], part[1])
 	switch {
@@ -460,15 +471,16 @@ func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	return SomeRows
 }
 
-// holdsForLengths: no length is below zero, and that of a key is none.
+// holdsForLengths reports whether every length passes the test. A length is never negative, and
+// the length of a key is never 0.
 func (p *parser) holdsForLengths(lo, hi int, n float64, operator string) bool {
 	return operator == ">=" && n <= 0 || operator == ">" && (n < 0 || n == 0 && isKeyColumn(p.column([2]int{lo, hi})))
 }
 
-// neverNegative are functions that give no number below zero.
+// neverNegative lists functions whose result is never negative.
 var neverNegative = scan.SetOf("length len char_length octet_length abs")
 
-// RowsIf is AllRows or, if the test may leave rows out, SomeRows.
+// RowsIf returns AllRows if all is true, and otherwise SomeRows.
 func RowsIf(all bool) Truth {
 	if all {
 		return AllRows

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Truth is what a condition says of the rows of a table.
+// Truth describes for which rows of a table a condition is true.
 type Truth int8
 
 const (
-	SomeRows Truth = iota // picks rows
-	AllRows               // true for every row that matters
+	SomeRows Truth = iota // may be true for some rows and false for others
+	AllRows               // true for every row, or nearly every row
 	NoRows                // false for every row
 )
 
-// Not is what the negation of a condition says.
+// Not returns the Truth of the negated condition.
 func (t Truth) Not() Truth {
 	if t == SomeRows {
 		return SomeRows
@@ -25,15 +25,15 @@ func (t Truth) Not() Truth {
 	return AllRows + NoRows - t
 }
 
-// whereShape judges the WHERE of the statement [lo,hi) at the verb's depth:
-// "unbounded", "tautology" or "scoped".
+// whereShape judges the WHERE clause of the statement [lo,hi): "unbounded" if there is none,
+// "tautology" if it selects all rows, and "scoped" otherwise.
 func (p *parser) whereShape(lo, hi int, target string) string {
 	depth := p.toks[lo].depth
 	if n := p.limit(lo, hi, depth); n >= 0 && n <= 100 && !p.loop {
 		return "scoped"
 	}
 	at := p.find(lo, hi, depth, "where")
-	if at < 0 && p.find(lo, hi, depth, "from") < 0 { // EdgeQL: DELETE User FILTER …
+	if at < 0 && p.find(lo, hi, depth, "from") < 0 { // EdgeQL writes DELETE User FILTER …
 		at = p.find(lo, hi, depth, "filter")
 	}
 	if at < 0 {
@@ -43,7 +43,7 @@ func (p *parser) whereShape(lo, hi int, target string) string {
 	switch {
 	case end == at+1:
 		return "unbounded"
-	case p.raw(at+1) == "current" && p.is(at+2, "of"): // the row that a cursor is on
+	case p.raw(at+1) == "current" && p.is(at+2, "of"): // WHERE CURRENT OF selects the current row of a cursor
 		return "scoped"
 	case p.judge(at+1, end, target) == AllRows:
 		return "tautology"
@@ -51,8 +51,8 @@ func (p *parser) whereShape(lo, hi int, target string) string {
 	return "scoped"
 }
 
-// clauseEnd is where the clause begun at lo ends: before one of the words, or where the
-// depth becomes smaller.
+// clauseEnd returns the end of the clause that begins at token lo: the index of the first of the
+// words, or of the first token at a smaller depth.
 func (p *parser) clauseEnd(lo, hi int, depth int16, words ...string) int {
 	for i := lo; i < hi; i++ {
 		if p.toks[i].depth < depth || p.toks[i].depth == depth && p.isAny(i, words...) {
@@ -62,7 +62,8 @@ func (p *parser) clauseEnd(lo, hi int, depth int16, words ...string) int {
 	return hi
 }
 
-// limit is the row count of LIMIT n, TOP (n), FETCH FIRST n or ROWNUM <= n, or -1.
+// limit returns the number of rows in LIMIT n, TOP (n), FETCH FIRST n or FETCH NEXT n, or -1 if
+// there is none.
 func (p *parser) limit(lo, hi int, depth int16) int {
 	for i := lo; i < hi; i++ {
 		if p.toks[i].depth != depth || !p.isAny(i, "limit", "top", "first", "next") {
@@ -81,14 +82,15 @@ func (p *parser) limit(lo, hi int, depth int16) int {
 	return -1
 }
 
-// judge evaluates a condition: OR over AND over NOT over single tests.
+// judge evaluates a condition. It splits the condition at OR, then at AND, then at NOT, and evaluates
+// the single tests that remain.
 func (p *parser) judge(lo, hi int, target string) Truth {
 	p.out.Steps += hi - lo
 	lo, hi = p.peel(lo, hi)
 	if lo >= hi {
 		return SomeRows
 	}
-	sign := "||" // concatenation, except where MySQL reads it
+	sign := "||" // "||" joins texts, except in MySQL, where it means OR
 	if p.read == ANSI {
 		sign = "or"
 	}
@@ -107,8 +109,8 @@ func (p *parser) judge(lo, hi int, target string) Truth {
 	return p.test(lo, hi, target)
 }
 
-// joined judges the parts of an OR, of which one decides that holds for all rows, or of
-// an AND, of which one decides that holds for none.
+// joined judges the parts of an OR or an AND. One part with the value decides determines the
+// result: AllRows for OR, NoRows for AND.
 func (p *parser) joined(parts [][2]int, target string, decides Truth) Truth {
 	result := decides.Not()
 	for _, part := range parts {
@@ -122,7 +124,7 @@ func (p *parser) joined(parts [][2]int, target string, decides Truth) Truth {
 	return result
 }
 
-// negation judges what follows one or more NOT.
+// negation judges a condition that begins with one or more NOT.
 func (p *parser) negation(lo, hi int, target string) Truth {
 	negated := false
 	for lo < hi && (p.is(lo, "not") || p.op(lo, "!")) {
@@ -130,7 +132,7 @@ func (p *parser) negation(lo, hi int, target string) Truth {
 		lo++
 	}
 	if lo, hi := p.peel(lo, hi); negated {
-		if at, operator, _ := p.comparison(lo, hi); operator == "is" && p.is(at+1, "null") { // NOT id IS NULL
+		if at, operator, _ := p.comparison(lo, hi); operator == "is" && p.is(at+1, "null") { // for example NOT id IS NULL
 			if column := p.column([2]int{lo, at}); column != "" && !marksRows(column) {
 				return AllRows
 			}
@@ -143,15 +145,15 @@ func (p *parser) negation(lo, hi int, target string) Truth {
 	return result
 }
 
-// opposites are pairs of operators of which one always holds.
+// opposites maps an operator to its negation.
 var opposites = sync.OnceValue(func() map[string]string {
 	return map[string]string{"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
 
 		"like": "not like", "not like": "like", "between": "not between", "not between": "between"}
 })
 
-// complementary reports whether two alternatives say the same with opposite
-// operators: id = 5 OR id <> 5.
+// complementary reports whether two parts of an OR are the negation of each other: id = 5 OR id <>
+// 5.
 func (p *parser) complementary(parts [][2]int) bool {
 	if len(parts) > 8 {
 		return false
@@ -166,7 +168,7 @@ func (p *parser) complementary(parts [][2]int) bool {
 	return false
 }
 
-// opposite tells whether one of two tests holds for every row.
+// opposite reports whether, for every row, one of two tests is true.
 func (p *parser) opposite(a, b [2]int) bool {
 	aleft, aop, aright := p.sides(p.peel(a[0], a[1]))
 	bleft, bop, bright := p.sides(p.peel(b[0], b[1]))
@@ -179,14 +181,14 @@ func (p *parser) opposite(a, b [2]int) bool {
 	return (opposites()[aop] == bop || aop == "=" && bop == "!=") && p.sameExpr(aright, bright)
 }
 
-// sides are the operator of the single test [lo,hi), "" if it has none, and what stands
-// on both sides of it.
+// sides returns the operator of the single test [lo,hi) and the expressions to its left and right.
+// The operator is "" if there is none.
 func (p *parser) sides(lo, hi int) (left [2]int, operator string, right [2]int) {
 	at, operator, width := p.comparison(lo, hi)
 	return [2]int{lo, at}, operator, [2]int{at + width, hi}
 }
 
-// outside gives the tokens of [lo,hi) that are in no parentheses of it.
+// outside iterates over the indexes in [lo,hi) that are not inside parentheses of that range.
 func (p *parser) outside(lo, hi int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		open := 0
@@ -203,7 +205,7 @@ func (p *parser) outside(lo, hi int) iter.Seq[int] {
 	}
 }
 
-// peel removes parentheses around the whole of [lo,hi).
+// peel returns [lo,hi) without the parentheses that enclose the whole range.
 func (p *parser) peel(lo, hi int) (int, int) {
 	for hi-lo >= 2 && p.op(lo, "(") && p.closes(lo, hi) == hi-1 {
 		lo, hi = lo+1, hi-1
@@ -211,7 +213,7 @@ func (p *parser) peel(lo, hi int) (int, int) {
 	return lo, hi
 }
 
-// closes is the index below hi of the parenthesis that closes the one at i, or -1.
+// closes returns the index below hi of the parenthesis that closes the one at token i, or -1.
 func (p *parser) closes(i, hi int) int {
 	if i < 0 || i >= len(p.closing) || p.closing[i] >= hi {
 		return -1
@@ -219,7 +221,8 @@ func (p *parser) closes(i, hi int) int {
 	return p.closing[i]
 }
 
-// split cuts [lo,hi) at a connective outside parentheses, CASE and BETWEEN.
+// split cuts [lo,hi) at a connective: the keyword word or the operator sign. It ignores those
+// inside parentheses and CASE, and the AND of BETWEEN. It returns nil if there is none.
 func (p *parser) split(lo, hi int, word, sign string) [][2]int {
 	var parts [][2]int
 	cases, between, from := 0, false, lo
@@ -245,7 +248,7 @@ func (p *parser) split(lo, hi int, word, sign string) [][2]int {
 	return append(parts, [2]int{from, hi})
 }
 
-// test judges one comparison or other single condition.
+// test judges one comparison or another single condition.
 func (p *parser) test(lo, hi int, target string) Truth {
 	if p.is(lo, "exists") {
 		return p.subquery(lo+1, hi, "")
@@ -254,7 +257,7 @@ func (p *parser) test(lo, hi int, target string) Truth {
 	if operator == "" {
 		return p.alone(lo, hi)
 	}
-	if left[0] >= left[1] || right[0] >= right[1] { // nothing is on one side
+	if left[0] >= left[1] || right[0] >= right[1] { // one side is missing
 		return SomeRows
 	}
 	switch operator {
@@ -275,7 +278,7 @@ func (p *parser) test(lo, hi int, target string) Truth {
 	return p.compare(left, right, operator)
 }
 
-// quantified judges = ANY (…), which is another word for IN, and > ALL (…).
+// quantified judges = ANY (…), which means the same as IN, and comparisons with ALL (…).
 func (p *parser) quantified(left, right [2]int, operator, target string) Truth {
 	open := right[0] + 1
 	switch all := p.is(right[0], "all"); {
@@ -287,7 +290,8 @@ func (p *parser) quantified(left, right [2]int, operator, target string) Truth {
 	return p.compare(left, [2]int{open, right[1]}, operator)
 }
 
-// comparison finds the operator of a single test, outside parentheses.
+// comparison returns the position, name and width in tokens of the operator of a single test. It
+// ignores operators in parentheses. The position is -1 if there is none.
 func (p *parser) comparison(lo, hi int) (at int, operator string, width int) {
 	for i := range p.outside(lo, hi) {
 		switch word := p.toks[i].word; {
@@ -324,7 +328,8 @@ func (p *parser) member(left, right [2]int, target string) Truth {
 	return SomeRows
 }
 
-// notMember judges NOT IN (list): a list of impossible keys excludes nothing.
+// notMember judges NOT IN (list). If all values in the list are impossible keys, the condition is
+// true for every row.
 func (p *parser) notMember(left, right [2]int) Truth {
 	if !isKeyColumn(p.column(left)) || !p.op(right[0], "(") || p.isAny(right[0]+1, "select", "with") {
 		return SomeRows
@@ -338,7 +343,7 @@ func (p *parser) notMember(left, right [2]int) Truth {
 	return AllRows
 }
 
-// list cuts [lo,hi) at its commas outside parentheses.
+// list cuts [lo,hi) at the commas outside parentheses.
 func (p *parser) list(lo, hi int) [][2]int {
 	var items [][2]int
 	from := lo
@@ -354,15 +359,14 @@ func (p *parser) list(lo, hi int) [][2]int {
 	return items
 }
 
-// callsOnly reports whether [lo,hi) is a subquery that selects name(…) of a
-// whole table.
+// callsOnly reports whether [lo,hi) is a subquery that selects name(…) from a whole table.
 func (p *parser) callsOnly(lo, hi int, name string) bool {
 	lo, hi = p.peel(lo, hi)
 	return p.is(lo, "select") && p.raw(lo+1) == name && !p.has(lo, hi, "where", "limit")
 }
 
-// subquery judges EXISTS (…) and IN (…): one that reads a whole table picks
-// nothing; for IN that table must be the statement's own.
+// subquery judges EXISTS (…) and IN (…). If the subquery selects a whole table, the condition
+// is true for every row; for IN that table must be the target of the statement.
 func (p *parser) subquery(lo, hi int, target string) Truth {
 	lo, hi = p.peel(lo, hi)
 	from := p.find(lo, hi, p.toks[min(lo, len(p.toks)-1)].depth, "from")
@@ -389,13 +393,13 @@ func (p *parser) rowlessSubquery(lo, hi int, target string) Truth {
 	}
 	at := p.find(lo, hi, p.toks[lo].depth, "where")
 	if at < 0 {
-		return AllRows // EXISTS (SELECT 1)
+		return AllRows // for example EXISTS (SELECT 1)
 	}
 	return p.judge(at+1, hi, "")
 }
 
-// selectsNothing reports whether the SELECT at lo has a condition that no row
-// meets, or LIMIT 0: what is written from it is emptied.
+// selectsNothing reports whether the SELECT at token lo returns no rows, because of LIMIT 0 or a
+// condition that is never true. A table that is replaced by its result becomes empty.
 func (p *parser) selectsNothing(lo, hi int) bool {
 	if lo < 0 || !p.is(lo, "select") {
 		return false
@@ -411,7 +415,7 @@ func (p *parser) selectsNothing(lo, hi int) bool {
 	return p.judge(at+1, p.clauseEnd(at+1, hi, depth, "group", "having", "order", "limit", "fetch"), "") == NoRows
 }
 
-// wholeTable reports whether nothing after FROM table narrows the rows.
+// wholeTable reports whether no clause after the table name in FROM restricts the rows.
 func (p *parser) wholeTable(lo, hi int) bool {
 	if lo >= len(p.toks) || lo >= hi {
 		return true
@@ -424,5 +428,6 @@ func (p *parser) wholeTable(lo, hi int) bool {
 	return at < 0 || p.judge(at+1, hi, "") == AllRows
 }
 
-// sameTable compares two table names without their schema.
+// sameTable reports whether two table names are equal without their schemas and in any case of
+// letters.
 func sameTable(a, b string) bool { return strings.EqualFold(lastPart(a), lastPart(b)) }

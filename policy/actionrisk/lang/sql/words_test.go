@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestWordsAreKeywords: the lexer marks the words of one list only, so a word that is
-// asked for and is not given is asked for in vain.
+// TestWordsAreKeywords checks that the parser compares tokens only with words in keywordList. The
+// lexer marks no other word as a keyword, so such a comparison would always be false.
 func TestWordsAreKeywords(t *testing.T) {
 	for _, verb := range Verbs.Words() {
 		if sqlKeyword(verb) == "" {
@@ -45,7 +45,7 @@ func TestWordsAreKeywords(t *testing.T) {
 	}
 }
 
-// TestLateWords: clauses whose words the lexer did not know.
+// TestLateWords checks clauses that need keywords which were missing from keywordList.
 func TestLateWords(t *testing.T) {
 	for text, want := range map[string]string{
 		`DELETE FROM users WHERE name LIKE '%' ESCAPE '!'`:                                "delete.tautology",

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Database clients have commands of their own besides SQL: they run programs, read
-// and write files of the machine they run on, and put variables into the text.
+// Database clients have commands besides SQL. These run programs, read and write local files, and
+// insert variables into the text.
 
 var variablesOf = map[string]sql.ClientVariables{
 	"psql":         {Define: []string{`\set `}, Options: []string{"-v", "--set", "--variable"}, Forms: []string{`:'?'`, `:"?"`, `:?`}, Joined: true},
@@ -23,7 +23,8 @@ var variablesOf = map[string]sql.ClientVariables{
 
 var sameVariables = map[string]string{"pgcli": "psql", "usql": "psql", "ysqlsh": "psql", "gsql": "psql", "vsql": "psql", "nzsql": "psql", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlcl": "sqlplus", "sql": "sqlplus", "beeline": "hive", "spark-sql": "hive", "": "psql"}
 
-// ExpandClient puts the variables that the text and the options set into the text.
+// ExpandClient replaces the variables of a database client in a text by their values. The text
+// itself and the options of the client set them.
 func ExpandClient(e *interp.Env, name, text string, client *act.Invocation) string {
 	if other, ok := sameVariables[name]; ok {
 		name = other
@@ -51,7 +52,7 @@ func ExpandClient(e *interp.Env, name, text string, client *act.Invocation) stri
 	return out.String()
 }
 
-// optionVariables are the variables that options of the client set.
+// optionVariables returns the variables that the listed options of the client set as NAME=VALUE.
 func optionVariables(options []string, client *act.Invocation) map[string]string {
 	set := map[string]string{}
 	for _, name := range options {
@@ -67,7 +68,7 @@ func optionVariables(options []string, client *act.Invocation) map[string]string
 	return set
 }
 
-// definition reads a line that sets a variable.
+// definition returns the variable that a line sets, and false if the line sets none.
 func definition(line string, how *sql.ClientVariables) (name, value string, ok bool) {
 	trimmed := strings.TrimSpace(line)
 	for _, d := range how.Define {

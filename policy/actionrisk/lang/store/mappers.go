@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// runStringSQL runs the SQL in the strings of a text in a language without a scanner,
-// where a function that takes SQL is before them.
+// runStringSQL judges the SQL in the strings of a program text, if the string is an argument of a
+// function that runs SQL. It serves languages that have no scanner.
 func runStringSQL(e *interp.Env, src *act.Source) {
 	text := src.Text
 	for i := 0; i < len(text) && e.Budget.Spend(1); i++ {
@@ -33,7 +33,7 @@ func runStringSQL(e *interp.Env, src *act.Source) {
 	}
 }
 
-// givenSQL: the call that is under way at the end of the text takes SQL.
+// givenSQL reports whether the innermost call that is open at the end of the text runs SQL.
 func givenSQL(e *interp.Env, before string) bool {
 	before = before[max(0, len(before)-160):]
 	depth, open := 0, len(before)-1
@@ -54,8 +54,8 @@ func givenSQL(e *interp.Env, before string) bool {
 	return e.Calls.Statements.Get(name[strings.LastIndexAny(name, "./!-")+1:])
 }
 
-// runORM finds calls of object mappers in program text, and SQL in its strings
-// where a call that runs SQL is before them.
+// runORM judges calls of object-relational mappers in a program text. A call after a filter counts
+// as the scoped effect.
 func runORM(e *interp.Env, src *act.Source) {
 	text := src.Text
 	if !strings.ContainsAny(text, ".:>") {
@@ -81,13 +81,13 @@ func runORM(e *interp.Env, src *act.Source) {
 	}
 }
 
-// ReadORM judges calls of mappers in a program text.
+// ReadORM judges the calls of object-relational mappers in a program text.
 func ReadORM(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	runORM(sh.Env, src)
 	return act.Flow{}
 }
 
-// ReadQuoted judges the statements in the strings of a program text.
+// ReadQuoted judges the SQL statements in the strings of a program text.
 func ReadQuoted(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	runStringSQL(sh.Env, src)
 	return act.Flow{}

@@ -13,12 +13,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// clientFile says which clients read a file when they start, and in which language.
+// clientFile describes a file that database clients run when they start, and its language.
 type clientFile struct {
 	name    string // the last parts of its path
 	clients string
 	lang    string
-	setting string // only the values of this setting are run
+	setting string // run only the values of this setting; "" runs the whole file
 }
 
 var clientFiles = []clientFile{
@@ -38,13 +38,15 @@ var clientFiles = []clientFile{
 	{".arangosh.rc", "arangosh", "mongo", ""},
 }
 
-// fileOptionsOf are options, and variables, that name such a file.
+// fileOptionsOf maps an option or an environment variable that names a start file to the usual
+// name of that file.
 var fileOptionsOf = map[string]string{
 	"--defaults-file": ".my.cnf", "--defaults-extra-file": ".my.cnf", "-init": ".sqliterc", "--init": ".sqliterc", "--myclirc": ".myclirc",
 	"PSQLRC": ".psqlrc", "USQLRC": ".usqlrc",
 }
 
-// startsClient is the entry of a file by its name, if clients run what it holds.
+// startsClient returns the entry of a hidden file that database clients run when they start, and
+// false if the name is not such a file.
 func startsClient(name string) (clientFile, bool) {
 	last := path.Base(name)
 	for _, f := range clientFiles {
@@ -55,7 +57,7 @@ func startsClient(name string) (clientFile, bool) {
 	return clientFile{}, false
 }
 
-// StartFiles runs the start files of a client that the command itself wrote.
+// StartFiles judges the start files of a client that the command itself wrote.
 func StartFiles(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) {
 	if !act.StoreLanguage(w.Lang) || len(sh.Env.Files) == 0 {
 		return
@@ -75,12 +77,12 @@ func StartFiles(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) {
 			}
 		}
 	}
-	if strings.HasPrefix(v.Exe, "sqlplus") || v.Exe == "sqlcl" { // it looks where it is started
+	if strings.HasPrefix(v.Exe, "sqlplus") || v.Exe == "sqlcl" { // these clients read login.sql in the working directory
 		startFile(sh, "login.sql", "login.sql", v)
 	}
 }
 
-// startFile runs a file as the start file of another name.
+// startFile judges the file name as if it were the start file as.
 func startFile(sh *interp.Process, name, as string, v *act.Invocation) {
 	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, name)]
 	if !ok || !f.Known || sh.Src.Depth >= scan.MaxDepth {
@@ -94,7 +96,8 @@ func startFile(sh *interp.Process, name, as string, v *act.Invocation) {
 	}
 }
 
-// runStartFile runs what a start file holds, or the values of its setting.
+// runStartFile judges the content of a start file, or only the values of the setting that runs
+// statements and of the pager.
 func runStartFile(sh *interp.Process, c *clientFile, text act.Word, v *act.Invocation) {
 	if c.setting == "" {
 		sh.Interpret(c.lang, text, v, c.name, nil)
@@ -115,8 +118,8 @@ func runStartFile(sh *interp.Process, c *clientFile, text act.Word, v *act.Invoc
 	}
 }
 
-// WritesStartFile runs what is written into a client's start file: it runs whenever
-// the client is started next.
+// WritesStartFile judges text that a command writes into the start file of a client. The client
+// runs this text when it starts the next time.
 func WritesStartFile(sh *interp.Process, name act.Word, f act.Flow) {
 	c, ok := startsClient(name.Text)
 	if !ok || !name.Known() || !f.Known || len(f.Word.Text) > scan.MaxDecoded || sh.Src.Depth >= scan.MaxDepth {
@@ -126,7 +129,8 @@ func WritesStartFile(sh *interp.Process, name act.Word, f act.Flow) {
 	runStartFile(sh, &c, f.Word, &act.Invocation{Exe: client, Src: sh.Src, Stdin: act.Flow{Known: true}, Cwd: sh.Cwd})
 }
 
-// Restored: a dump that drops first is given to a client.
+// Restored reports that tables are dropped if a client is given a database dump that drops each
+// table before it creates it.
 func Restored(sh *interp.Process, in act.Flow, v *act.Invocation) {
 	if strings.HasSuffix(in.Via, act.DropsMark) {
 		r := sql.Result{Facts: []sql.Fact{{Effect: "drop.table", Start: v.From, End: v.To}}}
@@ -134,14 +138,14 @@ func Restored(sh *interp.Process, in act.Flow, v *act.Invocation) {
 	}
 }
 
-// migrators apply the files of statements that are in a folder.
+// migrators maps each migration tool to the words with which it applies the SQL files of a folder.
 var migrators = map[string][]string{
 	"flyway": {"migrate"}, "migrate": {"up", "down"}, "dbmate": {"up", "migrate"}, "goose": {"up", "up-to", "up-by-one"}, "sqlx": {"run"}, "diesel": {"run"}, "supabase": {"push", "up"},
 	"prisma": {"deploy", "dev"}, "atlas": {"apply"}, "wrangler": {"apply"}, "tern": {"migrate"}, "sqitch": {"deploy"}, "liquibase": {"update"}, "node-pg-migrate": {"up"}, "refinery": {"migrate"}, "evolve": {"migrate"}, "hasura": {"apply"},
 }
 
-// Migrations runs the statements that the command itself has put where a migration
-// tool finds them.
+// Migrations judges the SQL files that the command itself wrote, if a migration tool applies them.
+// It always returns false.
 func Migrations(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	words := migrators[v.Exe]
@@ -165,13 +169,13 @@ func Migrations(sh *interp.Process, v *act.Invocation) bool {
 	return false
 }
 
-// ReadMongo reads a text for MongoDB's shell.
+// ReadMongo judges a text for the MongoDB shell.
 func ReadMongo(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	sh.Env.Mongo(src, strings.ReplaceAll(src.Text, string(scan.Hole), "_"), stores.ClientWords(client, src.Text))
 	return act.Flow{}
 }
 
-// ReadRedis reads a text for Redis.
+// ReadRedis judges a text for Redis.
 func ReadRedis(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	sh.Env.Redis(src, strings.ReplaceAll(src.Text, string(scan.Hole), "_"), stores.ClientWords(client, src.Text))
 	return act.Flow{}

@@ -1,5 +1,6 @@
-// Package store is the front-end of databases: the text a client runs, start files and
-// migrations, calls of mappers, and what is written to a server's connection.
+// Package store is the front-end for databases. It reads the text that a database client runs,
+// start files and migrations, calls of object-relational mappers, and text that is written to the
+// connection of a server.
 package store
 
 import (
@@ -12,9 +13,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// ReadSQL reads src as the text of a database client, or as a bare statement of
-// any dialect where client is nil. What it gives back is the text that a SELECT
-// of literals prints, if that is SQL again: piped into a client it runs.
+// ReadSQL judges src as the text of a database client, or as a bare statement in any SQL dialect
+// if client is nil. If a SELECT prints a constant text that is SQL, ReadSQL returns that text,
+// because piped into a client it runs.
 func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	e := sh.Env
 	e.Ran = true
@@ -29,7 +30,7 @@ func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocati
 		name = client.Exe
 	}
 	words := stores.ClientWords(client, src.Text)
-	if stores.Clients[name] == 0 { // a bare text, or a client of many engines
+	if stores.Clients[name] == 0 { // there is no client, or it works with several databases
 		if stores.LooksMongo(text) {
 			e.Mongo(src, text, words)
 			return act.Flow{}
@@ -61,8 +62,8 @@ func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocati
 	return act.Flow{}
 }
 
-// includedSQL runs the files that a client is told to read, if the command itself
-// wrote them.
+// includedSQL judges the files that the text tells a client to read, if the command itself wrote
+// them.
 func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Invocation) {
 	cwd := e.Context.Cwd
 	if client != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// runWire judges text that is written to a server at an address.
+// runWire judges text that is written to the connection of a server: an HTTP request, Redis
+// commands or SQL. The address may be empty.
 func runWire(sh *interp.Process, src *act.Source, address string) {
 	e := sh.Env
 	text := strings.TrimLeft(src.Text, " \r\n")
@@ -38,7 +39,7 @@ func runWire(sh *interp.Process, src *act.Source, address string) {
 	}
 }
 
-// wireRequest judges a request that is written out by hand.
+// wireRequest judges an HTTP request that is written out as text, as if curl sent it.
 func wireRequest(sh *interp.Process, src *act.Source, f []string, text, address string) {
 	host := strings.TrimSuffix(address, ":80")
 	head, body, _ := strings.Cut(strings.ReplaceAll(text, "\r", ""), "\n\n")
@@ -58,8 +59,8 @@ func wireRequest(sh *interp.Process, src *act.Source, f []string, text, address 
 	sh.Reading(src).Run(v)
 }
 
-// Wire judges what a raw client is given on its input, and what an address of curl
-// carries in itself.
+// Wire judges the text that a client such as nc or telnet reads and sends to a server, and the
+// text inside a gopher or dict URL of curl or wget. It always returns false.
 func Wire(sh *interp.Process, v *act.Invocation) bool {
 	switch v.Exe {
 	case "nc", "ncat", "netcat", "socat", "telnet", "openssl", "websocat", "tcpconnect":
@@ -83,7 +84,8 @@ func Wire(sh *interp.Process, v *act.Invocation) bool {
 	return false
 }
 
-// wireURL judges gopher://host:6379/_FLUSHALL%0d%0a and dict://host:6379/flushall.
+// wireURL judges the text that a gopher or dict URL sends to a server:
+// gopher://host:6379/_FLUSHALL%0d%0a, dict://host:6379/flushall.
 func wireURL(sh *interp.Process, w act.Word) {
 	scheme, _, rest, ok := hosts.Split(w.Text)
 	if !ok || scheme != "gopher" && scheme != "gophers" && scheme != "dict" || len(rest) < 2 {
@@ -97,14 +99,14 @@ func wireURL(sh *interp.Process, w act.Word) {
 	if scheme == "dict" {
 		text = strings.ReplaceAll(text, ":", " ")
 	} else if len(text) > 1 {
-		text = text[1:] // the type of the item
+		text = text[1:] // skip the item type of gopher
 	}
 	w.Text, w.At = text, -1
 	src := sh.Src.Inside(w, scheme)
 	runWire(sh, &src, address)
 }
 
-// WireFile judges what is written to /dev/tcp/host/port.
+// WireFile judges text that is written to /dev/tcp/host/port.
 func WireFile(sh *interp.Process, file act.Word, f act.Flow, _ *act.Invocation) {
 	rest, ok := strings.CutPrefix(file.Text, "/dev/tcp/")
 	if !ok || !f.Known || f.Word.Text == "" {
@@ -114,13 +116,13 @@ func WireFile(sh *interp.Process, file act.Word, f act.Flow, _ *act.Invocation) 
 	runWire(sh, &src, strings.Replace(rest, "/", ":", 1))
 }
 
-// ReadWire judges text that is written to a server that is not named.
+// ReadWire judges text that is written to a server whose address is unknown.
 func ReadWire(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
 	runWire(sh, src, "")
 	return act.Flow{}
 }
 
-// respLines writes Redis's own form as lines of words.
+// respLines converts commands of the Redis protocol (RESP) to one line of words per command.
 func respLines(text string) string {
 	var out strings.Builder
 	left := 0
@@ -147,7 +149,7 @@ func respLines(text string) string {
 	return out.String()
 }
 
-// rawAddress is host:port as a raw client is given it.
+// rawAddress returns the host:port that a client such as nc or socat connects to, or "".
 func rawAddress(v *act.Invocation) string {
 	if w, ok := v.Value("-connect"); ok {
 		return w.Text
@@ -169,8 +171,8 @@ func firstOfList(text string) string {
 	return text
 }
 
-// wirePorts are the usual ones of Redis and Memcached.
+// wirePorts lists the default ports of Redis and Memcached.
 var wirePorts = scan.SetOf("6378 6379 6380 7000 7001 11211 26379")
 
-// wireVerbs are first words by which a line to a server is known.
+// wireVerbs lists first words of a line that identify it as a Redis or Memcached command.
 var wireVerbs = scan.SetOf("flushall flushdb flush_all config slaveof replicaof eval evalsha module debug migrate restore script function acl cluster swapdb del unlink shutdown set hset get auth select delete incr ping info keys")

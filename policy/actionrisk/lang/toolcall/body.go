@@ -13,14 +13,15 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// RequestBodies judges what a client sends.
+// RequestBodies judges the statements in the body and the address of a request that an HTTP client
+// sends. It always returns false.
 func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	switch {
 	case e.In("git-hosts", v.Exe):
 		apiFields(sh, v)
 		return false
-	case v.Dry || !e.In("http-clients", v.Exe) || slices.ContainsFunc(v.Operands, searchAddress): // what is searched for is no statement
+	case v.Dry || !e.In("http-clients", v.Exe) || slices.ContainsFunc(v.Operands, searchAddress): // a search query is not a statement
 		return false
 	}
 	for _, w := range v.Operands {
@@ -40,7 +41,7 @@ func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 	return false
 }
 
-// hostsOf are the hosts that a client sends to.
+// hostsOf returns the names of the hosts to which a client sends, as words separated by spaces.
 func hostsOf(v *act.Invocation) string {
 	words := " " + v.Host
 	for _, w := range v.Operands {
@@ -51,7 +52,7 @@ func hostsOf(v *act.Invocation) string {
 	return words
 }
 
-// searchAddress: the path names a search.
+// searchAddress reports whether the path of the address is that of a search.
 func searchAddress(w act.Word) bool {
 	address, _, _ := strings.Cut(strings.ToLower(w.Text), "?")
 	return scan.HasAny(address, "/search", "/_search", "autocomplete", "suggest")
@@ -61,7 +62,7 @@ func isBodyOption(name string) bool {
 	return slices.Contains(hosts.BodyOptions, name) || name == "--raw" || name == "-Body"
 }
 
-// optionBody judges the value of one option: a text, the input, or a file.
+// optionBody judges the body in the value of one option: a text, the input, or a file.
 func optionBody(sh *interp.Process, v *act.Invocation, o *act.Option, words string) {
 	body := act.Flow{Known: true, Word: o.Value}
 	file, named := strings.CutPrefix(o.Value.Text, "@")
@@ -83,7 +84,7 @@ func optionBody(sh *interp.Process, v *act.Invocation, o *act.Option, words stri
 	}
 }
 
-// apiFields are those of gh api: -f query=text, -F query=@file.
+// apiFields judges the statements in the fields of gh api: -f query=text, -F query=@file.
 func apiFields(sh *interp.Process, v *act.Invocation) {
 	for i := range v.Opts {
 		o := &v.Opts[i]
@@ -103,7 +104,8 @@ func apiFields(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// items are httpie's: key=value is a member of the body, key:=value one of JSON.
+// items judges the statements in the operands of httpie: key=value sets a member of the body, and
+// key:=value sets it to a JSON value.
 func items(sh *interp.Process, v *act.Invocation, words string) {
 	for _, w := range v.Operands {
 		key, value, ok := strings.Cut(w.Text, "=")
@@ -121,16 +123,16 @@ func items(sh *interp.Process, v *act.Invocation, words string) {
 	}
 }
 
-// parameters judges the statements in an address: ?query=DROP%20TABLE%20x.
+// parameters judges the statements in the query of an address: ?query=DROP%20TABLE%20x.
 func parameters(sh *interp.Process, w act.Word) {
 	address, query, _ := strings.Cut(w.Text, "?")
-	if strings.HasSuffix(address, "/query") { // InfluxDB's name for it
+	if strings.HasSuffix(address, "/query") { // InfluxDB calls the parameter "q"
 		query = strings.ReplaceAll("&"+query, "&q=", "&query=")
 	}
 	runForm(sh.Env, &act.Source{Text: query, At: -1, Span: w.Span, Via: sh.Src.Via, Depth: sh.Src.Depth + 1})
 }
 
-// runForm judges key=value&key=value.
+// runForm judges the statements in a form: key=value&key=value.
 func runForm(e *interp.Env, src *act.Source) {
 	for pair := range strings.SplitSeq(src.Text, "&") {
 		key, value, ok := strings.Cut(pair, "=")
@@ -146,7 +148,8 @@ func runForm(e *interp.Env, src *act.Source) {
 	}
 }
 
-// runStatement runs a text as a statement if it is one.
+// runStatement judges a text as a database statement or a GraphQL mutation, and reports whether it
+// looks like one.
 func runStatement(e *interp.Env, src *act.Source) bool {
 	text := strings.TrimSpace(src.Text)
 	switch {
@@ -161,7 +164,8 @@ func runStatement(e *interp.Env, src *act.Source) bool {
 	return false
 }
 
-// runBody judges the body of a request.
+// runBody judges the body of a request: JSON, one statement, or a form. words contains the names
+// of the hosts.
 func runBody(e *interp.Env, src *act.Source, words string) {
 	text := strings.TrimSpace(src.Text)
 	if text == "" || src.Depth > scan.MaxDepth || !e.Budget.Spend(1+len(text)/8) {
@@ -169,7 +173,7 @@ func runBody(e *interp.Env, src *act.Source, words string) {
 	}
 	switch {
 	case text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")):
-		e.See(act.EmptiesStore, src, 0, len(src.Text), "") // what was there is replaced by nothing
+		e.See(act.EmptiesStore, src, 0, len(src.Text), "") // null replaces all data at this path
 	case text[0] == '{' || text[0] == '[':
 		if root, _ := tree.JSON(src.Text); root != nil {
 			w := bodyWalk{jsonWalk{e: e, src: src}, words}
@@ -178,14 +182,14 @@ func runBody(e *interp.Env, src *act.Source, words string) {
 	case runStatement(e, src):
 	default:
 		form := *src
-		if strings.HasPrefix(text, "q=") { // of InfluxDB, which takes a form
+		if strings.HasPrefix(text, "q=") { // InfluxDB takes a form with the parameter "q"
 			form.Text, form.At = "query="+text[2:], -1
 		}
 		runForm(e, &form)
 	}
 }
 
-// bodyWalk looks for what a service runs in a body of JSON.
+// bodyWalk finds statements and commands in a JSON body. words contains the names of the hosts.
 type bodyWalk struct {
 	jsonWalk
 	words string
@@ -220,7 +224,8 @@ func (w *bodyWalk) node(n *tree.Node, key string) {
 	}
 }
 
-// command: a list of words that Redis takes (["FLUSHALL"]), or a list of statements.
+// command judges a list that is a command of Redis (["FLUSHALL"]) or a list of SQL statements, and
+// reports whether it is one.
 func (w *bodyWalk) command(n *tree.Node) bool {
 	if len(n.Kids) == 0 || n.Kids[0].Kind != '"' {
 		return false
@@ -248,7 +253,7 @@ func (w *bodyWalk) command(n *tree.Node) bool {
 	return false
 }
 
-// deletion: bodies by which stores are emptied.
+// deletion reports objects that empty a store or remove an index.
 func (w *bodyWalk) deletion(n *tree.Node) {
 	all := func(names ...string) bool {
 		v := n.Get(names...)
@@ -263,7 +268,7 @@ func (w *bodyWalk) deletion(n *tree.Node) {
 	}
 }
 
-// ReadBody judges the body of a request whose client is known.
+// ReadBody judges the body of a request of a known client.
 func ReadBody(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	runBody(sh.Env, src, stores.ClientWords(client, src.Text))
 	return act.Flow{}

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Calls of contract functions that are in JSON: as the arguments of a tool, or as
-// an object of its own that names a contract and a function of it.
+// This file judges calls of contract functions in JSON: the arguments of a tool, or an object that
+// names a contract and one of its functions.
 
 var (
 	receiverKeys  = []string{"contract", "contractAddress", "contract_address", "address", "to", "target", "token", "tokenAddress", "token_address", "proxy", "proxyAddress", "vault"}
@@ -22,8 +22,8 @@ var (
 	mutabilityKey = []string{"stateMutability", "mutability", "type", "callType", "call_type", "mode", "action", "kind"}
 )
 
-// contractFunction is the name of a function that is given by name, signature or
-// selector, and the calldata if it is that.
+// contractFunction returns the name of a function that is given by its name, signature or
+// selector. For a selector or calldata it also returns the hexadecimal digits.
 func contractFunction(text string) (name, data string) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "function ")
 	if hex, ok := strings.CutPrefix(text, "0x"); ok && len(hex) >= 8 && amounts.IsHexText(hex) {
@@ -38,7 +38,8 @@ func contractFunction(text string) (name, data string) {
 	return text[strings.LastIndexByte(text, '.')+1:], ""
 }
 
-// contractObject judges {contract, function, args}, whatever the members are called.
+// contractObject judges an object {contract, function, args} with any of the usual member names.
+// It reports whether the object is such a call and a rule matched.
 func (w *jsonWalk) contractObject(n *tree.Node) bool {
 	to, function := "", n.Str(functionKeys...)
 	for _, key := range receiverKeys {
@@ -51,14 +52,14 @@ func (w *jsonWalk) contractObject(n *tree.Node) bool {
 		return false
 	}
 	name, data := contractFunction(function)
-	if name != "" && (!act.SyntaxName(name) || name == strings.ToUpper(name)) { // GET and POST are of requests
+	if name != "" && (!act.SyntaxName(name) || name == strings.ToUpper(name)) { // GET and POST are methods of requests
 		return false
 	}
 	return w.contractRun(n, n, to, name, data)
 }
 
-// contractRun judges one call of a contract's function; unknown functions may do
-// anything, unless something says that they only read.
+// contractRun judges one call of a contract function. An unknown function may do anything, unless
+// its name or its type shows that it only reads.
 func (w *jsonWalk) contractRun(n, args *tree.Node, to, name, data string) bool {
 	call := amounts.ContractCall{Name: name, Receiver: to, Args: w.contractArgs(args)}
 	var ids []string
@@ -85,7 +86,8 @@ func (w *jsonWalk) contractRun(n, args *tree.Node, to, name, data string) bool {
 	return w.e.Money(w.src, n.Start, n.End, name, ids...)
 }
 
-// contractArgs are the arguments of a call as texts; lists and objects as they stand.
+// contractArgs returns the arguments of a call as texts, at most 32. Lists and objects are
+// returned as their JSON text.
 func (w *jsonWalk) contractArgs(args *tree.Node) []string {
 	kids, listed := args.Kids, false
 	if list := args.Get(argumentKeys...); list != nil && (list.Kind == '[' || list.Kind == '{') {
@@ -105,8 +107,8 @@ func (w *jsonWalk) contractArgs(args *tree.Node) []string {
 	return out
 }
 
-// readsContract: the function's name, its interface or the kind of the call says that
-// nothing is changed.
+// readsContract reports whether the name of the function, its ABI or the kind of the call shows
+// that the call changes nothing.
 func readsContract(n *tree.Node, name string) bool {
 	for _, key := range mutabilityKey {
 		if viewWords.Has(strings.ToLower(n.Str(key))) {
@@ -125,8 +127,8 @@ func readsContract(n *tree.Node, name string) bool {
 	return viewFunctions.Has(name) || facts.ToolClass(name) == "read"
 }
 
-// viewFunctions are functions of common contracts that only show something, whose
-// names are no verbs.
+// viewFunctions lists functions of common contracts that only read, and whose names are not verbs
+// for reading.
 var viewFunctions = scan.SetOf(`balanceOf totalSupply allowance decimals symbol name owner ownerOf tokenURI totalAssets convertToShares convertToAssets previewDeposit previewMint previewWithdraw previewRedeem maxDeposit
  maxMint maxWithdraw maxRedeem asset hasRole paused nonces DOMAIN_SEPARATOR supportsInterface isApprovedForAll latestAnswer latestRoundData slot0 token0 token1 fee liquidity reserves implementation admin threshold nonce uri contractURI cap minter
  exchangeRate exchangeRateStored rewardRate earned rewardPerToken pendingRewards userInfo poolInfo poolLength isOwner isModuleEnabled version eip712Domain tokenByIndex tokenOfOwnerByIndex royaltyInfo votingPower quorum state proposals delegates numCheckpoints borrowRate supplyRate`)

@@ -8,13 +8,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// manifest judges a Kubernetes object passed inline.
+// manifest judges a Kubernetes object in JSON.
 func (w *jsonWalk) manifest(n *tree.Node) bool {
 	w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, n, &act.Invocation{Exe: "json", Src: w.src})
 	return true
 }
 
-// iamPolicy judges a policy document passed inline.
+// iamPolicy judges an IAM policy document in JSON.
 func (w *jsonWalk) iamPolicy(n *tree.Node) bool {
 	list := n.Get("Statement")
 	statements := list.Kids
@@ -38,7 +38,7 @@ func (w *jsonWalk) iamPolicy(n *tree.Node) bool {
 	return true
 }
 
-// wildcards is the broadest of a string or a list of strings.
+// wildcards returns the string n, or the broadest string of the list n.
 func wildcards(n *tree.Node) string {
 	if n == nil {
 		return ""
@@ -58,7 +58,7 @@ func wildcards(n *tree.Node) string {
 	return broadest
 }
 
-// servers judges an MCP configuration: every server is code that will run.
+// servers judges the servers of an MCP configuration. Each server is a program that will run.
 func (w *jsonWalk) servers(n *tree.Node) bool {
 	for _, s := range n.Kids {
 		command, words := s.Get("command"), append([]string{s.Str("command")}, strs(s.Get("args"))...)
@@ -74,7 +74,7 @@ func (w *jsonWalk) servers(n *tree.Node) bool {
 	return true
 }
 
-// pinnedWords reports whether a package among the words has an exact version.
+// pinnedWords reports whether a word names a package with an exact version or digest.
 func pinnedWords(words []string) bool {
 	for _, s := range words {
 		at := strings.LastIndexByte(s, '@')
@@ -92,7 +92,8 @@ func pinnedWords(words []string) bool {
 	return false
 }
 
-// addsAServer: "mcp add", "mcp add-json" or "mcp install" of any program.
+// addsAServer reports whether a call adds an MCP server: "mcp add", "mcp add-json" or "mcp
+// install" of any program, or --add-mcp.
 func addsAServer(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if it.Inv == nil {
 		return act.Word{}, false
@@ -122,8 +123,8 @@ func pinnedMCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, pinnedWords(words)
 }
 
-// Predicates are the predicates of the mcp table.
+// Predicates holds the predicates that the mcp table uses.
 var Predicates = map[string]interp.Predicate{
-	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
-	"mcp-server": addsAServer, // an argument tells which server is added
+	"pinned-mcp": pinnedMCP,   // the call adds a server with an exact version
+	"mcp-server": addsAServer, // the call adds a server
 }

@@ -15,17 +15,16 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// What a tool does to files, addresses and settings by the members of its
-// arguments: what it reads, writes, deletes and sends out.
+// This file judges the effects of a tool call on files, addresses and settings, by the members of
+// its arguments.
 
-// pathKeys are members that name files.
+// pathKeys lists members that name files.
 var pathKeys = scan.SetOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
 
-// contentKeys are members whose text is written.
+// contentKeys lists members that contain the text to write.
 var contentKeys = scan.SetOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value diff changes edit updates")
 
-// eachText calls f with every string below n and the name of its member, as deep
-// as arguments go.
+// eachText calls f with every string below n and the name of its member, down to six levels.
 func (w *jsonWalk) eachText(n *tree.Node, key string, depth int, f func(key string, v *tree.Node)) {
 	if n == nil || depth > 6 || !w.e.Budget.Spend(1) {
 		return
@@ -44,7 +43,7 @@ func (w *jsonWalk) eachText(n *tree.Node, key string, depth int, f func(key stri
 	}
 }
 
-// files judges paths and addresses as the shell commands that do the same.
+// files judges the paths and addresses among the arguments as the equivalent shell commands.
 func (w *jsonWalk) files(name, class string, args *tree.Node) {
 	if w.src.Depth >= scan.MaxDepth {
 		return
@@ -61,18 +60,18 @@ func (w *jsonWalk) files(name, class string, args *tree.Node) {
 	w.eachText(args, "", 0, j.text)
 }
 
-// fileJudge judges the texts among the arguments of a call of a tool.
+// fileJudge judges the strings among the arguments of one tool call.
 type fileJudge struct {
 	w           *jsonWalk
 	name, class string
-	content     string // what it writes
-	posts       bool   // it sends to others
+	content     string // the text that the tool writes
+	posts       bool   // the tool sends its arguments to other people
 	mayWrite    bool
-	paths       int // judged so far
+	paths       int // number of paths judged
 }
 
-// text judges one: a page's script, a patch, an address of files or of a machine's
-// credentials, a path.
+// text judges one string: a script for a web page, a patch, a file URL, the address of a cloud
+// metadata service, or a path.
 func (j *fileJudge) text(key string, v *tree.Node) {
 	scheme, host, rest, ok := hosts.Split(v.Text)
 	switch {
@@ -89,12 +88,12 @@ func (j *fileJudge) text(key string, v *tree.Node) {
 	}
 }
 
-// namesFile tells whether a member's text is a path.
+// namesFile reports whether the text of the member is a path.
 func namesFile(key, text string) bool {
 	return pathKeys.Has(tree.PlainKey(key)) && text != "" && len(text) <= 512 && !strings.Contains(text, "\n")
 }
 
-// patch runs a text that is one.
+// patch judges a text that is a patch, and reports whether it is one.
 func (j *fileJudge) patch(v *tree.Node) bool {
 	if !strings.Contains(v.Text, "*** ") && !strings.Contains(v.Text, "+++ ") {
 		return false
@@ -104,7 +103,7 @@ func (j *fileJudge) patch(v *tree.Node) bool {
 	return runPatch(j.w.e, &src)
 }
 
-// path judges what becomes of a file.
+// path judges the effect of the tool on the file that v names.
 func (j *fileJudge) path(v *tree.Node) {
 	file := outOfTree(v.Text)
 	switch {
@@ -119,7 +118,8 @@ func (j *fileJudge) path(v *tree.Node) {
 	}
 }
 
-// searchesKeys: a search through a user's folders for what only keys look like.
+// searchesKeys reports a search through the folders of a user or the system for text that only
+// keys contain.
 func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
 	pattern, folder := args.Str("pattern", "query", "regex", "search"), args.Str("path", "directory", "dir", "root", "folder")
 	if pattern == "" || folder == "" || !searches(name) {
@@ -136,7 +136,8 @@ func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
 	}
 }
 
-// moves judges a tool that moves or copies a file, or changes who may use it.
+// moves judges a tool that moves or copies a file or changes its access rights, and reports
+// whether it is one.
 func (w *jsonWalk) moves(name string, args *tree.Node) bool {
 	op, named := act.Op(0), false
 	for _, word := range facts.ToolWords(bareToolName(name)) {
@@ -156,11 +157,11 @@ func (w *jsonWalk) moves(name string, args *tree.Node) bool {
 	return true
 }
 
-// fileVerbs are words of tools that handle whole files, with what they do.
+// fileVerbs maps words in names of tools that act on whole files to their effects.
 var fileVerbs = map[string]act.Op{"move": act.MoveFile, "rename": act.MoveFile, "mv": act.MoveFile, "copy": act.CopyFile, "cp": act.CopyFile, "chmod": act.ChangeMode, "permissions": act.ChangeMode,
 	"permission": act.ChangeMode, "chown": act.ChangeOwner, "owner": act.ChangeOwner, "symlink": act.LinkFile, "link": act.LinkFile}
 
-// does judges what a tool does to the files that the member v names.
+// does judges an effect of a tool on files. The member v names them.
 func (w *jsonWalk) does(v *tree.Node, op act.Op, mode string, on ...string) {
 	w.emit(w.effect(v, op, mode, on))
 }
@@ -185,7 +186,7 @@ func (w *jsonWalk) emit(f act.Effect) {
 	(&interp.Process{Env: w.e, Src: w.src}).Emit(w.src, "", f)
 }
 
-// sends: a file of credentials is handed to a tool that sends it out.
+// sends reports that a tool sends a file with credentials to other people.
 func (w *jsonWalk) sends(v *tree.Node, file string, posts bool) {
 	if c := w.e.ClassOf(act.Word{Text: file}, ""); posts && c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		w.e.See(act.PublishesSecret, w.src, v.Start, v.End, act.Printable(file))
@@ -212,8 +213,9 @@ func (w *jsonWalk) content(args *tree.Node) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// outOfTree: "../../etc/cron.d/x" leaves the folder that it is relative to for one
-// of the system; the number of levels is not known.
+// outOfTree returns the absolute path of a system file for a relative path such as
+// "../../etc/cron.d/x", because the number of levels up is not known. It returns other paths
+// unchanged.
 func outOfTree(name string) string {
 	if !strings.Contains(name, "../") {
 		return name
@@ -227,29 +229,29 @@ func outOfTree(name string) string {
 	return name
 }
 
-// filePath is the path of a file: address.
+// filePath returns the path in a file URL.
 func filePath(host, rest string) string {
-	if len(host) == 1 || strings.HasSuffix(host, ":") { // file://C:/x
+	if len(host) == 1 || strings.HasSuffix(host, ":") { // for example file://C:/x
 		return host + rest
 	}
 	return rest
 }
 
-// posts tells whether a tool of that name sends to others what it is given; one
-// that keeps secrets does not.
+// posts reports whether a tool with this name sends its arguments to other people. A tool that
+// stores secrets does not.
 func posts(name string) bool {
 	words := facts.ToolWords(bareToolName(name))
 	return facts.Says(words, "posts") && !facts.Says(words, "keeps")
 }
 
-// posted: credentials are in what is sent to others.
+// posted reports credentials in the arguments of a tool that sends them to other people.
 func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 	if !posts(name) || args == nil {
 		return
 	}
 	w.eachText(args, "", 0, func(_ string, v *tree.Node) {
 		if class == "read" && !strings.Contains(v.Text, "://") {
-			return // what is looked for
+			return // the text is a search query
 		}
 		if showsSecret(v.Text) || class != "read" && seedPhrase(v.Text) {
 			w.e.See(act.PublishesSecret, w.src, v.Start, v.End, "")
@@ -257,8 +259,8 @@ func (w *jsonWalk) posted(name, class string, args *tree.Node) {
 	})
 }
 
-// showsSecret: a text holds what only a real credential looks like: a private key,
-// a token of a known service, a long value given to a name that means a secret.
+// showsSecret reports whether a text contains a real credential: a private key, a token of a known
+// service, or a long value of a name that means a secret.
 func showsSecret(text string) bool {
 	return slices.ContainsFunc(secrets.Find(text), func(s secrets.Span) bool {
 		word := text[s.Start:s.End]
@@ -274,7 +276,8 @@ func showsSecret(text string) bool {
 	})
 }
 
-// longValue: a long value that chance made is given to a name.
+// longValue reports whether the value at position at is long, looks random and is assigned to a
+// name.
 func longValue(text string, at int) bool {
 	word := text[at:]
 	if end := strings.IndexAny(word, " \t\n\"'`,;"); end > 0 {
@@ -283,7 +286,8 @@ func longValue(text string, at int) bool {
 	return len(word) >= 16 && mixed(word) && strings.ContainsAny(text[max(0, at-3):at], "=:")
 }
 
-// someMember tells whether a member is so by its name without signs; below too, if deep.
+// someMember reports whether so returns true for a member of n, or if deep is true for a member at
+// any level. key is the name without punctuation.
 func someMember(n *tree.Node, deep bool, so func(key string, k *tree.Node) bool) bool {
 	for i, k := range n.Kids {
 		if so(tree.PlainKey(n.KeysAt(i)), k) || deep && (k.Kind == '{' || k.Kind == '[') && someMember(k, deep, so) {
@@ -293,8 +297,8 @@ func someMember(n *tree.Node, deep bool, so func(key string, k *tree.Node) bool)
 	return false
 }
 
-// seedPhrase: after a word for it, twelve words or more as wallets write theirs: all
-// lower case, of three to eight letters.
+// seedPhrase reports whether a word such as "seed" is followed by at least twelve words like those
+// of wallets: in lower case, with three to eight letters.
 func seedPhrase(text string) bool {
 	low := strings.ToLower(text)
 	for _, word := range [...]string{"seed", "mnemonic", "recovery", "phrase"} {
@@ -317,7 +321,8 @@ func seedPhrase(text string) bool {
 	return false
 }
 
-// mixed: letters of both cases and digits, as chance makes them, and no example.
+// mixed reports whether a word has letters of both cases and digits, as random values do, and is
+// not an example.
 func mixed(word string) bool {
 	lower := strings.ToLower(word)
 	for _, w := range [...]string{"example", "xxxx", "your", "placeholder", "changeme", "dummy", "redacted", "://", "${", "process.env", "getenv"} {
@@ -328,16 +333,16 @@ func mixed(word string) bool {
 	return strings.ContainsAny(word, "0123456789") && lower != word && strings.ToUpper(word) != word
 }
 
-// setting is a member that opens something to everybody or takes a guard away.
+// setting describes a dangerous change that a tool makes with a member of its arguments: it opens
+// something to the public, or removes a protection.
 type setting struct {
-	about  string // a group of words, one of which the tool's name must have
-	unless string // with this one nothing that was there before changes
+	about  string // a group of words; the name of the tool must contain one of them
+	unless string // if the name contains this word, the tool changes nothing that exists; "" for none
 	holds  func(args *tree.Node) bool
 	what   act.Sight
 }
 
-// settings are the changes of repositories, stores and networks that a tool makes
-// by a member of its arguments.
+// settings lists such changes of repositories, stores, networks and access rights.
 var settings = []setting{
 	{"repository", "create", becomesPublic, act.OpensProject},
 	{"branch-guard", "", dropsProtection, act.DropsBranchGuard},
@@ -349,7 +354,7 @@ var settings = []setting{
 	{"deploy-key", "", addsWriteKey, act.ChangesAccess},
 }
 
-// changesSettings raises what the members of a writing tool change for everybody.
+// changesSettings reports the dangerous changes of settings that a writing tool makes.
 func (w *jsonWalk) changesSettings(name string, args *tree.Node) {
 	if args == nil || args.Kind != '{' {
 		return
@@ -370,14 +375,15 @@ func becomesPublic(args *tree.Node) bool {
 	return strings.EqualFold(args.Str("visibility", "repo_visibility"), "public") || private != nil && private.Kind == 'f'
 }
 
-// overridesRules: a merge that does not wait for what protects the branch.
+// overridesRules reports whether a merge ignores the protection of the branch.
 func overridesRules(args *tree.Node) bool {
 	return someMember(args, false, func(key string, k *tree.Node) bool {
 		return k.Kind == 't' && (key == "admin" || strings.HasPrefix(key, "bypass") || strings.HasPrefix(key, "skip") || key == "force")
 	})
 }
 
-// dropsProtection: reviews, checks or rules for administrators are switched off.
+// dropsProtection reports whether the arguments switch off reviews, checks or the rules for
+// administrators.
 func dropsProtection(args *tree.Node) bool {
 	return someMember(args, true, func(key string, k *tree.Node) bool {
 		switch {
@@ -410,13 +416,14 @@ func dropsDeletionProtection(args *tree.Node) bool {
 	})
 }
 
-// addsWriteKey: a key that may write to a repository.
+// addsWriteKey reports whether the arguments add a key that may write to a repository.
 func addsWriteKey(args *tree.Node) bool {
 	only := args.Get("read_only", "readOnly")
 	return only != nil && only.Kind == 'f'
 }
 
-// opensNetwork: to every address, but for the ports that the web is served on.
+// opensNetwork reports whether the arguments open a network to all addresses, except for the web
+// ports 80 and 443.
 func opensNetwork(args *tree.Node) bool {
 	open := false
 	for _, k := range args.Kids {
@@ -432,41 +439,42 @@ func opensNetwork(args *tree.Node) bool {
 	return open
 }
 
-// subjectKeys say to whom a right is given.
+// subjectKeys lists members that name the account which gets a right.
 var subjectKeys = scan.SetOf("user username userid userids useremail email emails member members memberid principal principalid principalname principalarn collaborator login assignee group groupid team account accountid subject subjects serviceaccount identity grantee invitee usernames")
 
-// rightKeys name a right, a role, or a group that has it.
+// rightKeys lists members that name a right, a role, or a group that has it.
 var rightKeys = scan.SetOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
 
 func isRight(key string) bool {
 	return rightKeys.Has(key) || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
 }
 
-// masters are roles and groups whose members may do everything.
+// masters lists roles and groups whose members have all rights.
 var masters = scan.SetOf(`admin admins owner owners maintainer administrator administrators superadmin superuser sysadmin systemadmin systemadministrator globaladmin globaladministrator companyadministrator orgadmin organizationadmin
  orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
  administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
 
-// cloudMasters are such roles of clouds, for every receiver; adminFlags are members
-// that make their subject one who has them.
+// cloudMasters lists cloud roles with all rights, which count even if no account is named.
+// adminFlags lists members that make an account an administrator.
 var (
 	cloudMasters = scan.SetOf("roles/owner roles/editor cluster-admin")
 	adminFlags   = scan.SetOf("isadmin issuperuser superuser issuperadmin siteadmin admin")
 )
 
-// masterName is a role's name without signs: SUPER_ADMIN, "Domain Admins", roles/owner.
+// masterName returns the name of a role in lower case and without punctuation, so that
+// SUPER_ADMIN, "Domain Admins" and roles/owner can be compared with masters.
 func masterName(text string) string {
 	if i := strings.LastIndex(text, ":policy/"); i >= 0 {
 		text = text[i+len(":policy/"):]
 	}
 	text = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
-	if one := strings.TrimSuffix(text, "s"); masters.Has(one) { // Super Admins
+	if one := strings.TrimSuffix(text, "s"); masters.Has(one) { // for example Super Admins
 		return one
 	}
 	return text
 }
 
-// givesAdmin: an account may do everything from then on.
+// givesAdmin reports whether the arguments give an account all rights.
 func givesAdmin(args *tree.Node) bool {
 	subject := slices.ContainsFunc(args.Keys, func(k string) bool { return subjectKeys.Has(tree.PlainKey(k)) })
 	for i, k := range args.Kids {
@@ -480,7 +488,7 @@ func givesAdmin(args *tree.Node) bool {
 	return false
 }
 
-// givesRight: a member says that an account administers everything.
+// givesRight reports whether a member makes an account an administrator.
 func givesRight(key string, k *tree.Node) bool {
 	switch {
 	case k.Kind == 't':
@@ -493,7 +501,7 @@ func givesRight(key string, k *tree.Node) bool {
 	return k.Kind == '[' && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters.Has(masterName(k.Text)) })
 }
 
-// promotes: the tool's own name says that it gives an account all rights.
+// promotes reports whether the name of the tool itself shows that it gives an account all rights.
 func promotes(words []string) bool {
 	last := len(words) - 1
 	for i := range words {
@@ -507,7 +515,8 @@ func promotes(words []string) bool {
 	return false
 }
 
-// pageData: what a page keeps for its user is sent to an address that the text names.
+// pageData reports a script that sends data a web page stores for its user, such as cookies, to a
+// host in the script.
 func pageData(e *interp.Env, src *act.Source) {
 	holds := func(list ...string) bool {
 		return scan.HasAny(src.Text, list...)
@@ -518,7 +527,7 @@ func pageData(e *interp.Env, src *act.Source) {
 	}
 }
 
-// namesForeignHost: an address of another machine is in the text.
+// namesForeignHost reports whether the text contains the address of another machine.
 func namesForeignHost(text string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, "://")

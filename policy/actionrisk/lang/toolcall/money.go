@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// payment judges the arguments of a tool that moves money.
+// payment judges the arguments of a tool that moves money. It reports whether a rule matched.
 func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 	if args == nil || args.Kind != '{' {
 		return false
@@ -48,16 +48,18 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 	return sendsMoney(a, to, says("transfer") || says("send")) && money(amounts.WithZero(to, a.TransferRule())...)
 }
 
-// sendsMoney: to an address of a chain, or in a currency that is no mere number of a bill.
+// sendsMoney reports whether the arguments are a transfer. They are if the recipient is a blockchain
+// address, or the asset is not pegged to the US dollar. An amount in dollars may only be a number on
+// a bill, so it counts only if the tool transfers (says) or the amount is large.
 func sendsMoney(a amounts.Amount, to string, says bool) bool {
 	return amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || says || a.IsLarge())
 }
 
-// dollarKeys are members whose amount is in dollars.
+// dollarKeys lists members whose amount is in US dollars.
 var dollarKeys = []string{"amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd"}
 
-// paid is the amount that the arguments name, of an asset where they tell it; false if
-// they name none.
+// paid returns the amount in the arguments, with its asset if they name one. It returns false if
+// they contain no amount.
 func paid(flat map[string]string, value, symbol string) (amounts.Amount, bool) {
 	a := amounts.Amount{Asset: amounts.AssetOf(symbol), Value: amounts.ParseNumber(strings.TrimLeft(value, "$"))}
 	if number, unit, two := strings.Cut(value, " "); a.Asset == nil && two {
@@ -74,17 +76,18 @@ func paid(flat map[string]string, value, symbol string) (amounts.Amount, bool) {
 	return a, a.All || a.Unlimited || a.Value != nil
 }
 
-// timesKeys say how often something is done, scheduleKeys that it is done for ever.
+// timesKeys lists members with the number of repetitions, and scheduleKeys those that repeat a
+// call until it is stopped.
 var (
 	timesKeys    = []string{"repeat", "repeats", "repetitions", "repeatcount", "repeat_count", "times", "iterations", "loops", "runs", "calls", "numcalls", "num_calls", "maxcalls", "max_calls", "num_requests", "requests", "numrequests", "occurrences", "concurrency"}
 	scheduleKeys = []string{"interval", "intervalms", "interval_ms", "intervalseconds", "interval_seconds", "every", "cron", "schedule", "frequency", "recurrence", "recurring", "forever", "rrule"}
 )
 
-// repetitions is how often a payment is made by its arguments, nil if they do not say
-// it, and whether that is a loop: many times, or until it is stopped.
+// repetitions returns how many times the arguments repeat a payment, or nil if they do not state
+// it. loop means 20 times or more, or until it is stopped.
 func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
 	text := firstOf(flat, timesKeys...)
-	if text == "" && firstOf(flat, "query", "q", "search", "prompt") == "" { // of a search it is how many results
+	if text == "" && firstOf(flat, "query", "q", "search", "prompt") == "" { // in a search, "count" is the number of results
 		text = flat["count"]
 	}
 	times = amounts.ParseNumber(text)
@@ -95,7 +98,8 @@ func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
 	return times, loop || firstOf(flat, scheduleKeys...) != ""
 }
 
-// contract judges a tool that calls a function of a contract, or is named after one.
+// contract judges a tool that calls a contract function, or whose name is one. It reports whether
+// it is such a tool and a rule matched.
 func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	if class == "read" || args == nil || args.Kind != '{' {
 		return false
@@ -117,20 +121,22 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	return w.contractRun(args, args, args.Str(receiverKeys...), function, data)
 }
 
-// isFunction tells whether contracts have a function of that name, and little else does.
+// isFunction reports whether contracts have a function with this name, and other programs usually
+// do not.
 func (w *jsonWalk) isFunction(name string) bool {
 	return w.e.Calls.IsContractVerb(name) && !amounts.GeneralNames.Has(name)
 }
 
-// namedAfter is the function of a contract that the last words of a tool's name are, if
-// an address of a chain is among the arguments: safe_add_owner is addOwner.
+// namedAfter returns the contract function that the last words of the tool's name form, if the
+// arguments contain a blockchain address: addOwner for safe_add_owner. It returns "" if there is
+// none.
 func (w *jsonWalk) namedAfter(words []string, args *tree.Node) string {
 	if !slices.ContainsFunc(args.Kids, func(k *tree.Node) bool {
 		return k.Kind == '"' && strings.HasPrefix(k.Text, "0x") && amounts.IsAddress(k.Text)
 	}) {
 		return ""
 	}
-	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
+	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone is not specific enough
 		if f := camel(words[i:]); w.isFunction(f) {
 			return f
 		}
@@ -138,7 +144,7 @@ func (w *jsonWalk) namedAfter(words []string, args *tree.Node) string {
 	return ""
 }
 
-// camel joins words as a contract's function: setApprovalForAll.
+// camel joins words in the form of a contract function: setApprovalForAll.
 func camel(words []string) string {
 	var b strings.Builder
 	for i, word := range words {
@@ -150,14 +156,15 @@ func camel(words []string) string {
 	return b.String()
 }
 
-// Members that hold the key of a wallet, and what is signed without being read.
+// walletKeyKeys lists members that contain the key of a wallet. rawKeys lists members with an
+// encoded transaction, which cannot be read before it is signed or sent.
 var (
 	walletKeyKeys = scan.SetOf("privatekey mnemonic seedphrase secretkey recoveryphrase")
 	rawKeys       = scan.SetOf("psbt rawtx rawtransaction signedtx signedtransaction serializedtransaction txhex rawhex")
 )
 
-// walletKeys raises a wallet's key that is among the arguments, and the signature
-// of an unreadable text.
+// walletKeys reports the key of a wallet among the arguments, and the signing or sending of a text
+// that cannot be read.
 func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 	if args == nil || args.Kind != '{' {
 		return
@@ -174,26 +181,26 @@ func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
 	}
 }
 
-// isDigest: 32 bytes that are signed as they are.
+// isDigest reports whether the text is a value of 32 bytes that is signed without hashing.
 func isDigest(key, text string, raw *tree.Node) bool {
 	asItIs := raw != nil && raw.Kind == 't'
 	return strings.HasPrefix(text, "0x") && len(text) == 66 && (key == "hash" || key == "digest" || key == "message" && asItIs)
 }
 
-// opensPolicy: a tool that sets what a wallet may spend takes the limit away.
+// opensPolicy reports whether a tool that sets the spending limits of a wallet removes a limit.
 func opensPolicy(name, class string, args *tree.Node) bool {
 	if class == "read" || args == nil {
 		return false
 	}
 	value := args.Get("value", "val")
 	if value != nil && amounts.OpensPayments(args.Str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(value.Text, "null")) {
-		return true // {"key":"x402.maxAmount","value":"unlimited"}
+		return true // for example {"key":"x402.maxAmount","value":"unlimited"}
 	}
 	words := facts.ToolWords(name)
 	return facts.Says(words, "spending") && facts.Says(words, "spending-limits") && slices.ContainsFunc(args.Kids, isNoLimit)
 }
 
-// isNoLimit: a value that means that there is none.
+// isNoLimit reports whether the value of a limit means that there is no limit.
 func isNoLimit(k *tree.Node) bool {
 	switch k.Kind {
 	case 'n', 'f':
@@ -231,14 +238,14 @@ func firstOf(m map[string]string, keys ...string) string {
 	return ""
 }
 
-// rpc judges an Ethereum or Solana JSON-RPC request.
+// rpc judges a JSON-RPC request to an Ethereum or Solana node or a wallet.
 func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 	first := &tree.Node{}
 	if params != nil && len(params.Kids) > 0 {
 		first = params.Kids[0]
 	}
 	report := func(ids ...string) bool { return w.e.Money(w.src, n.Start, n.End, method, ids...) }
-	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // XRP Ledger
+	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // this is a request of the XRP Ledger
 		return report(act.Transfers)
 	}
 	switch rule := w.e.Clients.Method.Get(method); rule {
@@ -262,12 +269,12 @@ func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
 			return true
 		}
 	}
-	// some other JSON-RPC: a tool by another name
+	// another JSON-RPC method: judge it like a tool
 	return w.tool(n, method, params)
 }
 
-// calls judges a transaction, or the several of a batch, with what it lets act
-// for the account.
+// calls judges a transaction, or the transactions of a batch, and the contracts that it authorizes
+// to act for the account.
 func (w *jsonWalk) calls(n *tree.Node) bool {
 	if n.Get("authorizationList", "authorization_list") != nil {
 		w.e.Money(w.src, n.Start, n.End, "", act.ChangesOwner)
@@ -282,7 +289,8 @@ func (w *jsonWalk) calls(n *tree.Node) bool {
 	return true
 }
 
-// signTyped finds the typed data among the parameters, as object or as text.
+// signTyped judges the typed data (EIP-712) among the parameters, which is an object or a JSON
+// text.
 func (w *jsonWalk) signTyped(params *tree.Node, report func(...string) bool) bool {
 	for _, k := range params.KidsOrNone() {
 		if k.Kind == '{' && k.Get("primaryType") != nil {
@@ -297,7 +305,7 @@ func (w *jsonWalk) signTyped(params *tree.Node, report func(...string) bool) boo
 	return report(act.SignsBlindly)
 }
 
-// transaction judges {to, value, data}.
+// transaction judges an Ethereum transaction {to, value, data}.
 func (w *jsonWalk) transaction(n *tree.Node) bool {
 	to, data, value := n.Str("to"), n.Str("data", "input"), n.Str("value")
 	var ids []string
@@ -307,7 +315,7 @@ func (w *jsonWalk) transaction(n *tree.Node) bool {
 		}
 	}
 	if to == "" && data != "" {
-		ids = []string{act.SignsBlindly} // creates a contract
+		ids = []string{act.SignsBlindly} // the transaction creates a contract
 	}
 	if v := amounts.ParseNumber(value); v != nil && v.Sign() > 0 {
 		a := amounts.Amount{Asset: amounts.AssetOf("eth"), Value: amounts.Scaled(v, 18)}
@@ -326,7 +334,7 @@ func (w *jsonWalk) typedData(n *tree.Node) bool {
 	return w.e.Money(w.src, n.Start, n.End, n.Str("primaryType"), typedRules(n, w.src.Text[n.Start:n.End])...)
 }
 
-// typedRules judges EIP-712 data by its primary type.
+// typedRules returns the rule ids for EIP-712 data, by its primary type.
 func typedRules(n *tree.Node, text string) []string {
 	kind := n.Str("primaryType")
 	message := n.Get("message")
@@ -352,7 +360,8 @@ func typedRules(n *tree.Node, text string) []string {
 	return []string{act.SignsText}
 }
 
-// isAuthorization: the authorization of an x402 exact payment.
+// isAuthorization reports whether the object is the authorization of an x402 payment with the
+// scheme "exact".
 func isAuthorization(n *tree.Node) bool {
 	a := n.Get("authorization")
 	if p := n.Get("payload"); a == nil && p != nil {
@@ -361,8 +370,8 @@ func isAuthorization(n *tree.Node) bool {
 	return a != nil && a.Get("value") != nil && a.Get("to") != nil
 }
 
-// ReadRPC judges a JSON-RPC request, or several, that a client sends to a node or
-// a wallet. Other methods than those of wallets are data here.
+// ReadRPC judges one or several JSON-RPC requests that a client sends to a node or a wallet. It
+// ignores methods that are not those of wallets.
 func ReadRPC(sh *interp.Process, src *act.Source, _ string, v *act.Invocation) act.Flow {
 	e, text := sh.Env, src.Text
 	if len(text) > scan.MaxDecoded || !e.Budget.Spend(len(text)/4) || v.Src.Depth >= scan.MaxDepth {

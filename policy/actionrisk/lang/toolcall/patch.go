@@ -8,18 +8,18 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// filePatch is what a patch does to one file.
+// filePatch is the part of a patch for one file.
 type filePatch struct {
 	path    string
-	added   string // the lines it adds
+	added   string // the added lines, joined with line feeds
 	deletes bool
 }
 
-// maxPatches is how many files of one patch are judged.
+// maxPatches is the largest number of files of one patch that are judged.
 const maxPatches = 32
 
-// patches reads a unified diff, or the form "*** Update File: x" that coding agents
-// use. nil if the text is neither.
+// patches parses a unified diff, or the form "*** Update File: x" that coding agents use. It
+// returns nil if the text is neither.
 func patches(text string) []filePatch {
 	if !strings.Contains(text, "*** ") && !strings.Contains(text, "+++ ") {
 		return nil
@@ -47,7 +47,7 @@ func patches(text string) []filePatch {
 	return out
 }
 
-// patchHeader reads the line that begins a file's part.
+// patchHeader parses the line that begins the part for a file, and returns false for other lines.
 func patchHeader(line string) (filePatch, bool) {
 	for _, h := range [...]struct {
 		prefix  string
@@ -63,8 +63,8 @@ func patchHeader(line string) (filePatch, bool) {
 	return filePatch{}, false
 }
 
-// runPatch judges a patch as what it writes and deletes, and
-// tells whether the text is one.
+// runPatch judges the files that a patch writes and deletes, and reports whether the text is a
+// patch.
 func runPatch(e *interp.Env, src *act.Source) bool {
 	if src.Depth >= scan.MaxDepth || !e.Budget.Spend(len(src.Text)/8) {
 		return false
@@ -82,7 +82,8 @@ func runPatch(e *interp.Env, src *act.Source) bool {
 	return len(list) > 0
 }
 
-// PatchFiles judges the patch that a program is given as its input or its operand.
+// PatchFiles judges the patch in the input or the last operand of a program such as git apply. It
+// always returns false.
 func PatchFiles(sh *interp.Process, v *act.Invocation) bool {
 	switch v.Exe {
 	case "apply_patch", "applypatch", "patch":

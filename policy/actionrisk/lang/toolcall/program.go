@@ -11,11 +11,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Tools that are named after programs (git_push, kubectl, docker_create_container,
-// terraform_execute), and objects that write a command in parts ({program, argv,
-// env}): both are judged as the command that they stand for.
+// This file judges tools that are named after programs (git_push, kubectl,
+// docker_create_container, terraform_execute), and objects that contain a command in parts
+// ({program, argv, env}), as the equivalent command.
 
-// toolPrefixes are name spaces before a tool's name.
+// toolPrefixes lists name spaces that may precede the name of a tool.
 var toolPrefixes = []string{"functions.", "function.", "tools.", "tool.", "mcp.", "default_api.", "api."}
 
 func bareToolName(name string) string {
@@ -25,49 +25,51 @@ func bareToolName(name string) string {
 	return name
 }
 
-// programOf is the program that a tool is named after, and the other words of the
-// name; "" if it is none.
+// programOf returns the program after which a tool is named, and the words after it in the name.
+// The program is "" if there is none.
 func programOf(e *interp.Env, name string) (exe string, rest []string) {
 	words := facts.ToolWords(bareToolName(name))
 	for i, w := range words {
 		if other := facts.Verbs().Programs.Get(w); other != "" {
 			w = other
 		}
-		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // compose
+		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // for example compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
 		if e.Program(w).Judged && facts.Verbs().Class.Get(w) == "" && !e.In("tool-nouns", w) {
 			return w, words[i+1:]
 		}
-		if i > 1 || i > 0 && !facts.Says(words[i:i+1], "fillers") { // words that say that it runs a program
+		if i > 1 || i > 0 && !facts.Says(words[i:i+1], "fillers") { // filler words only show that the tool runs a program
 			break
 		}
 	}
 	return "", nil
 }
 
-// commandParts are a tool's arguments as words of a command.
+// commandParts collects the arguments of a tool as words of a command.
 type commandParts struct {
 	exe                           string
-	container                     bool // it runs commands in containers
+	container                     bool // the program runs commands in containers
 	sub, options, operands, inner []string
 }
 
-// actionKeys are members that say what the program is to do; so do commandKeys, but
-// for a container, where they are what it runs.
+// actionKeys lists members that contain the subcommand of a program. commandKeys lists members
+// that contain the subcommand, too, or for a container the command that it runs.
 var (
 	actionKeys  = scan.SetOf("action operation subcommand verb operation_name op")
 	commandKeys = scan.SetOf("command cmd args arguments argv cli_command")
 )
 
-// asideKeys say where a program runs, how long and why: no words of its command.
+// asideKeys lists members that set where a program runs, for how long and why. They are not words
+// of its command.
 var asideKeys = scan.SetOf("cwd workdir working_dir working_directory workingdirectory repo_path repopath repository_path project_dir project_path dir timeout timeout_ms description reason message title body comment explanation env environment labels is_background background region_name")
 
-// mountKeys are members that name folders of the host for a container.
+// mountKeys lists members that name folders of the host to mount in a container.
 var mountKeys = scan.SetOf("volumes volume binds bind mounts mount")
 
-// program judges a tool that is named after a program as a call of that program:
-// its other words are subcommands, true members are options, the rest operands.
+// program judges a tool that is named after a program as a call of that program. The other words
+// of its name are subcommands, members with the value true are options, and the other members are
+// operands. It returns false if the tool is not named after a program.
 func (w *jsonWalk) program(name string, args *tree.Node) bool {
 	if args == nil || w.src.Depth >= scan.MaxDepth {
 		return false
@@ -89,14 +91,14 @@ func (w *jsonWalk) program(name string, args *tree.Node) bool {
 	return w.runWords(args, p.argv(rest, args.Get("remote") != nil))
 }
 
-// argv is the command: the program, the other words of the tool's name, what the members
-// gave.
+// argv returns the words of the command: the program, the other words of the tool's name, and the
+// collected parts.
 func (p *commandParts) argv(rest []string, remote bool) []string {
 	rest = slices.DeleteFunc(rest, p.isFiller)
 	if p.exe == "git" && len(rest) > 0 && rest[0] == "push" && !remote {
 		rest = append(rest, "origin")
 	}
-	if p.container && len(rest)+len(p.sub) == 0 { // the whole command line in one member
+	if p.container && len(rest)+len(p.sub) == 0 { // one member contains the whole command line
 		p.sub, p.inner = p.inner, nil
 	}
 	if len(p.sub) > 0 && p.sub[0] == p.exe {
@@ -105,7 +107,7 @@ func (p *commandParts) argv(rest []string, remote bool) []string {
 	return slices.Concat([]string{p.exe}, rest, p.sub, p.options, p.operands, p.inner)
 }
 
-// isFiller: a word of a tool's name that is no subcommand.
+// isFiller reports whether a word of the tool's name is not a subcommand.
 func (p *commandParts) isFiller(word string) bool {
 	if p.container && (word == "run" || word == "exec") {
 		return false
@@ -113,8 +115,8 @@ func (p *commandParts) isFiller(word string) bool {
 	return p.container && (word == "container" || word == "containers") || facts.Says([]string{word}, "fillers")
 }
 
-// opensHost: the arguments start a container with rights over, or folders of, the
-// machine that it runs on.
+// opensHost reports whether the arguments start a container that is privileged or mounts folders
+// of the host.
 func opensHost(args *tree.Node) bool {
 	if args.Kind != '{' || args.Get("image", "Image", "image_name", "imageName") == nil {
 		return false
@@ -128,7 +130,8 @@ func opensHost(args *tree.Node) bool {
 	return false
 }
 
-// listProgram is {tool: "dd", args: ["if=…"]} with a name that is a verb as well.
+// listProgram judges {tool: "dd", args: ["if=…"]}, where the name of the tool is a program that
+// may also be a verb. It returns false for other calls.
 func (w *jsonWalk) listProgram(name string, args *tree.Node) bool {
 	list := args
 	if args != nil && args.Kind == '{' {
@@ -141,10 +144,10 @@ func (w *jsonWalk) listProgram(name string, args *tree.Node) bool {
 	return w.runWords(args, append([]string{name}, strs(list)...))
 }
 
-// isWords tells whether a member is there and a list of texts.
+// isWords reports whether n is a list of strings.
 func isWords(n *tree.Node) bool { return n != nil && n.Kind == '[' && tree.AllStrings(n) }
 
-// collect sorts the members of the arguments into the parts of a command.
+// collect adds the members of the arguments to the parts of a command.
 func (w *jsonWalk) collect(p *commandParts, args *tree.Node, depth int) {
 	dash := "--"
 	if o := w.e.Program(p.exe).Options; o != nil && o.Long {
@@ -171,7 +174,7 @@ func (w *jsonWalk) collect(p *commandParts, args *tree.Node, depth int) {
 	}
 }
 
-// words takes a member that is a list.
+// words adds a member whose value is a list.
 func (p *commandParts) words(key string, list []string) {
 	if actionKeys.Has(key) || commandKeys.Has(key) {
 		p.sub = append(p.sub, list...)
@@ -180,11 +183,12 @@ func (p *commandParts) words(key string, list []string) {
 	}
 }
 
-// isService: aws {service: s3, operation: …}
+// isService reports whether the member names the service of a cloud client: aws {service: s3,
+// operation: …}
 func isService(key string) bool { return key == "service" || key == "service_name" }
 
-// ofContainer takes a member that only calls of containers have: what is mounted, a
-// mode, the command inside, a name.
+// ofContainer adds a member that only calls of containers have: a mount, a mode, the command
+// inside, a name. It returns false for other members.
 func (p *commandParts) ofContainer(key string, k *tree.Node) bool {
 	mode, isMode := strings.CutSuffix(strings.TrimRight(key, "_-"), "mode")
 	switch {
@@ -210,7 +214,7 @@ func (p *commandParts) ofContainer(key string, k *tree.Node) bool {
 	return slices.Contains([]string{"name", "working_dir", "workdir"}, key)
 }
 
-// text takes a member that is a text.
+// text adds a member whose value is a string.
 func (p *commandParts) text(key, text string) {
 	switch {
 	case isService(key):
@@ -228,7 +232,7 @@ func (p *commandParts) text(key, text string) {
 	}
 }
 
-// strs are the strings and numbers of a list.
+// strs returns the strings and numbers of a list.
 func strs(list *tree.Node) []string {
 	var out []string
 	for _, k := range list.KidsOrNone() {
@@ -239,8 +243,8 @@ func strs(list *tree.Node) []string {
 	return out
 }
 
-// mounts are the host's folders in "/:/host", ["/:/host"], {"/": {"bind": "/host"}}
-// and [{"source": "/", "target": "/host"}].
+// mounts returns the mounted folders of the host as values of the option -v. It accepts "/:/host",
+// ["/:/host"], {"/": {"bind": "/host"}} and [{"source": "/", "target": "/host"}].
 func mounts(n *tree.Node) []string {
 	switch n.Kind {
 	case '"':
@@ -262,12 +266,13 @@ func mounts(n *tree.Node) []string {
 	return out
 }
 
-// runWords runs a command that the text writes in parts.
+// runWords judges words of the JSON text as a command.
 func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
 	return w.start(at, "", argv, act.Invocation{})
 }
 
-// start runs words that are at a node as a program.
+// start judges words as a program that starts without a shell. at is the node that contains them;
+// v sets the environment and the input.
 func (w *jsonWalk) start(at *tree.Node, via string, argv []string, v act.Invocation) bool {
 	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), via)
 	if src.Depth > scan.MaxDepth || len(argv) == 0 {
@@ -278,15 +283,16 @@ func (w *jsonWalk) start(at *tree.Node, via string, argv []string, v act.Invocat
 	return true
 }
 
-// headKeys name a program, the first of them nothing else, tailKeys its arguments, where
-// a command is written in parts.
+// Where a command is written in parts, headKeys lists members that may name the program, exeKeys
+// those that always name it, and tailKeys those that contain its arguments.
 var (
 	headKeys = []string{"program", "exe", "executable", "binary", "bin", "cmd", "command", "file", "path", "interpreter", "entrypoint"}
 	exeKeys  = []string{"program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint"}
 	tailKeys = scan.SetOf("args argv arguments options operands params parameters flags cmd command")
 )
 
-// commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
+// commandInParts judges an object such as {program: "dd", argv: ["if=…"]}, and reports whether
+// it is one.
 func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 	head := n.Get(headKeys...)
 	if head == nil {
@@ -305,13 +311,13 @@ func (w *jsonWalk) commandInParts(n *tree.Node) bool {
 	return len(argv) > behind && w.start(n, "json", argv, surroundings(n, head))
 }
 
-// commandAlone runs {process: {args: ["rm", …]}}.
+// commandAlone judges {process: {args: ["rm", …]}}, and reports whether the object is one.
 func (w *jsonWalk) commandAlone(n *tree.Node) bool {
 	list := n.Get("args", "argv")
 	return isWords(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" && w.runWords(n, strs(list))
 }
 
-// oneProgram is the word, or the list of words, that names a program; nil if it does not.
+// oneProgram returns the word or list of words that names a program, or nil.
 func oneProgram(head *tree.Node) []string {
 	switch {
 	case head.Kind == '"' && head.Text != "" && !strings.ContainsAny(head.Text, " \n"):

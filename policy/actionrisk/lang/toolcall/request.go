@@ -9,13 +9,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Programs that send requests and are no clients of the usual form: load testers,
-// request files, gRPC.
+// This file judges programs that send requests but are not usual HTTP clients: load testers,
+// request files, gRPC clients.
 
-// methodOptions are the options by which such programs are told the method.
+// methodOptions maps such a program to the option that sets the HTTP method.
 var methodOptions = map[string]string{"hey": "-m", "oha": "-m", "bombardier": "-m", "autocannon": "-m", "ab": "-m", "lwp-request": "-m", "drill": "-m", "wuzz": "-X"}
 
-// OtherRequests judges what such a program sends.
+// OtherRequests judges the requests that such a program sends. It always returns false.
 func OtherRequests(sh *interp.Process, v *act.Invocation) bool {
 	switch v.Exe {
 	case "hey", "oha", "bombardier", "autocannon", "ab", "lwp-request", "drill", "wuzz":
@@ -45,7 +45,7 @@ func OtherRequests(sh *interp.Process, v *act.Invocation) bool {
 	return false
 }
 
-// request judges one request as curl's.
+// request judges one request as a call of curl.
 func request(sh *interp.Process, method string, address act.Word) {
 	src := sh.Src.Inside(address, "request")
 	if src.Depth <= scan.MaxDepth {
@@ -53,7 +53,7 @@ func request(sh *interp.Process, method string, address act.Word) {
 	}
 }
 
-// requestLines judges the requests that a text lists, one on a line.
+// requestLines judges the requests in a text with one request per line.
 func requestLines(sh *interp.Process, f act.Flow) {
 	if !f.Known {
 		return
@@ -67,7 +67,7 @@ func requestLines(sh *interp.Process, f act.Flow) {
 	}
 }
 
-// remoteCall judges a gRPC method by its name: pkg.Service/DeleteTenant.
+// remoteCall judges a call of a gRPC method by its name: pkg.Service/DeleteTenant.
 func remoteCall(sh *interp.Process, v *act.Invocation) {
 	if len(v.Operands) < 2 {
 		return

@@ -12,11 +12,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Files that name commands which another program runs later: settings of coding
-// agents and editors, and jobs of a build service. The commands that are written into
-// them are judged, whichever tool writes them.
+// This file judges the commands that are written into files which another program reads later:
+// settings of coding agents and editors, package.json, and jobs of a build service. It does not
+// matter which tool writes them.
 
-// WroteConfig judges what the command writes into such a file.
+// WroteConfig judges text that the command writes into such a file.
 func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {
 	if !f.Known || f.Word.Text == "" || len(f.Word.Text) > scan.MaxDecoded || sh.Src.Depth >= scan.MaxDepth {
 		return
@@ -36,13 +36,13 @@ func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {
 	}
 }
 
-// isBuildJob: a file that says what a build service does.
+// isBuildJob reports whether the file contains jobs of a build service.
 func isBuildJob(file string) bool {
 	return (strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")) &&
 		scan.HasAny(file, ".github/workflows/", ".gitlab-ci", ".circleci/", "pipelines")
 }
 
-// variablesFile: variables that programs read from a file of them.
+// variablesFile reports variables in a .env file that remove payment limits.
 func variablesFile(e *interp.Env, sh *interp.Process, text act.Word) {
 	src := sh.Src.Inside(text, ".env")
 	e.EachLine(src.Text, "\n", func(from, to int) {
@@ -53,7 +53,7 @@ func variablesFile(e *interp.Env, sh *interp.Process, text act.Word) {
 	})
 }
 
-// paymentSettings: a file that says what a wallet may spend.
+// paymentSettings reports a settings file that removes the spending limit of a wallet.
 func paymentSettings(e *interp.Env, sh *interp.Process, file string, text act.Word) {
 	src := sh.Src.Inside(text, "settings")
 	if root, _ := tree.JSON(strings.TrimSpace(src.Text)); root != nil && e.Budget.Spend(len(src.Text)/4) && opensPolicy(file, "write", root) {
@@ -61,8 +61,8 @@ func paymentSettings(e *interp.Env, sh *interp.Process, file string, text act.Wo
 	}
 }
 
-// agentSettings: servers and hooks run by themselves; some settings take away the
-// questions that an agent asks first.
+// agentSettings judges the settings of a coding agent: the MCP servers and hooks that it starts
+// automatically, and settings that switch off its requests for approval.
 func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
 	src := sh.Src.Inside(text, "settings")
 	if !e.Budget.Spend(len(src.Text) / 4) {
@@ -75,7 +75,7 @@ func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
 		}
 	}
 	fragment := strings.HasPrefix(strings.TrimSpace(src.Text), `"`)
-	if src.Text = strings.TrimSpace(src.Text); fragment { // the part of an object that an edit puts in
+	if src.Text = strings.TrimSpace(src.Text); fragment { // an edit inserts only some members of an object
 		src.Text, src.At = "{"+src.Text+"}", -1
 	}
 	if root, _ := tree.JSON(src.Text); root != nil {
@@ -87,8 +87,8 @@ func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
 	}
 }
 
-// fragment judges members whose parent an edit leaves as it was: a server by its
-// name alone.
+// fragment judges members without their parent, which an edit leaves unchanged: an MCP server by
+// its name alone.
 func (w *jsonWalk) fragment(root *tree.Node) {
 	for i, k := range root.Kids {
 		if k.Kind == '{' && k.Get("command") != nil && k.Get("args") != nil {
@@ -97,10 +97,10 @@ func (w *jsonWalk) fragment(root *tree.Node) {
 	}
 }
 
-// installHooks are the scripts that the package managers of Node run by themselves.
+// installHooks lists the scripts that Node package managers run automatically.
 var installHooks = scan.SetOf("preinstall install postinstall prepare preprepare postprepare prepublish")
 
-// installScripts: what a package runs by itself when it is installed.
+// installScripts judges the scripts that a package runs when it is installed.
 func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
 	src := sh.Src.Inside(text, "package.json")
 	root, _ := tree.JSON(strings.TrimSpace(src.Text))
@@ -115,7 +115,7 @@ func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
 	}
 }
 
-// buildJob: a job that sends all secrets of the build service away.
+// buildJob reports a job that sends all secrets of the build service to another machine.
 func buildJob(e *interp.Env, sh *interp.Process, text act.Word) {
 	src := sh.Src.Inside(text, "build job")
 	e.EachLine(src.Text, "\n", func(from, to int) {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// isMCPMethod: methods of the protocol that call no tool.
+// isMCPMethod reports whether a method of the MCP protocol calls no tool.
 func isMCPMethod(method string) bool {
 	if scan.HasAnyPrefix(method, "resources/", "prompts/", "roots/", "sampling/", "logging/", "completion/", "notifications/", "elicitation/") {
 		return true
@@ -32,13 +32,13 @@ func (w *jsonWalk) mcp(method string, params *tree.Node) bool {
 	return true
 }
 
-// tool judges one tool call: what its name says, and what its arguments carry.
+// tool judges one tool call by the name of the tool and by its arguments.
 func (w *jsonWalk) tool(n *tree.Node, name string, args *tree.Node) bool {
 	e := w.e
 	via := "mcp:" + act.Printable(name)
 	inner := *w.src
 	inner.Via = append(append([]string(nil), w.src.Via...), via)
-	if args != nil && args.Kind == '"' { // arguments as a string of JSON
+	if args != nil && args.Kind == '"' { // the arguments are a JSON text in a string
 		if root, _ := tree.JSON(args.Text); root != nil && root.Kind == '{' {
 			span, _ := w.src.Where(args.Start, args.End)
 			text := act.Source{Text: args.Text, At: -1, Span: span, Via: inner.Via, Depth: w.src.Depth + 1}
@@ -53,7 +53,8 @@ func (w *jsonWalk) tool(n *tree.Node, name string, args *tree.Node) bool {
 	return sub.judge(n, name, args, w.src)
 }
 
-// judge matches the tool's class, after its arguments.
+// judge judges the arguments of a tool call, and then its class unless the arguments decide. outer
+// is the source that contains the whole call.
 func (w *jsonWalk) judge(n *tree.Node, name string, args *tree.Node, outer *act.Source) bool {
 	e := w.e
 	class := callClass(name, args)
@@ -78,8 +79,8 @@ func (w *jsonWalk) judge(n *tree.Node, name string, args *tree.Node, outer *act.
 	return true
 }
 
-// callClass is the class of a call by the tool's name and by the members that tell
-// more about it.
+// callClass returns the class of a call by the name of the tool and by the members that describe
+// the action.
 func callClass(name string, args *tree.Node) string {
 	class := facts.ToolClass(bareToolName(name))
 	if saysLittle(class) {
@@ -94,7 +95,7 @@ func callClass(name string, args *tree.Node) string {
 	return class
 }
 
-// saysByName raises what a tool's name says in addition to its class.
+// saysByName reports effects that the name of a tool shows in addition to its class.
 func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node, outer *act.Source) {
 	for _, s := range [...]struct {
 		holds bool
@@ -111,8 +112,9 @@ func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node,
 	}
 }
 
-// judgedBetter tells whether the arguments, or the program that the tool is named
-// after, say what the call does better than its class.
+// judgedBetter reports whether the arguments, or the program after which the tool is named,
+// describe the effect of the call better than its class, so that the class need not be judged.
+// before is the number of findings before the arguments were judged.
 func (w *jsonWalk) judgedBetter(name, class string, args *tree.Node, carried bool, before int) bool {
 	found := func() bool { return len(w.e.Findings) > before }
 	switch class {
@@ -134,13 +136,13 @@ func (w *jsonWalk) judgedBetter(name, class string, args *tree.Node, carried boo
 	return false
 }
 
-// approves: a spender among the arguments is given an allowance.
+// approves judges an allowance for the spender among the arguments.
 func (w *jsonWalk) approves(args *tree.Node) bool {
 	return args.Get("spender") != nil && w.payment("approve", args)
 }
 
-// readBetter is the same of a tool that reads: it may pay for what it reads, or read
-// with a program that shows secrets or takes a name for an option.
+// readBetter is judgedBetter for a tool that reads. It may pay for what it reads, or read with a
+// program that shows secrets or takes an argument for an option.
 func (w *jsonWalk) readBetter(name string, args *tree.Node) bool {
 	if facts.Says(facts.ToolWords(name), "paid") && w.payment(name, args) {
 		return true
@@ -151,14 +153,14 @@ func (w *jsonWalk) readBetter(name string, args *tree.Node) bool {
 	return false
 }
 
-// paysFor: what is booked or ordered is paid at once.
+// paysFor reports whether the call pays for a booking or an order at once.
 func paysFor(name string, args *tree.Node) bool {
 	return args.Get("payment", "payment_source", "paymentMethodId", "payment_method_id", "card_id") != nil &&
 		facts.Says(facts.ToolWords(name), "orders")
 }
 
-// sendsTo: whatever the tool is called, its arguments are those of a transfer: an
-// address of a chain and an amount of something.
+// sendsTo reports whether the arguments are those of a transfer, a blockchain address and an
+// amount, whatever the name of the tool is.
 func sendsTo(name string, args *tree.Node) bool {
 	if args == nil || args.Kind != '{' || facts.Says(facts.ToolWords(name), "asks-for") {
 		return false
@@ -169,12 +171,13 @@ func sendsTo(name string, args *tree.Node) bool {
 	return amounts.IsAddress(to) && firstOf(flat, "amount", "value", "lamports", "wei", "sats", "quantity", "amount_usd", "amountusd", "amount_wei", "amountwei") != "" && len(to) > 12
 }
 
-// offersForSale: to list a token with a price is to offer it to everybody.
+// offersForSale reports whether the call lists a token with a price, that is, offers it for sale.
 func offersForSale(name string, args *tree.Node) bool {
 	return args.Get("price", "listPrice", "list_price", "startPrice", "listingPrice") != nil && args.Get("tokenId", "token_id", "mint", "nftId", "nft_id", "assetId") != nil && slices.Contains(facts.ToolWords(name), "list")
 }
 
-// onlyFile: the tool deletes one file, which is what its path says it is.
+// onlyFile reports whether the tool deletes one file whose path has already been judged as low
+// risk.
 func (w *jsonWalk) onlyFile(name string, args *tree.Node, before int) bool {
 	file := args.Get("path", "file_path", "filePath", "file", "filename")
 	if file == nil || file.Kind != '"' || strings.ContainsAny(file.Text, "*?") || len(w.e.Findings) == before || !slices.Contains(facts.ToolWords(name), "file") {
@@ -188,7 +191,7 @@ func (w *jsonWalk) onlyFile(name string, args *tree.Node, before int) bool {
 	return true
 }
 
-// actionClass: a tool of many uses is told by a member what to do.
+// actionClass returns the class of a tool with many actions, by the member that names the action.
 func actionClass(name, class string, args *tree.Node) string {
 	if args == nil || args.Kind != '{' || facts.Says(facts.ToolWords(name), "small") {
 		return class
@@ -209,15 +212,15 @@ func actionClass(name, class string, args *tree.Node) string {
 	return class
 }
 
-// readsSecrets: the program after the tool can show credentials, so what it reads
-// matters.
+// readsSecrets reports whether the tool is named after a program that can show credentials. Then
+// the arguments must be judged.
 func (w *jsonWalk) readsSecrets(name string) bool {
 	exe, _ := programOf(w.e, name)
 	return exe != "" && w.e.In("secret-readers", exe)
 }
 
-// injectsOption: an argument that should be a name is an option of the program
-// after the tool.
+// injectsOption reports whether an argument begins with "-", so that the program may take it for
+// an option instead of a name.
 func injectsOption(args *tree.Node) bool {
 	if args == nil {
 		return false
@@ -230,7 +233,8 @@ func injectsOption(args *tree.Node) bool {
 	return false
 }
 
-// addsServer: a tool that adds an MCP server, whose program then runs.
+// addsServer judges a tool that adds an MCP server, whose program then runs. It returns false for
+// other tools.
 func (w *jsonWalk) addsServer(name string, args *tree.Node) bool {
 	words := facts.ToolWords(name)
 	if args.Get("command", "package", "url") == nil || !facts.Says(words, "mcp") || !facts.Says(words, "adds") {
@@ -239,8 +243,9 @@ func (w *jsonWalk) addsServer(name string, args *tree.Node) bool {
 	return w.servers(&tree.Node{Kind: '{', Keys: []string{name}, Kids: []*tree.Node{args}, Start: args.Start, End: args.End})
 }
 
-// documents judges a tool of a document database as the shell's method of that
-// name: {collection, pipeline} of aggregate, {collection, filter} of delete_many.
+// documents judges a tool of a document database as the method with this name in the MongoDB
+// shell: {collection, pipeline} of aggregate, {collection, filter} of delete_many. It reports
+// whether a rule matched.
 func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 	collection := args.Str("collection", "collectionName", "collection_name")
 	if w.src.Depth >= scan.MaxDepth {
@@ -265,8 +270,8 @@ func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 	return w.mongo(args, stores.MongoCall{Method: camel(words), Args: strings.Join(list, ","), Receiver: "db." + collection})
 }
 
-// mongo judges the call of a database's shell that the arguments stand for, and tells
-// whether a rule holds.
+// mongo judges a call of the MongoDB shell that is equivalent to the arguments, and reports
+// whether a rule matched.
 func (w *jsonWalk) mongo(args *tree.Node, call stores.MongoCall) bool {
 	src := w.src.Inside(w.src.Word(args.Start, args.End), "")
 	call.End = len(src.Text)
@@ -276,7 +281,8 @@ func (w *jsonWalk) mongo(args *tree.Node, call stores.MongoCall) bool {
 	return len(w.e.Findings) > before
 }
 
-// mutation judges a GraphQL mutation by the names of its fields; the worst counts.
+// mutation judges a GraphQL mutation by the names of its fields. The field with the worst class
+// counts.
 func (w *jsonWalk) mutation(v *tree.Node) bool {
 	if !strings.HasPrefix(strings.TrimSpace(v.Text), "mutation") {
 		return false
@@ -294,10 +300,10 @@ func (w *jsonWalk) mutation(v *tree.Node) bool {
 	return worst != "" && w.e.Match(&act.Item{Kind: act.KindTool, Name: worst, Src: w.src, From: v.Start, To: v.End, Target: act.Printable(field)})
 }
 
-// placeKeys are members that say where a tool acts.
+// placeKeys lists members that name the environment, host or account on which a tool acts.
 var placeKeys = scan.SetOf("env environment stage project namespace cluster database db host hostname context workspace account profile instance branch")
 
-// placeWords are what such members say.
+// placeWords returns the values of these members.
 func placeWords(args *tree.Node) string {
 	var b strings.Builder
 	for i, k := range args.KidsOrNone() {
@@ -308,7 +314,8 @@ func placeWords(args *tree.Node) string {
 	return b.String()
 }
 
-// arguments runs what the arguments carry and tells whether any was program text.
+// arguments judges the arguments of a tool call, and reports whether one of them is a program text
+// or command.
 func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 	via := "mcp:" + act.Printable(name)
 	switch {
@@ -334,11 +341,11 @@ func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 	return carried || class == "shell" && len(args.Kids) == 1 && isText(args.Kids[0]) && w.carry(args, args.Kids[0], "any", via)
 }
 
-// isText tells whether a member is there and a text.
+// isText reports whether n is a string.
 func isText(n *tree.Node) bool { return n != nil && n.Kind == '"' }
 
-// shapeOf recognises arguments as a whole; a tool that reads is given an account of a
-// chain, and no transfer to it.
+// shapeOf judges arguments that shape recognizes. For a tool that reads, an address is an account
+// to read and not the recipient of a transfer.
 func (w *jsonWalk) shapeOf(class string, args *tree.Node) bool {
 	if class == "read" && args.Get("to", "address", "contract", "contractAddress", "contract_address") != nil {
 		return false
@@ -346,7 +353,7 @@ func (w *jsonWalk) shapeOf(class string, args *tree.Node) bool {
 	return w.shape(args)
 }
 
-// textArgument runs arguments that are one text.
+// textArgument judges arguments that are a single string.
 func (w *jsonWalk) textArgument(name, class string, text *tree.Node, via string) bool {
 	switch lang := languageOf(name); {
 	case class == "sql":
@@ -359,7 +366,7 @@ func (w *jsonWalk) textArgument(name, class string, text *tree.Node, via string)
 	return facts.Says(facts.ToolWords(name)[:1], "shell-verbs") && w.carry(text, text, "any", via)
 }
 
-// argument runs one member if it is program text.
+// argument judges one member, and reports whether it is a program text or command.
 func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, k *tree.Node, via string) bool {
 	key, lang := strings.ToLower(member), w.carrierOf(member)
 	if k.Kind == '"' {
@@ -385,8 +392,8 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 	return false
 }
 
-// codeMember runs a text that the tool's own name says is code, of a page or not, or is
-// typed into a terminal.
+// codeMember judges a string that, by the name of the tool, is source code, a script for a web
+// page, or a command typed into a terminal. is reports whether it is one of these.
 func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k *tree.Node, via string) (judged, is bool) {
 	lang := languageOf(name)
 	switch {
@@ -400,14 +407,13 @@ func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k
 	return false, false
 }
 
-// linesOf are members that hold a line of a class of tools under a name that means
-// something else elsewhere.
+// linesOf maps a class of tools to members that contain a command or statement only in this class.
 var linesOf = map[string]struct {
 	lang string
 	keys *scan.Set
 }{"shell": {"any", scan.SetOf("input text line value")}, "sql": {"sql", scan.SetOf("query input q text")}}
 
-// searchedFor: a tool that reads is given the text to look for it.
+// searchedFor reports whether a tool that reads uses the text as a search query.
 func searchedFor(name, lang string, k *tree.Node) bool {
 	if k.Kind == '"' && lang == "sql?" && !stores.LooksSQL(k.Text) {
 		return true
@@ -415,7 +421,7 @@ func searchedFor(name, lang string, k *tree.Node) bool {
 	return searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code")
 }
 
-// languageOf is the language of the texts that a tool runs, by its name.
+// languageOf returns the language of the texts that a tool runs, by the name of the tool, or "".
 func languageOf(name string) string {
 	words := facts.ToolWords(bareToolName(name))
 	if len(words) == 0 || facts.Verbs().Class.Get(words[0]) == "read" {
@@ -432,7 +438,7 @@ func languageOf(name string) string {
 	return ""
 }
 
-// programText runs a text of a language, with the shell lines of a notebook in it.
+// programText judges a program text, including the shell lines of a notebook cell.
 func (w *jsonWalk) programText(k *tree.Node, lang, via string) bool {
 	if strings.TrimSpace(k.Text) == "" || w.src.Depth >= scan.MaxDepth {
 		return false
@@ -449,10 +455,10 @@ func (w *jsonWalk) programText(k *tree.Node, lang, via string) bool {
 	return true
 }
 
-// payloadKeys are members that hold further arguments, as JSON in a string too.
+// payloadKeys lists members that contain further arguments, as an object or as JSON in a string.
 var payloadKeys = scan.SetOf("payload input arguments args params parameters request tool_input toolinput call data")
 
-// payload judges JSON in a string as the arguments themselves.
+// payload judges JSON in a string as if it were the arguments themselves.
 func (w *jsonWalk) payload(name, class string, k *tree.Node) bool {
 	text := strings.TrimSpace(k.Text)
 	if text == "" || text[0] != '{' || w.src.Depth >= scan.MaxDepth || !w.e.Budget.Spend(len(text)/4) {
@@ -468,30 +474,30 @@ func (w *jsonWalk) payload(name, class string, k *tree.Node) bool {
 	return sub.arguments(name, class, root) || sub.known
 }
 
-// browserCode are members whose text a browser runs in a page.
+// browserCode lists members whose text a browser runs in a page.
 var browserCode = scan.SetOf("function script expression code js javascript pagefunction evaluate snippet")
 
-// typedKeys are members whose text is typed into a terminal.
+// typedKeys lists members whose text is typed into a terminal.
 var typedKeys = scan.SetOf("keys text input data line value chars characters stdin content")
 
-// inTerminal tells whether a tool types into a terminal.
+// inTerminal reports whether a tool types into a terminal.
 func inTerminal(name string) bool {
 	words := facts.ToolWords(name)
 	return facts.Says(wholeWords(name), "terminal") && facts.Says(words, "types") && !slices.Contains(words, "file")
 }
 
-// wholeWords are the words of a tool's name with that of its server.
+// wholeWords returns the words of a tool's name, including the name of its server.
 func wholeWords(name string) []string {
 	return facts.ToolWords(strings.ReplaceAll(bareToolName(name), "__", "_"))
 }
 
-// inBrowser tells whether a tool works in a web page.
+// inBrowser reports whether a tool works in a web page.
 func inBrowser(name string) bool {
 	words := wholeWords(name)
 	return facts.Says(words, "browser") || slices.Contains(words, "javascript") && strings.Contains(name, "tab")
 }
 
-// page runs text in a web page.
+// page judges a text that runs in a web page.
 func (w *jsonWalk) page(k *tree.Node, via string) bool {
 	src := k.Source(w.src, via)
 	w.e.Read("whole node", &src, nil)
@@ -499,13 +505,14 @@ func (w *jsonWalk) page(k *tree.Node, via string) bool {
 	return true
 }
 
-// searches tells whether a reading tool looks for its query rather than runs it.
+// searches reports whether a tool uses its query for a search and does not run it.
 func searches(name string) bool {
 	words := facts.ToolWords(name)
 	return facts.Says(words, "searches") && !facts.Says(words, "databases")
 }
 
-// Phrase reads "call tool NAME with {…}" and "mcp call NAME {…}".
+// Phrase judges sentences such as "call tool NAME with {…}" and "mcp call NAME {…}". It
+// returns false for other sentences.
 func Phrase(e *interp.Env, src *act.Source) bool {
 	if !e.Budget.Spend(len(src.Text) / 4) {
 		return false
@@ -528,7 +535,7 @@ func Phrase(e *interp.Env, src *act.Source) bool {
 	return w.tool(n, name, args)
 }
 
-// toolInPhrase is the tool that a sentence asks to call, "" if it does not.
+// toolInPhrase returns the tool that a sentence asks to call, or "".
 func toolInPhrase(p *amounts.Phrase) string {
 	if len(p.Words) < 3 || !toolPhrases.Has(p.Words[0]) || !p.Has("tool", "mcp") {
 		return ""
@@ -543,18 +550,19 @@ func toolInPhrase(p *amounts.Phrase) string {
 	return strings.Trim(p.Raw[i], "`\"'.,:;()")
 }
 
-// operations judges a text that a tool of operations is called with.
+// operations judges a text in a language such as manifest or playbook, if it contains one of its
+// operationMarks.
 func (w *jsonWalk) operations(src *act.Source, lang string) bool {
 	if !scan.HasAny(src.Text, operationMarks[lang]...) {
 		return false
 	}
 	w.e.Ran, w.known = true, true
 	w.e.Read(lang, src, &act.Invocation{Exe: "tool", Src: src, To: len(src.Text)})
-	return false // the tool's name counts as well
+	return false // the name of the tool must still be judged
 }
 
-// toolPhrases begin a sentence that names a tool.
+// toolPhrases lists first words of sentences that name a tool.
 var toolPhrases = scan.SetOf("call invoke tool use mcp execute")
 
-// saysLittle: a class of tools whose names leave open what is done.
+// saysLittle reports whether the names of tools in this class do not show what they do.
 func saysLittle(class string) bool { return class == "write" || class == "unknown" }

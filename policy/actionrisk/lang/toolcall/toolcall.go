@@ -1,5 +1,6 @@
-// Package toolcall is the front-end of JSON that asks for something: calls of tools,
-// JSON-RPC, transactions, payments, requests and their bodies, patches.
+// Package toolcall is the front-end for actions in JSON: calls of tools, JSON-RPC, transactions,
+// payments, HTTP requests and their bodies. It also judges patches, and settings files that
+// commands write.
 package toolcall
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// JSON reads src as one JSON value. Text that only begins like JSON, such as
-// a shell's { list; } or [ test ], is not taken.
+// JSON judges src as one or several JSON values. It returns false for text that only begins like
+// JSON, such as { list; } or [ test ] of a shell.
 func JSON(e *interp.Env, src *act.Source) bool {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff")
 	if !beginsJSON(text) || !e.Budget.Spend(len(src.Text)/4) {
@@ -45,7 +46,7 @@ func JSON(e *interp.Env, src *act.Source) bool {
 	if !w.known {
 		e.Unproven = true
 	}
-	if strings.HasPrefix(rest, "{") && src.Depth < scan.MaxDepth { // JSON lines
+	if strings.HasPrefix(rest, "{") && src.Depth < scan.MaxDepth { // another JSON value on the next line
 		next := behind(&inner, end)
 		next.Depth++
 		JSON(e, &next)
@@ -53,7 +54,7 @@ func JSON(e *interp.Env, src *act.Source) bool {
 	return true
 }
 
-// behind is a source from its byte n on.
+// behind returns a source without its first n bytes.
 func behind(src *act.Source, n int) act.Source {
 	out := *src
 	out.Text = src.Text[n:]
@@ -63,8 +64,8 @@ func behind(src *act.Source, n int) act.Source {
 	return out
 }
 
-// beginsJSON tells whether a text begins as a list or an object does, and not as a
-// shell's { list; }, [ test ] or [[ test ]] do.
+// beginsJSON reports whether a text begins like a list or an object of JSON, and not like { list;
+// }, [ test ] or [[ test ]] of a shell.
 func beginsJSON(text string) bool {
 	if len(text) < 2 || text[0] != '{' && text[0] != '[' {
 		return false
@@ -82,21 +83,22 @@ func beginsJSON(text string) bool {
 	return text[0] == '[' || !isGroup(text[1:], next)
 }
 
-// isGroup: what is after "{", and from its first word on, is of a group of commands
-// and not of an object: a text without a colon after it, or a word on the next line.
+// isGroup reports whether a text after "{" is a group of shell commands and not an object: it
+// begins with a string that no colon follows, or with a word after white space. rest is the text
+// after "{", and next is the same without leading white space.
 func isGroup(rest, next string) bool {
-	if next[0] == '"' { // a key has a colon after it, a command has not
+	if next[0] == '"' { // a colon follows a key, but not a command
 		_, after, ok := strings.Cut(next[1:], "\"")
 		return ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
 	}
 	return next != rest && next[0] != '}'
 }
 
-// jsonWalk looks for the shapes of gate actions in a tree.
+// jsonWalk finds objects in a tree that describe an action.
 type jsonWalk struct {
 	e     *interp.Env
 	src   *act.Source
-	known bool // some shape was recognised
+	known bool // at least one such object was found
 }
 
 func (w *jsonWalk) node(n *tree.Node, key string) {
@@ -111,10 +113,9 @@ func (w *jsonWalk) node(n *tree.Node, key string) {
 	}
 }
 
-// list looks at the elements of a list: the words of one command, the steps of a job, or
-// anything.
+// list judges a list: the words of one command, the steps of a job, or other elements.
 func (w *jsonWalk) list(n *tree.Node, key string) {
-	if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // ["rm", "-rf", "/"]
+	if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // for example ["rm", "-rf", "/"]
 		w.known = w.runWords(n, strs(n)) || w.known
 		return
 	}
@@ -139,8 +140,9 @@ func (w *jsonWalk) object(n *tree.Node) {
 	}
 }
 
-// shape recognises what an object is as a whole: of each kind of objects, whether it is
-// one, and whether it is judged by that.
+// shape judges an object that, as a whole, describes a known kind of action. It returns false for
+// other objects. In the functions it calls, is reports whether the object is of that kind, and
+// judged whether it was judged.
 func (w *jsonWalk) shape(n *tree.Node) bool {
 	for _, kind := range [...]func(*jsonWalk, *tree.Node) (judged, is bool){
 		(*jsonWalk).protocolCall, (*jsonWalk).moneyTerms, (*jsonWalk).description, (*jsonWalk).namedCall, (*jsonWalk).plainAction,
@@ -152,7 +154,7 @@ func (w *jsonWalk) shape(n *tree.Node) bool {
 	return false
 }
 
-// protocolCall is a call over JSON-RPC, or of a model's function.
+// protocolCall judges a JSON-RPC call, or a function call of a language model.
 func (w *jsonWalk) protocolCall(n *tree.Node) (judged, is bool) {
 	method, params, f := n.Str("method"), n.Get("params"), n.Get("function")
 	switch {
@@ -167,7 +169,7 @@ func (w *jsonWalk) protocolCall(n *tree.Node) (judged, is bool) {
 	return false, false
 }
 
-// moneyTerms is what a wallet signs, or what a server asks to be paid.
+// moneyTerms judges data that a wallet signs, or a payment that a server requires.
 func (w *jsonWalk) moneyTerms(n *tree.Node) (judged, is bool) {
 	if n.Get("types") != nil && n.Get("message") != nil && n.Get("primaryType") != nil {
 		return w.typedData(n), true
@@ -185,8 +187,8 @@ func (w *jsonWalk) moneyTerms(n *tree.Node) (judged, is bool) {
 	return w.e.Money(w.src, n.Start, n.End, n.Str("payTo"), ids...), true
 }
 
-// description is a file of settings: of a cluster, a container, rights, a package,
-// servers of tools; or an operation on a data store.
+// description judges a description of a cluster object, a container, access rights, a package or
+// MCP servers, and an operation on a data store.
 func (w *jsonWalk) description(n *tree.Node) (judged, is bool) {
 	switch scripts := n.Get("scripts"); {
 	case n.Get("apiVersion") != nil && n.Get("kind") != nil:
@@ -206,7 +208,7 @@ func (w *jsonWalk) description(n *tree.Node) (judged, is bool) {
 	return false, false
 }
 
-// namedCall is a call of a contract or of a tool by its name.
+// namedCall judges a call of a contract function, or of a tool by its name.
 func (w *jsonWalk) namedCall(n *tree.Node) (judged, is bool) {
 	if w.contractObject(n) {
 		return true, true
@@ -224,9 +226,8 @@ func (w *jsonWalk) namedCall(n *tree.Node) (judged, is bool) {
 	return false, false
 }
 
-// plainAction is an action that is told by its members: an operation of a patch, keys
-// that are typed, a signed authorization (EIP-7702), a command in parts, a transaction,
-// a request.
+// plainAction judges an action that only its members show: an operation of a patch, typed keys, a
+// signed authorization (EIP-7702), a command in parts, a transaction, a request.
 func (w *jsonWalk) plainAction(n *tree.Node) (judged, is bool) {
 	kind, text := n.Str("type", "op", "kind"), n.Get("text", "keys")
 	switch {
@@ -248,18 +249,18 @@ func (w *jsonWalk) plainAction(n *tree.Node) (judged, is bool) {
 	return false, false
 }
 
-// isDelegation: an account lets a contract act for it.
+// isDelegation reports whether the object lets a contract act for an account (EIP-7702).
 func isDelegation(n *tree.Node) bool {
 	return n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil
 }
 
-// typesLine tells whether what is typed is a command, with the key that runs it.
+// typesLine reports whether the typed text is a command and ends with a line feed, which runs it.
 func (w *jsonWalk) typesLine(text *tree.Node) bool {
 	return isText(text) && strings.HasSuffix(text.Text, "\n") && w.e.ActsText(text.Text)
 }
 
-// toolNameOf is the name of the tool that an object calls, whatever the member is
-// called.
+// toolNameOf returns the name of the tool that an object calls, or "". It accepts the usual names
+// of the member.
 func toolNameOf(n *tree.Node) string {
 	if name := n.Str("name", "tool", "tool_name", "toolName", "function_name", "functionName", "recipient_name", "function", "tool_id"); name != "" {
 		return name
@@ -270,8 +271,8 @@ func toolNameOf(n *tree.Node) string {
 	return ""
 }
 
-// besides are a tool's arguments with what is next to them in the call: files that
-// go with it, and how often it is made.
+// besides returns the arguments of a tool together with two kinds of members next to them in the
+// call: file names, and the number of repetitions.
 func besides(n, args *tree.Node) *tree.Node {
 	if args.Kind != '{' {
 		return args
@@ -296,7 +297,8 @@ func (w *jsonWalk) isRequirements(list *tree.Node) bool {
 	return len(list.Kids) > 0 && list.Kids[0].Get("payTo") != nil
 }
 
-// request is an HTTP request written as an object.
+// request judges an HTTP request that is written as an object. It returns false if the object has no
+// usual method or no address.
 func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
 	r := interp.Request{Method: strings.ToUpper(method), Address: url.Text}
 	if body := n.Get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
@@ -313,7 +315,8 @@ func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
 	return true
 }
 
-// installs runs what a package's description runs when it is installed.
+// installs judges the scripts of a package.json that run when the package is installed, and
+// reports whether there are any.
 func (w *jsonWalk) installs(n *tree.Node) bool {
 	scripts, found := n.Get("scripts"), false
 	for i, k := range scripts.Kids {
@@ -324,7 +327,7 @@ func (w *jsonWalk) installs(n *tree.Node) bool {
 	return found
 }
 
-// storeCall is an operation on a data store written as an object.
+// storeCall judges an operation on a data store that is written as an object.
 func (w *jsonWalk) storeCall(n *tree.Node, operation string) bool {
 	if w.documents(operation, n) {
 		return true
@@ -336,7 +339,8 @@ func (w *jsonWalk) storeCall(n *tree.Node, operation string) bool {
 	return w.e.Match(&act.Item{Kind: act.KindTool, Name: "destructive", Src: w.src, From: n.Start, To: n.End, Target: act.Printable(operation), Words: placeWords(n)})
 }
 
-// methodByName is the HTTP method that a tool's name says: http_post, put_request.
+// methodByName returns the HTTP method in the name of a tool, such as http_post or put_request, or
+// "".
 func methodByName(name string) string {
 	words := facts.ToolWords(name)
 	if !facts.Says(words, "web") {
@@ -351,10 +355,11 @@ func methodByName(name string) string {
 	return ""
 }
 
-// methodKeys name the method of a request written as an object.
+// methodKeys lists members with the method of a request.
 var methodKeys = []string{"method", "http_method", "verb"}
 
-// requestTo is the address of a request written as an object, nil if it is none.
+// requestTo returns the address of a request that is written as an object, or nil if the object is
+// not a request.
 func requestTo(n *tree.Node) *tree.Node {
 	if url := n.Get("url", "uri", "endpoint"); url != nil && url.Kind == '"' && n.Str("method") != "" {
 		return url
@@ -370,7 +375,7 @@ func requestTo(n *tree.Node) *tree.Node {
 	return nil
 }
 
-// carrierKeys are members whose strings are program text.
+// carrierKeys maps members whose strings are program texts to their language.
 var carrierKeys = map[string]string{
 	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
 	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
@@ -379,8 +384,8 @@ var carrierKeys = map[string]string{
 	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
 }
 
-// encoded runs what a member decodes to, if its name or the text itself says that it
-// is run.
+// encoded judges the decoded text of a member, if the name of the member or the text itself shows
+// that it runs.
 func (w *jsonWalk) encoded(n, v *tree.Node, key, via string) bool {
 	text, ok := scan.Decode64(strings.TrimSpace(v.Text))
 	if !ok || len(text) > scan.MaxDecoded || w.e.Decoded+len(text) > scan.MaxDecodedTotal || w.src.Depth >= scan.MaxDepth {
@@ -403,11 +408,11 @@ func (w *jsonWalk) encoded(n, v *tree.Node, key, via string) bool {
 	return w.carry(n, &inner, lang, via+" base64")
 }
 
-// textKeys are members that are program text next to one that names its language.
+// textKeys lists members that contain a program text if another member names its language.
 var textKeys = scan.SetOf("source src program cell snippet input")
 
-// carrierOf is the language of a member's text: by its whole name, or by a word of
-// it, such as cli_command and postCreateCommand.
+// carrierOf returns the language of a member's text, by its whole name or by its last word, as in
+// cli_command and postCreateCommand. It returns "" for other members.
 func (w *jsonWalk) carrierOf(key string) string {
 	if lang := carrierKeys[strings.ToLower(strings.ReplaceAll(key, "-", "_"))]; lang != "" || strings.IndexByte(key, ' ') >= 0 || len(key) > 40 {
 		return lang
@@ -423,14 +428,14 @@ func (w *jsonWalk) carrierOf(key string) string {
 	return lang
 }
 
-// carrierWords are last words of members whose strings are program text, and numberedCodes
-// are first words of those whose code is a number.
+// carrierWords maps last words of members whose strings are program texts to their language.
+// numberedCodes lists first words of members whose "code" is a number.
 var (
 	carrierWords  = map[string]string{"command": "any", "commands": "any", "cmd": "any", "commandline": "any", "script": "any", "shell": "any", "exec": "any", "sql": "sql", "code": "code", "snippet": "code"}
 	numberedCodes = scan.SetOf("error status exit country zip language")
 )
 
-// carrier runs a member's text if its name says that it is program text.
+// carrier judges the text of a member, if the name of the member shows that it is a program text.
 func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) bool {
 	lang := w.carrierOf(key)
 	if lang == "" && v.Kind == '"' {
@@ -443,25 +448,26 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	}
 	switch {
 	case lang == "":
-	case lang == "manifest?" && v.Kind != '"': // an object, or a change of one
+	case lang == "manifest?" && v.Kind != '"': // the value is an object, or a change to one
 		w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, v, &act.Invocation{Exe: "tool", Src: w.src})
-	case v.Kind == '[' && strings.HasSuffix(strings.ToLower(key), "commands") && w.each(n, v, lang, via): // perhaps the words of one, too
+	case v.Kind == '[' && strings.HasSuffix(strings.ToLower(key), "commands") && w.each(n, v, lang, via): // may also be the words of one command
 		w.carryList(n, v, lang, via)
 		return true
 	case v.Kind == '[':
 		return w.carryList(n, v, lang, via)
-	case v.Kind == '"' && (tree.PlainKey(key) != "shell" || !shellName(v.Text)): // but for the shell that the text next to it is for
+	case v.Kind == '"' && (tree.PlainKey(key) != "shell" || !shellName(v.Text)): // "shell" may only name the shell for another member
 		return w.carry(n, v, lang, via)
 	}
 	return false
 }
 
-// namesLanguage: an object says in which language its text is, and gives it no title.
+// namesLanguage reports whether an object names the language of its text, and has no title or file
+// name.
 func namesLanguage(n *tree.Node) bool {
 	return n.Str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.Get("path", "title", "name", "file_path", "description", "filename") == nil
 }
 
-// carryList runs a list: the words of one command, or a text each.
+// carryList judges a list: the words of one command, or several texts.
 func (w *jsonWalk) carryList(n, list *tree.Node, lang, via string) bool {
 	if n.Get("args", "arguments") == nil && (lang == "any" || lang == "argv") && tree.AllStrings(list) {
 		return w.words(list, n, via)
@@ -469,7 +475,7 @@ func (w *jsonWalk) carryList(n, list *tree.Node, lang, via string) bool {
 	return w.each(n, list, lang, via)
 }
 
-// each runs every text of a list in its language.
+// each judges every string of a list as a text in the language lang.
 func (w *jsonWalk) each(n, list *tree.Node, lang, via string) bool {
 	done := false
 	for _, k := range list.Kids {
@@ -480,8 +486,8 @@ func (w *jsonWalk) each(n, list *tree.Node, lang, via string) bool {
 	return done
 }
 
-// words runs ["rm", "-rf", "/"]: one command, not text for a shell. A list of
-// whole commands is run one by one.
+// words judges a list such as ["rm", "-rf", "/"] as the words of one command. If the first element
+// is a whole command, it judges each element separately.
 func (w *jsonWalk) words(list, n *tree.Node, via string) bool {
 	if len(list.Kids) == 1 || strings.Contains(strings.TrimSpace(list.Kids[0].Text), " ") {
 		return w.each(n, list, "any", via)
@@ -490,7 +496,7 @@ func (w *jsonWalk) words(list, n *tree.Node, via string) bool {
 	return w.start(list, via, strs(list), surroundings(n, list))
 }
 
-// carry runs one text in its language.
+// carry judges the string v as a text in the language lang. n is the object that contains it.
 func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 	if strings.TrimSpace(v.Text) == "" || w.src.Depth >= scan.MaxDepth {
 		return false
@@ -521,7 +527,8 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 	return true
 }
 
-// command runs a text with the words, the input and the variables that are next to it.
+// command judges a command text with the arguments, the input and the variables in the same
+// object.
 func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
 	args := n.Get("args", "arguments")
 	if args != nil && (args.Kind != '[' || !tree.AllStrings(args)) {
@@ -531,11 +538,11 @@ func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
 	switch with.Stdin.Known = with.Stdin.Word.Text != ""; {
 	case args == nil && with.Env == nil && !with.Stdin.Known:
 		w.e.Route(src)
-	case strings.ContainsAny(v.Text, "|&;<>()$`\\\n"): // for a shell, which has further words after it
+	case strings.ContainsAny(v.Text, "|&;<>()$`\\\n"): // a text for a shell, to which the arguments are appended
 		if args != nil {
 			src.Text, src.At = v.Text+" "+strings.Join(strs(args), " "), -1
 		}
-		if with.Env != nil { // what they make any shell do
+		if with.Env != nil { // judge the effect of the variables on any shell
 			w.start(v, via, []string{"sh", "-n"}, act.Invocation{Env: with.Env})
 		}
 		w.e.Front.Script(&interp.Process{Env: w.e}, src, with.Stdin)
@@ -546,7 +553,8 @@ func (w *jsonWalk) command(n, v *tree.Node, src *act.Source, via string) {
 	}
 }
 
-// notebook runs the shell lines of a notebook's cell: "!rm x", "%%bash" at its head.
+// notebook judges the shell lines of a notebook cell: "!rm x", or all lines after "%%bash". It
+// reports whether the whole cell is a shell text.
 func (w *jsonWalk) notebook(src *act.Source) bool {
 	head, rest, _ := strings.Cut(src.Text, "\n")
 	switch first, _, _ := strings.Cut(head, " "); first {
@@ -568,17 +576,18 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 	return false
 }
 
-// codeLanguages are the languages that a neighbour names, by the beginning of what it says.
+// codeLanguages maps beginnings of language names to languages.
 var codeLanguages = []struct{ begins, lang string }{{"py", "python"}, {"js", "node"}, {"javascript", "node"}, {"node", "node"}, {"ts", "node"}, {"typescript", "node"}}
 
-// codeWords are what texts of a language hold where it is not stated; the first counts.
+// codeWords lists words from which the language of a text is recognized if no member names it. The
+// first match counts.
 var codeWords = []struct {
 	lang  string
 	words []string
 }{{"node", []string{"require(", "const ", "=>", "await "}}, {"python", []string{"import ", "print(", "os.", "subprocess", "__import__("}}}
 
-// codeLanguage is the language of a text by its neighbours or by its own words, "any" if
-// neither says so.
+// codeLanguage returns the language of a text that another member names, or that the words of the
+// text show, and otherwise "any".
 func codeLanguage(n *tree.Node, text string) string {
 	said := strings.ToLower(n.Str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
 	for _, l := range codeLanguages {
@@ -602,7 +611,7 @@ func codeLanguage(n *tree.Node, text string) string {
 	return "any"
 }
 
-// code runs text of an interpreter.
+// code judges source code for an interpreter.
 func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
 	w.e.Ran = true
 	if w.notebook(src) {
@@ -619,12 +628,12 @@ func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
 	}
 }
 
-// operationMarks are what a text of such a language holds for sure; a member of a tool
-// call that is only named like one holds something else.
+// operationMarks lists texts that each of these languages always contains. A member that only has
+// such a name contains other text.
 var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}
 
-// bareMember: {command: …}, as JavaScript and YAML write it. A shell writes a
-// blank after the brace, and no colon after the first word.
+// bareMember reports whether a text continues like {command: …} of JavaScript or YAML. In a
+// shell, a space follows the brace and no colon follows the first word.
 func bareMember(open byte, next string) bool {
 	i := 0
 	for i < len(next) && scan.IsNameByte(next[i]) {
@@ -633,7 +642,7 @@ func bareMember(open byte, next string) bool {
 	return open == '{' && i > 0 && strings.HasPrefix(next[i:], ":") && !strings.HasPrefix(next[i:], "::") && i+1 < len(next)
 }
 
-// shellName: the text is the name of a shell, or says that one is wanted.
+// shellName reports whether the text is the name of a shell, or only states that a shell is used.
 func shellName(text string) bool {
 	switch strings.ToLower(scan.Base(text)) {
 	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":
@@ -642,13 +651,14 @@ func shellName(text string) bool {
 	return false
 }
 
-// encodedKey: the member's name says that its text is encoded: command_base64, b64.
+// encodedKey reports whether the name of a member shows that its text is encoded: command_base64,
+// b64.
 func encodedKey(key string) bool {
 	plain := tree.PlainKey(key)
 	return strings.Contains(plain, "base64") || strings.Contains(plain, "b64") || strings.HasPrefix(plain, "encoded")
 }
 
-// shellLanguage is the language of a command by the shell that a neighbour names.
+// shellLanguage returns the language of a command, by the shell that another member names.
 func shellLanguage(n, v *tree.Node) string {
 	neighbour := n.Get("shell", "interpreter", "shell_type", "executable")
 	if neighbour == nil || neighbour == v {

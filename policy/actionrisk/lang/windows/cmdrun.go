@@ -10,7 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// cmdRun runs one command of cmd with its words, and gives what it prints.
+// cmdRun judges one command of cmd and returns its output. args are its words; text is the command
+// as expanded text.
 func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) act.Flow {
 	if strings.IndexByte(scan.Base(args[0].Text), scan.Hole) >= 0 {
 		w.e.Unproven = true
@@ -37,7 +38,7 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 	return w.cmdProgram(c, name, args, in)
 }
 
-// cmdStarts runs what call or start is given.
+// cmdStarts judges the command that call or start runs.
 func (w *winShell) cmdStarts(c *psCall, args []act.Word, text string, in act.Flow) act.Flow {
 	if strings.EqualFold(args[0].Text, "call") {
 		if len(args) > 1 && !strings.HasPrefix(args[1].Text, ":") {
@@ -49,7 +50,7 @@ func (w *winShell) cmdStarts(c *psCall, args []act.Word, text string, in act.Flo
 	return act.Flow{}
 }
 
-// cmdProgram judges a program, or a command that is part of cmd.
+// cmdProgram judges a program, or a command that is built into cmd.
 func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Flow) act.Flow {
 	if w.e.Other.Get("program "+name) != nil {
 		w.sh.Src = w.src
@@ -62,15 +63,15 @@ func (w *winShell) cmdProgram(c *psCall, name string, args []act.Word, in act.Fl
 	return w.start(c, args, in)
 }
 
-// cmdEcho is what echo prints.
+// cmdEcho returns the output of echo.
 func (w *winShell) cmdEcho(text string) act.Flow {
-	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may be in front of it
+	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may precede "echo"
 	text = text[min(at+len("echo"), len(text)):]
 	if text != "" {
 		text = text[1:]
 	}
 	quoted := false
-	for i := 0; i < len(text); i++ { // up to where its output goes
+	for i := 0; i < len(text); i++ { // the text ends at a redirection
 		if text[i] == '"' {
 			quoted = !quoted
 		}
@@ -83,7 +84,8 @@ func (w *winShell) cmdEcho(text string) act.Flow {
 	return act.Flow{Known: word.Known(), Word: word, Line: true}
 }
 
-// cmdSet is set NAME=value; with /p what is given is printed, and the value read.
+// cmdSet evaluates set NAME=value. With /p, set prints the prompt and reads the value from the
+// input.
 func (w *winShell) cmdSet(text string, in act.Flow) act.Flow {
 	text = strings.TrimSpace(text)
 	low := strings.ToLower(text)
@@ -121,7 +123,7 @@ func notOptions(args []act.Word) []act.Word {
 	return out
 }
 
-// isSlashOption: /s, /q:x, /s/q, /-y.
+// isSlashOption reports whether a word consists of options of cmd: /s, /q:x, /s/q, /-y.
 func isSlashOption(t string) bool {
 	if len(t) < 2 || t[0] != '/' {
 		return false
@@ -129,7 +131,7 @@ func isSlashOption(t string) bool {
 	for option := range strings.SplitSeq(t[1:], "/") {
 		option, _, _ = strings.Cut(option, ":")
 		switch {
-		case len(option) == 1 || option == "-y" || len(option) < 5 && option != "" && option[0]|32 == 'a': // /ah
+		case len(option) == 1 || option == "-y" || len(option) < 5 && option != "" && option[0]|32 == 'a': // for example /ah
 		case len(option) > 1 && longSlashOptions.Has(strings.ToLower(option)):
 		default:
 			return false
@@ -138,10 +140,10 @@ func isSlashOption(t string) bool {
 	return true
 }
 
-// longSlashOptions are options of the commands of cmd that are longer.
+// longSlashOptions lists options of cmd commands with more than one letter.
 var longSlashOptions = scan.SetOf("min max wait high low normal realtime abovenormal belownormal shared separate affinity node quiet tm tg is it exclude fs")
 
-// afterStart is what start starts: after its title and its options.
+// afterStart returns the command that start runs, without the title and options of start.
 func afterStart(args []act.Word, text string) []act.Word {
 	rest := args[1:]
 	if i := strings.IndexByte(text, '"'); i >= 0 && len(rest) > 1 && strings.TrimSpace(text[min(len(args[0].Text), i):i]) == "" {
@@ -159,7 +161,7 @@ func afterStart(args []act.Word, text string) []act.Word {
 	return rest
 }
 
-// forFiles runs a command for each file below a folder.
+// forFiles judges the command that forfiles runs for each file of a folder.
 func (w *winShell) forFiles(args []act.Word) {
 	folder, mask, command := ".", "*", ""
 	for i := 1; i+1 < len(args); i++ {
@@ -177,7 +179,7 @@ func (w *winShell) forFiles(args []act.Word) {
 		limited = limited || strings.EqualFold(a.Text, "/d")
 	}
 	file := folder + `\*`
-	if limited { // some of them
+	if limited { // the pattern selects only some files
 		file = folder + `\filtered*` + strings.TrimLeft(mask, "*")
 	}
 	for _, name := range [...]string{"@path", "@file", "@fname", "@relpath"} {
@@ -190,7 +192,8 @@ func (w *winShell) forFiles(args []act.Word) {
 	}
 }
 
-// cmdInternal judges a command that is part of cmd, or as good as.
+// cmdInternal judges a command that is built into cmd, or a program that the table describes in
+// the same way.
 func (w *winShell) cmdInternal(c *psCall, spec *facts.Cmdlet, args []act.Word, in act.Flow) act.Flow {
 	var paths []psValue
 	for _, a := range args[1:] {

@@ -7,26 +7,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// The command language of cmd: "&", "|" and parentheses outside of quotes part
-// commands, "^" escapes, %NAME% and !NAME! are replaced in the text before it is
-// cut into words.
+// These rules of cmd matter here: "&", "|" and parentheses outside quotes separate commands, "^"
+// escapes, and %NAME% and !NAME! are replaced before the text is split into words.
 
-// cmdReader reads one text.
+// cmdReader splits a text of cmd into commands.
 type cmdReader struct {
 	w    *winShell
 	text string
 	i    int
-	deep int // parentheses open
+	deep int // number of open parentheses
 }
 
 // cmdCall is one command as written.
 type cmdCall struct {
 	text     string
 	from, to int
-	next     byte // what ends it: '|', '&' …
+	next     byte // the byte that ends it: '|', '&' …
 }
 
-// runCmd runs a text of cmd.
+// runCmd judges the commands of a cmd text.
 func (w *winShell) runCmd(text string) {
 	r := cmdReader{w: w, text: text}
 	in := act.Flow{}
@@ -42,7 +41,7 @@ func (w *winShell) runCmd(text string) {
 	}
 }
 
-// command is the next command of the text, as written.
+// command returns the next command of the text, and false at the end.
 func (r *cmdReader) command() (cmdCall, bool) {
 	for r.i < len(r.text) && strings.IndexByte(" \t\r\n&|@;,=)", r.text[r.i]) >= 0 {
 		r.close(r.text[r.i])
@@ -70,14 +69,14 @@ func (r *cmdReader) command() (cmdCall, bool) {
 	return c, true
 }
 
-// close notes a parenthesis that is closed.
+// close updates the number of open parentheses after the byte c.
 func (r *cmdReader) close(c byte) {
 	if c == ')' {
 		r.deep = max(r.deep-1, 0)
 	}
 }
 
-// end is where the command at i ends; the bodies of for and if are part of it.
+// end returns the end of the command at i. A for or if includes its body.
 func (r *cmdReader) end() int {
 	low := strings.ToLower(r.text[r.i:min(r.i+4, len(r.text))])
 	long := low == "for " || strings.HasPrefix(low, "if ")
@@ -100,8 +99,8 @@ func (r *cmdReader) end() int {
 	return len(r.text)
 }
 
-// ends: the byte at j is after a command; of a long one, which goes to the end of its
-// line, only that or a bracket does, and of no other 2>&1.
+// ends reports whether the byte at j ends a command. long means a for or if, which only a line end
+// or ")" ends. The "&" of 2>&1 does not end a command.
 func (r *cmdReader) ends(j int, long bool) bool {
 	switch r.text[j] {
 	case '\n':
@@ -116,7 +115,7 @@ func (r *cmdReader) ends(j int, long bool) bool {
 	return false
 }
 
-// cmdCommand runs one command and gives what it prints.
+// cmdCommand judges one command and returns its output.
 func (w *winShell) cmdCommand(c cmdCall, in act.Flow) act.Flow {
 	text := strings.TrimSpace(c.text)
 	if text == "" {
@@ -158,7 +157,7 @@ func (w *winShell) cmdCommand(c cmdCall, in act.Flow) act.Flow {
 	return out
 }
 
-// cmdWrite writes what a command prints to its files.
+// cmdWrite writes the output of a command to the files of its redirections.
 func (w *winShell) cmdWrite(files []act.Redir, out act.Flow) {
 	for _, f := range files {
 		if name := f.File.Text; f.Op != "<" && name != "" && name[0] != '&' && name != "/dev/null" {
@@ -169,7 +168,7 @@ func (w *winShell) cmdWrite(files []act.Redir, out act.Flow) {
 	}
 }
 
-// cmdInside runs a text of cmd inside of another, as deep as there is room for.
+// cmdInside judges a cmd text inside another one, up to the nesting limit.
 func (w *winShell) cmdInside(text string) {
 	if w.running < scan.MaxDepth {
 		w.running++
@@ -178,7 +177,7 @@ func (w *winShell) cmdInside(text string) {
 	}
 }
 
-// cmdWords cuts a command into its words and its redirections.
+// cmdWords splits a command into its words and its redirections.
 func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 	op := ""
 	for i := 0; i < len(text); {
@@ -188,7 +187,7 @@ func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 		case c == '>' || c == '<':
 			op, i = redirection(text, i)
 		case isDigit(c) && i+1 < len(text) && strings.IndexByte("<>", text[i+1]) >= 0 && (i == 0 || text[i-1] == ' '):
-			i++ // which output
+			i++ // skip the number of the redirected output
 		default:
 			word, next := cmdWord(text, i, len(args) == 0 && op == "")
 			if i = next; op == "" {
@@ -202,8 +201,8 @@ func (w *winShell) cmdWords(text string) (args []act.Word, files []act.Redir) {
 	return args, files
 }
 
-// redirection is the sign of one at i, and the index after it; of one to another output
-// the sign is none.
+// redirection returns the operator of the redirection at i, and the index after it. The operator is
+// "" if it redirects to another output, as in >&1.
 func redirection(text string, i int) (string, int) {
 	op := text[i : i+1]
 	if i++; i < len(text) && text[i] == '>' {
@@ -217,8 +216,8 @@ func redirection(text string, i int) (string, int) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// cmdWord reads a word at i. The name of a command also ends where an option
-// begins: del/s, cd\.
+// cmdWord reads the word at i. name means that it is the name of a command, which also ends where
+// an option begins: del/s, cd\.
 func cmdWord(text string, i int, name bool) (string, int) {
 	var b strings.Builder
 	quoted := false
@@ -240,7 +239,7 @@ func cmdWord(text string, i int, name bool) (string, int) {
 	return b.String(), i
 }
 
-// endsName: the name of a command, of which so much is read, ends with this byte.
+// endsName reports whether the byte c ends the name of a command. name is the part before c.
 func endsName(name string, c byte) bool {
 	switch c {
 	case ',', ';', '=', '(':
@@ -262,7 +261,7 @@ func (w *winShell) cmdExpand(text string) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(text) && b.Len() < scan.MaxText; i++ {
-		if strings.HasPrefix(text[i:], "%%") { // %%i of a loop in a file
+		if strings.HasPrefix(text[i:], "%%") { // in a batch file, %%i is a loop variable
 			i++
 		}
 		if c := text[i]; c == '%' || c == '!' {
@@ -277,7 +276,8 @@ func (w *winShell) cmdExpand(text string) string {
 	return b.String()
 }
 
-// cmdVariable reads one variable and gives its value and its length as written.
+// cmdVariable returns the value of the variable at the start of the text, and its length as
+// written. The length is 0 if there is no variable.
 func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 	end := strings.IndexByte(text[1:], mark)
 	if end > 0 && !strings.ContainsAny(text[1:1+end], "\n\"&|<>") {
@@ -291,7 +291,8 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 	return w.cmdParameter(text)
 }
 
-// cmdNamed is the value of what is between two marks: a name, and what of its value.
+// cmdNamed returns the value for the text between two marks: the name of a variable, with or
+// without a substring or replacement.
 func (w *winShell) cmdNamed(inner string, mark byte) (string, bool) {
 	name, rest, cut := strings.Cut(inner, ":")
 	if name == "" || mark != '%' && strings.Contains(name, " ") {
@@ -310,7 +311,7 @@ func (w *winShell) cmdNamed(inner string, mark byte) (string, bool) {
 	return v, true
 }
 
-// cmdParameter is the value of %i, %~fi or %1.
+// cmdParameter returns the value of %i, %~fi or %1, and its length as written.
 func (w *winShell) cmdParameter(text string) (string, int) {
 	j, how := 1, strings.HasPrefix(text, "%~")
 	if how {
@@ -319,7 +320,7 @@ func (w *winShell) cmdParameter(text string) (string, int) {
 			return ".", j + 1
 		}
 		if j > 2 && (rest == "" || !scan.IsNameByte(rest[0])) {
-			j-- // the last of the letters is the name
+			j-- // the last letter is the name
 		}
 	}
 	if j >= len(text) || !scan.IsNameByte(text[j]) {
@@ -334,7 +335,7 @@ func (w *winShell) cmdParameter(text string) (string, int) {
 	return "", 0
 }
 
-// cmdValue is the value of a variable of cmd.
+// cmdValue returns the value of a variable, and false if it is not set. The value may be unknown.
 func (w *winShell) cmdValue(name string) (string, bool) {
 	if v, ok := w.sh.Vars[w.variable(name)]; ok && len(v) == 1 {
 		return v[0].Text, true
@@ -352,7 +353,7 @@ func (w *winShell) cmdValue(name string) (string, bool) {
 	return "", false
 }
 
-// cmdSlice is %V:~start,length% and %V:from=to%.
+// cmdSlice evaluates %V:~start,length% and %V:from=to%. how is the text after the ":".
 func cmdSlice(v, how string) string {
 	rest, ok := strings.CutPrefix(how, "~")
 	if !ok {
@@ -382,7 +383,7 @@ func cmdSlice(v, how string) string {
 	return scan.Substring(v, places[0], places[1:]...)
 }
 
-// cmdFor runs the body of a loop, for the values that are known or once.
+// cmdFor judges the body of a for loop, once for each known value, or once with an unknown value.
 func (w *winShell) cmdFor(text string) {
 	open := strings.IndexByte(text, '(')
 	if open < 0 {
@@ -406,7 +407,7 @@ func (w *winShell) cmdFor(text string) {
 		if i > 0 && !w.round() {
 			break
 		}
-		for n, one := range v.list() { // tokens=1,2 fill %a, %b
+		for n, one := range v.list() { // tokens=1,2 sets %a and %b
 			if name != 0 {
 				w.vars["%"+string(name+byte(n%26))] = one
 			}
@@ -415,14 +416,14 @@ func (w *winShell) cmdFor(text string) {
 	}
 }
 
-// unknownOutput is the unknown values that a loop goes through.
+// unknownOutput returns an unknown value that is the output of a command.
 func unknownOutput(t act.Taint) psValue {
 	v := psUnknown(t)
 	v.output = true
 	return v
 }
 
-// cmdForWords are the values of a loop through words, or files below a folder.
+// cmdForWords returns the values of a for loop over words, or over files below a folder.
 func (w *winShell) cmdForWords(head, list string) (out []psValue) {
 	folder := ""
 	if _, rest, ok := strings.Cut(head, "/r"); ok {
@@ -442,8 +443,8 @@ func (w *winShell) cmdForWords(head, list string) (out []psValue) {
 	return out
 }
 
-// cmdForLines are the values of a loop through the lines of a text, of what a command
-// prints, or of a file.
+// cmdForLines returns the values of a for /f loop over the lines of a text, of a command's output,
+// or of a file.
 func (w *winShell) cmdForLines(head, list string) []psValue {
 	var f act.Flow
 	switch {
@@ -464,7 +465,8 @@ func (w *winShell) cmdForLines(head, list string) []psValue {
 	return cmdTokens(head, f.Word.Text)
 }
 
-// matchingParen is where the parenthesis at i is closed.
+// matchingParen returns the index of the parenthesis that closes the one at i, or the length of
+// the text.
 func matchingParen(text string, i int) int {
 	open, quote := 0, byte(0)
 	for ; i < len(text); i++ {
@@ -486,7 +488,7 @@ func matchingParen(text string, i int) int {
 	return len(text)
 }
 
-// cmdTokens parts lines by "tokens=… delims=…".
+// cmdTokens splits each line of the text by the options "tokens=… delims=…" of for /f.
 func cmdTokens(head, text string) []psValue {
 	delims, tokens := " \t", "1"
 	if _, rest, ok := strings.Cut(head, "delims="); ok {
@@ -510,7 +512,8 @@ func cmdTokens(head, text string) []psValue {
 	return out
 }
 
-// chooseTokens are those parts of a line that "1,3" or "*" name.
+// chooseTokens returns the parts of a line that tokens selects, as in "1,3". "*" selects the whole
+// line.
 func chooseTokens(tokens string, parts []string, line string) (chosen []psValue) {
 	for t := range strings.SplitSeq(tokens, ",") {
 		if n, ok := psString(t).int(); ok && n >= 1 && n <= len(parts) {
@@ -522,7 +525,7 @@ func chooseTokens(tokens string, parts []string, line string) (chosen []psValue)
 	return chosen
 }
 
-// cmdOutput runs a command for what it prints.
+// cmdOutput judges a text of cmd and returns the output of its last command.
 func (w *winShell) cmdOutput(text string) act.Flow {
 	r := cmdReader{w: w, text: strings.ReplaceAll(text, "^", "")}
 	in, out := act.Flow{}, act.Flow{}
@@ -540,7 +543,7 @@ func (w *winShell) cmdOutput(text string) act.Flow {
 	return out
 }
 
-// cmdIf runs both branches.
+// cmdIf judges both branches of an if, because the condition is not evaluated.
 func (w *winShell) cmdIf(text string) {
 	rest := strings.TrimSpace(text[2:])
 	for _, word := range [...]string{"/i ", "not ", "/i "} {
@@ -554,7 +557,7 @@ func (w *winShell) cmdIf(text string) {
 	case "exist", "defined", "errorlevel", "cmdextversion":
 		_, rest = nextWord(rest)
 	default:
-		if !strings.Contains(first, "==") { // a == b, a equ b
+		if !strings.Contains(first, "==") { // the condition has the form a == b or a equ b
 			_, rest = nextWord(rest)
 			_, rest = nextWord(rest)
 		} else if strings.HasSuffix(first, "==") {
@@ -564,7 +567,7 @@ func (w *winShell) cmdIf(text string) {
 	w.cmdInside(strings.ReplaceAll(scan.ReplaceFold(rest, ") else ", ") & "), ")else", ") & "))
 }
 
-// nextWord is the word that a text begins with, and what is after it.
+// nextWord returns the first word of a text, and the text after it.
 func nextWord(text string) (string, string) {
 	text = strings.TrimSpace(text)
 	word, next := cmdWord(text, 0, false)

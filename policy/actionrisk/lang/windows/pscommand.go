@@ -13,29 +13,29 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// winShell is the state of a PowerShell or cmd session: what is set in one
-// statement holds in the next, and in the texts that are run from there.
+// winShell is the state of a PowerShell or cmd session. Variables, functions and aliases that one
+// statement sets remain set for later statements, and for texts that these run.
 type winShell struct {
 	e        *interp.Env
 	src      *act.Source
-	sh       *interp.Process // judges what is the same elsewhere
+	sh       *interp.Process // judges the equivalent POSIX commands
 	vars     map[string]psValue
 	funcs    map[string]psValue
 	aliases  map[string]string
-	specials map[string]func(*winShell, *psCall) psValue // made when one is first asked for
-	running  int                                         // blocks and texts being run
-	cmdText  string                                      // the whole text, for places in it
+	specials map[string]func(*winShell, *psCall) psValue // functions for some cmdlets; nil until needed
+	running  int                                         // number of nested blocks and texts
+	cmdText  string                                      // the whole text of cmd, to which positions refer
 }
 
-// psItem is an argument as written: a parameter, or a value.
+// psItem is an argument as written: the name of a parameter, or a value.
 type psItem struct {
 	name  string
 	value psValue
-	given bool // -name:value
+	given bool // written as -name:value
 	raw   string
 }
 
-// psParam is a parameter and its value, if it has one.
+// psParam is a parameter and its value. has is false if it has no value.
 type psParam struct {
 	name  string
 	value psValue
@@ -53,22 +53,22 @@ func (p *psParam) is(value string) bool {
 
 // psCall is one command with its arguments.
 type psCall struct {
-	name     string // as written, then the name it stands for
+	name     string // as written; later the canonical name
 	verb     string
 	noun     string
-	operator byte // & or . in front of it
+	operator byte // the call operator & or . before it, or 0
 	target   psValue
 	items    []psItem
 	params   []psParam
 	args     []psValue
 	input    psValue
 	piped    bool
-	file     string // its output goes there
+	file     string // the file to which its output is redirected, or ""
 	append   bool
 	from, to int
 }
 
-// splat takes the members of a table, or the elements of a list, as arguments.
+// splat adds the members of a hash table as parameters, or the elements of a list as arguments.
 func (c *psCall) splat(v psValue) {
 	if v.kind != psHash {
 		for _, item := range v.list() {
@@ -86,7 +86,7 @@ func (c *psCall) splat(v psValue) {
 	}
 }
 
-// param is the value of a parameter.
+// param returns the value of a parameter, and false if it is not given.
 func (c *psCall) param(name string) (psValue, bool) {
 	for i := range c.params {
 		if c.params[i].name == name {
@@ -96,13 +96,13 @@ func (c *psCall) param(name string) (psValue, bool) {
 	return psValue{}, false
 }
 
-// on: a switch is given, and not as false.
+// on reports whether a switch is given, and not with the value false.
 func (c *psCall) on(name string) bool {
 	v, ok := c.param(name)
 	return ok && !strings.EqualFold(v.str(), "false")
 }
 
-// values are all of them, with and without a name.
+// values returns the values of all arguments, with and without a parameter name.
 func (c *psCall) values() []psValue {
 	out := slices.Clone(c.args)
 	for i := range c.params {
@@ -130,7 +130,7 @@ func (c *psCall) taints() act.Taint {
 	return t
 }
 
-// deepTexts are all texts in a value, those of lists and tables as well.
+// deepTexts returns all texts in a value, including those in lists and tables.
 func (v psValue) deepTexts() []string {
 	if v.kind != psList && v.kind != psHash {
 		return []string{v.str()}
@@ -142,7 +142,8 @@ func (v psValue) deepTexts() []string {
 	return out
 }
 
-// bind sorts the arguments into parameters and values.
+// bind assigns the arguments to parameters, as PowerShell does. spec is the entry of the cmdlet,
+// or nil.
 func (w *winShell) bind(c *psCall, spec *facts.Cmdlet) {
 	c.args = nil
 	for i := 0; i < len(c.items); i++ {
@@ -165,8 +166,8 @@ func (w *winShell) bind(c *psCall, spec *facts.Cmdlet) {
 	}
 }
 
-// place gives values without a name to the parameters that may go without theirs. What is
-// more than these take is what the command is about, as the first of them.
+// place assigns values without a name to the positional parameters, in the order of names. Values
+// that remain are added to the first positional parameter.
 func (c *psCall) place(names []string) {
 	for _, name := range names {
 		if _, ok := c.param(name); !ok && len(c.args) > 0 {
@@ -181,7 +182,8 @@ func (c *psCall) place(names []string) {
 	}
 }
 
-// parameter is the whole name of an abbreviated parameter, and whether it takes a value.
+// parameter returns the full name of an abbreviated parameter, and reports whether it takes a
+// value.
 func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
 	t, least := &w.e.Windows, 3
 	if spec != nil {
@@ -203,7 +205,8 @@ func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
 	return name, spec == nil
 }
 
-// abbreviated is the first of the names that this one is, or begins with at least a number of letters.
+// abbreviated returns the first of the names that is equal to name, or that begins with it. An
+// abbreviation must have at least the number of letters in least.
 func abbreviated(names []string, name string, least int) (string, bool) {
 	i := slices.IndexFunc(names, func(full string) bool {
 		return full == name || len(name) >= least && strings.HasPrefix(full, name)
@@ -214,7 +217,7 @@ func abbreviated(names []string, name string, least int) (string, bool) {
 	return names[i], true
 }
 
-// mayRun counts a command, and tells whether it is still looked at.
+// mayRun counts a command and spends its cost. It returns false if a limit is reached.
 func (w *winShell) mayRun(cost int) bool {
 	w.e.Invocations++
 	if w.e.Invocations > scan.MaxInvocations || !w.e.Budget.Spend(cost) {
@@ -224,7 +227,8 @@ func (w *winShell) mayRun(cost int) bool {
 	return true
 }
 
-// canonical is the name that a command is known by.
+// canonical returns the name of a command after aliases are resolved, in lower case and without
+// its folder.
 func (w *winShell) canonical(name string) string {
 	name = strings.ToLower(scan.Base(strings.TrimSpace(name)))
 	for range 4 {
@@ -239,7 +243,7 @@ func (w *winShell) canonical(name string) string {
 	return name
 }
 
-// run judges one command and gives its output.
+// run judges one command and returns its output.
 func (w *winShell) run(c *psCall) psValue {
 	if !w.mayRun(16 + 2*len(c.items)) {
 		return psUnknown(0)
@@ -272,8 +276,8 @@ func (w *winShell) run(c *psCall) psValue {
 	return w.finish(c, w.cmdlet(c, spec))
 }
 
-// meansProgram: the name is PowerShell's for something of its own and that of a program
-// elsewhere, and the options are the program's: rm -rf.
+// meansProgram reports whether a command means a program and not the cmdlet with the same name or
+// alias, because its options are those of the program: rm -rf.
 func (w *winShell) meansProgram(c *psCall, spec *facts.Cmdlet) bool {
 	if spec == nil || !w.e.In("programs-that-powershell-renames", strings.ToLower(c.name)) {
 		return false
@@ -283,7 +287,7 @@ func (w *winShell) meansProgram(c *psCall, spec *facts.Cmdlet) bool {
 			return len(item.raw) > 2 && strings.HasPrefix(item.raw, "--")
 		}
 		name, takes := w.parameter(item.name, spec)
-		if takes && name != item.name { // of a parameter and a switch, which PowerShell refuses
+		if takes && name != item.name { // matches a parameter and a switch, which PowerShell rejects as ambiguous
 			_, both := abbreviated(w.e.Windows.Switches, item.name, 0)
 			return both
 		}
@@ -291,7 +295,7 @@ func (w *winShell) meansProgram(c *psCall, spec *facts.Cmdlet) bool {
 	})
 }
 
-// finish writes the output of a command to its file, if it has one.
+// finish writes the output of a command to the file of its redirection, or returns the output.
 func (w *winShell) finish(c *psCall, out psValue) psValue {
 	if c.file != "" {
 		op := ">"
@@ -304,7 +308,7 @@ func (w *winShell) finish(c *psCall, out psValue) psValue {
 	return out
 }
 
-// cmdlet judges a command of PowerShell.
+// cmdlet judges a cmdlet and returns its output.
 func (w *winShell) cmdlet(c *psCall, spec *facts.Cmdlet) psValue {
 	if w.specials == nil {
 		w.specials = psSpecials()
@@ -332,13 +336,13 @@ func (w *winShell) cmdlet(c *psCall, spec *facts.Cmdlet) psValue {
 	return w.gives(c, spec.Gives, act.Flow{})
 }
 
-// quietVerbs are those of commands that change nothing, whatever they are about.
+// quietVerbs lists the verbs of cmdlets that change nothing, whatever their noun.
 var quietVerbs = scan.SetOf("get test format select measure sort")
 
-// givenTaints is where the output of a command comes from, by the word of the table.
+// givenTaints maps the word in the table for the output of a cmdlet to its taint.
 var givenTaints = map[string]act.Taint{"network": act.FromNetwork, "secret": act.FromSecret, "environ": act.FromEnviron}
 
-// defaults adds what $PSDefaultParameterValues says.
+// defaults adds the parameters that $PSDefaultParameterValues sets.
 func (w *winShell) defaults(c *psCall) {
 	d, ok := w.vars["psdefaultparametervalues"]
 	if !ok {
@@ -353,7 +357,7 @@ func (w *winShell) defaults(c *psCall) {
 	}
 }
 
-// match judges a command, or a member, by the tables.
+// match judges a cmdlet or a member by the rule tables, and reports whether a rule matched.
 func (w *winShell) match(kind, name string, c *psCall) bool {
 	if w.e.Other.Get(kind+" "+name) == nil && w.e.Other.Get(kind+" *") == nil {
 		return false
@@ -365,7 +369,8 @@ func (w *winShell) match(kind, name string, c *psCall) bool {
 	return w.e.Match(&act.Item{Kind: kind, Name: name, Src: w.src, From: c.from, To: c.to, Fact: c, Words: strings.Join(words, " "), Target: act.Printable(c.about().Text)})
 }
 
-// gives is the output of a command.
+// gives returns the output of a command. what is the word in the table that describes it; out is
+// the output of the equivalent POSIX command.
 func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
 	switch what {
 	case "input":
@@ -389,13 +394,13 @@ func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
 	}
 	v := psThing(c.name, t|c.taints()&(act.FromSecret|act.FromEnviron|act.FromDump|act.FromNetwork|act.FromDecoder))
 	v.output = true
-	if c.verb == "get" && len(c.values()) > 0 { // what is asked for goes with it
+	if c.verb == "get" && len(c.values()) > 0 { // remember which object Get-X returns
 		v.keys, v.items = []string{"identity"}, []psValue{c.values()[0]}
 	}
 	return v
 }
 
-// blocks runs the script blocks among the arguments.
+// blocks judges the script blocks among the arguments.
 func (w *winShell) blocks(c *psCall) {
 	for _, v := range c.values() {
 		for _, item := range v.list() {
@@ -406,7 +411,8 @@ func (w *winShell) blocks(c *psCall) {
 	}
 }
 
-// template makes the words of the command that does the same.
+// template returns the words of the equivalent POSIX command. A word such as "{name}" is replaced
+// by the value of that parameter.
 func (w *winShell) template(c *psCall, words []string) []act.Word {
 	var out []act.Word
 	for _, t := range words {
@@ -438,7 +444,7 @@ func (w *winShell) template(c *psCall, words []string) []act.Word {
 	return out
 }
 
-// argWord makes a word of a value: paths are written as POSIX writes them.
+// argWord converts a value to a word, with paths in POSIX form.
 func (w *winShell) argWord(text string, t act.Taint) act.Word {
 	if strings.EqualFold(text, "nul") {
 		text = "/dev/null"
@@ -449,7 +455,7 @@ func (w *winShell) argWord(text string, t act.Taint) act.Word {
 	return act.Word{Text: text, At: -1, Glob: strings.ContainsAny(text, "*?"), Taint: t}
 }
 
-// inputFlow is what is piped in, as a program reads it.
+// inputFlow returns the piped input of a command in the form in which a program reads it.
 func (w *winShell) inputFlow(c *psCall) act.Flow {
 	if !c.piped {
 		return act.Flow{}
@@ -461,7 +467,7 @@ func (w *winShell) inputFlow(c *psCall) act.Flow {
 	return act.Flow{Taint: t | act.FromStdin, Via: "pipe"}
 }
 
-// posix judges a command as if it had been given to a POSIX shell.
+// posix judges a command as if a POSIX shell had run it.
 func (w *winShell) posix(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	if len(argv) == 0 || w.src.Depth >= scan.MaxDepth {
 		return act.Flow{}
@@ -476,7 +482,7 @@ func (w *winShell) posix(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	return w.sh.Run(&act.Invocation{Src: w.src, From: c.from, To: c.to, Argv: argv, Stdin: in})
 }
 
-// words makes words of texts.
+// words converts texts to words.
 func words(texts ...string) []act.Word {
 	out := make([]act.Word, len(texts))
 	for i, t := range texts {
@@ -485,10 +491,10 @@ func words(texts ...string) []act.Word {
 	return out
 }
 
-// raise adds a finding about a command.
+// see reports a finding about a command.
 func (w *winShell) see(what act.Sight, c *psCall) { w.e.See(what, w.src, c.from, c.to, "") }
 
-// dynamic is a command whose name is not known.
+// dynamic judges a command whose name is not known.
 func (w *winShell) dynamic(c *psCall) psValue {
 	w.e.Unproven = true
 	w.bind(c, nil)
@@ -505,7 +511,7 @@ func (w *winShell) dynamic(c *psCall) psValue {
 	return psUnknown(0)
 }
 
-// native runs a program, a script, or a command of cmd.
+// native judges a program, a script, or a command of cmd, and returns its output.
 func (w *winShell) native(c *psCall) psValue {
 	argv := []act.Word{{Text: c.name, At: -1, Taint: c.target.taints()}}
 	for i := range c.items {
@@ -537,7 +543,7 @@ func (w *winShell) native(c *psCall) psValue {
 	}
 	v := psUnknown(out.Taint)
 	v.output = true
-	if slices.Contains(w.e.Windows.Locators, strings.ToLower(scan.Base(c.name))) { // it finds what it is asked for
+	if slices.Contains(w.e.Windows.Locators, strings.ToLower(scan.Base(c.name))) { // assume that it prints the name it searches for
 		return psString(argv[len(argv)-1].Text)
 	}
 	if slices.Contains(w.e.Groups.Get("shell-setup"), scan.Base(c.name)) || strings.HasPrefix(scan.Base(c.name), "oh-my-") {
@@ -546,7 +552,7 @@ func (w *winShell) native(c *psCall) psValue {
 	return v
 }
 
-// start starts a program, or a script that the command itself wrote.
+// start judges the start of a program, or of a script that the command itself wrote.
 func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
 	f, written := act.Flow{}, false
@@ -578,11 +584,11 @@ func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
 	return w.posix(c, argv, in)
 }
 
-// scriptSuffixes say in which language a file is.
+// scriptSuffixes maps file extensions to the language of the script.
 var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershell", ".bat": "cmd", ".cmd": "cmd", ".vbs": "strings", ".js": "strings", ".wsf": "strings", ".hta": "strings"}
 
-// runLanguage runs a text of a language that Windows knows. What a script of a shell sets
-// holds after it.
+// runLanguage judges a script in the language lang. Environment variables that a PowerShell or cmd
+// script sets remain set after it.
 func runLanguage(sh *interp.Process, src *act.Source, lang string) {
 	switch {
 	case src.Depth > scan.MaxDepth:
@@ -594,13 +600,13 @@ func runLanguage(sh *interp.Process, src *act.Source, lang string) {
 	}
 }
 
-// write writes a value to a file.
+// write writes a value to a file. op is ">" or ">>".
 func (w *winShell) write(file string, v psValue, op string) {
 	if file == "" || strings.EqualFold(file, "null") || strings.EqualFold(file, "nul") || file[0] == '&' {
 		return
 	}
 	f := act.Flow{Taint: v.taints()}
-	if strings.HasPrefix(file, `\\`) && f.Taint&(act.FromSecret|act.FromEnviron|act.FromDump) != 0 { // on another machine
+	if strings.HasPrefix(file, `\\`) && f.Taint&(act.FromSecret|act.FromEnviron|act.FromDump) != 0 { // the file is on another machine
 		w.e.See(act.SendsSecret, w.src, 0, len(w.src.Text), act.Printable(file))
 	}
 	if v.kind != psObject && v.known() {
@@ -611,7 +617,7 @@ func (w *winShell) write(file string, v psValue, op string) {
 	w.sh.Write(act.Redir{Op: op, File: w.argWord(file, 0)}, f)
 }
 
-// writeBy writes what a command is told to.
+// writeBy writes the text that a cmdlet such as Set-Content writes to its files.
 func (w *winShell) writeBy(c *psCall, spec *facts.Cmdlet) {
 	v, ok := c.param(spec.Text)
 	if !ok {

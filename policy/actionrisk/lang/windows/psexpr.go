@@ -7,18 +7,18 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// psReader reads one text of PowerShell and runs it as it goes: what is known is
-// computed, every branch is taken, and each command that would run is judged.
+// psReader parses and evaluates a PowerShell text in one pass: it computes known values, follows
+// every branch, and judges each command that would run.
 type psReader struct {
 	w    *winShell
 	text string
 	i    int
 }
 
-// step goes on by n bytes, to the end at most.
+// step advances by n bytes, at most to the end.
 func (r *psReader) step(n int) { r.i = min(r.i+n, len(r.text)) }
 
-// blank goes over blanks and comments, and over ends of lines if lines is set.
+// blank skips white space and comments, and line ends and semicolons if lines is true.
 func (r *psReader) blank(lines bool) {
 	for r.i < len(r.text) {
 		switch c := r.text[r.i]; {
@@ -37,7 +37,7 @@ func (r *psReader) blank(lines bool) {
 	}
 }
 
-// peek is the next byte, 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (r *psReader) peek() byte {
 	if r.i < len(r.text) {
 		return r.text[r.i]
@@ -56,7 +56,7 @@ func (r *psReader) name() string {
 	return r.text[from:r.i]
 }
 
-// word is the next identifier in lower case, without going over it.
+// word returns the next identifier in lower case, without reading past it.
 func (r *psReader) word() string {
 	j := r.i
 	for j < len(r.text) && (scan.IsNameByte(r.text[j]) || r.text[j] == '-') {
@@ -65,7 +65,7 @@ func (r *psReader) word() string {
 	return strings.ToLower(r.text[r.i:j])
 }
 
-// operators that take two values, by the strength of their bond.
+// psOperators maps the binary operators to their precedence; a higher number binds more tightly.
 var psOperators = map[string]int{
 	"-and": 1, "-or": 1, "-xor": 1, "??": 1,
 	"-eq": 2, "-ne": 2, "-gt": 2, "-ge": 2, "-lt": 2, "-le": 2, "-like": 2, "-notlike": 2, "-match": 2, "-notmatch": 2, "-contains": 2, "-notcontains": 2,
@@ -73,7 +73,8 @@ var psOperators = map[string]int{
 	"+": 3, "-": 3, "*": 4, "/": 4, "%": 4, "-f": 5, "..": 6,
 }
 
-// operator is the operator that comes next, and how long it is.
+// operator returns the binary operator at the current position and its length as written, or ""
+// and 0.
 func (r *psReader) operator() (string, int) {
 	switch c, next := r.peek(), r.following(); {
 	case c == '-' && isLetter(next):
@@ -89,11 +90,11 @@ func (r *psReader) operator() (string, int) {
 	return "", 0
 }
 
-// isLetter: of names; their digits begin none.
+// isLetter reports whether a byte can begin a name, which a digit cannot.
 func isLetter(c byte) bool { return scan.IsNameByte(c) && c > '9' }
 
-// wordOperator is "-join" and its kind, also with the c or i that says whether case
-// counts.
+// wordOperator returns an operator such as "-join". It accepts the prefixes c and i, which set
+// whether upper and lower case are different.
 func (r *psReader) wordOperator() (string, int) {
 	j := r.i + 1
 	for j < len(r.text) && isLetter(r.text[j]) {
@@ -109,7 +110,7 @@ func (r *psReader) wordOperator() (string, int) {
 	return "", 0
 }
 
-// expression reads operators of at least that strength and what is between them.
+// expression evaluates an expression whose operators have at least the precedence least.
 func (r *psReader) expression(least int) psValue {
 	left := r.elements()
 	for r.w.e.Budget.Spend(1) {
@@ -125,7 +126,7 @@ func (r *psReader) expression(least int) psValue {
 	return left
 }
 
-// binary is a op b.
+// binary evaluates "a op b".
 func (w *winShell) binary(op string, a, b psValue) psValue {
 	switch op {
 	case "+":
@@ -147,10 +148,10 @@ func (w *winShell) binary(op string, a, b psValue) psValue {
 	if v, ok := w.ofEach(op, a, b.list()); ok {
 		return v
 	}
-	return psUnknown(0) // a comparison
+	return psUnknown(0) // a comparison, which is not evaluated
 }
 
-// elements reads values between commas: an array, if there is more than one.
+// elements evaluates values separated by commas. Several values are an array.
 func (r *psReader) elements() psValue {
 	first := r.unary()
 	r.blank(false)
@@ -167,7 +168,7 @@ func (r *psReader) elements() psValue {
 	return psListOf(out)
 }
 
-// unary reads an operator in front of a value, and the value.
+// unary evaluates a value with or without unary operators.
 func (r *psReader) unary() psValue {
 	r.blank(true)
 	switch c := r.peek(); {
@@ -196,7 +197,8 @@ func (r *psReader) unary() psValue {
 	return r.postfix(r.primary())
 }
 
-// bracket reads [type], and what it is for: a cast, a static member, a value.
+// bracket evaluates an expression that begins with [type]: a cast, a static member, or the type
+// itself.
 func (r *psReader) bracket() psValue {
 	end := matching(r.text, r.i)
 	name := strings.ToLower(strings.Trim(r.text[r.i+1:min(end, len(r.text))], " \t\r\n"))
@@ -216,9 +218,9 @@ func (r *psReader) bracket() psValue {
 	return cast(t.text, v)
 }
 
-// typeAlone: nothing follows that a type would be a cast of.
+// typeAlone reports whether the type is not followed by a value that it casts.
 func (r *psReader) typeAlone() bool {
-	if c := r.peek(); c == 0 || isLetter(c) || strings.IndexByte(")];,|}\n=", c) >= 0 { // or [void]name( in a class
+	if c := r.peek(); c == 0 || isLetter(c) || strings.IndexByte(")];,|}\n=", c) >= 0 { // or the method of a class: [void]name(
 		return true
 	}
 	r.blank(false)
@@ -229,7 +231,8 @@ func (r *psReader) typeAlone() bool {
 	return true
 }
 
-// matching is where the bracket that opens at i is closed, quotes and comments aside.
+// matching returns the index of the bracket that closes the one at i, or the length of the text.
+// It skips quotes and comments.
 func matching(text string, i int) int {
 	depth := 0
 	for ; i < len(text); i++ {
@@ -255,10 +258,10 @@ func matching(text string, i int) int {
 	return len(text)
 }
 
-// quotedEnd is the place of the quote that closes the one at i.
+// quotedEnd returns the index of the quote that closes the one at i, or the length of the text.
 func quotedEnd(text string, i int) int {
 	q := text[i : i+1]
-	if i > 0 && text[i-1] == '@' { // a here-string
+	if i > 0 && text[i-1] == '@' { // the quote opens a here-string
 		if n := strings.Index(text[i+1:], "\n"+q+"@"); n >= 0 {
 			return i + 1 + n + 2
 		}
@@ -276,7 +279,7 @@ func quotedEnd(text string, i int) int {
 	return len(text)
 }
 
-// primary reads one value.
+// primary evaluates one value without operators and members.
 func (r *psReader) primary() psValue {
 	if !r.w.e.Budget.Spend(2) {
 		r.i = len(r.text)
@@ -304,7 +307,7 @@ func (r *psReader) primary() psValue {
 	return psValue{}
 }
 
-// number reads 12, 0x1F, 1.5, 10MB.
+// number reads a number: 12, 0x1F, 1.5, 10MB.
 func (r *psReader) number() psValue {
 	from := r.i
 	for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || r.text[r.i] == '.' && !r.at("..") && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9') {
@@ -317,7 +320,7 @@ func (r *psReader) number() psValue {
 	return psValue{text: t, number: true}
 }
 
-// literal reads @(…), @{…} and here-strings.
+// literal evaluates @(…), @{…} and here-strings.
 func (r *psReader) literal() psValue {
 	r.step(1)
 	switch r.peek() {
@@ -340,7 +343,7 @@ func (r *psReader) literal() psValue {
 	return psValue{}
 }
 
-// hash reads @{ key = value; … }.
+// hash evaluates @{ key = value; … }.
 func (r *psReader) hash() psValue {
 	out := psValue{kind: psHash}
 	r.step(1)
@@ -371,21 +374,21 @@ func (r *psReader) hash() psValue {
 	return out
 }
 
-// blockValue reads { … } without running it.
+// blockValue reads a script block { … } without running it.
 func (r *psReader) blockValue() psValue {
 	end := matching(r.text, r.i)
 	src := *r.w.src
 	v := psValue{kind: psBlock, block: &src, from: r.i + 1, to: min(end, len(r.text))}
 	v.from = min(v.from, v.to)
 	v.block.Text = r.text
-	if len(r.text) != len(r.w.src.Text) { // text that the command built
+	if len(r.text) != len(r.w.src.Text) { // the command built this text
 		v.block.At = -1
 	}
 	r.i = min(end+1, len(r.text))
 	return v
 }
 
-// quoted reads a text in quotes.
+// quoted evaluates a text in quotes.
 func (r *psReader) quoted() psValue {
 	q, from := r.peek(), r.i+1
 	end := quotedEnd(r.text, r.i)
@@ -397,7 +400,7 @@ func (r *psReader) quoted() psValue {
 	return r.expand(body)
 }
 
-// expand fills in what "…" holds: variables, $(…), escapes.
+// expand returns the content of "…" with variables, $(…) and escapes replaced.
 func (r *psReader) expand(body string) psValue {
 	if !strings.ContainsAny(body, "$`\"") {
 		return psString(body)
@@ -426,7 +429,7 @@ func (r *psReader) expand(body string) psValue {
 	return out
 }
 
-// psEscape is what `c stands for.
+// psEscape returns the text for the escape `c.
 func psEscape(c byte) string {
 	switch c {
 	case 'n':
@@ -439,7 +442,7 @@ func psEscape(c byte) string {
 	return string(c)
 }
 
-// variable reads $name in an expression.
+// variable evaluates $name in an expression. $?, $$ and $^ are unknown.
 func (r *psReader) variable() psValue {
 	if strings.IndexByte("?$^", r.following()) >= 0 {
 		r.step(2)
@@ -448,7 +451,7 @@ func (r *psReader) variable() psValue {
 	return r.dollar()
 }
 
-// dollar reads $name, ${name}, $scope:name and $( … ), and gives its value.
+// dollar evaluates $name, ${name}, $scope:name and $( … ).
 func (r *psReader) dollar() psValue {
 	r.step(1)
 	switch r.peek() {
@@ -471,7 +474,7 @@ func (r *psReader) dollar() psValue {
 	return r.w.lookup(strings.ToLower(name))
 }
 
-// postfix reads members and indexes after a value.
+// postfix evaluates the members and indexes after a value.
 func (r *psReader) postfix(v psValue) psValue {
 	for r.w.e.Budget.Spend(1) {
 		switch {
@@ -496,7 +499,7 @@ func (r *psReader) postfix(v psValue) psValue {
 	return v
 }
 
-// memberOf reads the name of a member and its arguments, and gives its value.
+// memberOf reads the name and the arguments of a member of v, and returns its value.
 func (r *psReader) memberOf(v psValue) psValue {
 	from := r.i
 	name := ""
@@ -520,7 +523,7 @@ func (r *psReader) memberOf(v psValue) psValue {
 	case '(':
 		called = true
 		args = r.arguments()
-	case '{': // .ForEach{ … }
+	case '{': // for example .ForEach{ … }
 		called = true
 		args = []psValue{r.blockValue()}
 	}
@@ -530,7 +533,7 @@ func (r *psReader) memberOf(v psValue) psValue {
 	return r.w.invoke(v, name, args, from, r.i)
 }
 
-// arguments reads (a, b).
+// arguments evaluates the arguments in (a, b).
 func (r *psReader) arguments() []psValue {
 	r.step(1)
 	var out []psValue
@@ -554,7 +557,7 @@ func (r *psReader) arguments() []psValue {
 	return out
 }
 
-// argumentValue is one value between the commas of a call.
+// argumentValue evaluates one argument of a method call.
 func (r *psReader) argumentValue() psValue {
 	left := r.unary()
 	for r.w.e.Budget.Spend(1) {

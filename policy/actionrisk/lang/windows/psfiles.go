@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// registryPath tells whether a path is one of the registry.
+// registryPath reports whether a path is in the Windows registry.
 func registryPath(path string) bool {
 	low := strings.ToLower(path)
 	for _, p := range [...]string{"hklm:", "hkcu:", "hkcr:", "hku:", "hklm\\", "hkcu\\", "hkey_", "registry::", "microsoft.powershell.core\\registry::"} {
@@ -21,7 +21,7 @@ func registryPath(path string) bool {
 	return false
 }
 
-// resolve is a path without the drives that the command itself made.
+// resolve replaces a drive that the command itself created by its root.
 func (w *winShell) resolve(path string) string {
 	if d, rest, ok := strings.Cut(path, ":"); ok {
 		if root, made := w.aliases["drive "+strings.ToLower(d)]; made {
@@ -31,8 +31,8 @@ func (w *winShell) resolve(path string) string {
 	return path
 }
 
-// removeItem deletes files, folders, registry keys; what is piped in comes from a
-// listing.
+// removeItem judges Remove-Item on files, folders and registry keys. The paths are arguments or
+// the piped output of a listing.
 func (w *winShell) removeItem(c *psCall) psValue {
 	path, ok := c.path()
 	if !ok && c.piped {
@@ -48,7 +48,7 @@ func (w *winShell) removeItem(c *psCall) psValue {
 	return psValue{}
 }
 
-// removePath deletes what one path names.
+// removePath judges the deletion of one path.
 func (w *winShell) removePath(c *psCall, v psValue) {
 	p, recurse := w.resolve(v.str()), c.on("recurse")
 	switch d, _ := drive(p); {
@@ -56,22 +56,22 @@ func (w *winShell) removePath(c *psCall, v psValue) {
 		w.posix(c, append(words("reg", "delete"), act.Word{Text: p, At: -1}), act.Flow{})
 	case d == "cert":
 		if strings.Contains(p, "*") || recurse || !strings.Contains(strings.ToLower(p), "currentuser") {
-			w.see(act.RemovesService, c) // what services of the machine show to others
+			w.see(act.RemovesService, c) // the certificate may be the one that a service presents
 		}
 	case itemDrives.Has(d):
 	default:
 		argv := words("rm", "--")
-		if recurse || c.piped && v.output { // what a loop goes through
+		if recurse || c.piped && v.output { // a loop over the output of a command deletes all of it
 			argv = words("rm", "-rf", "--")
 		}
 		w.posix(c, append(argv, w.argWord(p, v.taint)), act.Flow{})
 	}
 }
 
-// itemDrives hold no files, but what the session knows.
+// itemDrives lists drives whose items are not files but parts of the session.
 var itemDrives = scan.SetOf("env function alias variable")
 
-// removeListed: Get-ChildItem … | Remove-Item is find … -delete.
+// removeListed judges Get-ChildItem … | Remove-Item as find … -delete.
 func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	if root.kind == psText && root.text == "" {
 		w.posix(c, words("rm", "-rf", string(scan.Hole)), act.Flow{})
@@ -85,9 +85,9 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	for _, p := range root.texts() {
 		word := w.argWord(w.resolve(p), 0)
 		if filter != "" && paths.KindOfFile(filter)&paths.IsData != 0 && w.e.ClassOf(word, w.sh.Cwd)&paths.IsAbsolute != 0 {
-			w.see(act.RemovesBackup, c) // databases and backups, wherever they are kept
+			w.see(act.RemovesBackup, c) // the filter selects databases or backups
 		}
-		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter of its own
+		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter, too
 			if folder, last := path.Split(word.Text); strings.Trim(last, "*.") != "" {
 				filter, word.Text = last, cmp.Or(strings.TrimSuffix(folder, "/"), ".")
 			}
@@ -100,7 +100,8 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	}
 }
 
-// listFilter is which of the files a listing names, "" for all.
+// listFilter returns the pattern that selects some files of a listing, or "" if it lists all
+// files.
 func listFilter(v psValue) (filter string) {
 	for _, name := range [...]string{"filter", "include"} {
 		if f, ok := v.member(name); ok && strings.Trim(f.str(), "*.") != "" {
@@ -113,7 +114,7 @@ func listFilter(v psValue) (filter string) {
 	return filter
 }
 
-// web: a request of PowerShell's own clients is one of curl's.
+// web judges a request of Invoke-WebRequest or Invoke-RestMethod as the equivalent call of curl.
 func (w *winShell) web(c *psCall) psValue {
 	argv := words("curl")
 	add := func(option string, v psValue) {
@@ -138,7 +139,7 @@ func (w *winShell) web(c *psCall) psValue {
 			webTable(o.param, v, add)
 		}
 	}
-	if t := c.input.taints() & (act.FromSecret | act.FromEnviron | act.FromDump); c.piped && t != 0 { // the body is made of what is piped in
+	if t := c.input.taints() & (act.FromSecret | act.FromEnviron | act.FromDump); c.piped && t != 0 { // the piped input is the body
 		add("-d", psUnknown(t))
 	}
 	uri := w.value(c, "uri")
@@ -149,13 +150,13 @@ func (w *winShell) web(c *psCall) psValue {
 	return v
 }
 
-// webOptions are curl's options for the parameters of PowerShell's clients.
+// webOptions maps the parameters of these cmdlets to options of curl.
 var webOptions = []struct{ param, option string }{
 	{"method", "-X"}, {"custommethod", "-X"}, {"infile", "-T"}, {"outfile", "-o"}, {"body", "-d"}, {"form", "-d"}, {"headers", "-H"},
 }
 
-// webTable adds the members of a table: fields of a body or a form, whose texts may be
-// files, or headers, where tokens belong.
+// webTable adds the members of a hash table with add: as headers, as form fields that may upload
+// files, or as fields of the body.
 func webTable(param string, v psValue, add func(string, psValue)) {
 	for i, item := range v.items {
 		switch {
@@ -169,7 +170,7 @@ func webTable(param string, v psValue, add func(string, psValue)) {
 	}
 }
 
-// path is what a command is told to act on, as a pattern or literally.
+// path returns the parameter LiteralPath or Path, and false if neither is given.
 func (c *psCall) path() (psValue, bool) {
 	if v, ok := c.param("literalpath"); ok {
 		return v, true

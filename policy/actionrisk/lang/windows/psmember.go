@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// invoke calls a member of a value: what only moves text is computed, what the
-// table knows is judged as the command that does the same.
+// invoke evaluates a call of a member of v. It computes members that only process text, and judges
+// members in the table as the equivalent command.
 func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) psValue {
 	c := &psCall{name: name, verb: name, noun: v.text, args: args, input: v, from: from, to: to}
 	if v.kind == psText {
@@ -29,7 +29,7 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 			return w.member(m, c)
 		}
 	}
-	if i := slices.IndexFunc(args, func(a psValue) bool { return a.kind == psBlock }); i >= 0 { // a callback
+	if i := slices.IndexFunc(args, func(a psValue) bool { return a.kind == psBlock }); i >= 0 { // the block is a callback
 		w.set("_", w.element(v))
 		return w.runBlock(args[i], &psCall{from: from, to: to})
 	}
@@ -43,7 +43,8 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 	return out
 }
 
-// computed is what a member gives that only makes, moves or runs text.
+// computed evaluates members that only create or process values, or run script blocks. It returns
+// false for other members.
 func (w *winShell) computed(v psValue, name string, c *psCall) (psValue, bool) {
 	if v.kind == psText || v.kind == psList {
 		if out, ok := w.textMember(v, name, c.args); ok {
@@ -63,7 +64,7 @@ func (w *winShell) computed(v psValue, name string, c *psCall) (psValue, bool) {
 	return psValue{}, false
 }
 
-// reverse turns the array in the variable that is in text[from:to] around.
+// reverse reverses the array in the variable that text[from:to] names.
 func (w *winShell) reverse(from, to int) {
 	text := w.src.Text[min(from, len(w.src.Text)):min(to, len(w.src.Text))]
 	_, name, ok := strings.Cut(text, "$")
@@ -75,11 +76,11 @@ func (w *winShell) reverse(from, to int) {
 	}
 }
 
-// member does what the table says about a member.
+// member judges a member by its row in the table, and returns its result.
 func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
 	c.takeInput()
 	switch {
-	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // each of many
+	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // the member deletes each of many paths
 		w.posix(c, words("rm", "-rf", string(scan.Hole)), act.Flow{})
 	case len(m.Run) > 0:
 		return w.gives(c, m.Gives, w.posix(c, w.template(c, m.Run), act.Flow{}))
@@ -105,8 +106,8 @@ func (w *winShell) member(m *facts.WinMember, c *psCall) psValue {
 	return out
 }
 
-// takeInput makes parameters of what a member is called with: its arguments by their
-// number, the text that it is called on, what was set before the call.
+// takeInput adds parameters for the call of a member: the arguments by their number, the text that
+// it is called on as "self", and the members that were set on the object.
 func (c *psCall) takeInput() {
 	for i, a := range c.args {
 		c.params = append(c.params, psParam{name: string(rune('0' + i%10)), value: a, has: true})
@@ -119,13 +120,14 @@ func (c *psCall) takeInput() {
 	}
 }
 
-// readText judges a text of another language that is in the command.
+// readText judges a text in the language lang that the command contains.
 func (w *winShell) readText(lang string, v psValue, via string) {
 	src := w.src.Inside(act.Word{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}, via)
 	w.sh.Read(lang, &src, nil)
 }
 
-// blockMember calls members of script blocks, and of what runs one for each.
+// blockMember evaluates members of script blocks, and members that run a script block for each
+// element.
 func (w *winShell) blockMember(v psValue, name string, c *psCall) (psValue, bool) {
 	first := psListOf(c.args).flatFirst()
 	switch name {
@@ -144,7 +146,7 @@ func (w *winShell) blockMember(v psValue, name string, c *psCall) (psValue, bool
 		if first.kind == psBlock {
 			return w.each(v, first, c), true
 		}
-		if first.kind == psText && first.text != "" { // .ForEach('Delete')
+		if first.kind == psText && first.text != "" { // for example .ForEach('Delete')
 			return w.invoke(v, strings.ToLower(first.text), c.args[1:], c.from, c.to), true
 		}
 	case "create":
@@ -155,7 +157,8 @@ func (w *winShell) blockMember(v psValue, name string, c *psCall) (psValue, bool
 	return psValue{}, false
 }
 
-// each runs a block for every element that is known, or once, and gives what it gives.
+// each runs a block once for each known element of v, or once if none is known. It returns the
+// output of all runs.
 func (w *winShell) each(v, block psValue, c *psCall) psValue {
 	var out []psValue
 	list := v.list()
@@ -178,7 +181,8 @@ func (w *winShell) each(v, block psValue, c *psCall) psValue {
 	return psListOf(out)
 }
 
-// textMember computes the members of texts and lists.
+// textMember evaluates the members of texts and lists. It returns false if the member is not
+// known.
 func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, bool) {
 	if out, ok := w.ofEach("."+name, v, args); ok {
 		return out, true
@@ -195,7 +199,8 @@ func (w *winShell) textMember(v psValue, name string, args []psValue) (psValue, 
 	return psValue{}, false
 }
 
-// made is the text that a function of the table makes of values.
+// made evaluates a text function of the tables, and returns false if the tables do not contain it.
+// The result is unknown if the arguments do not determine it.
 func (w *winShell) made(fn string, args ...psValue) (psValue, bool) {
 	f := w.e.TextFunction("powershell", fn)
 	if f == nil {
@@ -207,7 +212,7 @@ func (w *winShell) made(fn string, args ...psValue) (psValue, bool) {
 		all.taint = from
 	}
 	text, ok := w.e.Make(f.Does, all.texts()...)
-	if from == act.FromDecoder { // bytes may be no text
+	if from == act.FromDecoder { // decoded bytes may not be text
 		ok = ok && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && !unicode.IsSpace(r) })
 	}
 	if !ok {
@@ -216,7 +221,7 @@ func (w *winShell) made(fn string, args ...psValue) (psValue, bool) {
 	return psValue{text: text, taint: all.taints()}, true
 }
 
-// ofEach is what a function makes of a text, or of each text of a list.
+// ofEach evaluates a text function for a text, or for each text of a list.
 func (w *winShell) ofEach(fn string, v psValue, args []psValue) (psValue, bool) {
 	if v.kind != psList {
 		return w.made(fn, append([]psValue{v}, args...)...)
@@ -232,14 +237,15 @@ func (w *winShell) ofEach(fn string, v psValue, args []psValue) (psValue, bool) 
 	return out, len(out.items) > 0
 }
 
-// static computes the static members that only make or move text, or name things.
+// static evaluates the static members of .NET types that only process text, or return well-known
+// names.
 func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 	if v, ok := w.made(on+"::"+name, args...); ok {
 		return v, true
 	}
 	first := psListOf(args).flatFirst()
 	if strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes") {
-		if name == "getstring" && first.kind == psList { // of numbers
+		if name == "getstring" && first.kind == psList { // the list contains character codes
 			return w.made("string::new", cast("char[]", first))
 		}
 		return first, true
@@ -256,14 +262,14 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 	case "regex::matches":
 		return psUnknown(psListOf(args).taints() | act.FromBuilt), true
 	case "environment::setenvironmentvariable":
-		if len(args) == 2 { // of this process; what the user's or the machine's means, the table says
+		if len(args) == 2 { // of this process; the table has the form with a third argument, for the user or the machine
 			w.setEnvironment(first.str(), args[1])
 		}
 	}
 	return psValue{}, false
 }
 
-// staticThings are what static members give, whatever they are given.
+// staticThings maps static members that return the same value for all arguments to that value.
 var staticThings = map[string]psValue{
 	"type::gettypefromclsid":     psThing("com:mmc20.application", 0),
 	"io.path::gettemppath":       psString("C:/Temp/x/"),
@@ -272,7 +278,7 @@ var staticThings = map[string]psValue{
 	"environment::getfolderpath": psString("~/AppData"),
 }
 
-// staticsOfOne make something of their first argument.
+// staticsOfOne maps static members to functions of their first argument.
 var staticsOfOne = map[string]func(w *winShell, v psValue) psValue{
 	"convert::tochar":                         func(_ *winShell, v psValue) psValue { return char(v) },
 	"char::convertfromutf32":                  func(_ *winShell, v psValue) psValue { return char(v) },

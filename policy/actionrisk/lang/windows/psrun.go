@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// lookup is the value of a variable.
+// lookup returns the value of a variable. It is unknown if the variable is not set.
 func (w *winShell) lookup(name string) psValue {
 	name = unscoped(name)
 	if rest, ok := strings.CutPrefix(name, "env:"); ok {
@@ -25,7 +25,7 @@ func (w *winShell) lookup(name string) psValue {
 	if v, ok := psConstants[name]; ok {
 		return v
 	}
-	if v, ok := w.vars["_"]; ok && name == "__" { // what the shell around it took for a variable of its own
+	if v, ok := w.vars["_"]; ok && name == "__" { // the enclosing shell replaced $_ by an unknown part
 		return v
 	}
 	v := psUnknown(0)
@@ -33,7 +33,7 @@ func (w *winShell) lookup(name string) psValue {
 	return v
 }
 
-// environment is the value of an environment variable.
+// environment returns the value of an environment variable.
 func (w *winShell) environment(name string) psValue {
 	if v, ok := w.sh.Vars[w.variable(name)]; ok && len(v) == 1 {
 		return psValue{text: v[0].Text, taint: v[0].Taint}
@@ -55,7 +55,7 @@ func (w *winShell) set(name string, v psValue) {
 	}
 }
 
-// variable is the environment variable that this name means, in whatever case it was set.
+// variable returns the name of an environment variable in the case in which it was set.
 func (w *winShell) variable(name string) string {
 	if _, ok := w.sh.Vars[name]; ok || !w.e.Budget.Spend(len(w.sh.Vars)/16) {
 		return name
@@ -69,7 +69,7 @@ func (w *winShell) variable(name string) string {
 	return cmp.Or(found, name)
 }
 
-// setEnvironment is seen by every program started later, of whatever shell.
+// setEnvironment sets an environment variable, which every program started later inherits.
 func (w *winShell) setEnvironment(name string, v psValue) {
 	if len(w.sh.Vars) >= scan.MaxLoop {
 		return
@@ -78,10 +78,10 @@ func (w *winShell) setEnvironment(name string, v psValue) {
 	w.sh.Vars[name] = []act.Word{{Text: v.str(), At: -1, Span: w.wholeSpan(), Taint: v.taints()}}
 }
 
-// assign sets what is on the left of "=".
+// assign assigns v to the expression on the left of "=".
 func (w *winShell) assign(left string, v psValue) {
 	left = strings.TrimSpace(left)
-	for strings.HasPrefix(left, "[") { // [string]$x
+	for strings.HasPrefix(left, "[") { // for example [string]$x
 		end := min(matching(left, 0), len(left)-1)
 		v = cast(strings.TrimPrefix(strings.ToLower(left[1:max(end, 1)]), "system."), v)
 		left = strings.TrimSpace(left[end+1:])
@@ -89,7 +89,7 @@ func (w *winShell) assign(left string, v psValue) {
 	name, ok := strings.CutPrefix(left, "$")
 	switch {
 	case !ok:
-	case strings.Contains(name, ","): // $a, $b = 1, 2
+	case strings.Contains(name, ","): // for example $a, $b = 1, 2
 		list := v.list()
 		for i, one := range strings.Split(left, ",") {
 			if i < len(list) {
@@ -101,7 +101,7 @@ func (w *winShell) assign(left string, v psValue) {
 	}
 }
 
-// assignTo sets a variable of any kind, or an element of a table.
+// assignTo sets a variable, an environment variable, a function or an element of a hash table.
 func (w *winShell) assignTo(name string, v psValue) {
 	if len(name) > len("env:") && strings.EqualFold(name[:len("env:")], "env:") {
 		w.setEnvironment(name[len("env:"):], v)
@@ -112,18 +112,18 @@ func (w *winShell) assignTo(name string, v psValue) {
 	switch rest, function := strings.CutPrefix(name, "function:"); {
 	case function:
 		w.funcs[rest] = w.dynamicBlock(v)
-		if rest == "prompt" || rest == "psconsolehostreadline" || rest == "tabexpansion2" { // the host calls these
+		if rest == "prompt" || rest == "psconsolehostreadline" || rest == "tabexpansion2" { // the host calls these functions
 			w.runBlock(w.funcs[rest], &psCall{to: len(w.src.Text)})
 		}
-	case indexed && table != "": // $h['key'] = …
+	case indexed && table != "": // for example $h['key'] = …
 		w.setElement(table, strings.Trim(key, `[]'"`), v)
-	case strings.Contains(name, "."): // a member of an object, of which nothing is kept
+	case strings.Contains(name, "."): // a member of an object, which is not stored
 	default:
 		w.set(name, v)
 	}
 }
 
-// setElement sets an element of a table.
+// setElement sets an element of a hash table.
 func (w *winShell) setElement(name, key string, v psValue) {
 	table := w.vars[name]
 	if table.kind == psHash || name == "psdefaultparametervalues" {
@@ -133,13 +133,13 @@ func (w *winShell) setElement(name, key string, v psValue) {
 	}
 }
 
-// round tells whether a loop may go on.
+// round counts a round of a loop, and returns false if the limit is reached.
 func (w *winShell) round() bool {
 	w.e.Rounds++
 	return w.e.Rounds <= scan.MaxRounds*2
 }
 
-// element is one of the things that a command gives.
+// element returns v as one element of a command's output.
 func (w *winShell) element(v psValue) psValue {
 	if v.kind == psText && !v.known() {
 		v.output = true
@@ -147,7 +147,7 @@ func (w *winShell) element(v psValue) psValue {
 	return v
 }
 
-// property is the value of a member without arguments.
+// property returns the value of a member without arguments.
 func (w *winShell) property(v psValue, name string) psValue {
 	if m, ok := v.member(name); ok {
 		return m
@@ -175,24 +175,25 @@ func (w *winShell) property(v psValue, name string) psValue {
 	return u
 }
 
-// ofObject is a member of an object that a table knows, or a part of it.
+// ofObject returns a member of an object: a path from the table, the object itself for its path,
+// or a part of the object.
 func (w *winShell) ofObject(v psValue, name string) psValue {
 	if file := w.e.Windows.Paths.Get(v.text + "." + name); file != "" {
 		return psString(file)
 	}
-	if pathProperties.Has(name) && len(v.keys) > 0 { // still what was listed
+	if pathProperties.Has(name) && len(v.keys) > 0 { // the path of a listed file is still that file
 		return v
 	}
 	return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}
 }
 
-// textProperties of what is known as a text give that text.
+// textProperties lists members that return the text itself, if they are used on a text.
 var textProperties = scan.SetOf("source path definition name fullname value scriptblock allusersallhosts currentuserallhosts currentuser")
 
-// pathProperties name the thing itself.
+// pathProperties lists members that return the path of an object.
 var pathProperties = scan.SetOf("fullname name path pspath directory directoryname basename versioninfo")
 
-// runBlock runs a script block and gives what it gives.
+// runBlock evaluates a script block and returns its output.
 func (w *winShell) runBlock(b psValue, c *psCall) psValue {
 	if w.running >= scan.MaxDepth || b.kind != psBlock {
 		if b.kind == psBlock {
@@ -217,7 +218,8 @@ func (w *winShell) runBlock(b psValue, c *psCall) psValue {
 	return out
 }
 
-// unknownBlock: code that was made at run time, and is not known, runs.
+// unknownBlock reports that a script block runs whose code was created at run time and is not
+// known.
 func (w *winShell) unknownBlock(b psValue, c *psCall) psValue {
 	if b.taints()&act.FromNetwork != 0 {
 		w.see(act.RunsNetworkText, c)
@@ -230,7 +232,7 @@ func (w *winShell) unknownBlock(b psValue, c *psCall) psValue {
 	return psUnknown(0)
 }
 
-// dynamicBlock is what [scriptblock]::Create makes of a text.
+// dynamicBlock returns the script block that [scriptblock]::Create creates from a text.
 func (w *winShell) dynamicBlock(v psValue) psValue {
 	if v.kind == psBlock {
 		return v
@@ -257,7 +259,7 @@ func (w *winShell) wholeSpan() act.Span {
 	return span
 }
 
-// runText runs a text as PowerShell, in this session.
+// runText evaluates a text as PowerShell in this session. via names the command that runs it.
 func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 	t := v.taints()
 	if t&act.FromNetwork != 0 {
@@ -284,7 +286,8 @@ func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 	return w.runBlock(b, &psCall{from: c.from, to: c.to})
 }
 
-// runLine runs a text as a command line of Windows, which names a program.
+// runLine judges a text as a Windows command line, which begins with a program. via names the
+// command that runs it.
 func (w *winShell) runLine(v psValue, via string, c *psCall) {
 	text := v.str()
 	if v.taints()&act.FromNetwork != 0 {
@@ -310,7 +313,7 @@ func (w *winShell) runLine(v psValue, via string, c *psCall) {
 	w.sh.Read("cmd", &src, nil)
 }
 
-// psConstants are variables that PowerShell sets.
+// psConstants maps variables that PowerShell sets to their values.
 var psConstants = map[string]psValue{
 	"home": psString("~"), "profile": psString("~/Documents/PowerShell/Microsoft.PowerShell_profile.ps1"), "pwd": psString("."), "psscriptroot": psString("."),
 	"pshome": psString("C:/Windows/System32/WindowsPowerShell/v1.0"), "shellid": psString("Microsoft.PowerShell"),
@@ -318,7 +321,7 @@ var psConstants = map[string]psValue{
 	"true": psString("true"), "false": psString("false"), "null": {}, "env": psThing("env", act.FromEnviron), "executioncontext": psThing("executioncontext", 0), "host": psThing("host", 0),
 }
 
-// unscoped is the name of a variable without the scope that it is asked for in.
+// unscoped returns the name of a variable without its scope, such as "global:".
 func unscoped(name string) string {
 	for _, scope := range [...]string{"script:", "global:", "local:", "private:", "using:", "variable:"} {
 		name = strings.TrimPrefix(name, scope)

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// psSpecials are the commands of PowerShell whose effect depends on what they are
-// given in more ways than a table can say.
+// psSpecials returns the functions for cmdlets whose effect depends on their arguments in a way
+// that the table cannot express.
 func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 	return map[string]func(w *winShell, c *psCall) psValue{
 		"invoke-expression":       (*winShell).invokeExpression,
@@ -53,7 +53,7 @@ func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 	}
 }
 
-// value is a parameter, or the first value without a name, or what is piped in.
+// value returns a parameter, or else the first value without a name, or else the piped input.
 func (w *winShell) value(c *psCall, name string) psValue {
 	if v, ok := c.param(name); ok {
 		return v
@@ -81,7 +81,7 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 			switch {
 			case item.kind == psBlock:
 				out, done = append(out, w.each(v, item, c).list()...), true
-			case item.kind == psText && !done && act.SyntaxName(item.text): // % Delete
+			case item.kind == psText && !done && act.SyntaxName(item.text): // for example "% Delete", where % is ForEach-Object
 				done = true
 				for _, one := range v.list() {
 					out = append(out, w.invoke(one, strings.ToLower(item.text), nil, c.from, c.to))
@@ -100,7 +100,7 @@ func (w *winShell) whereObject(c *psCall) psValue {
 			w.runBlock(a, &psCall{from: c.from, to: c.to})
 		}
 	}
-	if v.kind == psObject { // some of them
+	if v.kind == psObject { // the result contains only some of the objects
 		v.keys, v.items = append(slices.Clone(v.keys), "filtered"), append(slices.Clone(v.items), psString("true"))
 	}
 	return v
@@ -128,7 +128,7 @@ func (w *winShell) newObject(c *psCall) psValue {
 	return v
 }
 
-// getCommand finds a command by a pattern.
+// getCommand evaluates Get-Command, which finds a command by a pattern.
 func (w *winShell) getCommand(c *psCall) psValue {
 	pattern := w.value(c, "name")
 	verb, hasVerb := c.param("verb")
@@ -152,9 +152,9 @@ func (w *winShell) getCommand(c *psCall) psValue {
 	return psThing("command", 0)
 }
 
-// commandLike is a command that does harm whose name fits the pattern.
+// commandLike returns the first of the harmful commands that matches the pattern, or "".
 func commandLike(pattern string) string {
-	if i := strings.IndexByte(pattern, '['); i >= 0 { // [a-z] is one letter
+	if i := strings.IndexByte(pattern, '['); i >= 0 { // replace a range such as [a-z] by "?"
 		if j := strings.IndexByte(pattern[i:], ']'); j > 0 {
 			pattern = pattern[:i] + "?" + pattern[i+j+1:]
 		}
@@ -167,7 +167,7 @@ func commandLike(pattern string) string {
 	return ""
 }
 
-// harmful are the commands that an attacker would hide after a pattern.
+// harmful lists commands that an attacker might hide with a pattern.
 var harmful = strings.Fields("invoke-expression remove-item iex ri rm del rd clear-content clear-disk format-volume stop-computer restart-computer invoke-webrequest invoke-restmethod iwr irm new-object set-content invoke-command start-process stop-process remove-itemproperty")
 
 func (w *winShell) setAlias(c *psCall) psValue {
@@ -195,7 +195,8 @@ func (w *winShell) getVariable(c *psCall) psValue {
 	return w.lookup(name)
 }
 
-// drive parts env:x, function:x, alias:x, variable:x.
+// drive splits a path such as env:x, function:x, alias:x or variable:x into the drive and the
+// name. The drive is "" for other paths and for disk drives.
 func drive(path string) (string, string) {
 	d, name, ok := strings.Cut(path, ":")
 	if !ok || len(d) < 2 {
@@ -240,7 +241,8 @@ func (w *winShell) newItem(c *psCall) psValue {
 	return path
 }
 
-// getItem names files; what it names is looked at when something is done to it.
+// getItem evaluates Get-Item and Get-ChildItem, which return files. The files are judged only when
+// a later command uses them.
 func (w *winShell) getItem(c *psCall) psValue {
 	path, ok := c.path()
 	switch {
@@ -280,7 +282,7 @@ func (w *winShell) getItem(c *psCall) psValue {
 	return v
 }
 
-// find looks for files by their names, or below folders.
+// find judges a search for files by a filter, or in all subfolders.
 func (w *winShell) find(c *psCall, path psValue) {
 	filter, ok := c.param("filter")
 	if !ok && !c.on("recurse") {
@@ -323,7 +325,7 @@ func (w *winShell) getContent(c *psCall) psValue {
 	return v
 }
 
-// startProcess starts a program with its arguments.
+// startProcess judges Start-Process, which starts a program with its arguments.
 func (w *winShell) startProcess(c *psCall) psValue {
 	file := w.value(c, "filepath")
 	args, _ := c.param("argumentlist")
@@ -349,7 +351,8 @@ func (w *winShell) sqlcmd(c *psCall) psValue {
 	return psThing("rows", 0)
 }
 
-// cimInstance names what WMI is asked for.
+// cimInstance evaluates Get-CimInstance and similar cmdlets. The result names the WMI class and
+// whether a condition selects instances.
 func (w *winShell) cimInstance(c *psCall) psValue {
 	name := w.value(c, "classname")
 	for _, other := range [...]string{"class", "path"} {
@@ -377,7 +380,8 @@ func (w *winShell) cimInstance(c *psCall) psValue {
 	return v
 }
 
-// removeInstance deletes what WMI is asked for, where it is not piped in.
+// removeInstance judges the deletion of WMI instances that its arguments select. The rules have
+// already judged piped instances.
 func (w *winShell) removeInstance(c *psCall) psValue {
 	if !c.piped {
 		c.input = w.cimInstance(c)
@@ -386,7 +390,7 @@ func (w *winShell) removeInstance(c *psCall) psValue {
 	return psValue{}
 }
 
-// cimMethod calls a method of WMI.
+// cimMethod judges a call of a WMI method.
 func (w *winShell) cimMethod(c *psCall) psValue {
 	on := w.cimInstance(c)
 	if in := c.input; c.piped && in.kind == psObject {
@@ -410,7 +414,7 @@ func (w *winShell) cimMethod(c *psCall) psValue {
 	return w.invoke(on, strings.ToLower(name.str()), list, c.from, c.to)
 }
 
-// invokeCommand runs a block here or on other machines.
+// invokeCommand judges a script block that runs on this machine or on others.
 func (w *winShell) invokeCommand(c *psCall) psValue {
 	var out psValue
 	if _, remote := c.param("computername"); remote {
@@ -433,7 +437,7 @@ func (w *winShell) invokeCommand(c *psCall) psValue {
 	return out
 }
 
-// addType compiles a program text of another language.
+// addType judges the source code that Add-Type compiles.
 func (w *winShell) addType(c *psCall) psValue {
 	for _, name := range [...]string{"typedefinition", "memberdefinition"} {
 		if v, ok := c.param(name); ok {
@@ -454,7 +458,8 @@ func (w *winShell) setLocation(c *psCall) psValue {
 	return psValue{}
 }
 
-// stopProcess: by its number it is one process, by its name all that have it.
+// stopProcess judges Stop-Process. By number it stops one process, by name all processes with that
+// name, and with the output of Get-Process all or some processes.
 func (w *winShell) stopProcess(c *psCall) psValue {
 	if name, ok := c.param("name"); ok {
 		argv := words("pkill")
@@ -468,7 +473,7 @@ func (w *winShell) stopProcess(c *psCall) psValue {
 	}
 	if c.piped && c.input.text == "get-process" {
 		argv := words("kill", "-9", "-1")
-		if len(c.input.keys) > 0 { // some of them
+		if len(c.input.keys) > 0 { // the input contains only some processes
 			argv = words("pkill", "x")
 		}
 		w.posix(c, argv, act.Flow{})
@@ -476,14 +481,15 @@ func (w *winShell) stopProcess(c *psCall) psValue {
 	return psValue{}
 }
 
-// invokeItem opens a file by whatever opens its kind, a program by starting it.
+// invokeItem judges Invoke-Item, which starts a program, or opens a file with the program for its
+// type.
 func (w *winShell) invokeItem(c *psCall) psValue {
 	path := w.value(c, "path")
 	w.start(c, []act.Word{{Text: path.str(), At: -1, Taint: path.taints()}}, act.Flow{})
 	return psValue{}
 }
 
-// importModule runs a file of code.
+// importModule judges the code in a module file.
 func (w *winShell) importModule(c *psCall) psValue {
 	for _, t := range w.value(c, "name").texts() {
 		scriptFile(w.sh, act.Word{Text: t, At: -1}, &act.Invocation{Src: w.src, From: c.from, To: c.to, Exe: "Import-Module"})
@@ -491,7 +497,7 @@ func (w *winShell) importModule(c *psCall) psValue {
 	return psThing("module", 0)
 }
 
-// selectString searches texts, or the files that a listing gives.
+// selectString judges Select-String, which searches texts, files, or the files of a listing.
 func (w *winShell) selectString(c *psCall) psValue {
 	argv := words("grep")
 	root, listed := c.input.member("root")
@@ -504,7 +510,7 @@ func (w *winShell) selectString(c *psCall) psValue {
 	if v, ok := c.path(); ok {
 		root, listed = v, true
 	}
-	if !listed { // texts
+	if !listed { // the input is text, not a listing of files
 		v := c.input
 		v.output = true
 		return v
@@ -516,7 +522,7 @@ func (w *winShell) selectString(c *psCall) psValue {
 	return w.gives(c, "", out)
 }
 
-// taskAction: what a scheduled task will run.
+// taskAction judges the command line that a scheduled task will run.
 func (w *winShell) taskAction(c *psCall) psValue {
 	line, _ := c.param("execute")
 	if args, ok := c.param("argument"); ok {

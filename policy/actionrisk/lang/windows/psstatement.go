@@ -6,7 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// statements runs what is before the closing bracket, or before the end.
+// statements evaluates the statements up to the closing bracket end, or to the end of the text if
+// end is 0.
 func (r *psReader) statements(end byte) psValue {
 	var out []psValue
 	for r.w.e.Budget.Spend(2) {
@@ -26,7 +27,7 @@ func (r *psReader) statements(end byte) psValue {
 	return collect(out)
 }
 
-// psKeywords begin a statement; what they stand for.
+// psKeywords maps the keywords that begin a statement to the kind of construct that follows.
 var psKeywords = map[string]string{
 	"if": "condition", "elseif": "condition", "while": "condition", "until": "condition", "switch": "switch", "foreach": "each", "for": "condition",
 	"else": "block", "try": "block", "catch": "block", "finally": "block", "do": "block", "begin": "block", "process": "block", "end": "block", "trap": "block", "dynamicparam": "block", "clean": "block", "parallel": "block", "sequence": "block",
@@ -34,7 +35,7 @@ var psKeywords = map[string]string{
 	"return": "value", "throw": "value", "exit": "value", "break": "value", "continue": "value",
 }
 
-// statement runs one statement and gives its value.
+// statement evaluates one statement and returns its value.
 func (r *psReader) statement() psValue {
 	r.blank(true)
 	word := r.word()
@@ -58,8 +59,8 @@ func (r *psReader) statement() psValue {
 	return psValue{}
 }
 
-// construct runs what a keyword begins, whose rest begins at i with that byte; false if
-// the word is no keyword there.
+// construct evaluates the construct that a keyword begins. i is the position after the keyword,
+// and next the byte there. It returns false if the word is not a keyword in this place.
 func (r *psReader) construct(kind string, i int, next byte) bool {
 	if must := psFollows[kind]; next == 0 || must != "" && strings.IndexByte(must, next) < 0 {
 		return false
@@ -75,7 +76,7 @@ func (r *psReader) construct(kind string, i int, next byte) bool {
 	case "switch":
 		r.switches()
 	case "block":
-		for ; r.peek() == '['; r.blank(true) { // catch [type]
+		for ; r.peek() == '['; r.blank(true) { // for example catch [type]
 			r.i = min(matching(r.text, r.i)+1, len(r.text))
 		}
 		r.bodies()
@@ -94,7 +95,7 @@ func (r *psReader) construct(kind string, i int, next byte) bool {
 	return true
 }
 
-// until goes on to the next of these bytes, or to the end, and gives what is before it.
+// until advances to the next of the bytes in ends, or to the end, and returns the text before it.
 func (r *psReader) until(ends string) string {
 	rest := r.text[r.i:]
 	if n := strings.IndexAny(rest, ends); n >= 0 {
@@ -104,7 +105,7 @@ func (r *psReader) until(ends string) string {
 	return rest
 }
 
-// group runs what is in the brackets that open here, and gives its value.
+// group evaluates the statements in the brackets that open here, and returns their value.
 func (r *psReader) group() psValue {
 	r.step(1)
 	v := r.statements(')')
@@ -112,7 +113,7 @@ func (r *psReader) group() psValue {
 	return v
 }
 
-// bodies runs the block that comes next, if there is one.
+// bodies evaluates the block that follows, if there is one.
 func (r *psReader) bodies() {
 	r.blank(true)
 	if r.peek() == '{' {
@@ -122,7 +123,7 @@ func (r *psReader) bodies() {
 	}
 }
 
-// foreach runs the block for each value that is known, or once.
+// foreach evaluates the body of a loop once for each known value, or once with an unknown value.
 func (r *psReader) foreach() {
 	end := matching(r.text, r.i)
 	head := psReader{w: r.w, text: r.text[:min(end, len(r.text))], i: r.i + 1}
@@ -157,7 +158,7 @@ func (r *psReader) foreach() {
 	}
 }
 
-// switches runs every block of a switch.
+// switches evaluates every block of a switch statement.
 func (r *psReader) switches() {
 	for r.peek() == '-' && r.w.e.Budget.Spend(1) {
 		r.step(1)
@@ -192,10 +193,10 @@ func (r *psReader) switches() {
 	}
 }
 
-// function remembers a function; the methods of a class are run at once.
+// function stores the definition of a function. It evaluates the methods of a class at once.
 func (r *psReader) function(kind string) {
 	name := strings.ToLower(r.until(" \t\r\n({"))
-	name = name[strings.IndexByte(name, ':')+1:] // global:name
+	name = name[strings.IndexByte(name, ':')+1:] // remove a scope, as in global:name
 	r.blank(true)
 	var params psValue
 	if r.peek() == '(' {
@@ -214,7 +215,7 @@ func (r *psReader) function(kind string) {
 		r.methods(body)
 		return
 	}
-	if params.to > params.from { // the values that its parameters have if none are given
+	if params.to > params.from { // evaluate the default values of the parameters
 		inner := psReader{w: r.w, text: r.text[:min(params.to, len(r.text))], i: params.from}
 		inner.statements(0)
 	}
@@ -223,7 +224,7 @@ func (r *psReader) function(kind string) {
 	}
 }
 
-// methods runs the methods of a class.
+// methods evaluates the methods of a class.
 func (r *psReader) methods(body psValue) {
 	inner := psReader{w: r.w, text: r.text[:body.to], i: body.from}
 	for inner.i < len(inner.text) && r.w.e.Budget.Spend(1) {
@@ -234,7 +235,7 @@ func (r *psReader) methods(body psValue) {
 	}
 }
 
-// pipeline runs a pipeline, or an assignment, and gives its value.
+// pipeline evaluates a pipeline or an assignment, and returns its value.
 func (r *psReader) pipeline() psValue {
 	in, piped := psValue{}, false
 	for r.w.e.Budget.Spend(2) {
@@ -259,7 +260,7 @@ func (r *psReader) pipeline() psValue {
 		case r.peek() == '&':
 			r.step(1)
 		}
-		if r.nextIsPipe() { // the next line begins with it
+		if r.nextIsPipe() { // the next line begins with "|"
 			r.blank(true)
 			r.step(1)
 			in, piped = v, true
@@ -279,12 +280,12 @@ func (r *psReader) nextIsPipe() bool {
 	return look.peek() == '|' && !look.at("||")
 }
 
-// redirect writes what a stage prints to a file.
+// redirect writes the value of a stage to the file of its redirection.
 func (r *psReader) redirect(v psValue) {
 	for r.peek() == '>' {
 		r.step(1)
 	}
-	if r.peek() == '&' { // >&1
+	if r.peek() == '&' { // for example >&1
 		r.step(2)
 		return
 	}
@@ -292,7 +293,7 @@ func (r *psReader) redirect(v psValue) {
 	r.w.write(r.argument().str(), v, ">")
 }
 
-// stage runs one stage of a pipeline.
+// stage evaluates one stage of a pipeline. in is the output of the stage before it.
 func (r *psReader) stage(in psValue, piped bool) psValue {
 	switch c := r.peek(); {
 	case r.callsOperator():
@@ -311,10 +312,10 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 	return r.command(in, piped)
 }
 
-// prefixOperators are in front of a value.
+// prefixOperators lists the unary operators that are words.
 var prefixOperators = scan.SetOf("-join -split -not")
 
-// following is the byte after the one that comes next; 0 if there is none.
+// following returns the byte after the next one, or 0 if there is none.
 func (r *psReader) following() byte {
 	if r.i+1 < len(r.text) {
 		return r.text[r.i+1]
@@ -322,12 +323,13 @@ func (r *psReader) following() byte {
 	return 0
 }
 
-// callsOperator: & or . and what is called.
+// callsOperator reports whether the call operator & or . comes next.
 func (r *psReader) callsOperator() bool {
 	return r.peek() == '&' || r.peek() == '.' && strings.IndexByte(" \t$'\"({", r.following()) >= 0
 }
 
-// valueOrAssignment runs an expression, or sets what is before "=".
+// valueOrAssignment evaluates an expression, or assigns to it if "=" or a similar operator
+// follows.
 func (r *psReader) valueOrAssignment() psValue {
 	from := r.i
 	v := r.expression(0)
@@ -354,7 +356,7 @@ func (r *psReader) valueOrAssignment() psValue {
 	return psValue{}
 }
 
-// command reads the name and the arguments of a command, and runs it.
+// command reads the name and the arguments of a command, and judges it.
 func (r *psReader) command(in psValue, piped bool) psValue {
 	call := psCall{from: r.i, input: in, piped: piped}
 	if r.callsOperator() {
@@ -375,12 +377,12 @@ func (r *psReader) command(in psValue, piped bool) psValue {
 	return r.w.run(&call)
 }
 
-// operatorName is what the call operator is given: a name, a block, a value.
+// operatorName returns the operand of the call operator: a name, a script block or another value.
 func (r *psReader) operatorName() psValue {
 	switch r.peek() {
 	case '\'', '"', '$', '(', '{':
 		v := r.postfix(r.primary())
-		if c := r.peek(); c == '\\' || c == '/' { // $env:TEMP\x.exe
+		if c := r.peek(); c == '\\' || c == '/' { // for example $env:TEMP\x.exe
 			rest := r.bare()
 			return psValue{text: v.str() + rest, taint: v.taints()}
 		}
@@ -391,8 +393,8 @@ func (r *psReader) operatorName() psValue {
 
 const psEnds = " \t\r\n;|&(){}<>,"
 
-// bare reads a word without quotes around it: escapes, quotes inside and
-// variables are resolved.
+// bare reads a word without quotes around it. It evaluates escapes, variables and quoted parts
+// inside the word.
 func (r *psReader) bare() string {
 	var b strings.Builder
 	for r.i < len(r.text) {
@@ -417,12 +419,12 @@ func (r *psReader) bare() string {
 	return b.String()
 }
 
-// beginsName: the byte after a "$" begins the name of a variable, or what stands for one.
+// beginsName reports whether a byte after "$" begins the name of a variable, ${name} or $( … ).
 func beginsName(c byte) bool {
 	return scan.IsNameByte(c) || c == '{' || c == '('
 }
 
-// readArguments reads what is after the name of a command.
+// readArguments reads the arguments and redirections after the name of a command.
 func (r *psReader) readArguments(call *psCall) {
 	for r.w.e.Budget.Spend(2) {
 		r.blank(false)
@@ -448,7 +450,7 @@ func (r *psReader) readArguments(call *psCall) {
 	}
 }
 
-// redirectOf notes the file that a command's output, or the one of that number, goes to.
+// redirectOf records the file to which an output of the command is redirected.
 func (r *psReader) redirectOf(call *psCall) {
 	r.i += strings.IndexByte(r.text[r.i:], '>')
 	first := r.i
@@ -466,14 +468,14 @@ func (r *psReader) redirectOf(call *psCall) {
 	}
 }
 
-// parameter reads -Name, -Name:value.
+// parameter reads -Name or -Name:value.
 func (r *psReader) parameter(call *psCall) {
 	from := r.i
 	r.step(1)
 	for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || strings.IndexByte("-?`", r.text[r.i]) >= 0) {
 		r.step(1)
 	}
-	if r.i < len(r.text) && strings.IndexByte(psEnds+":", r.text[r.i]) < 0 { // -Dname=value of a program
+	if r.i < len(r.text) && strings.IndexByte(psEnds+":", r.text[r.i]) < 0 { // -Dname=value is an option of a program
 		r.i = from
 		call.items = append(call.items, psItem{value: r.argumentList(), raw: r.text[from:r.i]})
 		return
@@ -487,7 +489,7 @@ func (r *psReader) parameter(call *psCall) {
 	call.items = append(call.items, item)
 }
 
-// argumentList is an argument, or several between commas.
+// argumentList evaluates one argument, or several separated by commas.
 func (r *psReader) argumentList() psValue {
 	first := r.argument()
 	var out []psValue
@@ -515,7 +517,7 @@ func (r *psReader) argumentList() psValue {
 	return first
 }
 
-// argument is one argument of a command.
+// argument evaluates one argument of a command.
 func (r *psReader) argument() psValue {
 	var v psValue
 	switch c := r.peek(); {
@@ -533,7 +535,7 @@ func (r *psReader) argument() psValue {
 		_, ok := psNumberOf(t)
 		return psValue{text: t, number: ok && t == r.text[from:r.i]}
 	}
-	if c := r.peek(); c != 0 && strings.IndexByte(psEnds, c) < 0 { // more of the same word
+	if c := r.peek(); c != 0 && strings.IndexByte(psEnds, c) < 0 { // the word continues after the value
 		return psValue{text: v.str() + r.bare(), taint: v.taints()}
 	}
 	return v
@@ -546,5 +548,5 @@ func psNumberOf(t string) (int, bool) {
 	return psString(t).int()
 }
 
-// psFollows is what must follow a keyword of that kind.
+// psFollows maps the kind of a construct to the bytes that may follow its keyword.
 var psFollows = map[string]string{"condition": "(", "param": "(", "each": "(", "switch": "(-", "block": "{["}

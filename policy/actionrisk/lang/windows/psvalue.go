@@ -8,42 +8,42 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// psKind is what a value of PowerShell is, as far as it matters here.
+// psKind is the kind of a PowerShell value, as far as the evaluator distinguishes kinds.
 type psKind uint8
 
 const (
-	psText   psKind = iota // text, with a hole for each unknown part; numbers too
+	psText   psKind = iota // a text or number; each unknown part is one hole byte
 	psList                 // an array
 	psHash                 // a hash table
 	psBlock                // a script block
 	psType                 // a type: [io.file]
-	psObject               // anything else, named by its type or by the command that gives it
+	psObject               // any other object, named by its type or by the command that returned it
 )
 
 // psValue is a value of the evaluator. The zero value is the empty text.
 type psValue struct {
 	kind     psKind
-	text     string      // of a text; name of a type or an object, in lower case
-	number   bool        // a text that is a number
-	items    []psValue   // of a list; values of a hash table
-	keys     []string    // of a hash table, in lower case
-	block    *act.Source // a script block's text is in block.text[from:to]
+	text     string      // the text; for a type or an object its name in lower case
+	number   bool        // the text is a number
+	items    []psValue   // elements of a list, or values of a hash table
+	keys     []string    // keys of a hash table, in lower case
+	block    *act.Source // the code of a script block is block.Text[from:to]
 	from, to int
 	taint    act.Taint
-	output   bool // of a command whose output is not known
+	output   bool // the value is the unknown output of a command
 }
 
 func psString(s string) psValue        { return psValue{text: s} }
 func psNumber(n int) psValue           { return psValue{text: strconv.Itoa(n), number: true} }
 func psListOf(items []psValue) psValue { return psValue{kind: psList, items: items} }
 
-// psUnknown is an unknown value with its origin.
+// psUnknown returns an unknown text with this taint.
 func psUnknown(t act.Taint) psValue { return psValue{text: string(scan.Hole), taint: t} }
 
-// psThing is an object of that type, or the output of that command.
+// psThing returns an object that is named by its type or by the command that returned it.
 func psThing(name string, t act.Taint) psValue { return psValue{kind: psObject, text: name, taint: t} }
 
-// str is the text that a value becomes where text is wanted.
+// str returns the value converted to a text.
 func (v psValue) str() string {
 	switch v.kind {
 	case psText:
@@ -64,7 +64,7 @@ func (v psValue) str() string {
 
 func (v psValue) known() bool { return strings.IndexByte(v.str(), scan.Hole) < 0 }
 
-// taints is where any part of the value came from.
+// taints returns the taints of the value and of its elements.
 func (v psValue) taints() act.Taint {
 	t := v.taint
 	for i := range v.items {
@@ -73,7 +73,7 @@ func (v psValue) taints() act.Taint {
 	return t
 }
 
-// list is what a loop over the value goes through.
+// list returns the elements over which a loop iterates: those of a list, or the value itself.
 func (v psValue) list() []psValue {
 	if v.kind == psList {
 		return v.items
@@ -84,7 +84,7 @@ func (v psValue) list() []psValue {
 	return []psValue{v}
 }
 
-// texts are the words that a value becomes as an argument of a program.
+// texts returns the words that a program receives if the value is its argument.
 func (v psValue) texts() []string {
 	var out []string
 	for _, item := range v.list() {
@@ -97,7 +97,7 @@ func (v psValue) texts() []string {
 	return out
 }
 
-// member of a hash table.
+// member returns a member of a hash table or object.
 func (v psValue) member(key string) (psValue, bool) {
 	for i, k := range v.keys {
 		if k == key {
@@ -107,17 +107,17 @@ func (v psValue) member(key string) (psValue, bool) {
 	return psValue{}, false
 }
 
-// int of a number in any of its spellings.
+// int returns the value as an integer. It accepts decimal, hexadecimal and octal numbers.
 func (v psValue) int() (int, bool) {
 	t := strings.ToLower(strings.TrimSpace(v.str()))
 	n, err := strconv.ParseInt(t, 0, 64)
-	if err != nil && len(t) > 1 && strings.Trim(t, "0123456789") == "" { // 08 is no octal number here
+	if err != nil && len(t) > 1 && strings.Trim(t, "0123456789") == "" { // 08 is a decimal number in PowerShell
 		n, err = strconv.ParseInt(t, 10, 64)
 	}
 	return int(n), err == nil
 }
 
-// collect makes one value of what several statements give.
+// collect returns the outputs of several statements as one value.
 func collect(out []psValue) psValue {
 	switch len(out) {
 	case 0:
@@ -128,7 +128,7 @@ func collect(out []psValue) psValue {
 	return psListOf(out)
 }
 
-// char is [char]n.
+// char evaluates [char]v.
 func char(v psValue) psValue {
 	if n, ok := v.int(); ok && n > 0 && n < 0x110000 && (v.number || len(v.text) > 1) {
 		return psValue{text: string(rune(n)), taint: v.taint}
@@ -136,7 +136,7 @@ func char(v psValue) psValue {
 	return v
 }
 
-// cast is [type]value.
+// cast evaluates [name]v.
 func cast(name string, v psValue) psValue {
 	name = strings.TrimPrefix(name, "system.")
 	switch {
@@ -160,16 +160,17 @@ func cast(name string, v psValue) psValue {
 	case name == "type":
 		return psValue{kind: psType, text: strings.ToLower(v.str())}
 	}
-	return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()} // [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
+	return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()} // for example [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
 }
 
-// numberTypes make a number of a value, plainTypes leave it what it is.
+// numberTypes lists types that convert a value to a number. plainTypes lists types that do not
+// change the value.
 var (
 	numberTypes = scan.SetOf("int int32 int64 long byte uint32 double decimal convert")
 	plainTypes  = scan.SetOf("scriptblock string[] array void object psobject hashtable ordered pscustomobject byte[] int[] object[] bool switch regex securestring")
 )
 
-// number is [int]v, of a character its code.
+// number evaluates [int]v. The number of a character is its code.
 func number(v psValue) psValue {
 	if r := []rune(v.text); v.kind == psText && !v.number && len(r) == 1 && (r[0] < '0' || r[0] > '9') {
 		return psNumber(int(r[0]))
@@ -178,7 +179,7 @@ func number(v psValue) psValue {
 	return v
 }
 
-// characters of a text.
+// characters returns the characters of a text as a list.
 func characters(v psValue) psValue {
 	var out []psValue
 	for _, r := range v.text {
@@ -190,7 +191,7 @@ func characters(v psValue) psValue {
 	return psListOf(out)
 }
 
-// psAdd is a + b.
+// psAdd evaluates a + b.
 func psAdd(a, b psValue) psValue {
 	if a.kind == psList {
 		return psListOf(append(append([]psValue(nil), a.items...), b.list()...))
@@ -205,14 +206,14 @@ func psAdd(a, b psValue) psValue {
 	return psValue{text: text, taint: t}
 }
 
-// arithmetic are the operators on two numbers.
+// arithmetic maps operators to functions of two numbers.
 var arithmetic = map[string]func(x, y int) int{
 	"+": func(x, y int) int { return x + y }, "-": func(x, y int) int { return x - y }, "*": func(x, y int) int { return x * y },
 	"/": func(x, y int) int { return x / max(y, 1) }, "%": func(x, y int) int { return x % max(y, 1) },
 	"-bxor": func(x, y int) int { return x ^ y }, "-band": func(x, y int) int { return x & y }, "-bor": func(x, y int) int { return x | y },
 }
 
-// psArithmetic of two numbers.
+// psArithmetic evaluates "a op b" for two numbers. The result is unknown for other values.
 func psArithmetic(op string, a, b psValue) psValue {
 	x, ok1 := a.int()
 	y, ok2 := b.int()
@@ -222,7 +223,7 @@ func psArithmetic(op string, a, b psValue) psValue {
 	return psNumber(arithmetic[op](x, y))
 }
 
-// psRange is a..b.
+// psRange evaluates a..b.
 func psRange(a, b psValue) psValue {
 	x, ok1 := a.int()
 	y, ok2 := b.int()
@@ -241,7 +242,7 @@ func psRange(a, b psValue) psValue {
 	return psListOf(out)
 }
 
-// psIndex is value[index].
+// psIndex evaluates v[index].
 func psIndex(v, index psValue) psValue {
 	if v.kind == psHash {
 		if m, ok := v.member(strings.ToLower(index.str())); ok {
@@ -275,7 +276,8 @@ func psIndex(v, index psValue) psValue {
 	return psListOf(out)
 }
 
-// psSplit is text -split pattern.
+// psSplit evaluates text -split pattern. If literal is true, it splits at the text itself and not
+// at a regular expression.
 func psSplit(text psValue, args psValue, literal bool) psValue {
 	sep := " "
 	if list := args.list(); len(list) > 0 {
@@ -301,12 +303,13 @@ func stringsOf(list []string, t act.Taint) psValue {
 	return psListOf(out)
 }
 
-// isBlock: a script block, or what was made one at run time.
+// isBlock reports whether the value is a script block, or an unknown one that was created at run
+// time.
 func (v psValue) isBlock() bool {
 	return v.kind == psBlock || v.kind == psObject && v.text == "scriptblock"
 }
 
-// length is how many characters or elements there are.
+// length returns the number of characters or elements.
 func (v psValue) length() int {
 	if v.kind == psText && v.known() {
 		return len(v.text)

@@ -1,9 +1,8 @@
-// Package windows is the front-end of PowerShell (ps*.go) and cmd (cmd*.go): small
-// evaluators that compute what is known, take every branch and judge each command that
-// would run. One that a POSIX shell has too is judged as that (rules/windows.json), so
-// that one table decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there.
-// The others are items of the kinds "cmdlet", "member" and "program" (rules/win.json,
-// wintable.go).
+// Package windows is the front-end for PowerShell (ps*.go) and cmd (cmd*.go). It contains small
+// evaluators that compute known values, follow every branch and judge each command that would run.
+// A command that has a POSIX equivalent is judged as that command (rules/windows.json), so that
+// both have the same severity: Remove-Item -Recurse C:\ is judged as rm -rf C:\. Other commands
+// are items of the kinds "cmdlet", "member" and "program" (rules/win.json, wintable.go).
 package windows
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// windows runs what an interpreter's arguments carry: -Command, -EncodedCommand
-// and their abbreviations, /c, or text on the standard input.
+// windows judges a call of PowerShell or cmd: the text in its arguments (-Command, -EncodedCommand
+// and their abbreviations, /c), or on the standard input.
 func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
 	e := sh.Env
 	e.Ran = true
@@ -43,7 +42,7 @@ func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
 	return act.Flow{Taint: v.Stdin.Taint}
 }
 
-// cmdArguments runs what follows /c, /k or /r.
+// cmdArguments judges the text after /c, /k or /r. It returns false if there is none.
 func cmdArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	for i := 1; i+1 < len(v.Argv); i++ {
 		name := strings.ToLower(v.Argv[i].Text)
@@ -54,8 +53,8 @@ func cmdArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{}, false
 }
 
-// powershellArguments runs the command, the encoded command or the file that PowerShell
-// is given.
+// powershellArguments judges the command, the encoded command or the file in the arguments of
+// PowerShell. It returns false if there is none.
 func powershellArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	for i := 1; i < len(v.Argv); i++ {
 		written, rest := v.Argv[i].Text, v.Argv[i+1:]
@@ -78,14 +77,14 @@ func powershellArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool)
 				scriptFile(sh, rest[0], v)
 			}
 			return act.Flow{Taint: v.Stdin.Taint}, true
-		default: // how it runs
+		default: // the next word is the value of the parameter
 			i++
 		}
 	}
 	return act.Flow{}, false
 }
 
-// scriptFile runs a file of PowerShell that the command itself wrote or fetched.
+// scriptFile judges a PowerShell file that the command itself wrote or downloaded.
 func scriptFile(sh *interp.Process, file act.Word, v *act.Invocation) {
 	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
 	switch {
@@ -98,7 +97,8 @@ func scriptFile(sh *interp.Process, file act.Word, v *act.Invocation) {
 	}
 }
 
-// Takes judges an interpreter of Windows, or a PowerShell command met in another shell.
+// Takes judges a call of PowerShell or cmd, or of a cmdlet in a text for another shell. It returns
+// false for other calls.
 func Takes(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if lang := act.WindowsShell(v.Exe); lang != "" {
 		return windows(sh, v, lang), true
@@ -120,7 +120,7 @@ func Takes(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return act.Flow{Taint: v.Stdin.Taint}, true
 }
 
-// knownCmdlet: a name by which only PowerShell knows something.
+// knownCmdlet reports whether only PowerShell has a command with this name.
 func knownCmdlet(c *facts.Set, name string) bool {
 	verb, noun, ok := strings.Cut(name, "-")
 	if !ok {
@@ -129,7 +129,7 @@ func knownCmdlet(c *facts.Set, name string) bool {
 	return noun != "" && c.Windows.IsVerb.Get(verb) && (c.Windows.ByCmdlet.Get(name) != nil || c.Other.Get("cmdlet "+verb) != nil && !c.Program(name).Judged && c.Program(name).Options == nil && strings.IndexByte(noun, '-') < 0)
 }
 
-// encodedCommand runs base64 of UTF-16LE.
+// encodedCommand judges a command that is encoded as base64 of UTF-16LE.
 func encodedCommand(sh *interp.Process, v *act.Invocation, w act.Word) act.Flow {
 	e := sh.Env
 	text, ok := e.Make("text64", w.Text)
@@ -143,8 +143,8 @@ func encodedCommand(sh *interp.Process, v *act.Invocation, w act.Word) act.Flow 
 	return sh.Interpret("powershell", w, v, v.Exe+" -EncodedCommand", nil)
 }
 
-// Looks is the router's cheap test; sure means that no other shell could
-// run the text.
+// Looks returns the language of a text for PowerShell or cmd, or "". It is a cheap test. sure
+// means that no other shell could run the text.
 func Looks(c *facts.Set, text string) (lang string, sure bool) {
 	end := strings.IndexAny(text, " \t\r\n(){|;&,<>")
 	if end < 0 {
@@ -161,7 +161,7 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 		lang := windowsLanguage(c, first, text)
 		return lang, c.Windows.Elsewhere.Get(first) == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
 	}
-	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal.Get(first[:i]) != nil { // del/s
+	if i := strings.IndexByte(first, '/'); i > 0 && c.Windows.ByInternal.Get(first[:i]) != nil { // for example del/s
 		return "cmd", false
 	}
 	later := windowsLater(&c.Windows, text)
@@ -171,9 +171,8 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 	return later, false
 }
 
-// onlyPOSIX: a word of the grammar that only a POSIX shell has begins a statement, or
-// output goes to its null device, and nothing is written that no POSIX shell writes: a path
-// with a drive, a variable of cmd, a command of PowerShell.
+// onlyPOSIX reports whether a text is for a POSIX shell: it has POSIX grammar, and it contains no
+// path with a drive, no variable of cmd and no cmdlet.
 func onlyPOSIX(c *facts.Set, text string) bool {
 	return saysPOSIX(text) && windowsLater(&c.Windows, text) == "" && !strings.Contains(text, `:\`) &&
 		!slices.ContainsFunc(strings.FieldsFunc(text, betweenWords), func(w string) bool {
@@ -183,7 +182,8 @@ func onlyPOSIX(c *facts.Set, text string) bool {
 
 func betweenWords(r rune) bool { return strings.ContainsRune(" \t\n;|&(){}'\"", r) }
 
-// saysPOSIX: the text is written in the grammar of a POSIX shell.
+// saysPOSIX reports whether the text uses grammar that only a POSIX shell has, or redirects to
+// /dev/null.
 func saysPOSIX(text string) bool {
 	if strings.Contains(text, ">/dev/null") || strings.Contains(text, "> /dev/null") || scan.HasAnyPrefix(text, "if ! ", "if [ ", "if [[ ", "while ! ", "while [ ", "until ") {
 		return true
@@ -210,14 +210,14 @@ func saysPOSIX(text string) bool {
 	return false
 }
 
-// isCmdlet: the name is a verb and a noun, as PowerShell's are.
+// isCmdlet reports whether the name is a verb of PowerShell and a noun.
 func isCmdlet(c *facts.Set, first string) bool {
 	verb, noun, _ := strings.Cut(first, "-")
 	return noun != "" && c.Windows.IsVerb.Get(verb) && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// plainName is the name of a command in small letters, without its folder, its suffix
-// and the signs that only hide it.
+// plainName returns the name of a command in lower case, without its folder, the extension ".exe",
+// and characters that only hide the name.
 func plainName(first string) string {
 	if strings.ContainsAny(first, "`^\"@\u2013") {
 		first = hidingSigns.Replace(first)
@@ -228,7 +228,8 @@ func plainName(first string) string {
 
 var hidingSigns = strings.NewReplacer("`", "", "^", "", `"`, "", "@", "", "\u2013", "-")
 
-// startsProgram: the text begins with a program that Windows has, and is meant for it.
+// startsProgram reports whether the text begins with a program of Windows. If the name also exists
+// on other systems, the rest of the text decides.
 func startsProgram(c *facts.Set, first, rest string) bool {
 	if !c.Windows.IsProgram.Get(first) && (c.Other.Get("program "+first) == nil || !strings.ContainsAny(rest, `\/%`)) {
 		return false
@@ -236,8 +237,8 @@ func startsProgram(c *facts.Set, first, rest string) bool {
 	return meantForWindows(&c.Windows, first, strings.ToLower(rest))
 }
 
-// windowsLater: a text that begins with a program of any system goes on as only
-// PowerShell or cmd does.
+// windowsLater returns the language of a text that contains syntax of PowerShell or of cmd after
+// its first word, or "".
 func windowsLater(t *facts.WindowsTable, text string) string {
 	if scan.HasAny(text, t.Marks...) {
 		return "powershell"
@@ -250,13 +251,14 @@ func windowsLater(t *facts.WindowsTable, text string) string {
 	return ""
 }
 
-// meantForWindows: the rest of the text tells what a name of many meanings means.
+// meantForWindows reports whether a name means the Windows program. If other systems have a
+// program with this name, the rest of the text decides.
 func meantForWindows(t *facts.WindowsTable, first, rest string) bool {
 	marks := t.Elsewhere.Get(first)
 	return marks == nil || scan.HasAny(rest, marks...)
 }
 
-// windowsLanguage tells cmd from PowerShell where it is not stated which it is.
+// windowsLanguage returns "cmd" or "powershell" for a text that does not name its shell.
 func windowsLanguage(c *facts.Set, first, text string) string {
 	names := &c.Windows
 	alias, internal := names.Aliases.Get(first) != "" || names.ByCmdlet.Get(first) != nil, names.ByInternal.Get(first) != nil
@@ -274,14 +276,15 @@ func windowsLanguage(c *facts.Set, first, text string) string {
 	return "cmd"
 }
 
-// beginsPowerShell are calls, arrays and texts that only PowerShell begins so.
+// beginsPowerShell lists beginnings that only a PowerShell text has.
 var beginsPowerShell = []string{"& (", "&(", "& '", "& {", "&{", "& $", "&$", "& \"", ". (", ".(", ". {", ".{", "@{", "@'", "@\"", "-join"}
 
-// pipesValue are operators and stages that a value of PowerShell is before.
+// pipesValue lists operators and stages of PowerShell that may follow a value.
 var pipesValue = [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."}
 
-// looksExpression: the text begins with a value, an assignment or a call of
-// PowerShell, or with a variable of cmd.
+// looksExpression returns the language of a text that begins with a value, an assignment or a call
+// of PowerShell, or with a variable of cmd. The second result means that no other shell could run
+// the text.
 func looksExpression(c *facts.Set, text string) (string, bool) {
 	if scan.HasAnyPrefix(text, beginsPowerShell...) {
 		return "powershell", true
@@ -303,7 +306,7 @@ func looksExpression(c *facts.Set, text string) (string, bool) {
 	return "", false
 }
 
-// looksType: a type of .NET in brackets, and something after it.
+// looksType recognizes a .NET type in brackets, followed by more text.
 func looksType(text string) (string, bool) {
 	if len(text) < 4 || text[1] == ' ' || text[1] == '[' {
 		return "", false
@@ -315,7 +318,7 @@ func looksType(text string) (string, bool) {
 	return "", false
 }
 
-// looksValue: a text or number that a member, an operator or a pipeline follows.
+// looksValue recognizes a text or number that is followed by a member, an operator or a pipeline.
 func looksValue(text string) (string, bool) {
 	if end := quotedEnd(text, 0); text[0] < '0' && end+1 < len(text) && (text[end+1] == '[' || text[end+1] == '.' && strings.Contains(text[end:], "(")) {
 		return "powershell", true
@@ -329,7 +332,7 @@ func looksValue(text string) (string, bool) {
 	return "", false
 }
 
-// looksGroup: what is in a parenthesis is PowerShell, or commands of cmd.
+// looksGroup recognizes PowerShell or cmd commands in parentheses.
 func looksGroup(c *facts.Set, text string) (string, bool) {
 	inner := strings.TrimLeft(text, "( \t")
 	if inner == "" || len(text) < 3 {
@@ -343,7 +346,7 @@ func looksGroup(c *facts.Set, text string) (string, bool) {
 	return lang, lang == "powershell" && strings.Contains(text, ").")
 }
 
-// looksVariable: a statement that begins with a variable of PowerShell.
+// looksVariable recognizes a statement that begins with a PowerShell variable.
 func looksVariable(text string) (string, bool) {
 	name := text[:len(text)-len(strings.TrimLeftFunc(text[1:], inVariable))]
 	rest := strings.TrimLeft(text[len(name):], " ")
@@ -354,25 +357,26 @@ func looksVariable(text string) (string, bool) {
 	switch {
 	case rest[0] == '=' && strings.ContainsAny(text, " ;"), strings.HasPrefix(rest, "+="):
 		return "powershell", true
-	case strings.HasSuffix(name, "}") && !strings.Contains(name, "env:") && rest[0] != '.': // of a POSIX shell
+	case strings.HasSuffix(name, "}") && !strings.Contains(name, "env:") && rest[0] != '.': // may be a variable of a POSIX shell
 	case member, strings.IndexByte("|[,", rest[0]) >= 0:
 		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || member && scan.Upper(rest[1])
 	}
 	return "", false
 }
 
-// inVariable: a byte may be in the name of a variable of PowerShell.
+// inVariable reports whether a byte can be part of the name of a PowerShell variable.
 func inVariable(c rune) bool {
 	return c < 0x80 && (scan.IsNameByte(byte(c)) || strings.IndexByte(":{}`", byte(c)) >= 0)
 }
 
-// Read reads src as PowerShell (lang "powershell") or cmd ("cmd"), in a process of its own.
+// Read judges src as PowerShell (lang "powershell") or cmd ("cmd"), in a separate process.
+// Variables that it sets do not change those of sh.
 func Read(sh *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	environment := maps.Clone(sh.Vars)
 	if environment == nil {
 		environment = map[string][]act.Word{}
 	}
-	if v != nil { // NAME=value in front of it
+	if v != nil { // apply the assignments NAME=value before the command
 		for _, a := range v.Env {
 			environment[a.Name] = []act.Word{a.Value}
 		}
@@ -380,16 +384,16 @@ func Read(sh *interp.Process, src *act.Source, lang string, v *act.Invocation) a
 	return run(sh.Env, src, lang, environment)
 }
 
-// run reads src in a process with these environment variables.
+// run judges src in a process with these environment variables. It changes the map.
 func run(e *interp.Env, src *act.Source, lang string, environment map[string][]act.Word) act.Flow {
-	if strings.IndexByte(src.Text, 0xE2) >= 0 { // dashes and quotes that PowerShell takes for its own
+	if strings.IndexByte(src.Text, 0xE2) >= 0 { // PowerShell accepts typographic dashes and quotes
 		if plain := typographic.Replace(src.Text); plain != src.Text {
 			again := *src
 			again.Text, again.At = plain, -1
 			src = &again
 		}
 	}
-	if strings.IndexByte(src.Text, scan.Hole) >= 0 { // what the shell around it filled in, and which is not known
+	if strings.IndexByte(src.Text, scan.Hole) >= 0 { // the enclosing shell left unknown parts
 		again := *src
 		again.At = -1
 		again.Text = strings.ReplaceAll(src.Text, string(scan.Hole), map[string]string{"cmd": "%__%", "powershell": "$__"}[lang])
@@ -415,14 +419,14 @@ func run(e *interp.Env, src *act.Source, lang string, environment map[string][]a
 
 var typographic = strings.NewReplacer("\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'", "\u201c", `"`, "\u201d", `"`, "\u201e", `"`)
 
-// powershellParameters are those of the program PowerShell, with the letters that are
-// enough to mean one, in the order in which they are tried.
+// powershellParameters lists the parameters of the program PowerShell, each with the smallest
+// number of letters that identifies it. The first match counts.
 var powershellParameters = []struct {
 	name  string
 	least int
 }{{"encodedcommand", 1}, {"ec", 2}, {"command", 1}, {"ep", 2}, {"executionpolicy", 2}, {"windowstyle", 1}, {"version", 1}, {"outputformat", 1}, {"workingdirectory", 2}, {"file", 1}}
 
-// powershellParameter is the whole name of a parameter of the program PowerShell, or "".
+// powershellParameter returns the full name of a parameter of the program PowerShell, or "".
 func powershellParameter(written string) string {
 	name := strings.Replace(strings.TrimPrefix(strings.ToLower(written), "-"), "/", "", 1)
 	for _, p := range powershellParameters {

@@ -12,17 +12,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Predicates test commands of PowerShell (kind "cmdlet", named by their
-// verb), members of .NET types (kind "member") and programs (kind "program").
+// Predicates holds the predicates for commands of PowerShell (kind "cmdlet", named by their verb),
+// members of .NET types (kind "member") and programs (kind "program").
 var Predicates = map[string]interp.Predicate{
-	"noun":  ofCall(nounIs),   // the noun of the command, or the type of the object; "*" stands for anything
-	"param": ofCall(paramIs),  // a parameter is given, or "name=value" with that value
-	"arg":   argIs,            // a value, of a parameter or without one, is so
-	"from":  ofCall(fromIs),   // what is piped in is the output of that command
-	"bulk":  ofCall(bulk),     // it is about all or many things: piped, a list, a pattern
-	"whole": ofCall(whole),    // all that a listing gives is piped in
-	"line":  lineIs,           // words that follow each other, in any case
-	"given": ofCall(givenAny), // at least that many values are given
+	"noun":  ofCall(nounIs),   // the noun of the command, or the type of the object; "*" matches any text
+	"param": ofCall(paramIs),  // the parameter is given, or for "name=value" has this value
+	"arg":   argIs,            // an argument, with or without a parameter name, has this value
+	"from":  ofCall(fromIs),   // the input or an argument is the output of this command
+	"bulk":  ofCall(bulk),     // the command acts on many objects: a pipe, a list, a pattern or an unknown output
+	"whole": ofCall(whole),    // the input is a whole listing, without a filter
+	"line":  lineIs,           // these words follow each other, in any case of letters
+	"given": ofCall(givenAny), // the command has an argument or an input
 }
 
 func nounIs(c *psCall, args []string) (act.Word, bool) {
@@ -55,7 +55,7 @@ func argIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	case *facts.ProgramFact:
 		return facts.TextLike(f.Whole, args)
 	case *psCall:
-		for _, v := range append(f.values(), f.input.items...) { // what is piped in was named before
+		for _, v := range append(f.values(), f.input.items...) { // piped input was named by an earlier command
 			if w, ok := facts.TextLike(v.deepTexts(), args); ok {
 				return w, true
 			}
@@ -84,9 +84,8 @@ func givenAny(c *psCall, _ []string) (act.Word, bool) {
 	return act.Word{}, len(c.args) > 0 || len(c.params) > 0 || c.piped
 }
 
-// lineIs: the words follow each other somewhere in the command. A word of the
-// table may hold "*", which is any text, or be \*, which is a "*"; backslashes are
-// written "/".
+// lineIs reports whether the words follow each other in the command. In a word of the table, "*"
+// matches any text and \* matches a "*". Backslashes are written as "/".
 func lineIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	p, ok := it.Fact.(*facts.ProgramFact)
 	for _, a := range args {
@@ -104,13 +103,13 @@ func lineIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// wordLike: a word is what the table says.
+// wordLike reports whether a word matches a word of the table.
 func wordLike(want, word string) bool {
 	return want == word || want == `\*` && word == "*" || strings.IndexByte(want, '*') >= 0 && paths.GlobMatch(want, word)
 }
 
-// Program judges a program of Windows by its words, in whatever shell it is
-// started: names and options are the same in any case there.
+// Program judges a Windows program by its words, in whatever shell it starts. The case of names
+// and options does not matter.
 func Program(sh *interp.Process, v *act.Invocation) bool {
 	e, name := sh.Env, strings.ToLower(v.Exe)
 	carries, judged := e.Windows.ByCarrier.Get(name), e.Other.Get("program "+name) != nil
@@ -134,8 +133,8 @@ func Program(sh *interp.Process, v *act.Invocation) bool {
 	return judged && e.Match(&act.Item{Kind: "program", Name: name, Src: v.Src, From: v.From, To: v.To, Fact: f, Words: strings.Join(f.Words, " ")})
 }
 
-// load: a program that runs or installs the files it is given; one of them was
-// written or fetched by the command itself.
+// load judges a program that runs or installs files, if the command itself wrote or downloaded
+// such a file.
 func load(sh *interp.Process, v *act.Invocation) {
 	for _, w := range v.Argv[1:] {
 		name, _, _ := strings.Cut(strings.ReplaceAll(w.Text, `\`, "/"), ",")
@@ -152,7 +151,8 @@ func load(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// carry runs what a program of Windows is told to start, and remembers what it fetches.
+// carry judges the commands that a Windows program starts, and records the files that it downloads
+// or decodes.
 func carry(sh *interp.Process, c *facts.WinCarrier, v *act.Invocation) {
 	for i := 1; i < len(v.Argv); i++ {
 		low := strings.ToLower(v.Argv[i].Text)
@@ -183,8 +183,8 @@ func carry(sh *interp.Process, c *facts.WinCarrier, v *act.Invocation) {
 	}
 }
 
-// fetched notes the file that an address is saved to: the last word after it that is no
-// option, else by the address's own name.
+// fetched records the file to which an address is saved: the last word in rest that is not an
+// option, or else the last part of the address.
 func fetched(sh *interp.Process, v *act.Invocation, address string, rest []act.Word) {
 	to := act.Word{Text: address[strings.LastIndexByte(address, '/')+1:]}
 	for _, next := range rest {
@@ -196,7 +196,8 @@ func fetched(sh *interp.Process, v *act.Invocation, address string, rest []act.W
 	sh.Env.Remember(sh, to, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 }
 
-// remade: the last word is a file made of the one after the option at i.
+// remade records that the last word is a file made from the file after the option at i. hidden
+// means that it was decoded.
 func remade(sh *interp.Process, v *act.Invocation, i int, hidden bool) {
 	if i+1 >= len(v.Argv) {
 		return
@@ -210,7 +211,7 @@ func remade(sh *interp.Process, v *act.Invocation, i int, hidden bool) {
 	sh.Env.Remember(sh, to, f, false)
 }
 
-// runCarried runs words that are a command line.
+// runCarried judges words that are a command line.
 func runCarried(sh *interp.Process, c *facts.WinCarrier, line []act.Word, v *act.Invocation) {
 	if len(line) == 0 || sh.Suspects >= scan.MaxSuspects {
 		return
@@ -235,7 +236,7 @@ func runCarried(sh *interp.Process, c *facts.WinCarrier, line []act.Word, v *act
 	inner.Interpret(lang, w, v, v.Exe, nil)
 }
 
-// ofCall is a predicate of commands and members, which does not hold for anything else.
+// ofCall returns a predicate that tests commands and members, and is false for other items.
 func ofCall(test func(c *psCall, args []string) (act.Word, bool)) interp.Predicate {
 	return func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		if c, ok := it.Fact.(*psCall); ok {

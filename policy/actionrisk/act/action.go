@@ -1,10 +1,9 @@
-// Package act holds the types that every part of the engine speaks of: the action that
-// is judged, the words, texts and calls that are found in it, and where each stands. It
-// knows no language and no rule.
+// Package act defines the types that all parts of the engine share: the action to judge, and the
+// words, texts and calls found in it with their positions. It knows no language and no rule.
 package act
 
-// Action is one proposed action with what its caller says about it: the twelve
-// members of the quick gate. Only Command is required. Lengths are in code points.
+// Action is one proposed action with the caller's statements about it: the twelve members of a
+// quick gate request. Only Command is required. Lengths are in code points.
 type Action struct {
 	Command               string `json:"command" jsonschema:"minLength=1,maxLength=2000,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Exact shell, SQL, Git, deploy, cloud, MCP, wallet or x402 action to preflight."`
 	Repo                  string `json:"repo,omitempty" jsonschema:"minLength=1,maxLength=500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Repository the action runs in."`
@@ -20,10 +19,10 @@ type Action struct {
 	FailClosedOnUnmatched bool   `json:"failClosedOnUnmatched,omitempty,omitzero" jsonschema_description:"If true, an action that no rule knows and that is not proven read-only is routed to review instead of low risk."`
 }
 
-// Level is a risk: low, medium, high or critical.
+// Level is a level of risk: low, medium, high or critical.
 type Level int
 
-// The four levels.
+// The levels of risk, in ascending order.
 const (
 	Low Level = iota
 	Medium
@@ -31,8 +30,8 @@ const (
 	Critical
 )
 
-// String names the level as every answer does.
+// String returns the level's name, as the API and the records write it.
 func (l Level) String() string { return [...]string{"low", "medium", "high", "critical"}[Clamp(l)] }
 
-// Clamp brings a level into the range of levels.
+// Clamp limits a level to the range from Low to Critical.
 func Clamp(l Level) Level { return min(max(l, Low), Critical) }

@@ -12,9 +12,9 @@ import (
 // NextCall is the call that the caller should make next.
 type NextCall struct {
 	Method     string `json:"method" jsonschema:"enum=POST" jsonschema_description:"HTTP method of the call."`
-	Path       string `json:"path" jsonschema_description:"Path of the call, below the address of the service."`
-	PriceCents int    `json:"priceCents" jsonschema_description:"What it costs, in US cents."`
-	Tool       string `json:"tool" jsonschema_description:"The same call as an MCP tool."`
+	Path       string `json:"path" jsonschema_description:"Path of the call, relative to the URL of the service."`
+	PriceCents int    `json:"priceCents" jsonschema_description:"Price of the call in US cents."`
+	Tool       string `json:"tool" jsonschema_description:"Name of the MCP tool for the same call."`
 }
 
 // The calls that are recommended after a verdict.
@@ -28,11 +28,11 @@ type QuickOutput struct {
 	Status               string    `json:"status" jsonschema:"enum=scored" jsonschema_description:"Always scored."`
 	Service              string    `json:"service" jsonschema:"enum=action-safety-quick-gate" jsonschema_description:"Name of the service."`
 	Risk                 string    `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
-	RequiresApproval     bool      `json:"requiresApproval" jsonschema_description:"Whether a person should approve first."`
+	RequiresApproval     bool      `json:"requiresApproval" jsonschema_description:"Whether a person should approve the action before it runs."`
 	MatchedRuleIDs       []string  `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
-	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
-	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
-	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"What to call next; null if nothing."`
+	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"Name of the method that computes actionHash."`
+	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action. An executor compares it with the hash of the action that it runs."`
+	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"The call to make next; null if none is recommended."`
 }
 
 // Quick is the quick gate: it returns the risk of one action, and the call to make next.

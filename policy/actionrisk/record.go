@@ -22,16 +22,16 @@ type Summary struct {
 // Record is the page of one rule: a description, and examples with the verdicts of this release.
 type Record struct {
 	Summary
-	Catches    string   `json:"catches" jsonschema_description:"What the action does, one clause."`
-	CatchesNot []string `json:"catchesNot" jsonschema_description:"What looks like it and is not meant, one clause each."`
-	Why        string   `json:"why" jsonschema_description:"Why it has its level."`
+	Catches    string   `json:"catches" jsonschema_description:"Effect of the action, one clause."`
+	CatchesNot []string `json:"catchesNot" jsonschema_description:"Similar cases that the rule does not match, one clause each."`
+	Why        string   `json:"why" jsonschema_description:"Reason for the level of the rule."`
 	Reversible string   `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
-	Context    []string `json:"context" jsonschema_description:"What the action's own members change about the level."`
-	Instead    string   `json:"instead,omitempty" jsonschema_description:"The safer way, in words."`
-	Safer      []Judged `json:"safer" jsonschema_description:"The safer way as actions; none of them is stopped."`
-	Questions  []string `json:"questions" jsonschema_description:"What a reviewer needs to know."`
-	Raised     []Judged `json:"raised" jsonschema_description:"Examples that raise the rule."`
-	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Examples that look alike and do not."`
+	Context    []string `json:"context" jsonschema_description:"How other members of the action change the level."`
+	Instead    string   `json:"instead,omitempty" jsonschema_description:"A safer alternative, in words."`
+	Safer      []Judged `json:"safer" jsonschema_description:"Safer alternatives as actions. None of them is stopped."`
+	Questions  []string `json:"questions" jsonschema_description:"Questions that a reviewer should answer."`
+	Raised     []Judged `json:"raised" jsonschema_description:"Examples that trigger the rule."`
+	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Similar examples that do not trigger it."`
 }
 
 // Judged is an example with its verdict.

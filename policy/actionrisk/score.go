@@ -20,47 +20,47 @@ type ScoreInput struct {
 // Evidence is the part of the submitted command that triggered a rule: its range in bytes, on
 // character boundaries, and up to 80 characters of it with secrets masked.
 type Evidence struct {
-	Start   int    `json:"start" jsonschema_description:"First byte of the command that matched."`
-	End     int    `json:"end" jsonschema_description:"Byte after the last one."`
+	Start   int    `json:"start" jsonschema_description:"Offset of the first byte of the command that matched."`
+	End     int    `json:"end" jsonschema_description:"Offset after the last byte that matched."`
 	Excerpt string `json:"excerpt" jsonschema_description:"That part of the command, with secrets masked."`
 }
 
 // MatchedRule is one finding as the response shows it.
 type MatchedRule struct {
-	ID           string           `json:"id" jsonschema_description:"Name of the rule."`
-	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain" jsonschema_description:"What kind of harm it is about."`
-	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
-	BaseSeverity string           `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before context."`
-	Title        string           `json:"title" jsonschema_description:"The rule in a few words."`
-	Effect       string           `json:"effect" jsonschema_description:"What the command does."`
-	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether it can be undone: yes, hard (with effort) or no."`
-	Evidence     Evidence         `json:"evidence" jsonschema_description:"Where in the command it matched."`
+	ID           string           `json:"id" jsonschema_description:"Id of the rule."`
+	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain" jsonschema_description:"Kind of harm."`
+	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity after the context changed it."`
+	BaseSeverity string           `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before the context changed it."`
+	Title        string           `json:"title" jsonschema_description:"Title of the rule."`
+	Effect       string           `json:"effect" jsonschema_description:"Effect of the command."`
+	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether the effect can be undone: yes, hard (with effort) or no."`
+	Evidence     Evidence         `json:"evidence" jsonschema_description:"The part of the command that matched."`
 	Segment      int              `json:"segment" jsonschema_description:"Index of the command among those of the text."`
-	Via          []string         `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
-	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"What runs, if the command contains it in an encoded form."`
-	Target       string           `json:"target,omitempty" jsonschema_description:"What the command acts on."`
-	Context      []act.Adjustment `json:"context" jsonschema_description:"What changed the severity."`
-	Remediation  string           `json:"remediation" jsonschema_description:"What to do instead."`
-	DocPath      string           `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
+	Via          []string         `json:"via" jsonschema_description:"What contains the command that runs, outermost first, such as sudo or bash -c."`
+	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"The text that runs, if the command contains it in an encoded form."`
+	Target       string           `json:"target,omitempty" jsonschema_description:"The object of the effect, such as a path."`
+	Context      []act.Adjustment `json:"context" jsonschema_description:"Members of the request that changed the severity."`
+	Remediation  string           `json:"remediation" jsonschema_description:"A safer alternative."`
+	DocPath      string           `json:"docPath" jsonschema_description:"Path of the rule's page, relative to the URL of the service."`
 }
 
 // ScoreOutput is a verdict with all its evidence.
 type ScoreOutput struct {
-	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"crs_ and 32 digits of inputHash."`
+	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"crs_ and the first 32 digits of inputHash."`
 	Risk                 string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
-	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
-	RequiresApproval     bool             `json:"requiresApproval" jsonschema_description:"Whether a person should approve first."`
-	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block" jsonschema_description:"What to do with the command."`
+	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Score from 0 to 100. Each level covers 25 points."`
+	RequiresApproval     bool             `json:"requiresApproval" jsonschema_description:"Whether a person should approve the action before it runs."`
+	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block" jsonschema_description:"Recommended decision."`
 	MatchedRules         []MatchedRule    `json:"matchedRules" jsonschema_description:"The rules that matched, the most severe first."`
 	MatchedRuleIDs       []string         `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
-	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema_description:"How bindingHash or actionHash is made."`
-	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
-	Controls             []string         `json:"controls" jsonschema_description:"What to do before the action may run."`
-	Coverage             judge.Coverage   `json:"coverage" jsonschema_description:"How much of the command was understood."`
-	RulesetVersion       string           `json:"rulesetVersion" jsonschema_description:"Version of the rules."`
-	RulesetHash          string           `json:"rulesetHash" jsonschema_description:"SHA-256 of the rules."`
-	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"What to call next; null if nothing."`
-	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema_description:"Name of the method that computes actionHash."`
+	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action. An executor compares it with the hash of the action that it runs."`
+	Controls             []string         `json:"controls" jsonschema_description:"Controls to apply before the action runs."`
+	Coverage             judge.Coverage   `json:"coverage" jsonschema_description:"Which parts of the command the engine understood."`
+	RulesetVersion       string           `json:"rulesetVersion" jsonschema_description:"Version of the rule set."`
+	RulesetHash          string           `json:"rulesetHash" jsonschema_description:"SHA-256 of the rule set."`
+	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"The call to make next; null if none is recommended."`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; empty if there are none."`
 }
 
 // Score is command-risk/score: it returns the verdict of the quick gate with its evidence.
@@ -69,7 +69,7 @@ var Score = policy.Declare(policy.Service{
 	PriceCents: 10,
 	Group:      policy.GroupSafety,
 	Title:      "Command risk score",
-	Summary:    "Every rule an action matches, where in the text, through which wrappers, with controls to apply before it runs.",
+	Summary:    "Every rule that an action matches, with its position in the text and its wrappers, and controls to apply before the action runs.",
 	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
 	Ruleset:    facts.Ruleset,
 	Rules:      coverageNotes,

@@ -87,7 +87,7 @@ var amounts = sync.OnceValue(func() *amountTable {
 func RatOf(s string) *big.Rat {
 	r, ok := new(big.Rat).SetString(s)
 	if !ok {
-		panic("actionrisk: amount " + s)
+		panic("actionrisk: invalid amount " + s)
 	}
 	return r
 }

@@ -167,7 +167,7 @@ func (c *Set) readRules(read rules.TableReader) error {
 	byID := map[string]*Rule{}
 	for _, r := range c.Rules {
 		if byID[r.ID] != nil {
-			return fmt.Errorf("rule %s is there twice", r.ID)
+			return fmt.Errorf("rule %s is defined twice", r.ID)
 		}
 		if byID[r.ID] = r; r.Questions == nil {
 			r.Questions = []string{}
@@ -180,7 +180,7 @@ func (c *Set) readRules(read rules.TableReader) error {
 	for _, a := range also {
 		r := byID[a.ID]
 		if r == nil {
-			return fmt.Errorf("no rule %s to add to", a.ID)
+			return fmt.Errorf("a table adds alternatives to rule %s, which does not exist", a.ID)
 		}
 		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
 	}
@@ -267,7 +267,7 @@ func (c *Set) Names(list []string) ([]string, error) {
 		}
 		members, ok := c.Groups.Find(n[1:])
 		if !ok {
-			return nil, fmt.Errorf("no group %s", n)
+			return nil, fmt.Errorf("group %s does not exist", n)
 		}
 		more, err := c.Names(members)
 		if err != nil {

@@ -12,11 +12,11 @@ import (
 
 // Coverage describes which parts of the action the engine understood.
 type Coverage struct {
-	Route         string   `json:"route" jsonschema_description:"Language the command was read as."`
-	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser refused a part of it and tokens were scanned instead."`
-	ReadOnly      bool     `json:"readOnly" jsonschema_description:"Every part is proven to change nothing."`
-	Unmatched     bool     `json:"unmatched" jsonschema_description:"No rule matched and it is not proven read-only."`
-	Uncertainties []string `json:"uncertainties" jsonschema_description:"What could not be known, one clause each."`
+	Route         string   `json:"route" jsonschema_description:"Language as which the command was read."`
+	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser rejected a part of the command. That part was only scanned for tokens."`
+	ReadOnly      bool     `json:"readOnly" jsonschema_description:"True if every part is proven to change nothing."`
+	Unmatched     bool     `json:"unmatched" jsonschema_description:"True if no rule matched and the command is not proven read-only."`
+	Uncertainties []string `json:"uncertainties" jsonschema_description:"What the engine could not evaluate, one clause each."`
 }
 
 // Assessment is the verdict of the engine.

@@ -106,7 +106,7 @@ func (b *Bench) condition(text string) (c condition, err error) {
 	text, c.not = strings.CutPrefix(text, "!")
 	subject, classes, _ := strings.Cut(text, " ")
 	if c.test = b.predicates[subject]; c.test == nil {
-		return c, fmt.Errorf("no predicate %q", subject)
+		return c, fmt.Errorf("unknown predicate %q", subject)
 	}
 	if classes == "" {
 		return c, nil
@@ -117,7 +117,7 @@ func (b *Bench) condition(text string) (c condition, err error) {
 	if subject == "operand" {
 		for _, a := range c.args {
 			if _, ok := paths.ClassByName[a]; !ok {
-				return c, fmt.Errorf("no path class %q", a)
+				return c, fmt.Errorf("unknown path class %q", a)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // BindingVersion names the method by which Hash computes the hash of an action.
 const BindingVersion = "svc-action-v1"
 
-// bound has the members of an action that its hash covers.
+// bound lists the members of an action that its hash covers.
 type bound struct {
 	Command     string `json:"command"`
 	Repo        string `json:"repo,omitempty"`

@@ -7,7 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/judge"
 )
 
-// The API of the packages below. Callers use these names, so that the packages may be reorganized.
+// The API of this package and of the packages in its subfolders. Callers use these names, so that
+// the packages can be reorganized.
 type (
 	// Action is one proposed action with the caller's statements about it.
 	Action = act.Action

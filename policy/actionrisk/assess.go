@@ -127,7 +127,7 @@ func (d *Edition) assess(a Action) (Assessment, int) {
 	return d.follow(d.environment(a), scan.MaxSteps)
 }
 
-// follow judges the action of an environment with at most steps steps. It returns the number of
+// follow judges the action of an environment within a number of steps. It returns the number of
 // steps used.
 func (d *Edition) follow(e *interp.Env, steps int) (Assessment, int) {
 	a := &e.Action

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Hostile texts: pieces of many languages, repeated, doubled by variables and files, in every
-// carrier that the engine looks into. They are made to find code that reads the same text again
+// Hostile texts: pieces of many languages, repeated, doubled by variables and files, and passed to
+// every language that the engine reads. They are made to find code that reads the same text again
 // and again. Only an attacker who wants to stall the gate would write them.
 
 // bomb is one hostile command.
@@ -123,8 +123,8 @@ func doubled(command string) func(string) string {
 	}
 }
 
-// hostileTexts returns every every-th bomb of at most n characters, in a fixed order. It builds
-// only those, because building one takes longer than judging it.
+// hostileTexts returns bombs of at most n characters in a fixed order. It builds only one bomb in
+// every (a number), because building a bomb takes longer than judging it.
 func hostileTexts(n, every int) iter.Seq[bomb] {
 	return func(yield func(bomb) bool) {
 		i := 0

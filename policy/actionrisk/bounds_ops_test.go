@@ -31,7 +31,7 @@ func deepYAML(n int) string {
 	return b.String()
 }
 
-// allBombs returns the bombs of every language.
+// allBombs returns writtenBombs and operationBombs together.
 func allBombs() map[string]string {
 	all := maps.Clone(writtenBombs)
 	maps.Copy(all, operationBombs)

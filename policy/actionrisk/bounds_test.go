@@ -97,7 +97,7 @@ func TestHonestSteps(t *testing.T) {
 	}
 }
 
-// BenchmarkWorst measures every bomb. Its maximum is the worst case.
+// BenchmarkWorst measures every text of allBombs. Its maximum is the worst case.
 func BenchmarkWorst(b *testing.B) {
 	worst, name := 0.0, ""
 	times := make([]float64, 0, 1<<20)

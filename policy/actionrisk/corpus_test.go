@@ -29,7 +29,8 @@ type corpusCase struct {
 	Peer string `json:"peerExpected"`
 }
 
-// refusal is one group of testdata/refused.txt: cases in which we differ on purpose.
+// refusal is one group of testdata/refused.txt: a reason why our verdict differs from the label of
+// a corpus on purpose.
 type refusal struct {
 	stopped bool
 	rules   []string
@@ -55,8 +56,8 @@ func readRefusals(t testing.TB) []refusal {
 	return out
 }
 
-// refused returns the index of the group that explains why our verdict differs, or -1. It uses
-// only the verdict.
+// refused returns the index of the group that explains why our verdict differs from a label, or
+// -1. It uses only the verdict.
 func refused(groups []refusal, got judge.Assessment) int {
 	at, stopped := -1, got.Risk >= act.High
 	for i := range got.Findings {
@@ -96,8 +97,8 @@ func TestRefusals(t *testing.T) {
 // sourceCwd is the working directory that all cases of a source assume.
 var sourceCwd = map[string]string{"nah": "/workspace/project"}
 
-// readJudged reads testdata/judged.txt: single cases of an external corpus, by id, in which we
-// differ on purpose. A person who wrote no rule decided each.
+// readJudged reads testdata/judged.txt: single cases of an external corpus, by id, whose label is
+// wrong in our opinion. A person who wrote no rule decided each.
 func readJudged(t testing.TB) map[string]bool {
 	text, err := os.ReadFile("testdata/judged.txt")
 	if err != nil {
@@ -118,11 +119,11 @@ func readJudged(t testing.TB) map[string]bool {
 }
 
 // TestCorpus measures the external corpus that GATE_CORPUS names. It prints the share of stopped
-// cases among those labelled block and those labelled allow, by source and by half: ids that end
-// with 0-9, and those that end with a-f, whose cases nobody looks at. The lines "net" exclude the
-// cases of refused.txt, the lines "judged" also those of judged.txt. GATE_CORPUS_OUT names a file
-// for the wrong verdicts of the first half, GATE_CORPUS_JUDGE one for the other disagreements of
-// both halves, for a person who writes no rules.
+// cases among those labelled block and those labelled allow, by source and by half: cases with ids
+// that end with 0-9, and those with a-f, which developers must not read. The lines "net" exclude
+// the cases of refused.txt, the lines "judged" also those of judged.txt. GATE_CORPUS_OUT names a
+// file for the wrong verdicts of the first half, GATE_CORPUS_JUDGE one for the other disagreements
+// of both halves, for a person who writes no rules.
 func TestCorpus(t *testing.T) {
 	name := os.Getenv("GATE_CORPUS")
 	if name == "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestEffects checks that deleting a folder is the same effect in every language, and that the
-// finding points at the folder's name in the text, not at the equivalent command.
+// finding names the folder and its range in the text, not the equivalent command.
 func TestEffects(t *testing.T) {
 	for _, command := range []string{
 		`rm -rf /srv/data`,

@@ -147,8 +147,8 @@ func TestSameForAllProcessors(t *testing.T) {
 	}
 }
 
-// TestMetamorphic checks that the labelled batches are stopped in each carrier as without one, and
-// that a command which only mentions such a text is not stopped.
+// TestMetamorphic checks that the cases of testdata/hidden have the same verdict inside each
+// carrier as without one, and that a command which only mentions such a case is not stopped.
 func TestMetamorphic(t *testing.T) {
 	checks, sample := 0, sampleOf(t, 6)
 	for _, name := range hiddenFiles(t) {
@@ -189,8 +189,8 @@ func TestMetamorphic(t *testing.T) {
 	}
 }
 
-// TestBadInput checks that text which cannot be understood is reported as such, and that with
-// failClosedOnUnmatched it is stopped.
+// TestBadInput checks that a command which the engine cannot understand is reported as such, and
+// that it is stopped with failClosedOnUnmatched.
 func TestBadInput(t *testing.T) {
 	for _, command := range []string{
 		"frobnicate --all", "echo hi; frobnicate --all", "rm a.tmp && frobnicate", "FROBNICATE TABLE users", "psql -c 'FROBNICATE users'",
@@ -218,8 +218,8 @@ func TestDialectUnknown(t *testing.T) {
 	}
 }
 
-// TestContextIsMonotone checks for the batches that the risk in production is at least that
-// without a label, and that this is at least that in development.
+// TestContextIsMonotone checks for the cases of testdata/hidden that the risk never falls from
+// development to no environment to production.
 func TestContextIsMonotone(t *testing.T) {
 	sample := sampleOf(t, 6)
 	for _, name := range hiddenFiles(t) {

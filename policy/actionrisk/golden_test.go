@@ -19,10 +19,11 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The golden file has the engine's verdict on every case of every corpus. So the engine's code can
-// be reorganized: the file stays byte for byte the same, or a person has read the difference. "go
-// test ./policy/actionrisk -run TestGolden -update" rewrites it and prints the difference by rule.
-// If a verdict of a released rule set changed, it asks for a new RulesetVersion first.
+// The golden file has the engine's verdict on every case of every corpus. With it the engine's
+// code can be reorganized: the file stays the same, byte for byte, or a person reads the
+// difference. "go test ./policy/actionrisk -run TestGolden -update" rewrites the file and prints
+// the difference by rule. If a verdict of a released rule set changed, the test fails until
+// RulesetVersion changes.
 //
 // The first line of the file is the version and the hash of the tables. Each further line is one
 // case: the hash of the action, the risk's first letter with the score, the hash of the whole
@@ -72,8 +73,8 @@ func keyOf(a act.Action) string {
 }
 
 // corpusActions returns the distinct actions of all corpora in a fixed order: the examples of the
-// tables, the labelled files, the hidden batches, mustStop in every carrier and mention, and the
-// bombs.
+// tables, the labelled files, the cases of testdata/hidden, mustStop in every carrier and mention,
+// and allBombs.
 func corpusActions(t testing.TB) []act.Action {
 	all := seeds(t)
 	add := func(command string) { all = append(all, act.Action{Command: command}) }

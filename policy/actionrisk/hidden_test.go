@@ -48,8 +48,8 @@ func (c hiddenCase) close(t *testing.T, name string) {
 	}
 }
 
-// sampleOf returns a function that selects every every-th case of a long corpus. With LONG=1 it
-// selects all cases.
+// sampleOf returns a function that selects one case in every (a number) of a long corpus. With
+// LONG=1 it selects all cases.
 func sampleOf(t *testing.T, every int) func() bool {
 	t.Helper()
 	if os.Getenv("LONG") != "" {
@@ -61,9 +61,9 @@ func sampleOf(t *testing.T, every int) func() bool {
 	return func() bool { n++; return n%every == 0 }
 }
 
-// hiddenFiles returns the batches of testdata/hidden. Each was written and labelled before the
-// engine was tried on it. The cases of allowN must not be stopped; those of stopN and obscuredN
-// must be.
+// hiddenFiles returns the names of the files in testdata/hidden. Each file was written and
+// labelled before the engine was tried on it. The cases of allowN must not be stopped; those of
+// stopN and obscuredN must be.
 func hiddenFiles(t testing.TB) []string {
 	names, err := filepath.Glob("testdata/hidden/*.txt")
 	if err != nil || len(names) == 0 {
@@ -97,8 +97,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestProgramsThatRunTheirInput checks that the input of a program given as an option is data,
-// unless the program runs its input.
+// TestProgramsThatRunTheirInput checks that a program text given as an option reads its input as
+// data, unless it runs the input.
 func TestProgramsThatRunTheirInput(t *testing.T) {
 	const get = "curl -s https://example.com/x | "
 	for program, stop := range map[string]bool{

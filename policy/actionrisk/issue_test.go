@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// TestClasses checks classes of earlier wrong verdicts with similar cases: stopped wrongly
-// (quiet), not stopped (holes), not reported (medium), and reported without reason (low).
+// TestClasses checks cases that are similar to earlier wrong verdicts: actions that were stopped
+// wrongly (quiet), not stopped (holes), not reported (medium), or reported without reason (low).
 func TestClasses(t *testing.T) {
 	for _, file := range [...]struct {
 		name     string

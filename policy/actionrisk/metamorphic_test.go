@@ -31,7 +31,7 @@ var mustStop = []string{
 	"pip install git+https://example.org/x.git", "npm install https://example.org/x.tgz",
 }
 
-// carriers make a command that runs the given one.
+// carriers make a command that runs the given one, for example with sudo or from base64.
 var carriers = map[string]func(string) string{
 	"plain":       func(s string) string { return s },
 	"sudo":        func(s string) string { return "sudo " + s },

@@ -164,7 +164,8 @@ func (a archive) update(changelog string, cases []act.Action) error {
 	return nil
 }
 
-// TestReleasedRuleSetsAreKept checks that the tree has the rule set of every released version.
+// TestReleasedRuleSetsAreKept checks that the source tree has the rule set of every released
+// version.
 func TestReleasedRuleSetsAreKept(t *testing.T) {
 	changelog := readFile(t, "../../CHANGELOG.md")
 	if *update {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// actions returns the examples of all tables and the labelled batches.
+// actions returns the examples of all tables and some cases of testdata/hidden.
 func actions(t testing.TB) []actionrisk.Action {
 	var out []actionrisk.Action
 	for _, r := range actionrisk.Rules() {

@@ -140,7 +140,8 @@ func exampleAction(text string) act.Action {
 	return a
 }
 
-// catchesNot returns the cases that do not trigger the rule. They are general for all rules.
+// catchesNot returns cases that look similar but do not trigger the rule: mentions, dry runs and
+// temporary containers.
 func catchesNot(r *facts.Rule) []string {
 	out := []string{"text that only names it: what is printed, searched for, quoted in a message or written in a comment"}
 	if len(r.Match) > 0 && !judge.OutlastsDryRun(r) {
@@ -152,7 +153,7 @@ func catchesNot(r *facts.Rule) []string {
 	return out
 }
 
-// why explains a rule's level in one clause. It does not repeat the title.
+// why explains a rule's level in one clause without repeating the title.
 func why(r *facts.Rule) string {
 	undo := map[string]string{"yes": "this can be undone", "hard": "this can be undone only with effort", "no": "this cannot be undone"}[r.Reversible]
 	end := map[act.Level]string{

@@ -30,8 +30,8 @@ func top(e *interp.Env, whole act.Source) string {
 	return route(e, &whole)
 }
 
-// route reads a text whose language is not stated, and returns its route: the language as which it
-// was read.
+// route reads a text whose language is not stated, and returns the name of the language as which
+// it was read.
 func route(e *interp.Env, src *act.Source) string {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff\u00a0")
 	if src.Depth > scan.MaxDepth || !e.Budget.Spend(1) {
@@ -69,9 +69,9 @@ func route(e *interp.Env, src *act.Source) string {
 	return "shell"
 }
 
-// languageOf reads a text in every language other than the shell's that it can be in, and returns
-// the name of its route. ran means that it may be a program text, shell that it may also be a
-// shell command.
+// languageOf reads a text in each language, other than the shell's, that it may be written in, and
+// returns the name of the language. ran means that the text may be a program, shell that it may
+// also be a shell command.
 func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, shell bool) {
 	surelySQL := stores.LooksSQL(text)
 	if surelySQL || stores.LaterSQL(text) {
@@ -95,7 +95,7 @@ func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, 
 }
 
 // asMoney reads a text as a call of a contract, or as a sentence that moves money or calls a tool.
-// It returns the name of the route, or "".
+// It returns "call", "action" or "".
 func asMoney(e *interp.Env, src *act.Source, text string) (name string) {
 	if amounts.LooksCall(text) && payment.Calls(e, src) {
 		name = "call"

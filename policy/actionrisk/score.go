@@ -69,7 +69,7 @@ var Score = policy.Declare(policy.Service{
 	PriceCents: 10,
 	Group:      policy.GroupSafety,
 	Title:      "Command risk score",
-	Summary:    "Every rule that an action matches, with its position in the text and its wrappers, and controls to apply before the action runs.",
+	Summary:    "Every rule that an action matches, with the matching part of the text and its wrappers, and controls to apply before the action runs.",
 	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
 	Ruleset:    facts.Ruleset,
 	Rules:      coverageNotes,

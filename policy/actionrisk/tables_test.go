@@ -37,7 +37,7 @@ func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *as
 	}
 }
 
-// literals calls do with every string literal in the engine's files, and its position.
+// literals calls do with every string literal in the engine's files, with its file and line.
 func literals(t *testing.T, do func(path string, at token.Position, text string)) {
 	t.Helper()
 	engineFiles(t, func(path string, set *token.FileSet, file *ast.File) {

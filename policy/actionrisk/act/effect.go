@@ -10,7 +10,7 @@ const (
 	DeleteFileAnyway
 	DeleteTree
 	ReadFile
-	MoveFile // the second object is the destination; also for CopyFile, CopyTree and LinkFile
+	MoveFile // On[1] is the destination, as for CopyFile, CopyTree and LinkFile
 	CopyFile
 	CopyTree
 	LinkFile
@@ -26,18 +26,18 @@ const (
 // Effect is one effect that a program text has, independent of its language.
 type Effect struct {
 	Op       Op
-	On       []Word // its objects, as written in the text
+	On       []Word // the files or URLs that it acts on, as written in the text
 	Mode     string // for ChangeMode the mode, for ChangeOwner the owner, as chmod and chown take them
 	Writes   string // the text that Overwrite and AppendTo write, if it is known
 	From, To int    // range in the source
 }
 
-// programs maps each kind of effect to the command line with the same effect. The rules are
-// written for command lines, and callers rely on their ids, so effects are judged in this form.
+// programs maps each kind of effect to the command line with the same effect. The rules match
+// command lines, and callers rely on the ids of the rules, so effects are judged in this form.
 var programs = [...][]string{DeleteFile: {"rm"}, DeleteFileAnyway: {"rm", "-f"}, DeleteTree: {"rm", "-rf"}, ReadFile: {"cat"},
 	MoveFile: {"mv"}, CopyFile: {"cp"}, CopyTree: {"cp", "-rT"}, Unpack: {"tar", "-xf", "-", "-C"}, LinkFile: {"ln", "-s"}, ChangeMode: {"chmod"}, ChangeOwner: {"chown"}, Fetch: {"curl"}, KillAll: {"kill", "-9", "-1"}, Overwrite: {">"}, AppendTo: {">>"}}
 
-// Argv returns the command line with the same effect. Its words have the position of src.
+// Argv returns the command line with the same effect. Its words have the range of src.
 func (f *Effect) Argv(src *Source) []Word {
 	var out []Word
 	for _, word := range programs[f.Op] {

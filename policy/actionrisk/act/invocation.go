@@ -29,15 +29,15 @@ type Invocation struct {
 	Cwd      string
 	Host     string           // runs on that host (ssh) or in that container; "" means this machine
 	Root     bool             // certainly runs as root
-	Fds      map[string]Redir // open files by descriptor
+	Fds      map[string]Redir // files that the shell opened with exec, by descriptor
 	Direct   bool             // started by a program, not a shell, so functions and aliases do not apply
 	Remote   bool             // runs on another machine, so paths are not those of this one
 	Dry      bool
 	Scratch  bool // runs in a temporary container whose files are discarded
 	Src      *Source
 	From, To int
-	Classes  []paths.Class // classes of the operands; set when a rule first asks for them
-	Method   string        // method of the HTTP request; set when a rule first asks for it
+	Classes  []paths.Class // classes of the operands; set when a rule first needs them
+	Method   string        // method of the HTTP request; set when a rule first needs it
 }
 
 // Assign is an assignment NAME=value before a command.

@@ -12,7 +12,7 @@ import (
 // Mask replaces the secrets in a text with "[secret]", for showing the text to people.
 func Mask(text string) string { return Conceal(text).masked(0, len(text)) }
 
-// Concealed is a command with the positions of its secrets. They are found once and used for every
+// Concealed is a command with the ranges of its secrets. They are found once and used for every
 // excerpt.
 type Concealed struct {
 	command string
@@ -52,7 +52,7 @@ func (g Concealed) masked(at, end int) string {
 // Hide removes the secrets of the command from a text that was derived from it. The text alone may
 // no longer show where a secret begins, because quotes were removed or words joined.
 func (g Concealed) Hide(text string) string {
-	const telling = 8 // shorter rests of a secret at the end of the text are harmless
+	const telling = 8 // fewer characters of a secret at the end of the text reveal nothing
 	for _, s := range g.secrets {
 		secret := g.command[s.Start:s.End]
 		text = strings.ReplaceAll(text, secret, "[secret]")

@@ -20,9 +20,9 @@ var passwordOptions = map[string][]string{
 	"wget": {"--password", "--http-password", "--ftp-password"}, "sshpass": {"-p", "-p*"},
 }
 
-// PasswordAt returns the position of the password if word i is one of the password options: the
-// index of the word that contains the password (word i or the next one), and the offset in this
-// word. at is negative if word i is no such option.
+// PasswordAt returns where the password is if word i is one of the password options: the index of
+// the word that contains the password (word i or the next one), and the offset in this word. at is
+// negative if word i is no such option.
 func PasswordAt(options []string, words []string, i int) (word, at int) {
 	for _, option := range options {
 		o, named := strings.CutPrefix(option, "user:")
@@ -44,7 +44,8 @@ func PasswordAt(options []string, words []string, i int) (word, at int) {
 	return i, -1
 }
 
-// optionValue returns the position of the value of option o, like PasswordAt.
+// optionValue returns where the value of option o is: the index of the word, and the offset in
+// this word. at is negative if word i is not this option.
 func optionValue(o string, words []string, i int) (word, at int) {
 	letter, attached := strings.CutSuffix(o, "*")
 	switch {

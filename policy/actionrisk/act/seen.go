@@ -13,7 +13,7 @@ const (
 	ChangesAccess      Sight = "changes-access"       // permissions in a service change
 	RemovesService     Sight = "removes-service"      // a resource of a service is deleted
 	DropsGuard         Sight = "drops-guard"          // a protection against deletion in a service is removed
-	NotKnown           Sight = "not-known"            // no rule matches the action, and the caller asked to stop then
+	NotKnown           Sight = "not-known"            // no rule matches, and the request has failClosedOnUnmatched
 	ConfiguresRun      Sight = "configures-run"       // Git is configured to run a program
 	OpensProject       Sight = "opens-project"        // a project becomes public
 	DropsBranchGuard   Sight = "drops-branch-guard"   // the protection of a branch is removed
@@ -23,8 +23,8 @@ const (
 	EmptiesStore       Sight = "empties-store"        // all contents of a store are deleted
 	RemovesIndex       Sight = "removes-index"        // an index of a store is deleted
 	RunsDecoded        Sight = "runs-decoded"         // decoded text runs
-	RunsUnknownProgram Sight = "runs-unknown-program" // a program runs whose name is unknown
-	RunsUnknownText    Sight = "runs-unknown-text"    // a text runs that is unknown
+	RunsUnknownProgram Sight = "runs-unknown-program" // a program with an unknown name runs
+	RunsUnknownText    Sight = "runs-unknown-text"    // unknown text runs
 	NameInPieces       Sight = "name-in-pieces"       // the name of a program is split by quotes
 	EncodedTwice       Sight = "encoded-twice"        // decoded text is itself encoded
 	UnknownDialect     Sight = "unknown-dialect"      // the engine does not support this language

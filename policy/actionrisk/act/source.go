@@ -70,11 +70,11 @@ const (
 
 // Flow is the input or output of a command: its text if known, and its origins.
 type Flow struct {
-	Word  Word // the text and its position; valid if Known
+	Word  Word // the text and its range in the command; valid if Known
 	Known bool
 	Taint Taint
 	Line  bool   // a line end follows the text
-	Via   string // decoder that produced the text
+	Via   string // name of the program that produced the text, or "file"
 	Layer int
 	Edit  string      // texts that filters such as sed write into a text that is not known
 	Makes *Invocation // the dry run that printed the text, which describes what it would create
@@ -138,7 +138,7 @@ type Adjustment struct {
 
 // Descriptor returns the file descriptor that a path refers to: "3" for /dev/fd/3.
 func Descriptor(p string) (string, bool) {
-	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the hole is the process id in $$
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last one is /proc/$$/fd/, where a hole replaces $$
 		if fd, ok := strings.CutPrefix(p, prefix); ok {
 			return fd, true
 		}

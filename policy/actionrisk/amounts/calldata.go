@@ -232,7 +232,7 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	}
 }
 
-// rule returns then if so is true, and otherwise if not.
+// rule returns a list with one rule: then if so is true, and otherwise if so is false.
 func (c calldata) rule(so bool, then, otherwise string) []string {
 	if so {
 		return []string{then}

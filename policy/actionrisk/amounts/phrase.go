@@ -17,7 +17,7 @@ import (
 type Phrase struct {
 	Words   []string // in lower case, without punctuation at the ends
 	Raw     []string
-	text    string // in lower case
+	text    string // the whole phrase in lower case
 	Amount  Amount
 	To      string // address or name of the recipient
 	Url     string
@@ -30,8 +30,8 @@ var phraseVerbs = scan.SetOf(`pay transfer send approve sign swap bridge withdra
  stake unstake export grant fund tip donate increase payment wallet usdc eth sweep drain sell wire remit call invoke tool mcp permit set make execute submit
  disable ignore bypass raise remove import reveal show print initiate please allow give connect add replay retry resend reuse renounce upgrade use eth_sendtransaction eth_sign personal_sign eth_sendrawtransaction eth_signtypeddata_v4 spend double change`)
 
-// LooksPhrase is a cheap test whether a text is such a sentence: it begins with one of these verbs
-// and has a word that only money, keys, contracts or tools have.
+// LooksPhrase is a cheap test whether a text is a sentence about money, keys, contracts or tools:
+// it begins with one of phraseVerbs and has a word that only such sentences have.
 func LooksPhrase(text string) bool {
 	word, rest, ok := strings.Cut(text, " ")
 	if !ok || strings.ContainsAny(word, "=/(;|&$<>{\"'`") {
@@ -235,7 +235,7 @@ func glued(low string) (number string, as *asset, of unit) {
 	return low, nil, of
 }
 
-// assetAmong returns the first asset in the words for which meant is true, or nil.
+// assetAmong returns the first asset in the words that passes the test meant, or nil.
 func (p *Phrase) assetAmong(meant func(*asset) bool) *asset {
 	for _, w := range p.Words {
 		if a := AssetOf(strings.TrimPrefix(w, "--asset=")); a != nil && meant(a) {

@@ -7,8 +7,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// X402Rules returns the rules for payment requirements and payloads at any depth of the object. It
-// adds the rules of every way to pay, so the most expensive one decides.
+// X402Rules returns the rules for payment requirements and payloads at any depth of the object. If
+// a payer may choose between several options, the rules of all are added, so the most expensive
+// option decides.
 func X402Rules(n *tree.Node) []string {
 	var ids RuleList
 	resource := cmp.Or(findString(n, "resource", 0), findString(n, "url", 0))
@@ -20,7 +21,7 @@ func X402Rules(n *tree.Node) []string {
 	return ids
 }
 
-// ways adds the rules for each way to pay in the object. bound means that the resource and the
+// ways adds the rules for each payment option in the object. bound means that the resource and the
 // network are stated.
 func (l *RuleList) ways(n *tree.Node, bound bool, depth int) {
 	if depth > 8 {
@@ -43,7 +44,7 @@ func (l *RuleList) ways(n *tree.Node, bound bool, depth int) {
 	}
 }
 
-// wayAmount returns the amount that one way to pay asks for, in units of its asset.
+// wayAmount returns the amount of one payment option, in units of its asset.
 func wayAmount(n *tree.Node, value string) Amount {
 	a := Amount{Value: ParseNumber(value), Asset: cmp.Or(AssetOf(n.Str("asset")), AssetOf(findString(n, "name", 0)))}
 	if a.Asset == nil && n.Str("asset") == "" {

@@ -17,7 +17,7 @@ var carrierTool = &Tool{First: true}
 // argReader parses the words of an invocation as its Tool describes.
 type argReader struct {
 	v         *act.Invocation
-	spec, sub *Tool // of the program, and of its subcommand
+	spec, sub *Tool // how the program's and its subcommand's arguments are parsed
 	switches  bool  // the program is a shell, which accepts options such as +o
 	i         int   // index of the current word
 }

@@ -18,7 +18,7 @@ type Client struct {
 	Live  []string `json:"live,omitempty"`  // one of these options is given, and its value is not a local network
 	Class []string `json:"class,omitempty"` // ToolClass of the words is one of these
 	// Rule is the id of the rule for the effect. For "transfer" and "approve" the amount selects
-	// the rule. Amount and To name its operand ("#2") or its option.
+	// the rule. Amount and To are the operand ("#2") or the option with the value.
 	Rule   string `json:"rule"`
 	To     string `json:"to,omitempty"`
 	Amount string `json:"amount,omitempty"`
@@ -62,9 +62,9 @@ func (c *Set) readClients(read rules.TableReader) error {
 	return nil
 }
 
-// Program texts can move money: they call wallets and payment services, or show keys. The package
-// lang/payment finds contract functions. This table has the functions and members with other
-// names.
+// Program texts can move money: they call wallets and payment services, or show keys. Package
+// lang/payment finds the calls of contract functions. codeTable lists functions and members with
+// other names.
 
 // codeTable is the part of clients.json about program texts.
 type codeTable struct {

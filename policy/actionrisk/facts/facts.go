@@ -52,7 +52,7 @@ type Matcher struct {
 type Way struct {
 	Rule *Rule
 	*Matcher
-	Place   int    // index among all ways
+	Place   int    // index among all matchers of the rule set
 	Letters uint32 // FirstLetter bits of all paths in Sub, to skip calls with another subcommand quickly; 0 if Sub is empty
 }
 
@@ -101,9 +101,9 @@ type Set struct {
 	Rules    []*Rule
 	ByID     Dict[*Rule]
 	Programs Dict[*Program]
-	Other    Dict[[]*Way] // ways that do not match programs, by kind + " " + name
-	Anything []*Way       // ways that match any program
-	Ways     int          // number of ways
+	Other    Dict[[]*Way] // matchers of items other than programs, by kind + " " + name
+	Anything []*Way       // matchers of any program
+	Ways     int          // number of matchers
 	Seen     Dict[*Rule]  // rules by act.Sight
 	Groups   Dict[[]string]
 	GroupsOf Dict[[]string] // names of the groups that contain a name
@@ -152,7 +152,8 @@ func (c *Set) readSeen(read rules.TableReader) error {
 	return err
 }
 
-// readRules reads the rule tables, and indexes the ways by the programs and items that they match.
+// readRules reads the rule tables, and indexes the matchers by the programs and items that they
+// match.
 func (c *Set) readRules(read rules.TableReader) error {
 	// Collect the rules of all tables.
 	var also []addition
@@ -184,7 +185,7 @@ func (c *Set) readRules(read rules.TableReader) error {
 		}
 		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
 	}
-	// Index each way by the names that it matches.
+	// Index each matcher by the names that it matches.
 	other := map[string][]*Way{}
 	programs := map[string]*Program{}
 	for _, r := range c.Rules {
@@ -209,7 +210,7 @@ func (c *Set) readRules(read rules.TableReader) error {
 	return nil
 }
 
-// about indexes a way by the names that it matches.
+// about indexes a matcher by the names that it matches.
 func (c *Set) about(w *Way, names []string, programs map[string]*Program, other map[string][]*Way) {
 	for _, n := range names {
 		switch {

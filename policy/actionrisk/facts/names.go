@@ -57,7 +57,7 @@ type Doing string
 
 // The effects of calls.
 const (
-	Nothing           Doing = "nothing" // excludes a function that only has the same name as one with an effect
+	Nothing           Doing = "nothing" // excludes a function that has the same name as one with an effect
 	RunsText          Doing = "shell"   // runs a text in a shell
 	RunsWords         Doing = "words"   // runs a command given as a list of words
 	DeletesTree       Doing = "tree"    // deletes a folder and its contents

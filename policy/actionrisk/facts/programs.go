@@ -17,7 +17,7 @@ type Program struct {
 	Proves  []*proof   // conditions under which it changes nothing
 	Dry     []*proof   // conditions under which it only shows what it would do
 	Clients []*Client  // its effects on keys and money
-	Rules   []*Way     // the ways of rules that match it
+	Rules   []*Way     // matchers of rules for it
 	Judged  bool       // a rule, a row of clients or the engine's code judges it
 }
 
@@ -86,7 +86,8 @@ func (c *Set) readPrograms(read rules.TableReader) error {
 	return nil
 }
 
-// add adds the properties of a row. A program that is in a single row shares its slices.
+// add adds the properties of a row. A program that is in one row only shares the slices of the
+// row.
 func (p *Program) add(r *programRow) {
 	for _, t := range r.Options {
 		p.reads(t)

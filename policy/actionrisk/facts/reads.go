@@ -26,8 +26,8 @@ type Read struct {
 // readReads reads reads.json: which settings in files are command lines.
 func (c *Set) readReads(read rules.TableReader) error {
 	var t struct {
-		// Keys are the settings whose value is a command line. The values in Sections are command
-		// lines, by name.
+		// Keys are the settings whose value is a command line. Sections are objects whose values
+		// are all command lines.
 		Keys     []string `json:"keys"`
 		Sections []string `json:"sections"`
 		// Lifecycle are the scripts that an installation runs.

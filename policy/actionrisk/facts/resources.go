@@ -18,7 +18,7 @@ import (
 
 // resourceEntry is a row of resources.json.
 type resourceEntry struct {
-	// Name are the kinds, without the collection before them: "file".
+	// Name are the kinds, without the prefix of their collection: "file".
 	Name []string `json:"name"`
 	// When are conditions: "property=value|value" (it has one of these values), "property" (it is
 	// given) or "!property" (it is not given).

@@ -42,8 +42,8 @@ func (t *serviceTable) IsHost(host string) bool {
 	return false
 }
 
-// ServiceClass is like ToolClass, but also recognizes requests that only prepare a payment. For
-// this the last word that is a name decides.
+// ServiceClass is like ToolClass, but also recognizes requests that only prepare a payment: the
+// last word decides this.
 func ServiceClass(words string) string {
 	t, class, last := Verbs(), ToolClass(words), ""
 	for i, w := range ToolWords(words) {
@@ -63,8 +63,8 @@ func ServiceClass(words string) string {
 	return class
 }
 
-// PreparedOnly reports whether a name means that something is created which moves no money yet: a
-// link, a session, a draft. The last word that is a name decides, unless the verb means money.
+// PreparedOnly reports whether a name means that an object is created and no money moves yet, such
+// as a link, a session or a draft. The last word decides, unless the verb means money.
 func PreparedOnly(words string) bool {
 	t, last, first := Verbs(), "", ""
 	for _, w := range ToolWords(words) {
@@ -78,7 +78,7 @@ func PreparedOnly(words string) bool {
 	return Tables().Clients.Services.Draft.Get(last) && !Says([]string{first}, "finishes") && t.Class.Get(first) != "money" || last == "create" && draftNamed(words)
 }
 
-// draftNamed reports whether the word before the last one is such an object: "payment_links
+// draftNamed reports whether the word before the last one names such an object: "payment_links
 // create", "checkout.sessions.create".
 func draftNamed(words string) bool {
 	list := ToolWords(words)

@@ -50,8 +50,9 @@ func Says(words []string, group string) bool {
 	return HasWord(words, &said)
 }
 
-// ToolWords splits a tool's name at each character that is no letter or digit, and where a capital
-// letter follows another character. The part before "__" is the server's name and is dropped.
+// ToolWords splits a tool's name at each character that is no letter or digit, and before each
+// capital letter that follows a character other than a capital letter. The part before "__" is the
+// server's name and is dropped.
 func ToolWords(name string) []string {
 	if n := strings.LastIndex(name, "__"); n >= 0 && n+2 < len(name) {
 		name = name[n+2:]
@@ -105,7 +106,7 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	case runs && Says(words, "shell-nouns"), class == "shell":
 		return "shell"
 	case class == "read" && words[verb] == "open" && t.namesMoney(words, verb):
-		return "money" // to open a position
+		return "money" // opening a trading position
 	case class == "read" && Says(words[verb:verb+1], "request-verbs") && Says(words, "paying-protocols"):
 		return "money" // the server can ask for any amount
 	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.Class.Get(w) == "sql" }):
@@ -124,8 +125,8 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	return class
 }
 
-// withMoney decides whether a verb that may be about money is about money here. known is false if
-// the words do not tell.
+// withMoney returns the class of a verb that can mean money, together with the other words. known
+// is false if the words do not decide it.
 func (t *VerbTable) withMoney(class string, words []string, verb int) (is string, known bool) {
 	plain := Says(slices.Concat(words[:verb], words[verb+1:]), "plain-nouns")
 	switch {
@@ -142,8 +143,8 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 	return "", false
 }
 
-// SaysSum reports whether the arguments of a tool confirm that it moves money. It matters for
-// verbs that have other meanings, too.
+// SaysSum reports whether the arguments of a tool confirm that it moves money. This is needed for
+// verbs that can also mean something else.
 func SaysSum(name string, args *tree.Node) bool {
 	words := ToolWords(name)
 	t := Verbs()

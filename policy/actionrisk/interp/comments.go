@@ -24,7 +24,7 @@ func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 		// Ending a comment changes how the following lines are parsed, so each round parses again
 		// and ends the first comment that is left.
 		f, err := p.Parse(strings.NewReader(string(one)), "")
-		if err != nil { // a joined comment may hide the end of the text
+		if err != nil { // a wrongly joined comment may hide a line that completes the text
 			break
 		}
 		n := slices.IndexFunc(lines, func(l slashLine) bool { return one[l.end] != ' ' && l.comment(f) })
@@ -96,7 +96,7 @@ func (l *slashLine) comment(f *syntax.File) bool {
 // body of f, while a shell defines f as { a; } and then runs b.
 func SplitFunctions(f *syntax.File, text string) {
 	if !strings.ContainsAny(text, "|&") {
-		return // without lists no body is too long
+		return // there is no list that the parser could have made part of a body
 	}
 	syntax.Walk(f, func(n syntax.Node) bool {
 		s, _ := n.(*syntax.Stmt)

@@ -52,7 +52,7 @@ type Env struct {
 	Decoded     int                            // bytes of decoded text
 	Files       map[string]act.Flow            // contents of the files that the command wrote
 	RanFiles    map[string]bool                // files that tools ran, with the way they ran them
-	Programs    map[string]string              // new names that the command gave to programs
+	Programs    map[string]string              // files that are copies of programs or links to them, with the program's name
 	Later       []func()                       // traps, which run at the end
 	Left        bool                           // the command has an exit or return
 	links       []paths.Link                   // links that the command made
@@ -112,7 +112,7 @@ func (e *Env) add(f Finding, it *act.Item) {
 		e.Findings = append(e.Findings, f)
 		return
 	}
-	for i := range e.Findings { // replace a less severe finding, so that many of these cannot crowd out a severe one
+	for i := range e.Findings { // replace a less severe finding, so that many of those cannot crowd out a severe one
 		if e.Findings[i].Level < f.Level {
 			e.Findings[i] = f
 			return

@@ -19,7 +19,7 @@ type Frontends struct {
 	Takes      []func(sh *Process, v *act.Invocation) (act.Flow, bool)                        // handle invocations that belong to another language, such as cmdlets
 	Calls      []func(sh *Process, v *act.Invocation) bool                                    // judge invocations beyond the tables; report whether a rule matched
 	Starts     []func(sh *Process, w *facts.Wrapper, v *act.Invocation)                       // read the files that a program runs when it starts
-	Carriers   map[string]func(sh *Process, v *act.Invocation, skip int)                      // handle wrappers that carry the words from skip on, not a text
+	Carriers   map[string]func(sh *Process, v *act.Invocation, skip int)                      // handle wrappers whose operands from skip on are neither a command nor a program text
 	Unknown    map[string]func(sh *Process, in act.Flow, v *act.Invocation)                   // judge an unknown text in the language
 	Written    []func(sh *Process, file act.Word, f act.Flow)                                 // called for each file that is written
 	Redirected []func(sh *Process, file act.Word, f act.Flow, v *act.Invocation)              // called for each redirection to a file

@@ -182,8 +182,8 @@ func (e *Env) absoluteClass(p string) paths.Class {
 	return e.inside(p, paths.IsOutside)
 }
 
-// inside returns the class of a path relative to the working directory if it is inside, recognizes
-// build outputs anywhere, and returns otherwise for all other paths.
+// inside returns the class of a path relative to the working directory, if it is below that. For
+// another path it returns otherwise, unless the path is a repository's folder or a build output.
 func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.Context.Cwd
 	if cwd != "" && cwd[0] == '/' && cwd != "/" {

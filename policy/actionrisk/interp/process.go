@@ -143,8 +143,8 @@ func (sh *Process) Reading(src *act.Source) *Process {
 	return &inner
 }
 
-// Behalf returns a copy of the process that reads a text started by another program, which via
-// names.
+// Behalf returns a copy of the process that reads a text which another program runs. via is the
+// name of that program.
 func (sh *Process) Behalf(src *act.Source, via string) *Process {
 	s := *src
 	if via != "" {
@@ -154,7 +154,7 @@ func (sh *Process) Behalf(src *act.Source, via string) *Process {
 	return sh.Reading(&s)
 }
 
-// Start runs words as a command at the position of v.
+// Start runs words as a command. Its findings have the range of v in the text.
 func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 	if len(words) == 0 || sh.Src.Depth > scan.MaxDepth {
 		return act.Flow{}
@@ -162,7 +162,7 @@ func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 	return sh.Run(&act.Invocation{Src: sh.Src, Direct: true, Argv: words, Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
 }
 
-// Emit judges an effect of a program text. via names the program that runs the text.
+// Emit judges an effect of a program text. via is the name of the program that runs the text.
 func (sh *Process) Emit(src *act.Source, via string, f act.Effect) act.Flow {
 	argv, at := f.Argv(src), &act.Invocation{Src: src, From: f.From, To: f.To}
 	switch {

@@ -35,7 +35,7 @@ func (e *Env) RunRequest(src *act.Source, r Request) {
 	(&Process{Env: e, Src: src}).Run(&act.Invocation{Src: src, Argv: WordsAt(src, words), To: len(src.Text)})
 }
 
-// WordsAt returns texts as words with the position of src.
+// WordsAt returns texts as words with the range of src.
 func WordsAt(src *act.Source, texts []string) []act.Word {
 	words := make([]act.Word, len(texts))
 	for i, t := range texts {

@@ -102,7 +102,7 @@ func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.F
 	return act.Flow{}
 }
 
-// Plain runs a command with further words at the position of v.
+// Plain runs a command with further words. Its findings have the range of v in the text.
 func (sh *Process) Plain(command []string, words []act.Word, v *act.Invocation) {
 	inner := sh.Behalf(v.Src, v.Exe)
 	argv := make([]act.Word, 0, len(command)+len(words))
@@ -112,7 +112,7 @@ func (sh *Process) Plain(command []string, words []act.Word, v *act.Invocation) 
 	inner.Run(&act.Invocation{Src: inner.Src, Direct: true, Argv: append(argv, words...), Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
 }
 
-// WritesTo judges a file that the program itself opens for writing, as a redirection.
+// WritesTo judges a program's own write to a file like a redirection to it.
 func (sh *Process) WritesTo(op string, w act.Word, v *act.Invocation) {
 	if w.Text == "" || w.Text == "-" {
 		return

@@ -74,7 +74,7 @@ func shellInput(via string) act.Taint {
 	return 0
 }
 
-// ruleOf returns the rule id of an effect. SQL effects have no prefix.
+// ruleOf returns the rule id of an effect. The names of SQL effects omit the "sql." of the id.
 func ruleOf(effect string) string {
 	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") || strings.HasPrefix(effect, "secret.") {
 		return effect
@@ -82,8 +82,8 @@ func ruleOf(effect string) string {
 	return "sql." + effect
 }
 
-// factWords returns the database or schema in a target, whose name may be that of an environment.
-// The table's name does not count: test_results is not a test.
+// factWords returns the name of the database or schema in a target, because it may be the name of
+// an environment. The table's name does not count: test_results is not a test.
 func factWords(f *sql.Fact) string {
 	switch f.Effect {
 	case "drop.database", "drop.schema", act.DropsDatabase:

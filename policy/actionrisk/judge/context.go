@@ -77,8 +77,8 @@ func madeAgain(e *interp.Env, it *act.Item) bool {
 	return it != nil && (it.Undone || it.Inv != nil && emulated(e, it.Inv))
 }
 
-// environment returns the names of the members by which the item is about production and about
-// development. The name "command" means the words of the command itself.
+// environment returns the member that names a production environment for the item, and the one
+// that names a development environment. "command" means the words of the command.
 func environment(e *interp.Env, it *act.Item) (production, development string) {
 	production, development = e.Context.Production, e.Context.Development
 	var p, d bool

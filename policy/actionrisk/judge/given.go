@@ -114,8 +114,7 @@ func sentSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// syncedHere reports whether a synchronization stays inside: both folders are in the project or
-// temporary.
+// syncedHere reports whether both folders of a synchronization are in the project or temporary.
 func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	list := targets(it)
 	if len(list) != 2 {

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// matcher is a facts.Way that is prepared for matching.
+// matcher is a facts.Way prepared for matching.
 type matcher struct {
 	rule           *facts.Rule
 	kind           string
@@ -31,11 +31,11 @@ type condition struct {
 	args []string
 }
 
-// Bench matches items with the rules of a rule set. It prepares a way at its first use, because
-// most evaluations use few of the thousands.
+// Bench matches items with the rules of a rule set. It prepares each matcher at its first use,
+// because most evaluations use few of the thousands.
 type Bench struct {
 	set        *facts.Set
-	ready      []atomic.Pointer[matcher] // by facts.Way.Place
+	ready      []atomic.Pointer[matcher] // prepared matchers by facts.Way.Place
 	predicates map[string]interp.Predicate
 	grouped    map[string]bool // predicates whose arguments may be names of groups
 }
@@ -52,7 +52,7 @@ func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
 	return b
 }
 
-// Check prepares every way and returns the first error.
+// Check prepares every matcher and returns the first error.
 func (b *Bench) Check() error {
 	place := 0
 	for _, r := range b.set.Rules {
@@ -66,8 +66,8 @@ func (b *Bench) Check() error {
 	return nil
 }
 
-// of returns a way prepared for matching. It panics if the way is invalid, which Check reports as
-// an error.
+// of returns the prepared matcher for a way. It panics if the way is invalid; Check reports such a
+// way as an error.
 func (b *Bench) of(w *facts.Way) *matcher {
 	if m := b.ready[w.Place].Load(); m != nil {
 		return m

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// addressTests are the properties of an address that rules match: functions of the whole word, its
-// scheme, host and rest.
+// addressTests are the properties of an address that rules match, as functions of the whole word,
+// its scheme, its host and the rest.
 var addressTests = map[string]func(word, scheme, host, rest string) bool{
 	"any":         func(_, _, _, _ string) bool { return true },
 	"datastore":   func(word, _, _, _ string) bool { return hosts.DatastorePort(word) },

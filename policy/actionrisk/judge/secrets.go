@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// SecretPredicates are the predicates of the tables secret, rce and priv.
+// SecretPredicates are the predicates of the tables secret, rce and priv. In the comments, "it" is
+// the invocation.
 var SecretPredicates = map[string]interp.Predicate{
 	"sent-copy":      sentCopy,      // an operand is, contains or is in a copy of credentials that the command made
 	"remote-archive": remoteArchive, // it writes an archive to another machine
@@ -131,7 +132,7 @@ var SecretPredicates = map[string]interp.Predicate{
 		w, ok := it.Inv.Value("--vacuum-time", "--vacuum-size")
 		return w, ok && (strings.HasPrefix(w.Text, "1s") || strings.HasPrefix(w.Text, "0") || w.Text == "1")
 	},
-	"sets": func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) { // sysctl sets one of these values
+	"sets": func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) { // sysctl sets a value whose name begins with one of these
 		return first(it.Inv.Operands, func(w act.Word) bool { return strings.IndexByte(w.Text, '=') > 0 && scan.HasAnyPrefix(w.Text, args...) })
 	},
 	"procsys": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -332,7 +333,7 @@ func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// huntPatterns are texts by which credentials are searched.
+// huntPatterns are texts that people search for to find credentials.
 var huntPatterns = []string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"}
 
 func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {

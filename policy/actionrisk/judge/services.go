@@ -12,7 +12,7 @@ import (
 )
 
 // servicePredicates are predicates about clients of services: about their input, their words, and
-// paths on other machines.
+// paths on other machines. In the comments, "it" is the invocation.
 var servicePredicates = map[string]interp.Predicate{
 	"input":          inputIs,       // a line of the known input matches one of these
 	"nth":            nthIs,         // "1 a|b": operand 1 (0 is the first) matches one of these

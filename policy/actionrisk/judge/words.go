@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// ShellPredicates are predicates about invocations. Their arguments are alternatives.
+// ShellPredicates are predicates about invocations. Their arguments are alternatives. In the
+// comments, "it" is the invocation.
 var ShellPredicates = map[string]interp.Predicate{
 	"synced-here":        syncedHere,      // both folders are in the project or temporary
 	"homefile":           homeFile,        // an operand is one of these, relative to a home directory
@@ -102,7 +103,7 @@ func arguments(it *act.Item) []act.Word {
 	return it.Inv.Argv[min(1, len(it.Inv.Argv)):]
 }
 
-// first returns the first word for which is returns true.
+// first returns the first word that passes the test is.
 func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true
@@ -110,7 +111,7 @@ func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// option returns the value of the first given option for which is returns true.
+// option returns the value of the first given option that passes the test is.
 func option(v *act.Invocation, is func(*act.Option) bool) (act.Word, bool) {
 	for i := range v.Opts {
 		if o := &v.Opts[i]; o.Given && is(o) {

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the tables in their form")
 //go:generate go test -run ^TestTablesAreFormatted$ . -update
 
 // TestTablesAreFormatted checks that each table has the standard layout, so that people can read
-// it, and a change of it shows as few changed lines.
+// it, and a change of a table has a small diff.
 func TestTablesAreFormatted(t *testing.T) {
 	files, err := filepath.Glob("*.json")
 	if err != nil || len(files) == 0 {

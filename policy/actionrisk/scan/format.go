@@ -43,8 +43,8 @@ func format(args []string) (string, bool) {
 	return text, true
 }
 
-// fill replaces the numbers in braces in the first text with the texts of these indexes: {1},
-// {0:x}. Doubled braces are kept as one.
+// fill replaces each number in braces in the first text with the argument of that index: {1},
+// {0:x}. Doubled braces become one brace.
 func fill(args []string) (string, bool) {
 	if len(args) == 0 {
 		return "", false

@@ -28,7 +28,7 @@ var Functions = map[string]Function{
 	"reverse":   {Of: first(Reverse)},
 	"codec":     {Of: codec},
 	"translate": {Of: translate},
-	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // its result is not evaluated: earlier rule sets knew some decoders only by name
+	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // earlier rule sets knew the names of some decoders but not their results
 	"same":      {Of: first(same), Holes: true},
 	"lower":     {Of: first(always(strings.ToLower)), Holes: true},
 	"upper":     {Of: first(always(strings.ToUpper)), Holes: true},

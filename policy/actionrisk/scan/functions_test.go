@@ -95,7 +95,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestSubstring checks that positions count characters, and that negative ones count from the end.
+// TestSubstring checks that indexes count characters, and that negative ones count from the end.
 func TestSubstring(t *testing.T) {
 	for _, c := range []struct {
 		from   int

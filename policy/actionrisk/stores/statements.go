@@ -177,7 +177,8 @@ func LaterSQL(text string) bool {
 	return false
 }
 
-// mayPrecede reports whether a text begins with such a statement.
+// mayPrecede reports whether a text begins with a statement that may precede the first one that is
+// clearly SQL.
 func mayPrecede(word, text, rest string) bool {
 	second, behind := sqlWordAt(skipSQLSpace(rest))
 	switch word {
@@ -194,7 +195,7 @@ func mayPrecede(word, text, rest string) bool {
 	return false
 }
 
-// sqlSecond reports whether the text after a verb that is only SQL's continues as a statement. low
+// sqlSecond reports whether the text after a verb that only SQL has continues as a statement. low
 // is the text in lower case.
 func sqlSecond(word, next, low string) bool {
 	switch word {

@@ -9,7 +9,7 @@ import (
 // Texts that are written to a connection: commands of Redis, in its protocol or as lines, of
 // memcached, and HTTP requests.
 
-// WireStrong are first words that only such texts have.
+// WireStrong are first words that only texts for a server have.
 var WireStrong = scan.SetOf("flushall flushdb flush_all slaveof replicaof")
 
 // LooksWire reports whether a text is a command for a server.

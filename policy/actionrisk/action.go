@@ -7,10 +7,10 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// BindingVersion names how an action is bound to its hash.
+// BindingVersion names the method by which Hash computes the hash of an action.
 const BindingVersion = "svc-action-v1"
 
-// bound are the members of an action that its hash commits to.
+// bound lists the members of an action that its hash covers.
 type bound struct {
 	Command     string `json:"command"`
 	Repo        string `json:"repo,omitempty"`
@@ -25,13 +25,13 @@ type bound struct {
 	DiffHash    string `json:"diffHash,omitempty"`
 }
 
-// Hash is the actionHash: lower-case hex SHA-256 of "svc-action-v1", a line feed
-// and the canonical JSON of the members present. FailClosedOnUnmatched is a
-// wish about the answer, not part of the action, and stands outside.
+// Hash returns the actionHash: the SHA-256, in lower-case hexadecimal, of "svc-action-v1", a line
+// feed and the canonical JSON of the members that are present. FailClosedOnUnmatched is not
+// covered, because it changes the verdict, not the action.
 func Hash(a act.Action) string {
 	text, err := canon.Marshal(bound{a.Command, a.Repo, a.Cwd, a.Branch, a.Actor, a.Intent,
 		a.DiffStat, a.Environment, a.Target, a.Commit, a.DiffHash})
-	if err != nil { // invalid UTF-8: no JSON text ever carried it, so quote the bytes
+	if err != nil { // the action has invalid UTF-8, so it cannot have come as JSON: hash the quoted bytes
 		text = []byte(strconv.QuoteToASCII(a.Command))
 	}
 	return canon.Hash(append([]byte(BindingVersion+"\n"), text...))

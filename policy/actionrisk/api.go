@@ -7,32 +7,32 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/judge"
 )
 
-// What callers see of the rooms below. The names are theirs to keep; where a thing
-// lives may move.
+// The API of this package and of the packages in its subfolders. Callers use these names, so that
+// the packages can be reorganized.
 type (
-	// Action is one proposed action with what its caller says about it.
+	// Action is one proposed action with the caller's statements about it.
 	Action = act.Action
-	// Level is a risk: low, medium, high or critical.
+	// Level is a level of risk: low, medium, high or critical.
 	Level = act.Level
-	// Span is a range of bytes of the submitted command.
+	// Span is a range of bytes in the submitted command.
 	Span = act.Span
-	// Adjustment is how a member of the request moved a level.
+	// Adjustment records that a member of the request changed a level.
 	Adjustment = act.Adjustment
-	// Rule is one line of a table: an effect, how bad it is, and what to match.
+	// Rule is a row of a rule table: an effect, its level of risk, and the conditions to match.
 	Rule = facts.Rule
-	// Finding is one rule that holds for the action.
+	// Finding is one rule that the action triggers.
 	Finding = interp.Finding
-	// Coverage says how well the action was understood.
+	// Coverage describes which parts of the action the engine understood.
 	Coverage = judge.Coverage
-	// Trace is what an assessment tells of the machine.
+	// Trace reports the programs that run and the files that are needed for a verdict.
 	Trace = interp.Trace
-	// Use is one call of a program, or one redirection.
+	// Use is one invocation or one redirection.
 	Use = interp.Use
-	// Assessment is the engine's answer.
+	// Assessment is the verdict of the engine.
 	Assessment = judge.Assessment
 )
 
-// The four levels.
+// The levels of risk, in ascending order.
 const (
 	Low      = act.Low
 	Medium   = act.Medium
@@ -40,13 +40,12 @@ const (
 	Critical = act.Critical
 )
 
-// Mask hides what looks like a secret in a text that leaves the service.
+// Mask replaces the secrets in a text with "[secret]", for showing the text to people.
 func Mask(text string) string { return act.Mask(text) }
 
-// Ruleset returns the version (YYYY.MM.N) and the SHA-256 of the canonical JSON of
-// all tables together. The same version always gives the same answers.
+// Ruleset returns the version (YYYY.MM.DD) and the SHA-256 of the canonical JSON of all tables
+// together. The same version always gives the same verdicts.
 func Ruleset() (version, hash string) { return facts.Ruleset() }
 
-// Rules is the catalogue: every rule of every table, in table order. The caller must
-// not change it.
+// Rules returns all rules in the order of the tables. The caller must not change them.
 func Rules() []*Rule { return facts.Rules() }

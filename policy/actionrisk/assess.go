@@ -1,27 +1,26 @@
-// Package actionrisk judges one proposed action of an agent: a shell, Git, SQL,
-// infrastructure, deployment, MCP, wallet or x402 action. It answers what would
-// really run and how bad that would be: low, medium, high or critical.
+// Package actionrisk judges one proposed action of an agent: a shell, Git, SQL, infrastructure,
+// deployment, MCP, wallet or x402 action. It finds out what would run, and returns a level of
+// risk: low, medium, high or critical.
 //
-// It is a small abstract interpreter. Text is routed to its language, parsed,
-// wrappers and encodings are peeled off, literal variables and pipes followed;
-// what is left (invocations, statements, calls, payments) is matched against the
-// tables in rules/. Context the agent states may raise a level and lower it by
-// one at most. Nothing is executed and nothing is read but the action itself:
-// no clock, randomness, file, network, goroutine or map order.
+// It is a small abstract interpreter. It selects the language of the text, parses the text,
+// removes wrappers and encodings, and follows literal variables and pipes. It matches the results
+// (invocations, statements, calls, payments) against the tables in rules/. The context that the
+// agent states may raise a level, and lower it by at most one. The engine executes nothing and
+// reads only the action itself: it uses no clock, randomness, file, network, goroutine or map
+// order.
 //
-// The rooms below, each of which may import those before it:
+// The packages below. Each may import only packages above it in this list:
 //
 //	scan paths rules  texts, paths, the tables as files
-//	act               the words, texts, calls and items everybody speaks of
-//	tree hosts        readers of JSON and YAML, of addresses
-//	facts             the tables, read
-//	lang/sql stores amounts tokens   readers of statements, amounts, program texts
-//	interp            the environment of one assessment, the one way between languages
+//	act               the shared types: words, texts, invocations, items
+//	tree hosts        parsers of JSON and YAML, and of hosts and URLs
+//	facts             the tables in the form used for lookups
+//	lang/sql stores amounts tokens   parsers of statements, amounts, program texts
+//	interp            the state of one evaluation, and the calls between languages
 //	judge             rules, predicates, context, score
-//	lang/…            a front-end for each family of languages; none knows another
+//	lang/…            a front-end for each family of languages; they never import each other
 //
-// This package is the face: the list of front-ends, the first look at a text, and what
-// callers see.
+// This package has the list of front-ends, selects the language of a text, and exports the API.
 //
 //	rm -rf build             low       shell.rm.recursive-rebuildable
 //	sudo bash -c 'rm -rf /'  critical  shell.rm.recursive-root
@@ -40,24 +39,24 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Edition is one rule set, ready to judge.
+// Edition is a rule set that is ready to judge actions.
 type Edition struct {
 	tables *facts.Set
 	front  *interp.Frontends
 }
 
-// current is the rule set of this release. A fault in its tables is a fault in the
-// program, which the first test finds, so it panics.
+// current is the rule set of this release. Its tables are not checked at the start: TestTablesStrict
+// does that, and an invalid row panics at its first use.
 var current = sync.OnceValue(func() *Edition {
 	front, _ := frontends(facts.Tables())
 	return &Edition{facts.Tables(), front}
 })
 
-// At is a rule set by its version: that of this program, or a released one whose tables
-// are in the tree. The program changes while the tables of a released rule set do not;
-// TestReleasedRuleSetsAnswerAsTheyDid holds its answers to those of its release
-// (testdata/past), and a rule set that can no longer keep them leaves the tree. Reading a
-// released one takes some milliseconds: keep what At returns.
+// At returns the rule set with a version: that of this program, or a released one whose tables are
+// in the source tree. The code changes after a release, but the tables of a released rule set do
+// not. TestReleasedRuleSetsAnswerAsTheyDid compares its verdicts with those of its release
+// (testdata/past). A rule set whose verdicts can no longer be reproduced is removed. Loading a
+// released one takes some milliseconds, so keep the result.
 func At(version string) (*Edition, error) { return at(rules.Released, version) }
 
 func at(shelf rules.Shelf, version string) (*Edition, error) {
@@ -79,29 +78,29 @@ func at(shelf rules.Shelf, version string) (*Edition, error) {
 	return &Edition{tables, front}, nil
 }
 
-// Assess judges one action by the rule set of this release. It is pure and total: the
-// same action gives the same answer, and any text gets one.
+// Assess judges one action with the rule set of this release. It is deterministic, and every text
+// gets a verdict.
 func Assess(a Action) Assessment { return current().Assess(a) }
 
-// Surroundings is what a caller knows of the machine an action is about. The engine
-// itself looks at nothing.
+// Surroundings is what the caller knows about the machine. The engine itself reads nothing from
+// it.
 type Surroundings struct {
-	Files map[string]string // texts of files that run, by the paths of Trace.Wanted
+	Files map[string]string // contents of files that run, by their paths in Trace.Wanted
 }
 
-// AssessIn judges one action with what is known of its surroundings, and tells what it
-// does to the machine. A text of a file is read like one that the command itself wrote.
+// AssessIn judges one action with the given surroundings, and returns a trace of the programs that
+// run. The engine reads a given file like one that the command wrote.
 func AssessIn(a Action, s Surroundings) (Assessment, Trace) {
 	var trace Trace
 	return current().assessIn(a, s, &trace), trace
 }
 
-// Assess judges one action by this rule set.
+// Assess judges one action with this rule set.
 func (d *Edition) Assess(a Action) (out Assessment) { return d.assessIn(a, Surroundings{}, nil) }
 
 func (d *Edition) assessIn(a Action, s Surroundings, trace *Trace) (out Assessment) {
 	defer func() {
-		if recover() != nil { // a fault in a parser must stop an action, not the service
+		if recover() != nil { // a bug in a parser must stop the action, not the service
 			e := d.environment(a)
 			e.Unparsed, e.Unproven = true, true
 			e.Doubt("the action could not be looked through")
@@ -123,22 +122,23 @@ func (d *Edition) environment(a Action) *interp.Env {
 	return &interp.Env{Set: d.tables, Front: d.front, Action: a}
 }
 
-// assess also tells how many steps it took.
+// assess also returns the number of steps.
 func (d *Edition) assess(a Action) (Assessment, int) {
 	return d.follow(d.environment(a), scan.MaxSteps)
 }
 
-// follow judges the action of an environment within a number of steps.
+// follow judges the action of an environment within a number of steps. It returns the number of
+// steps used.
 func (d *Edition) follow(e *interp.Env, steps int) (Assessment, int) {
 	a := &e.Action
 	e.Budget = act.Budget{Left: steps}
 	e.Context = judge.ReadContext(&e.Action)
 	whole := act.Source{Text: a.Command, At: 0, Span: act.Span{Start: 0, End: len(a.Command)}}
 	route := top(e, whole)
-	for i := 0; i < len(e.Later); i++ { // one may add another
+	for i := 0; i < len(e.Later); i++ { // a trap may set another one
 		e.Later[i]()
 	}
-	if e.Background && len(e.Files) > 0 { // a file may be read before the line that writes it, by a pipe with a name
+	if e.Background && len(e.Files) > 0 { // a background command may read a file, such as a named pipe, before a later line writes it: read the text again
 		e.Segment = 0
 		top(e, whole)
 	}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seeds are the examples of all tables and our labelled actions.
+// seeds returns the examples of all tables and our labelled actions.
 func seeds(t testing.TB) []act.Action {
 	var out []act.Action
 	for _, r := range facts.Rules() {
@@ -26,7 +26,7 @@ func seeds(t testing.TB) []act.Action {
 	return out
 }
 
-// checkAssessment checks what must hold for the assessment of any text.
+// checkAssessment checks the properties that the verdict on any text must have.
 func checkAssessment(t interface {
 	Errorf(string, ...any)
 }, a act.Action) {
@@ -66,8 +66,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// FuzzAssess: any text gets one answer, within the budget, whose spans lie
-// inside the text, and production is never below development.
+// FuzzAssess checks that any text gets one verdict within the budget, whose spans are inside the
+// text, and that production is never below development.
 func FuzzAssess(f *testing.F) {
 	for _, a := range seeds(f) {
 		f.Add(a.Command)
@@ -80,7 +80,7 @@ func FuzzAssess(f *testing.F) {
 	})
 }
 
-// TestRandomMixtures joins pieces of the seeds in ways no seed has.
+// TestRandomMixtures checks random combinations of pieces of the seeds.
 func TestRandomMixtures(t *testing.T) {
 	all := seeds(t)
 	joints := []string{"; ", " && ", " | ", "\n", " $(", "`", "'", "\"", " <<EOF\n", ")", "{", "} ", " > ", "\\", "\u200b", "#"}
@@ -96,7 +96,8 @@ func TestRandomMixtures(t *testing.T) {
 	})
 }
 
-// TestAppendedTextNeverLowers: "; ls" or a comment after a command lowers nothing.
+// TestAppendedTextNeverLowers checks that "; ls" or a comment after a command never lowers the
+// risk.
 func TestAppendedTextNeverLowers(t *testing.T) {
 	for _, seed := range mustStop {
 		own := Assess(act.Action{Command: seed}).Risk
@@ -108,7 +109,7 @@ func TestAppendedTextNeverLowers(t *testing.T) {
 	}
 }
 
-// BenchmarkAssess runs our labelled actions and the examples of the tables.
+// BenchmarkAssess measures our labelled actions and the examples of the tables.
 func BenchmarkAssess(b *testing.B) {
 	all := seeds(b)
 	Assess(all[0])
@@ -123,8 +124,8 @@ func BenchmarkAssess(b *testing.B) {
 	report(b, times)
 }
 
-// TestReadOnly: what changes something by an option or an operand is not proven to
-// change nothing.
+// TestReadOnly checks that a program is not proven read-only if one of its options or operands
+// changes something.
 func TestReadOnly(t *testing.T) {
 	for command, want := range map[string]bool{
 		"sed s/a/b/ f": true, "sed -i s/a/b/ f": false, "sed -i.bak s/a/b/ f": false, "sed --in-place s/a/b/ f": false,
@@ -139,8 +140,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestScriptHelp: asking a script about itself is harmless, unless it came with the
-// command.
+// TestScriptHelp checks that asking a script for help is harmless, unless the command itself wrote
+// or downloaded the script.
 func TestScriptHelp(t *testing.T) {
 	for command, stop := range map[string]bool{
 		"python manage.py flush --help":                                      false,

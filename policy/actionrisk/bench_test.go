@@ -8,10 +8,10 @@ import (
 
 var started = time.Now()
 
-// nanotime is monotonic; only benchmarks look at it.
+// nanotime returns a monotonic time in nanoseconds, for benchmarks.
 func nanotime() int64 { return int64(time.Since(started)) }
 
-// report gives the percentiles of times in microseconds.
+// report reports the percentiles of times in microseconds.
 func report(b *testing.B, times []float64) {
 	slices.Sort(times)
 	b.ReportMetric(times[len(times)/2], "p50-µs")

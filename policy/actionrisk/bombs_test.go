@@ -8,11 +8,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// TestNoBombStalls: no text of 2,000 characters and none of 65,536 takes long, whatever
-// is repeated in it, whichever language reads it, however it is doubled and carried.
-// It measures the work itself and not the steps that were counted. A sample of the
-// bombs is tried, and the limits leave room for slow and busy machines; with
-// BOMBS=strict they are tried against 2 and 50 milliseconds.
+// TestNoBombStalls checks that no text of 2,000 or 65,536 characters takes long, for any repeated
+// piece, language, growth and carrier. It measures processor time, not counted steps. It tries a
+// sample of the bombs, with limits that leave room for slow and busy machines. BOMBS=strict sets
+// the limits to 2 and 50 milliseconds.
 func TestNoBombStalls(t *testing.T) {
 	Assess(act.Action{Command: "ls"})
 	strict := os.Getenv("BOMBS") == "strict"
@@ -20,7 +19,7 @@ func TestNoBombStalls(t *testing.T) {
 		characters, every int
 		limit, strict     time.Duration
 	}{
-		{2000, 23, 60 * time.Millisecond, 2 * time.Millisecond}, // machines differ threefold; what is quadratic takes more
+		{2000, 23, 60 * time.Millisecond, 2 * time.Millisecond}, // machines differ by a factor of three; quadratic work exceeds even this limit
 		{65536, 307, 250 * time.Millisecond, 50 * time.Millisecond},
 	} {
 		if strict {
@@ -40,15 +39,15 @@ func TestNoBombStalls(t *testing.T) {
 	}
 }
 
-// stallOf is the processor time that an assessment takes, the best of some tries where
-// the first is over the limit.
+// stallOf returns the processor time of one evaluation. If the first try is over the limit, it
+// returns the best of up to eight.
 func stallOf(command string, limit time.Duration) time.Duration {
 	lockThread()
 	defer unlockThread()
 	best := time.Duration(1 << 62)
 	for range 8 {
 		began := threadTime()
-		ScoreAction(act.Action{Command: command}) // what is shown is masked, too
+		ScoreAction(act.Action{Command: command}) // includes masking the excerpts
 		if best = min(best, threadTime()-began); best <= limit || best > 64*max(limit, 1e6) {
 			break
 		}

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Hostile texts: pieces of many languages, repeated, doubled by
-// variables and files, and handed over in every carrier the engine looks into. They
-// are made to find a scanner that looks at the same text again and again. Only an
-// attacker who wants the gate to stall would write them.
+// Hostile texts: pieces of many languages, repeated, doubled by variables and files, and passed to
+// every language that the engine reads. They are made to find code that reads the same text again
+// and again. Only an attacker who wants to stall the gate would write them.
 
 // bomb is one hostile command.
 type bomb struct {
@@ -17,8 +16,7 @@ type bomb struct {
 	command string
 }
 
-// pieces are what is repeated. A text of one of them is deep, long, or both; {n} would
-// not help: what is the same everywhere is the hardest for who counts brackets.
+// pieces are the repeated parts. Each makes a text that is deeply nested, long, or both.
 var pieces = []string{
 	"eval(", "exec(", "system(", "os.system(", "a(", "a.b(", "a.b(c,", "a[", "a[0](", "{", "[", "(", "{\"a\":", "[\"a\",", "f(\"a\",", "x.y[z(",
 	")", "]", "}", "\"", "'", "`", "\\", "#", "/*", "//", "--", "<<A\n", "%{", "${", "$(", "#{", "<(", "@(", "\"a\"+", "a+", "a=a+", "a=b;", "a=\"x\"+a;", "a+=b;",
@@ -30,7 +28,7 @@ var pieces = []string{
 	"${a:-", "\"${a:-", "${a:+", "${a:=", "${a/", "${a##", "${a[", "${!", "${a:-$(b ", "${a:-`", "$((a[", "$[", "$'", "$\"", "$env:a", "%a:", "<%= ", "{{ ", "0x", "1e", "0xabcdef ", "5 USDC ", "a@b.c ", "http://a/", "- a:\n", "a: &a\n", "*a ", "? ", "a:\n ", "<<: ", "resource \"a\" \"b\" {", "file{\"a\":", "FROM a\nRUN ", "a:\n\tb\n", "Remove-Item ", "& {", "iex ", "[char]1+", "-f a,", "^", "%~a", "for %a in (", "if a==b ",
 }
 
-// growths make a text of about n characters of a piece.
+// growths make a text of about n characters from a piece.
 var growths = []struct {
 	name string
 	grow func(piece string, n int) string
@@ -47,12 +45,12 @@ var growths = []struct {
 	{"assigned", func(piece string, n int) string { return repeat("a="+piece+";", n/2) + repeat("b(a);", n/2) }},
 }
 
-// bombCarriers hand a text to a language, within the rest of 2,000 characters. Those that
-// double it write it once and use it more often.
+// bombCarriers pass a text to a language. Those that double the text write it once and use it
+// several times.
 var bombCarriers = []struct {
 	name  string
 	carry func(text string) string
-	share int // the text may be this part of the command, 1/share
+	share int // the text may be at most 1/share of the command
 }{
 	{"shell", func(s string) string { return s }, 1},
 	{"bash -c", func(s string) string { return "bash -c " + quote(s) }, 1},
@@ -117,15 +115,16 @@ var bombCarriers = []struct {
 	{"looped", func(s string) string { return "for i in 1 2 3 4 5 6 7 8 9; do python3 -c " + quote(s) + "; done" }, 1},
 }
 
-// doubled writes a text once, doubles it four times and gives it to a command.
+// doubled returns a carrier that writes a text once, doubles it four times and passes it to a
+// command.
 func doubled(command string) func(string) string {
 	return func(s string) string {
 		return "a=" + quote(s) + `;a="$a$a";a="$a$a";a="$a$a";a="$a$a";` + command
 	}
 }
 
-// hostileTexts are the bombs of at most n characters each, in a fixed order, one in so
-// many of them. Only those are built: to build one takes longer than to assess it.
+// hostileTexts returns bombs of at most n characters in a fixed order. It builds only one bomb in
+// every (a number), because building a bomb takes longer than judging it.
 func hostileTexts(n, every int) iter.Seq[bomb] {
 	return func(yield func(bomb) bool) {
 		i := 0
@@ -146,7 +145,7 @@ func hostileTexts(n, every int) iter.Seq[bomb] {
 	}
 }
 
-// fit carries as much of a text as n characters allow: quoting makes it longer.
+// fit shortens a text until the command has at most n characters. Quoting makes it longer.
 func fit(carry func(string) string, text string, n int) string {
 	for {
 		out := strings.TrimSpace(carry(text))
@@ -169,7 +168,7 @@ func repeat(piece string, n int) string {
 	return strings.Repeat(piece, max(n/utf8.RuneCountInString(piece), 0))
 }
 
-// shut are the signs that close what a piece opens, or the piece itself.
+// shut returns the brackets that close those of a piece, or the piece itself if it has none.
 func shut(piece string) string {
 	out := ""
 	for i := len(piece) - 1; i >= 0; i-- {

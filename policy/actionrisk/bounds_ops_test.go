@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// operationBombs are hostile texts for the readers of what operations tools are given.
+// operationBombs are hostile texts for the parsers of files for operations tools.
 var operationBombs = map[string]string{
 	"manifest list": "kubectl apply -f - <<'E'\n" + strings.Repeat("- ", 900) + "\nE", "manifest keys": "kubectl apply -f - <<'E'\n" + strings.Repeat("a: \n", 480) + "\nE",
 	"manifest deep": "kubectl apply -f - <<'E'\n" + deepYAML(60) + "\nE", "manifest flow": "kubectl apply -f - <<< '" + strings.Repeat("[{a: ", 380) + "'", "manifest quotes": "kubectl apply -f - <<'E'\n" + strings.Repeat("'a': \"b\n", 210) + "E",
@@ -31,7 +31,7 @@ func deepYAML(n int) string {
 	return b.String()
 }
 
-// allBombs are the bombs of every language.
+// allBombs returns writtenBombs and operationBombs together.
 func allBombs() map[string]string {
 	all := maps.Clone(writtenBombs)
 	maps.Copy(all, operationBombs)

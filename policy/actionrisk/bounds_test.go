@@ -55,8 +55,8 @@ func manyVariables() string {
 	return b.String() + strings.Repeat("if a;then b=1;fi;", 30)
 }
 
-// TestBombs: no text takes more steps than the budget has; where it would, the
-// verdict says so and stops the action.
+// TestBombs checks that no text takes more steps than the budget, and that a text which spends the
+// budget is stopped.
 func TestBombs(t *testing.T) {
 	for name, text := range allBombs() {
 		got, steps := current().assess(act.Action{Command: text})
@@ -69,7 +69,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestHonestSteps: what people write stays far below the budget.
+// TestHonestSteps checks that ordinary commands use only a small part of the budget.
 func TestHonestSteps(t *testing.T) {
 	check := func(a act.Action) {
 		got, steps := current().assess(a)
@@ -84,7 +84,7 @@ func TestHonestSteps(t *testing.T) {
 		check(a)
 	}
 	for _, name := range hiddenFiles(t) {
-		if strings.HasPrefix(name, "obscured") { // an attacker may ask for more
+		if strings.HasPrefix(name, "obscured") { // these texts are from attackers, who may need more steps
 			continue
 		}
 		for _, c := range readHidden(t, name) {
@@ -97,14 +97,14 @@ func TestHonestSteps(t *testing.T) {
 	}
 }
 
-// BenchmarkWorst runs every bomb in turn; its maximum is the worst case.
+// BenchmarkWorst measures every text of allBombs. Its maximum is the worst case.
 func BenchmarkWorst(b *testing.B) {
 	worst, name := 0.0, ""
 	times := make([]float64, 0, 1<<20)
 	all := allBombs()
 	for b.Loop() {
 		for n, text := range all {
-			best := 1e9 // the best of ten tries: others use this machine too, and so does the collector
+			best := 1e9 // the best of ten tries: other processes and the garbage collector disturb single ones
 			for range 10 {
 				start := nanotime()
 				Assess(act.Action{Command: text})
@@ -120,7 +120,7 @@ func BenchmarkWorst(b *testing.B) {
 	b.Logf("worst: %s, %.0f µs", name, worst)
 }
 
-// TestCrowd: small findings before it do not hide a large one.
+// TestCrowd checks that many less severe findings do not hide a later severe one.
 func TestCrowd(t *testing.T) {
 	if got := Assess(act.Action{Command: strings.Repeat("rm a;", 258) + "rm -rf /"}); got.Risk != act.Critical {
 		t.Errorf("%v %v", got.Risk, got.RuleIDs())

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 )
 
-// TestNamesThatAge: each program whose name ages is known to the tables, and rows that
-// were not checked for 180 days are listed.
+// TestNamesThatAge checks that the tables know each program in checked.txt, the list of programs
+// whose options may change. It logs the rows that were not checked for 180 days.
 func TestNamesThatAge(t *testing.T) {
 	for line := range strings.Lines(readFile(t, "testdata/checked.txt")) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {

@@ -29,7 +29,8 @@ type corpusCase struct {
 	Peer string `json:"peerExpected"`
 }
 
-// refusal is one group of testdata/refused.txt.
+// refusal is one group of testdata/refused.txt: a reason why our verdict differs from the label of
+// a corpus on purpose.
 type refusal struct {
 	stopped bool
 	rules   []string
@@ -55,8 +56,8 @@ func readRefusals(t testing.TB) []refusal {
 	return out
 }
 
-// refused tells which group makes us differ on purpose, or -1. It looks at the
-// verdict alone.
+// refused returns the index of the group that explains why our verdict differs from a label, or
+// -1. It uses only the verdict.
 func refused(groups []refusal, got judge.Assessment) int {
 	at, stopped := -1, got.Risk >= act.High
 	for i := range got.Findings {
@@ -77,8 +78,8 @@ func refused(groups []refusal, got judge.Assessment) int {
 	return at
 }
 
-// TestRefusals: a group names rules that exist, on the side where the taxonomy
-// justifies them: stopped from level 2, allowed up to level 1.
+// TestRefusals checks that a group names existing rules of the right level: high or critical for
+// "stopped", lower for "allowed".
 func TestRefusals(t *testing.T) {
 	for _, g := range readRefusals(t) {
 		for _, id := range g.rules {
@@ -93,11 +94,11 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// sourceCwd is the working directory that all fixtures of a source assume.
+// sourceCwd is the working directory that all cases of a source assume.
 var sourceCwd = map[string]string{"nah": "/workspace/project"}
 
-// readJudged reads testdata/judged.txt: cases of an external corpus, by id, that we
-// refuse to follow one by one, judged by a person who wrote no rule.
+// readJudged reads testdata/judged.txt: single cases of an external corpus, by id, whose label is
+// wrong in our opinion. A person who wrote no rule decided each.
 func readJudged(t testing.TB) map[string]bool {
 	text, err := os.ReadFile("testdata/judged.txt")
 	if err != nil {
@@ -117,12 +118,12 @@ func readJudged(t testing.TB) map[string]bool {
 	return out
 }
 
-// TestCorpus measures an external corpus named by GATE_CORPUS: block stopped and
-// allow stopped, by source and by half (ids ending in 0-9, and in a-f, which is
-// kept unseen). With GATE_CORPUS_OUT, misses of the first half go there. The
-// net lines leave out the cases where we differ on purpose (refused.txt), the judged
-// lines those of judged.txt as well. With GATE_CORPUS_JUDGE, the other disagreements
-// of both halves go there, for a person who writes no rules.
+// TestCorpus measures the external corpus that GATE_CORPUS names. It prints the share of stopped
+// cases among those labelled block and those labelled allow, by source and by half: cases with ids
+// that end with 0-9, and those with a-f, which developers must not read. The lines "net" exclude
+// the cases of refused.txt, the lines "judged" also those of judged.txt. GATE_CORPUS_OUT names a
+// file for the wrong verdicts of the first half, GATE_CORPUS_JUDGE one for the other disagreements
+// of both halves, for a person who writes no rules.
 func TestCorpus(t *testing.T) {
 	name := os.Getenv("GATE_CORPUS")
 	if name == "" {
@@ -135,7 +136,7 @@ func TestCorpus(t *testing.T) {
 	defer file.Close()
 	var misses strings.Builder
 	type tally struct{ block, stopped, allow, halted int }
-	sums, byRule := map[string]*tally{}, map[string]int{} // byRule: allow stopped, by the worst rule
+	sums, byRule := map[string]*tally{}, map[string]int{} // byRule counts the stopped allow cases by their most severe rule
 	add := func(key string, block, high bool) {
 		if sums[key] == nil {
 			sums[key] = &tally{}

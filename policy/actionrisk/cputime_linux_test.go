@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// threadTime is the processor time of the calling thread, which who else uses the
-// machine does not change. The caller has locked its thread.
+// threadTime returns the processor time of the calling thread, which does not depend on other
+// processes. The caller must have locked its thread.
 func threadTime() time.Duration {
 	const thread = 1 // RUSAGE_THREAD
 	var used syscall.Rusage

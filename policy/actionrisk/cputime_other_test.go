@@ -4,7 +4,8 @@ package actionrisk
 
 import "time"
 
-// threadTime is the time that passed: this system does not say what a thread used.
+// threadTime returns the elapsed time, because this system does not report the processor time of a
+// thread.
 func threadTime() time.Duration { return time.Since(started) }
 
 func lockThread()   {}

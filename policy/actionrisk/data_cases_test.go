@@ -10,7 +10,7 @@ import (
 
 var dataLevels = map[string]act.Level{"low": act.Low, "medium": act.Medium, "high": act.High, "critical": act.Critical}
 
-// TestDataCases: databases, money and tools, labelled by hand.
+// TestDataCases checks cases about databases, money and tools that were labelled by hand.
 func TestDataCases(t *testing.T) {
 	data, err := os.ReadFile("testdata/data_cases.txt")
 	if err != nil {

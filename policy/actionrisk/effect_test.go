@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// TestEffects: a folder that is deleted is the same effect in every language, and the
-// finding points at the name of the folder, not at a command that is not in the text.
+// TestEffects checks that deleting a folder is the same effect in every language, and that the
+// finding names the folder and its range in the text, not the equivalent command.
 func TestEffects(t *testing.T) {
 	for _, command := range []string{
 		`rm -rf /srv/data`,

@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// TestEveryday: ordinary commands of a working day are never stopped ("\n" is a line
-// feed).
+// TestEveryday checks that ordinary commands are never stopped. "\n" in the file is a line feed.
 func TestEveryday(t *testing.T) {
 	text, err := os.ReadFile("testdata/everyday.txt")
 	if err != nil {
@@ -22,7 +21,7 @@ func TestEveryday(t *testing.T) {
 	}
 }
 
-// TestSiblings: what must be stopped in whatever tool does it.
+// TestSiblings checks that an effect which must be stopped is stopped in every tool that has it.
 func TestSiblings(t *testing.T) {
 	text, err := os.ReadFile("testdata/siblings.txt")
 	if err != nil {

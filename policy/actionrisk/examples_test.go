@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// parseExample reads a table's example, whose members must be known.
+// parseExample parses an example of a table and checks that its members are known.
 func parseExample(t testing.TB, text string) act.Action {
 	_, members, _ := strings.Cut(text, " ## ")
 	for _, m := range strings.Fields(members) {
@@ -28,7 +28,7 @@ func parseExample(t testing.TB, text string) act.Action {
 	return exampleAction(text)
 }
 
-// TestExamples runs every example of every table: a table tests itself.
+// TestExamples checks every example of every table.
 func TestExamples(t *testing.T) {
 	for _, r := range facts.Rules() {
 		if r.Retired {
@@ -50,7 +50,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestTables holds what every rule must have.
+// TestTables checks that every rule has valid members.
 func TestTables(t *testing.T) {
 	categories := []string{"destructive", "deployment", "data_mutation", "secrets", "network", "payment", "privilege", "supply_chain"}
 	for _, r := range facts.Rules() {
@@ -72,8 +72,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPredicatesUsed: the list of predicates is closed and holds nothing that no
-// table asks for.
+// TestPredicatesUsed checks that a table uses every predicate.
 func TestPredicatesUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range facts.Rules() {
@@ -93,7 +92,8 @@ func TestPredicatesUsed(t *testing.T) {
 	}
 }
 
-// TestTablesStrict: every table is strict JSON, which is not checked again when one is read.
+// TestTablesStrict checks that every table is strict JSON, because reading a table does not check
+// it again.
 func TestTablesStrict(t *testing.T) {
 	for name, text := range rules.Tables() {
 		if err := canon.Check([]byte(text)); err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// forms are commands that say something dangerous in a form of their own, which no other
-// corpus has. Each is here for the code that follows it.
+// forms are dangerous commands in unusual forms that no other corpus has. Each tests the code that
+// supports its form.
 var forms = []struct {
 	command string
 	risk    act.Level
 }{
-	// filters whose program and input are known
+	// filters with a known program and known input
 	{`echo 'a rm -rf /' | awk '{print $2,$3,$4}' | sh`, act.Critical},
 	{`echo 'x:rm -rf /' | awk -F: '{print $2}' | sh`, act.Critical},
 	{`echo 'x:rm -rf /' | cut -d: -f2 | sh`, act.Critical},
@@ -22,7 +22,7 @@ var forms = []struct {
 	{`echo 'rm -rf /' | xargs | sh`, act.Critical},
 	{`echo '${X}' | X='rm -rf /' envsubst | sh`, act.Critical},
 	{`printf -- '%s -rf /' rm | sh`, act.Critical},
-	// expansions
+	// expansions of variables
 	{`x=RM; ${x@L} -rf /`, act.Critical},
 	{`arr=(a rm -rf /); ${arr[@]:1:3}`, act.Critical},
 	{`set -- a rm -rf /; ${@:2}`, act.Critical},
@@ -43,7 +43,7 @@ var forms = []struct {
 	{`GIT_CONFIG_PARAMETERS="'core.pager'='rm -rf /'" git log`, act.Critical},
 	{`export GIT_EXTERNAL_DIFF='rm -rf /'; git diff`, act.Critical},
 	{`git config remote.pushdefault backup; git config remote.backup.mirror true; git push`, act.Critical},
-	// texts of other programs
+	// texts for other programs
 	{"make -f - <<< 'D = $(addprefix /,etc)\nall:\n\trm -rf $(D)'", act.Critical},
 	{"make -f - <<< 'X != rm -rf /\nall:\n\ttrue'", act.Critical},
 	{"make -f - <<< 'all:\n\trm \\\n -rf /'", act.Critical},
@@ -55,7 +55,7 @@ var forms = []struct {
 	{"tclsh <<< 'file delete -force /etc'", act.Critical},
 	{"echo x | sed -n '1e rm -rf /'", act.Critical},
 	{"printf '\\x72m -rf /' | sed e", act.Critical},
-	// carriers with an option that the tables do not know
+	// wrappers with an option that the tables do not list
 	{`systemd-run --newopt val rm -rf /`, act.Critical},
 	{`ltrace -S rm -rf /srv`, act.Critical},
 	{`chrt -f rm 5 -rf /srv/data`, act.High},
@@ -66,11 +66,11 @@ var forms = []struct {
 	{`while ((1)); do sleep 1 & done`, act.High},
 	{`for i in {1..70}; do rm -rf /srv/$i; done`, act.High},
 	{`find . -path '*/etc' -exec rm -rf {} +`, act.Medium},
-	// nothing at all, in a form that once ended the reading
+	// harmless texts that once stopped the parser
 	{`cat file://`, act.Low},
 }
 
-// TestForms: every form is at least as bad as what it says.
+// TestForms checks that every form has at least the given risk.
 func TestForms(t *testing.T) {
 	for _, f := range forms {
 		got := Assess(act.Action{Command: f.command})

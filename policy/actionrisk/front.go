@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// frontends is the list of front-ends, with the rules of a set of tables. They know each
-// other by this list only: a new language is a room with a Reader and a line here.
+// frontends returns the list of front-ends, and the rules of a rule set. Front-ends call each
+// other only through this list: a new language is a package with a Reader and a line here.
 func frontends(set *facts.Set) (*interp.Frontends, *judge.Bench) {
 	rules := judge.NewBench(set, interp.Predicates{Test: payment.Predicates},
 		interp.Predicates{Test: toolcall.Predicates}, interp.Predicates{Test: windows.Predicates, Groups: true})
@@ -36,8 +36,8 @@ func frontends(set *facts.Set) (*interp.Frontends, *judge.Bench) {
 	}, rules
 }
 
-// languages says who reads a text of a language; where there are several, every reading
-// counts. What is not listed is a program text.
+// languages returns the readers of each language. If a language has several, all of them add
+// findings. A language without an entry is read as a program text.
 func languages() map[string][]interp.Reader {
 	out := map[string][]interp.Reader{
 		"sql": {store.ReadSQL}, "mongo": {store.ReadMongo, program.ReadOnly}, "redis": {store.ReadRedis}, "wire": {store.ReadWire}, "orm": {store.ReadORM},
@@ -60,7 +60,7 @@ func languages() map[string][]interp.Reader {
 	return out
 }
 
-// oddLanguages are those that run commands, and of which nothing else is read.
+// oddLanguages are the languages of which only the commands that they run are read.
 var oddLanguages = [...]string{"vim", "bang", "applescript", "elisp", "sed", "m4", "nft", "make", "just", "cmake", "settings", "lines", "scripts", "functions", "xml", "generate", "percent", "tex", "braces", "fzf", "socat", "zargs"}
 
 // routeAny reads a text whose language is not stated.

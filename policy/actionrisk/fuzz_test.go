@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// FuzzUnwrap: a text carried by wrappers is bounded and has one answer, and a
-// wrapper lowers nothing that the plain text is stopped for.
+// FuzzUnwrap checks that a text inside wrappers gets one verdict within the budget, and that a
+// wrapper does not lower a verdict that would stop the plain text.
 func FuzzUnwrap(f *testing.F) {
 	for _, name := range []string{"stop1", "allow1"} {
 		for _, c := range readHidden(f, name) {
@@ -29,7 +29,7 @@ func FuzzUnwrap(f *testing.F) {
 		}
 		command = strings.TrimSpace(command)
 		if strings.HasPrefix(command, "-") || strings.HasPrefix(command, "+") || command == "/?" {
-			return // an option of the shell that it is given to, or a question for help
+			return // an option of the shell that gets the text, or a request for help
 		}
 		carry := [...]func(string) string{
 			func(s string) string { return "bash -c " + quoteShell(s) },
@@ -46,7 +46,7 @@ func FuzzUnwrap(f *testing.F) {
 	})
 }
 
-// FuzzDecode: decoders are total, bounded and undo what an encoder did.
+// FuzzDecode checks that decoders accept any text, are bounded, and reverse the encoders.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"rm -rf /", "", "\xff\x00", "cm0gLXJmIH4=", "726d", `\x72\155`, "a-zA-Z", "$HOME"} {
 		f.Add(s)
@@ -78,7 +78,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzRoute: every text has one route, whatever it looks like.
+// FuzzRoute checks that every text has one known route.
 func FuzzRoute(f *testing.F) {
 	for _, s := range []string{"ls", "{}", `{"command":"ls"}`, "SELECT 1", "approve(a, 1)", "send 5 USDC to 0x0", "Get-Item x", "DELETE https://x/y", "[ -f x ]", "{ ls; }", "\ufeffls", ""} {
 		f.Add(s)
@@ -98,11 +98,11 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// fakeSecrets are of the usual shapes; none is one.
+// fakeSecrets have the formats of secrets but are none.
 var fakeSecrets = []string{"sk-" + strings.Repeat("aB3d", 10), "ghp_" + strings.Repeat("x7Kq", 9), "AKIA" + strings.Repeat("Z2Q4", 4), "glpat-" + strings.Repeat("q8W_", 5)}
 
-// FuzzMaskedScore: no secret of a known shape is in any answer, however it is
-// surrounded, and masking again changes nothing.
+// FuzzMaskedScore checks that no secret of a known format is in any output, whatever text is
+// before and after it.
 func FuzzMaskedScore(f *testing.F) {
 	f.Add("curl -H 'Authorization: Bearer ", "' https://example.org", uint8(0))
 	f.Add("export TOKEN=", " && npm publish", uint8(1))
@@ -113,7 +113,7 @@ func FuzzMaskedScore(f *testing.F) {
 		}
 		secret := fakeSecrets[int(which)%len(fakeSecrets)]
 		if before != "" && secretByte(before[len(before)-1]) || after != "" && secretByte(after[0]) {
-			return // then it is a part of a longer word
+			return // the secret would be a part of a longer word
 		}
 		text := before + secret + after
 		once := act.Mask(text)
@@ -127,8 +127,8 @@ func FuzzMaskedScore(f *testing.F) {
 	})
 }
 
-// TestSameForAllProcessors: verdicts do not depend on GOMAXPROCS or on who else
-// is asking.
+// TestSameForAllProcessors checks that verdicts do not depend on GOMAXPROCS or on concurrent
+// calls.
 func TestSameForAllProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
@@ -147,8 +147,8 @@ func TestSameForAllProcessors(t *testing.T) {
 	}
 }
 
-// TestMetamorphic: the labelled batches through carriers keep being stopped, and
-// what only names them is not.
+// TestMetamorphic checks that the cases of testdata/hidden have the same verdict inside each
+// carrier as without one, and that a command which only mentions such a case is not stopped.
 func TestMetamorphic(t *testing.T) {
 	checks, sample := 0, sampleOf(t, 6)
 	for _, name := range hiddenFiles(t) {
@@ -175,7 +175,7 @@ func TestMetamorphic(t *testing.T) {
 			}
 			for _, name := range []string{"echo", "printf", "grep", "commit", "gh body", "unused", "heredoc file"} {
 				if strings.Contains(c.command, "EOF") || strings.Contains(strings.Join(own.RuleIDs(), " "), "text.") {
-					continue // what deceives a reader does so wherever it stands
+					continue // a text that deceives readers does so in a mention, too
 				}
 				checks++
 				if got := Assess(act.Action{Command: mentions[name](c.command)}); got.Risk >= act.High {
@@ -189,8 +189,8 @@ func TestMetamorphic(t *testing.T) {
 	}
 }
 
-// TestBadInput: what cannot be read says so, and with failClosedOnUnmatched is
-// never low.
+// TestBadInput checks that a command which the engine cannot understand is reported as such, and
+// that it is stopped with failClosedOnUnmatched.
 func TestBadInput(t *testing.T) {
 	for _, command := range []string{
 		"frobnicate --all", "echo hi; frobnicate --all", "rm a.tmp && frobnicate", "FROBNICATE TABLE users", "psql -c 'FROBNICATE users'",
@@ -208,7 +208,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestDialectUnknown: what is in an unknown language says so.
+// TestDialectUnknown checks that text in an unknown language is reported as such.
 func TestDialectUnknown(t *testing.T) {
 	for _, command := range []string{"psql -c 'FROBNICATE users'", "julia -e 'run(x)'"} {
 		got := Assess(act.Action{Command: command})
@@ -218,7 +218,8 @@ func TestDialectUnknown(t *testing.T) {
 	}
 }
 
-// TestContextIsMonotone: production >= unlabelled >= development for the batches.
+// TestContextIsMonotone checks for the cases of testdata/hidden that the risk never falls from
+// development to no environment to production.
 func TestContextIsMonotone(t *testing.T) {
 	sample := sampleOf(t, 6)
 	for _, name := range hiddenFiles(t) {
@@ -230,7 +231,7 @@ func TestContextIsMonotone(t *testing.T) {
 	}
 }
 
-// secretByte tells whether a token may hold the byte.
+// secretByte reports whether a token may contain the byte.
 func secretByte(c byte) bool {
 	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

@@ -19,24 +19,24 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The golden file says of every case of every corpus what the engine answered. It
-// lets the engine's inside be moved: byte-equal, or with a difference that a person has
-// read. "go test ./policy/actionrisk -run TestGolden -update" writes it again and
-// prints the difference by rule; where a verdict of a released rule set moved it
-// asks for a new RulesetVersion first.
+// The golden file has the engine's verdict on every case of every corpus. With it the engine's
+// code can be reorganized: the file stays the same, byte for byte, or a person reads the
+// difference. "go test ./policy/actionrisk -run TestGolden -update" rewrites the file and prints
+// the difference by rule. If a verdict of a released rule set changed, the test fails until
+// RulesetVersion changes.
 //
-// The file's first line is the version and the hash of the tables. Then each line is
-// one case: the hash of the action, the risk's first letter with the score, the hash
-// of the whole assessment (spans, decoded texts, context, coverage), and the rules.
+// The first line of the file is the version and the hash of the tables. Each further line is one
+// case: the hash of the action, the risk's first letter with the score, the hash of the whole
+// assessment (spans, decoded texts, context, coverage), and the rules.
 
 var update = flag.Bool("update", false, "write the golden file anew and print the difference by rule")
 
 const goldenFile = "testdata/assessments.golden"
 
-// answer is what the golden file keeps of one assessment.
+// answer is one assessment as the golden file has it.
 type answer struct {
 	verdict string // risk and score
-	whole   string // hash of all of it
+	whole   string // hash of the whole assessment
 	rules   string
 }
 
@@ -52,7 +52,7 @@ func answerOf(a act.Action) answer {
 	return answer{verdict, shortHash(b.Bytes()), ids}
 }
 
-// verdictLine is the risk's first letter with the score, and the rules.
+// verdictLine returns the risk's first letter with the score, and the rules.
 func verdictLine(got Assessment) string {
 	return fmt.Sprintf("%c%d %s", got.Risk.String()[0], got.Score, strings.Join(got.RuleIDs(), ","))
 }
@@ -72,9 +72,9 @@ func keyOf(a act.Action) string {
 	return key[:12]
 }
 
-// corpusActions are the different actions of all corpora in a fixed order: the
-// tables' examples, the labelled files, the unseen batches, what must be stopped in
-// every carrier and mention, and the bombs.
+// corpusActions returns the distinct actions of all corpora in a fixed order: the examples of the
+// tables, the labelled files, the cases of testdata/hidden, mustStop in every carrier and mention,
+// and allBombs.
 func corpusActions(t testing.TB) []act.Action {
 	all := seeds(t)
 	add := func(command string) { all = append(all, act.Action{Command: command}) }
@@ -137,7 +137,7 @@ func readFile(t testing.TB, name string) string {
 	return string(text)
 }
 
-// golden is a golden file that was read.
+// golden is the content of a golden file.
 type golden struct {
 	head    string
 	answers map[string]answer
@@ -160,14 +160,14 @@ func readGolden(file string) golden {
 	return out
 }
 
-// TestGolden: the engine answers every case of every corpus as it did, byte for byte,
-// and a released version of the rule set has one verdict for each.
+// TestGolden checks that the verdict on every case of every corpus equals the golden file byte for
+// byte, and that a released version of the rule set has one verdict for each case.
 func TestGolden(t *testing.T) {
 	checkGolden(t, goldenFile, corpusActions(t))
 }
 
-// TestGoldenCorpus does the same with an external corpus named by GATE_CORPUS; its
-// golden file is next to it.
+// TestGoldenCorpus does the same with the external corpus that GATE_CORPUS names. Its golden file
+// is next to it.
 func TestGoldenCorpus(t *testing.T) {
 	name := os.Getenv("GATE_CORPUS")
 	if name == "" {
@@ -224,7 +224,7 @@ func checkGolden(t *testing.T, file string, all []act.Action) {
 	}
 }
 
-// digest is over all that Assess says about every example of every table.
+// digest returns a hash of the verdicts on all examples of all tables.
 func digest(t testing.TB) string {
 	h := sha256.New()
 	for _, a := range seeds(t) {
@@ -233,7 +233,7 @@ func digest(t testing.TB) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// goldenShown is how many cases of one kind of difference are printed.
+// goldenShown is the number of cases that are printed for each kind of difference.
 const goldenShown = 4
 
 func readOrEmpty(file string) string {
@@ -241,7 +241,7 @@ func readOrEmpty(file string) string {
 	return string(text)
 }
 
-// changes are the rules that went (-) and came (+).
+// changes returns the rules that were removed ("-") and added ("+").
 func changes(was, now string) []string {
 	before, after := strings.Split(was, ","), strings.Split(now, ",")
 	var out []string

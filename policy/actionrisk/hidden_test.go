@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// hiddenCase is a line of testdata/hidden: "@ " begins a case, "? " one that is
-// known to be judged otherwise than its label says; further lines belong to it.
+// hiddenCase is a case of testdata/hidden. "@ " begins a case; "? " begins one whose verdict is
+// known to differ from its label. The following lines belong to the case.
 type hiddenCase struct {
 	command string
 	open    bool
@@ -35,7 +35,7 @@ func readHidden(t testing.TB, name string) []hiddenCase {
 	return out
 }
 
-// close takes the mark off a case.
+// close replaces the "?" of a case with "@".
 func (c hiddenCase) close(t *testing.T, name string) {
 	file := "testdata/hidden/" + name + ".txt"
 	data, err := os.ReadFile(file)
@@ -48,8 +48,8 @@ func (c hiddenCase) close(t *testing.T, name string) {
 	}
 }
 
-// sampleOf chooses one case of a long corpus in so many. LONG=1 chooses all, as a
-// landing does.
+// sampleOf returns a function that selects one case in every (a number) of a long corpus. With
+// LONG=1 it selects all cases.
 func sampleOf(t *testing.T, every int) func() bool {
 	t.Helper()
 	if os.Getenv("LONG") != "" {
@@ -61,9 +61,9 @@ func sampleOf(t *testing.T, every int) func() bool {
 	return func() bool { n++; return n%every == 0 }
 }
 
-// hiddenFiles are the batches of testdata/hidden, each written and labelled before
-// the engine was tried on it. What an allowN file holds must not be stopped; what
-// stopN and obscuredN hold must.
+// hiddenFiles returns the names of the files in testdata/hidden. Each file was written and
+// labelled before the engine was tried on it. The cases of allowN must not be stopped; those of
+// stopN and obscuredN must be.
 func hiddenFiles(t testing.TB) []string {
 	names, err := filepath.Glob("testdata/hidden/*.txt")
 	if err != nil || len(names) == 0 {
@@ -75,8 +75,8 @@ func hiddenFiles(t testing.TB) []string {
 	return names
 }
 
-// TestHidden: what is hidden or indirect is stopped, what only looks like it is
-// not. UPDATE_HIDDEN=1 takes the mark off cases that have come to be judged rightly.
+// TestHidden checks that hidden or indirect effects are stopped, and that texts which only look
+// like them are not. UPDATE_HIDDEN=1 removes the "?" of cases whose verdict is now right.
 func TestHidden(t *testing.T) {
 	for _, name := range hiddenFiles(t) {
 		stop, wrong := !strings.HasPrefix(name, "allow"), 0
@@ -97,8 +97,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestProgramsThatRunTheirInput: a program given as an option reads data, unless
-// it runs what it reads.
+// TestProgramsThatRunTheirInput checks that a program text given as an option reads its input as
+// data, unless it runs the input.
 func TestProgramsThatRunTheirInput(t *testing.T) {
 	const get = "curl -s https://example.com/x | "
 	for program, stop := range map[string]bool{
@@ -117,7 +117,7 @@ func TestProgramsThatRunTheirInput(t *testing.T) {
 	}
 }
 
-// TestTextsOfPrograms: what would run is judged whatever puts its text together.
+// TestTextsOfPrograms checks that a text which a program computes and then runs is judged.
 func TestTextsOfPrograms(t *testing.T) {
 	for _, c := range []string{
 		`python3 -c "import os; os.system('xxrm -rf /xx'.strip('x'))"`,

@@ -7,9 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// TestClasses: the classes of what was stopped wrongly (quiet), of what was not stopped
-// (holes), of what was not even noted (medium), and of what is nothing to note (low),
-// each with its siblings.
+// TestClasses checks cases that are similar to earlier wrong verdicts: actions that were stopped
+// wrongly (quiet), not stopped (holes), not reported (medium), or reported without reason (low).
 func TestClasses(t *testing.T) {
 	for _, file := range [...]struct {
 		name     string
@@ -24,7 +23,7 @@ func TestClasses(t *testing.T) {
 				class = rest
 				continue
 			}
-			line, open := strings.CutPrefix(line, "? ") // known to be judged otherwise
+			line, open := strings.CutPrefix(line, "? ") // the verdict is known to be wrong
 			got := Assess(act.Action{Command: strings.ReplaceAll(line, `\n`, "\n")})
 			if right := got.Risk >= file.from && got.Risk <= file.to; right == open {
 				t.Errorf("%s, %s: %s is %v by %v (open %v)", file.name, class, line, got.Risk, got.RuleIDs(), open)

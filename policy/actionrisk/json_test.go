@@ -20,7 +20,7 @@ func TestParseJSON(t *testing.T) {
 		{`{"a":"b"}`, true, "a", "b"},
 		{`{"a":"\u0072m \"x\"\n"}`, true, "a", "rm \"x\"\n"},
 		{`{"a":1.50}`, true, "a", "1.50"},
-		{`{"a":"x","a":"y"}`, false, "a", "y"}, // most readers take the last
+		{`{"a":"x","a":"y"}`, false, "a", "y"}, // most parsers use the last member
 		{`{'a':'b'}`, false, "a", "b"},
 		{`{a:"b"}`, false, "a", "b"},
 		{`{"a":"b",}`, false, "a", "b"},
@@ -58,7 +58,7 @@ func TestToolClass(t *testing.T) {
 	}
 }
 
-// TestJSONSpans: evidence of a carried text points into the submitted command.
+// TestJSONSpans checks that the evidence for a text inside JSON points into the submitted command.
 func TestJSONSpans(t *testing.T) {
 	command := `{"name":"bash","arguments":{"command":"ls; rm -rf /"}}`
 	a := Assess(act.Action{Command: command})
@@ -96,8 +96,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestCommandsInParts: what an object says next to a command is its words, its input and
-// its variables, not text of a shell's, and the findings are where it says so.
+// TestCommandsInParts checks that the members next to a command are its words, input and
+// variables, not shell text, and that the findings point at them.
 func TestCommandsInParts(t *testing.T) {
 	for text, want := range map[string]act.Level{
 		`{"command":"rm","args":["-rf","/"]}`:                                                     act.Critical,

@@ -59,9 +59,9 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
-// TestLevels: the actions of testdata/levels.jsonl, which an author labelled by the
-// taxonomy before the engine was tried on them, context included, keep their level.
-// "open" marks those that are judged otherwise.
+// TestLevels checks the levels of the actions in testdata/levels.jsonl. An author labelled them,
+// with their context, before the engine was tried on them. "open" marks the cases whose verdict
+// differs.
 func TestLevels(t *testing.T) {
 	text, err := os.ReadFile("testdata/levels.jsonl")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 )
 
-// mustStop are actions that stay at least high however they are carried.
+// mustStop are actions that are at least high in every carrier.
 var mustStop = []string{
 	"rm -rf /", "rm -rf ~", "rm -rf /etc", "rm -rf /home/alice", "rm -rf ../other", "rm -rf .git", "rm -rf /usr/lib/*", "rm -fr --no-preserve-root /",
 	"find / -type f -delete", "find . -delete", "dd if=/dev/zero of=/dev/sda", "mkfs.ext4 /dev/sdb1", "wipefs -a /dev/sda", "shred -u secrets.bin",
@@ -31,7 +31,7 @@ var mustStop = []string{
 	"pip install git+https://example.org/x.git", "npm install https://example.org/x.tgz",
 }
 
-// carriers run their payload all the same.
+// carriers make a command that runs the given one, for example with sudo or from base64.
 var carriers = map[string]func(string) string{
 	"plain":       func(s string) string { return s },
 	"sudo":        func(s string) string { return "sudo " + s },
@@ -72,7 +72,7 @@ var carriers = map[string]func(string) string{
 
 func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// mentions name their payload and do not run it.
+// mentions make a command that contains the given one but does not run it.
 var mentions = map[string]func(string) string{
 	"echo":         func(s string) string { return "echo " + quoteShell(s) },
 	"printf":       func(s string) string { return `printf '%s\n' ` + quoteShell(s) },
@@ -88,8 +88,8 @@ var mentions = map[string]func(string) string{
 	"test":         func(s string) string { return "[ x = " + quoteShell(s) + " ]" },
 }
 
-// TestCarriers: what must be stopped is stopped in every carrier, and by the
-// rule that stops it plain.
+// TestCarriers checks that an action which must be stopped is stopped in every carrier, and by the
+// same rule as without one.
 func TestCarriers(t *testing.T) {
 	checks := 0
 	for _, seed := range mustStop {
@@ -107,7 +107,7 @@ func TestCarriers(t *testing.T) {
 			}
 			if !slices.Contains(got.RuleIDs(), own.RuleIDs()[0]) && name != "tool call" {
 				checks++
-				// as root, some effects have a worse name
+				// as root, some effects have a more severe rule of the same domain
 				if !strings.Contains(strings.Join(got.RuleIDs(), " "), strings.SplitN(own.RuleIDs()[0], ".", 2)[0]) {
 					t.Errorf("%s: %q gives %v, not %s", name, carry(seed), got.RuleIDs(), own.RuleIDs()[0])
 				}
@@ -119,7 +119,7 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// TestMentions: what is only named is at most medium.
+// TestMentions checks that a mention is at most medium.
 func TestMentions(t *testing.T) {
 	for _, seed := range mustStop {
 		for name, mention := range mentions {
@@ -130,7 +130,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestBenignCarriers: benign actions keep their level in carriers that add nothing.
+// TestBenignCarriers checks that harmless actions keep their level in carriers without an effect
+// of their own.
 func TestBenignCarriers(t *testing.T) {
 	seeds := []string{"ls -la", "git status", "cat README.md", "go test ./...", "npm test", "kubectl get pods", "terraform plan", "docker ps", "rm -rf node_modules", "grep -rn x src", "aws s3 ls", "make build", "git log --oneline", "ps aux", "df -h"}
 	for _, seed := range seeds {
@@ -143,7 +144,8 @@ func TestBenignCarriers(t *testing.T) {
 	}
 }
 
-// TestDryRuns: only a dry run of the same tool, as a real option of it, counts.
+// TestDryRuns checks that only an option for a dry run that the tool itself has counts as a dry
+// run.
 func TestDryRuns(t *testing.T) {
 	for command, dry := range map[string]bool{
 		"git push --dry-run --force origin main":             true,
@@ -171,8 +173,8 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// TestContext: production is never below unlabelled, which is never below
-// development; pinned rules do not move down.
+// TestContext checks that the risk in production is at least that without a label, and that this
+// is at least that in development.
 func TestContext(t *testing.T) {
 	for _, r := range facts.Rules() {
 		for _, text := range r.Yes {
@@ -211,7 +213,7 @@ func TestWordsOfEnvironments(t *testing.T) {
 	}
 }
 
-// ExampleAssess shows a verdict with its rule.
+// ExampleAssess prints a verdict with its rule.
 func ExampleAssess() {
 	got := Assess(act.Action{Command: "sudo bash -c 'rm -rf /'"})
 	fmt.Println(got.Risk, got.RuleIDs(), got.Findings[0].Via)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// TestMongoFilters: what a filter picks does not depend on how it is written.
+// TestMongoFilters checks that equivalent filters select the same documents.
 func TestMongoFilters(t *testing.T) {
 	for filter, all := range map[string]bool{
 		"":                                      true,
@@ -19,7 +19,7 @@ func TestMongoFilters(t *testing.T) {
 		"{_id:{$exists:true}}":                  true,
 		`{"_id": {"$ne": null}}`:                true,
 		"{_id:{$nin:[]}}":                       true,
-		"{_id:{$not:{$eq:null}}}":               false, // not one of the tests that are known
+		"{_id:{$not:{$eq:null}}}":               false, // an operator that the engine does not know
 		"{$or:[{a:1},{_id:{$exists:true}}]}":    true,
 		"{$and:[{},{_id:{$gt:MinKey}}]}":        true,
 		"{$nor:[{_id:null}]}":                   true,
@@ -43,7 +43,7 @@ func TestMongoFilters(t *testing.T) {
 		"{_id:{$gte:0,$lt:100}}":                false,
 		"{$comment:'all of them'}":              true,
 		"{_id:{$ne:'x'}}":                       false,
-		"{$where:function(){return true;}}":     false, // bare code is no value here: nothing is claimed
+		"{$where:function(){return true;}}":     false, // code without quotes is not parsed, so the filter counts as selective
 		"{a:1":                                  false,
 		"{_id:{$exists:false}}":                 false,
 		"{\"_id\":{\"$ne\":\"\"}}":              true,
@@ -55,7 +55,7 @@ func TestMongoFilters(t *testing.T) {
 	}
 }
 
-// TestClientVariables: clients put what they were told in the place of names.
+// TestClientVariables checks that variables of database clients are expanded.
 func TestClientVariables(t *testing.T) {
 	for _, c := range []struct{ client, text, want string }{
 		{"psql", "\\set t users\ndrop table :t;", "\\set t users\ndrop table users;"},

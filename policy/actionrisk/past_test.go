@@ -20,16 +20,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A rule set is kept from the release on that has it: its tables in rules/past, its
-// answers in testdata/past. CHANGELOG.md says what was released: a section with a date
-// ("## [1.0.0] - 2026-12-01") names its rule set ("Rule set 2026.11.26"). So the
-// tables are kept while they are still those of this tree, and the change that leaves them
-// behind cannot lose them.
+// From its release on, a rule set is kept: its tables in rules/past, its verdicts in
+// testdata/past. A dated section of CHANGELOG.md ("## [1.0.0] - 2026-12-01") is a release and
+// names its rule set ("Rule set 2026.11.26"). The tables are kept while they are still those of
+// this tree, so that the change which replaces them cannot lose them.
 
-// The files of a rule set are named by its version and these.
+// The names of the files of a rule set are its version and these extensions.
 const tablesEnd, answersEnd = ".json.gz", ".answers"
 
-// archive is where rule sets that were left behind are kept.
+// archive has the folders in which released rule sets are kept.
 type archive struct{ tables, answers string }
 
 var released = archive{"rules/past", "testdata/past"}
@@ -38,16 +37,16 @@ func (a archive) shelf() rules.Shelf {
 	return func(file string) ([]byte, error) { return os.ReadFile(filepath.Join(a.tables, file)) }
 }
 
-// versions are the rule sets that are kept, oldest first.
+// versions returns the rule sets that are kept, oldest first.
 func (a archive) versions() []string {
-	files, _ := filepath.Glob(filepath.Join(a.tables, "*"+tablesEnd)) // the pattern is well formed
+	files, _ := filepath.Glob(filepath.Join(a.tables, "*"+tablesEnd)) // the only possible error is an invalid pattern
 	for i := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(files[i]), tablesEnd)
 	}
 	return files
 }
 
-// keep writes a rule set and its answers.
+// keep writes a rule set and its verdicts.
 func (a archive) keep(version string, tables map[string]json.RawMessage, judge *Edition, cases []act.Action) error {
 	text, err := json.Marshal(tables)
 	if err != nil {
@@ -68,15 +67,15 @@ func (a archive) keep(version string, tables map[string]json.RawMessage, judge *
 		os.WriteFile(filepath.Join(a.answers, version+answersEnd), kept, 0o644))
 }
 
-// keptAnswer is what is kept of one verdict of a rule set: the first four bytes of the
-// action's key and of the hash over verdict and rules.
+// keptAnswer returns the record of one verdict: the first four bytes of the action's key, and of
+// the hash of verdict and rules.
 func keptAnswer(a act.Action, got Assessment) (key, answer string) {
 	raw, _ := hex.DecodeString(keyOf(a)[:8])
 	sum, _ := hex.DecodeString(shortHash([]byte(verdictLine(got)))[:8])
 	return string(raw), string(sum)
 }
 
-// check says what is not as it was kept.
+// check returns an error if a verdict differs from the kept one.
 func (a archive) check(version string, cases []act.Action) error {
 	edition, err := at(a.shelf(), version)
 	if err != nil {
@@ -94,7 +93,7 @@ func (a archive) check(version string, cases []act.Action) error {
 	for _, c := range cases {
 		key, answer := keptAnswer(c, edition.Assess(c))
 		if was[key] == "" {
-			continue // the corpus did not have it
+			continue // the corpus did not have this case then
 		}
 		if compared++; was[key] != answer {
 			moved = append(moved, fmt.Sprintf("now %s: %.200q", verdictLine(edition.Assess(c)), c.Command))
@@ -107,12 +106,12 @@ func (a archive) check(version string, cases []act.Action) error {
 	return nil
 }
 
-// releasedSection begins the section of a version in CHANGELOG.md, with its date.
+// releasedSection matches the start of a dated section in CHANGELOG.md.
 var releasedSection = regexp.MustCompile(`^\[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d\n`)
 
 var namedRuleSet = regexp.MustCompile(`Rule set (\d{4}\.\d\d\.\d\d)\b`)
 
-// releasedRuleSets are the rule sets of the versions that a changelog dates, by version.
+// releasedRuleSets returns the rule set of each dated version in a changelog.
 func releasedRuleSets(changelog string) (map[string]string, error) {
 	out := map[string]string{}
 	for section := range strings.SplitSeq(changelog, "\n## ") {
@@ -129,7 +128,7 @@ func releasedRuleSets(changelog string) (map[string]string, error) {
 	return out, nil
 }
 
-// missing says which released rule set is not kept, or is kept and has other tables now.
+// missing returns an error if a released rule set is not kept, or if its tables have changed.
 func (a archive) missing(changelog string) error {
 	all, err := releasedRuleSets(changelog)
 	if err != nil {
@@ -151,7 +150,7 @@ func (a archive) missing(changelog string) error {
 	return nil
 }
 
-// update keeps the present rule set where a version that the changelog dates has it.
+// update keeps the present rule set if a dated version of the changelog has it.
 func (a archive) update(changelog string, cases []act.Action) error {
 	all, err := releasedRuleSets(changelog)
 	if err != nil {
@@ -165,7 +164,8 @@ func (a archive) update(changelog string, cases []act.Action) error {
 	return nil
 }
 
-// TestReleasedRuleSetsAreKept: the tree has the rule set of every released version.
+// TestReleasedRuleSetsAreKept checks that the source tree has the rule set of every released
+// version.
 func TestReleasedRuleSetsAreKept(t *testing.T) {
 	changelog := readFile(t, "../../CHANGELOG.md")
 	if *update {
@@ -178,8 +178,8 @@ func TestReleasedRuleSetsAreKept(t *testing.T) {
 	}
 }
 
-// TestReleasedRuleSetsAnswerAsTheyDid: each released rule set gives every case of the
-// corpora the answer that it had when it was released.
+// TestReleasedRuleSetsAnswerAsTheyDid checks that each released rule set gives every case of the
+// corpora the verdict that it had at its release.
 func TestReleasedRuleSetsAnswerAsTheyDid(t *testing.T) {
 	var cases []act.Action
 	sample := sampleOf(t, 6)
@@ -193,7 +193,8 @@ func TestReleasedRuleSetsAnswerAsTheyDid(t *testing.T) {
 	}
 }
 
-// artificial is a rule set that never was: stash.clear was medium in it.
+// artificial returns the tables of a rule set that never existed, in which git.stash.clear is
+// medium.
 func artificial(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	tables := presentTables()
@@ -206,8 +207,8 @@ func artificial(t *testing.T) map[string]json.RawMessage {
 	return tables
 }
 
-// TestAnArtificialRuleSetThatWasLeftBehind: a rule set that was left behind answers by its
-// own tables, its text has its own hash, and an answer that moved is found.
+// TestAnArtificialRuleSetThatWasLeftBehind checks that an old rule set uses its own tables, that
+// its text has its own hash, and that a changed verdict is found.
 func TestAnArtificialRuleSetThatWasLeftBehind(t *testing.T) {
 	const version = "2026.01.01"
 	kept := archive{t.TempDir(), t.TempDir()}
@@ -241,10 +242,9 @@ func TestAnArtificialRuleSetThatWasLeftBehind(t *testing.T) {
 	}
 }
 
-// TestAReleaseKeepsItsRuleSet: while no version is released nothing is kept. The day
-// that a section of the changelog gets its date, its rule set is missing until -update
-// writes it; after that its tables cannot change under the same version, and a set that was
-// lost is named.
+// TestAReleaseKeepsItsRuleSet checks that nothing is kept before a release. When a section of the
+// changelog gets its date, its rule set is missing until -update writes it. After that its tables
+// cannot change under the same version, and an error names a rule set that is lost.
 func TestAReleaseKeepsItsRuleSet(t *testing.T) {
 	kept := archive{t.TempDir(), t.TempDir()}
 	cases := []act.Action{{Command: "ls"}}

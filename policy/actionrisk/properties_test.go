@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// actions are the examples of all tables and the labelled batches.
+// actions returns the examples of all tables and some cases of testdata/hidden.
 func actions(t testing.TB) []actionrisk.Action {
 	var out []actionrisk.Action
 	for _, r := range actionrisk.Rules() {
@@ -33,8 +33,8 @@ func actions(t testing.TB) []actionrisk.Action {
 	return out
 }
 
-// TestServicesAgree: quick gate, score, triage and workflow give one action the
-// same risk and the same rules.
+// TestServicesAgree checks that the quick gate, score, triage and workflow give an action the same
+// risk and rules.
 func TestServicesAgree(t *testing.T) {
 	environments := []string{"", "production", "development"}
 	checks := 0
@@ -51,7 +51,7 @@ func TestServicesAgree(t *testing.T) {
 		}
 		answer, err := actionrisk.Quick.Evaluate(body)
 		if err != nil {
-			continue // an example with white space at its edge
+			continue // an example that begins or ends with white space
 		}
 		if err := json.Unmarshal(answer.Body, &quick); err != nil {
 			t.Fatal(err)

@@ -9,33 +9,33 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 )
 
-// NextCall is the call a caller is advised to make next.
+// NextCall is the call that the caller should make next.
 type NextCall struct {
 	Method     string `json:"method" jsonschema:"enum=POST" jsonschema_description:"HTTP method of the call."`
-	Path       string `json:"path" jsonschema_description:"Path of the call, below the address of the service."`
-	PriceCents int    `json:"priceCents" jsonschema_description:"What it costs, in US cents."`
-	Tool       string `json:"tool" jsonschema_description:"The same call as an MCP tool."`
+	Path       string `json:"path" jsonschema_description:"Path of the call, relative to the URL of the service."`
+	PriceCents int    `json:"priceCents" jsonschema_description:"Price of the call in US cents."`
+	Tool       string `json:"tool" jsonschema_description:"Name of the MCP tool for the same call."`
 }
 
-// The calls that follow a verdict.
+// The calls that are recommended after a verdict.
 var (
 	nextScore = NextCall{"POST", "/api/agent-services/command-risk/score", 10, "command_risk_score"}
 	nextRun   = NextCall{"POST", "/api/agent-services/action-safety/run", 25, "agent_action_safety_loop"}
 )
 
-// QuickOutput is the quick gate's answer, exactly the specification's members.
+// QuickOutput is the response of the quick gate.
 type QuickOutput struct {
 	Status               string    `json:"status" jsonschema:"enum=scored" jsonschema_description:"Always scored."`
 	Service              string    `json:"service" jsonschema:"enum=action-safety-quick-gate" jsonschema_description:"Name of the service."`
 	Risk                 string    `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
-	RequiresApproval     bool      `json:"requiresApproval" jsonschema_description:"Whether a person should approve first."`
+	RequiresApproval     bool      `json:"requiresApproval" jsonschema_description:"Whether a person should approve the action before it runs."`
 	MatchedRuleIDs       []string  `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
-	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"How bindingHash or actionHash is made."`
-	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
-	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"What to call next; null if nothing."`
+	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"Name of the method that computes actionHash."`
+	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action. An executor compares it with the hash of the action that it runs."`
+	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"The call to make next; null if none is recommended."`
 }
 
-// Quick is the quick gate: one action's risk and the call to make next.
+// Quick is the quick gate: it returns the risk of one action, and the call to make next.
 var Quick = policy.Declare(policy.Service{
 	Name:       "action-safety/quick",
 	Operation:  "action_safety_quick_gate",
@@ -68,8 +68,8 @@ func quick(a act.Action) (QuickOutput, error) {
 	return out, nil
 }
 
-// Check holds the bounds of the contract once more, for callers that come
-// without the schema. The first offence in the contract's order is the answer.
+// Check checks the lengths and the white space of an action's members, for callers that do not
+// validate against the schema. It returns the first error in the order of the schema.
 func Check(a act.Action) error {
 	for _, m := range [...]struct {
 		name, value string
@@ -92,7 +92,7 @@ func Check(a act.Action) error {
 	return nil
 }
 
-// whiteSpace is what ECMA-262 means by \s.
+// whiteSpace reports whether a character matches \s in ECMA-262.
 func whiteSpace(r rune) bool {
 	switch r {
 	case '\t', '\n', '\v', '\f', '\r', ' ', 0x00A0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF:

@@ -107,7 +107,7 @@ func TestFailClosed(t *testing.T) {
 	}
 }
 
-// TestScore: the same verdict as the quick gate, with evidence.
+// TestScore checks that score gives the same verdict as the quick gate, with evidence.
 func TestScore(t *testing.T) {
 	for _, a := range seeds(t) {
 		a.FailClosedOnUnmatched = false
@@ -189,7 +189,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// FuzzMask: masking twice is masking once, and nothing panics.
+// FuzzMask checks that masking and printing any text does not panic, and that each secret has a
+// valid span.
 func FuzzMask(f *testing.F) {
 	f.Add("curl -H 'Authorization: Bearer abcdef0123456789abcdef' https://u:password1@h/")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -10,40 +10,38 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// Summary is one line of the list of rules, without examples: all of them together
-// stay under 64 KB.
+// Summary is one row of the list of rules, without examples. The whole list is below 64 KB.
 type Summary struct {
 	ID       string `json:"id"`
-	Level    string `json:"level"` // the rule's own level, before context
+	Level    string `json:"level"` // level before the context changes it
 	Category string `json:"category"`
 	Title    string `json:"title"`
 	Retired  bool   `json:"retired,omitempty"`
 }
 
-// Record is the page of one rule: what it is about in words, and examples that were
-// judged when the record was asked for.
+// Record is the page of one rule: a description, and examples with the verdicts of this release.
 type Record struct {
 	Summary
-	Catches    string   `json:"catches" jsonschema_description:"What the action does, one clause."`
-	CatchesNot []string `json:"catchesNot" jsonschema_description:"What looks like it and is not meant, one clause each."`
-	Why        string   `json:"why" jsonschema_description:"Why it has its level."`
+	Catches    string   `json:"catches" jsonschema_description:"Effect of the action, one clause."`
+	CatchesNot []string `json:"catchesNot" jsonschema_description:"Similar cases that the rule does not match, one clause each."`
+	Why        string   `json:"why" jsonschema_description:"Reason for the level of the rule."`
 	Reversible string   `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
-	Context    []string `json:"context" jsonschema_description:"What the action's own members change about the level."`
-	Instead    string   `json:"instead,omitempty" jsonschema_description:"The safer way, in words."`
-	Safer      []Judged `json:"safer" jsonschema_description:"The safer way as actions; none of them is stopped."`
-	Questions  []string `json:"questions" jsonschema_description:"What a reviewer needs to know."`
-	Raised     []Judged `json:"raised" jsonschema_description:"Examples that raise the rule."`
-	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Examples that look alike and do not."`
+	Context    []string `json:"context" jsonschema_description:"How other members of the action change the level."`
+	Instead    string   `json:"instead,omitempty" jsonschema_description:"A safer alternative, in words."`
+	Safer      []Judged `json:"safer" jsonschema_description:"Safer alternatives as actions. None of them is stopped."`
+	Questions  []string `json:"questions" jsonschema_description:"Questions that a reviewer should answer."`
+	Raised     []Judged `json:"raised" jsonschema_description:"Examples that trigger the rule."`
+	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Similar examples that do not trigger it."`
 }
 
-// Judged is an example and the verdict on it.
+// Judged is an example with its verdict.
 type Judged struct {
 	act.Action
 	Risk    string   `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
 	RuleIDs []string `json:"matchedRuleIds"`
 }
 
-// OtherMembers lists the members of the action other than its command, in words.
+// OtherMembers returns the members of the action other than its command, as text.
 func (j Judged) OtherMembers() string {
 	var said []string
 	for _, m := range []struct{ name, value string }{
@@ -59,22 +57,22 @@ func (j Judged) OtherMembers() string {
 	return strings.Join(said, ", ")
 }
 
-// safety is what safer.json says of the safer way of a rule, in addition to its row.
+// safety is the row of a rule in safer.json.
 type safety struct {
-	Instead  string   `json:"instead,omitempty"`  // where the row says none
-	Commands []string `json:"commands,omitempty"` // actions that do it; as examples are written
+	Instead  string   `json:"instead,omitempty"`  // for a rule whose own row has none
+	Commands []string `json:"commands,omitempty"` // safer actions, in the format of the examples
 }
 
-// saferWays are read when the first record is asked for: no verdict needs them.
+// saferWays is read with the first record, because no verdict needs it.
 var saferWays = sync.OnceValue(func() map[string]safety {
 	ways := map[string]safety{}
-	if err := rules.DecodeTable("safer", &ways); err != nil { // a fault in the program, which the first test finds
+	if err := rules.DecodeTable("safer", &ways); err != nil { // a bug, which any test finds
 		panic("actionrisk: " + err.Error())
 	}
 	return ways
 })
 
-// Summaries are all rules in table order, without examples.
+// Summaries returns all rules in the order of the tables, without examples.
 func Summaries() []Summary {
 	rules := facts.Rules()
 	out := make([]Summary, len(rules))
@@ -88,8 +86,8 @@ func summarize(r *facts.Rule) Summary {
 	return Summary{r.ID, r.Level.String(), r.Category, r.Title, r.Retired}
 }
 
-// RecordOf is the page of the rule with this id, and whether there is one. It judges
-// the rule's examples again, some ten microseconds each.
+// RecordOf returns the page of the rule with an id, and whether there is one. It judges the rule's
+// examples again, at about ten microseconds each.
 func RecordOf(id string) (Record, bool) {
 	r := facts.Tables().Rule(id)
 	if r == nil {
@@ -106,7 +104,7 @@ func RecordOf(id string) (Record, bool) {
 	return out, true
 }
 
-// judgeAll reads examples and judges them.
+// judgeAll parses examples and judges them.
 func judgeAll(examples []string) []Judged {
 	out := make([]Judged, len(examples))
 	for i, text := range examples {
@@ -117,7 +115,7 @@ func judgeAll(examples []string) []Judged {
 	return out
 }
 
-// exampleAction reads an example of a table: a command, and after " ## " members of the
+// exampleAction parses an example of a table: a command, and after " ## " other members of the
 // action as name=value, separated by blanks.
 func exampleAction(text string) act.Action {
 	command, members, _ := strings.Cut(text, " ## ")
@@ -142,7 +140,8 @@ func exampleAction(text string) act.Action {
 	return a
 }
 
-// catchesNot are the ways out that hold for every rule, as far as they hold for this.
+// catchesNot returns cases that look similar but do not trigger the rule: mentions, dry runs and
+// temporary containers.
 func catchesNot(r *facts.Rule) []string {
 	out := []string{"text that only names it: what is printed, searched for, quoted in a message or written in a comment"}
 	if len(r.Match) > 0 && !judge.OutlastsDryRun(r) {
@@ -154,7 +153,7 @@ func catchesNot(r *facts.Rule) []string {
 	return out
 }
 
-// why says in one clause what gives a rule its level. It does not repeat the title.
+// why explains a rule's level in one clause without repeating the title.
 func why(r *facts.Rule) string {
 	undo := map[string]string{"yes": "this can be undone", "hard": "this can be undone only with effort", "no": "this cannot be undone"}[r.Reversible]
 	end := map[act.Level]string{
@@ -170,7 +169,7 @@ func why(r *facts.Rule) string {
 	return undo + ", so " + end
 }
 
-// Detail is what the action does where that says more than the title, else empty.
+// Detail returns the description of the effect if that says more than the title, otherwise "".
 func (r Record) Detail() string {
 	if strings.EqualFold(r.Catches, r.Title) {
 		return ""
@@ -178,7 +177,7 @@ func (r Record) Detail() string {
 	return r.Catches
 }
 
-// movedBy says what moves the level, by the letters of the rule's class.
+// movedBy explains which context changes the level, by the letters of the rule's class.
 func movedBy(r *facts.Rule) []string {
 	out := []string{}
 	for _, c := range r.Class {

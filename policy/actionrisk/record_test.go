@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// TestSaferWays: every safer way that a rule proposes passes the gate, and does not
-// raise the rule again. What is stopped says what to do instead.
+// TestSaferWays checks that every safer way of a rule is not stopped and does not trigger the rule
+// again, and that every rule that stops an action names an alternative.
 func TestSaferWays(t *testing.T) {
 	for _, r := range facts.Rules() {
 		record, ok := RecordOf(r.ID)
@@ -33,8 +33,8 @@ func TestSaferWays(t *testing.T) {
 	}
 }
 
-// TestRecords: every rule has a page, with examples that were judged; the list of all
-// of them without examples stays under 64 KB.
+// TestRecords checks that every rule has a page with judged examples, and that the list of all
+// rules without examples is below 64 KB.
 func TestRecords(t *testing.T) {
 	for _, s := range Summaries() {
 		record, ok := RecordOf(s.ID)

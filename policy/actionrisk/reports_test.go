@@ -21,7 +21,7 @@ func reported(t testing.TB, do func(label, command string)) {
 	}
 }
 
-// TestReports: what people reported is judged as its row says.
+// TestReports checks that each reported case has the verdict of its label.
 func TestReports(t *testing.T) {
 	reported(t, func(label, command string) {
 		bounds, known := map[string][2]act.Level{"stop": {High, Critical}, "ask": {Medium, Critical}, "calm": {Low, Medium}, "low": {Low, Low}}[label]

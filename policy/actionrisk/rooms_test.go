@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// rooms are the packages below this one and which of their neighbours each may import:
-// arrows go down only. This package, the face, may import them all.
+// rooms are the packages below this one, with the neighbours that each may import. This package
+// may import all of them.
 var rooms = map[string][]string{
 	"scan": {}, "paths": {"scan"}, "rules": {},
 	"act":      {"paths", "scan"},
@@ -32,10 +32,10 @@ var rooms = map[string][]string{
 	"lang/program": frontEnd, "lang/store": frontEnd, "lang/toolcall": frontEnd, "lang/windows": frontEnd,
 }
 
-// frontEnd is what a front-end may import.
+// frontEnd lists the packages that a front-end may import.
 var frontEnd = []string{"act", "amounts", "facts", "hosts", "interp", "lang/sql", "paths", "scan", "stores", "tokens", "tree"}
 
-// TestRooms holds the arrows between the rooms, by parsing the files.
+// TestRooms checks the imports between the packages by parsing the files.
 func TestRooms(t *testing.T) {
 	const below = "github.com/countersign/countersign/policy/actionrisk"
 	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
@@ -65,10 +65,10 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// mostLines is how long a room may be, without its tests.
+// mostLines is the largest number of lines of a package, without tests.
 const mostLines = 6000
 
-// TestRoomsAreSmall holds every room to that.
+// TestRoomsAreSmall checks that no package has more than mostLines lines.
 func TestRoomsAreSmall(t *testing.T) {
 	lines := map[string]int{}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -91,11 +91,12 @@ func TestRoomsAreSmall(t *testing.T) {
 	}
 }
 
-// mostBranches is how many ways a function may have: who reads one must be able to hold
-// all of them in mind.
+// mostBranches is the largest number of branches of a function. Readers must be able to keep all
+// of them in mind.
 const mostBranches = 25
 
-// TestFunctionsAreSmall holds every function of the rooms to that, counted as McCabe does.
+// TestFunctionsAreSmall checks that no function has more than mostBranches branches, counted as
+// McCabe does.
 func TestFunctionsAreSmall(t *testing.T) {
 	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
 		for _, d := range file.Decls {

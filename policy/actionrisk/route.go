@@ -17,9 +17,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// top routes the submitted command to its languages: by its first significant
-// token. Where two readings are possible both are taken and the higher counts,
-// because findings of both are kept.
+// top selects the language of the submitted command and reads it. If the command contains
+// deceptive characters, it also reads the text without them. The findings of both are kept.
 func top(e *interp.Env, whole act.Source) string {
 	text := whole.Text
 	if folded, changed := sniff(e, &whole); changed {
@@ -31,7 +30,8 @@ func top(e *interp.Env, whole act.Source) string {
 	return route(e, &whole)
 }
 
-// route reads one text whose language is not said, and says what it was taken for.
+// route reads a text whose language is not stated, and returns the name of the language as which
+// it was read.
 func route(e *interp.Env, src *act.Source) string {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff\u00a0")
 	if src.Depth > scan.MaxDepth || !e.Budget.Spend(1) {
@@ -69,8 +69,9 @@ func route(e *interp.Env, src *act.Source) string {
 	return "shell"
 }
 
-// languageOf reads a text by everybody but the shell who would take it, and says whom it
-// is for. ran tells that it may be a program, shell that a shell may take it as well.
+// languageOf reads a text in each language, other than the shell's, that it may be written in, and
+// returns the name of the language. ran means that the text may be a program, shell that it may
+// also be a shell command.
 func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, shell bool) {
 	surelySQL := stores.LooksSQL(text)
 	if surelySQL || stores.LaterSQL(text) {
@@ -80,7 +81,7 @@ func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, 
 	name = cmp.Or(asMoney(e, src, text), name)
 	lang, sure := windows.Looks(e.Set, text)
 	if name == "sql" && surelySQL && !sure {
-		lang = "" // select, insert and where are aliases there
+		lang = "" // select, insert and where are also aliases in PowerShell
 	}
 	if lang != "" {
 		e.Ran, name = true, "powershell"
@@ -93,8 +94,8 @@ func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, 
 	return name, ran, !sure && (name == "" || lang != "" || act.LooksShell(text) || !surelySQL && name == "sql")
 }
 
-// asMoney reads a text as a call of a contract and as a sentence that moves money or calls
-// a tool, and says which it is.
+// asMoney reads a text as a call of a contract, or as a sentence that moves money or calls a tool.
+// It returns "call", "action" or "".
 func asMoney(e *interp.Env, src *act.Source, text string) (name string) {
 	if amounts.LooksCall(text) && payment.Calls(e, src) {
 		name = "call"
@@ -105,8 +106,8 @@ func asMoney(e *interp.Env, src *act.Source, text string) (name string) {
 	return name
 }
 
-// instructs: the text is a sentence that asks for something, not a command: it begins
-// with what to do, and has the small words that no command has.
+// instructs reports whether a text is a sentence that asks for an action, not a command: it begins
+// with a verb, and has short words that commands do not have.
 func instructs(e *interp.Env, text string) bool {
 	words := strings.Fields(strings.ToLower(strings.TrimSpace(text)))
 	if len(words) < 3 || len(words) > 60 {

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// RulesetText is a rule set by its version: that of this program, or a released one
-// whose tables are in the tree. It is canonical JSON, an object with each table under its
-// name, and its SHA-256 is the hash that verdicts name. safer.json, which gives advice
-// next to a verdict, is not part of it. It takes some milliseconds.
+// RulesetText returns the rule set with a version: that of this program, or a released one whose
+// tables are in the source tree. The text is canonical JSON, an object with each table under its
+// name. Its SHA-256 is the hash in the verdicts. safer.json is not part of it, because its advice
+// is not part of a verdict. This takes some milliseconds.
 func RulesetText(version string) ([]byte, error) { return rulesetText(rules.Released, version) }
 
 func rulesetText(shelf rules.Shelf, version string) ([]byte, error) {
@@ -26,7 +26,7 @@ func rulesetText(shelf rules.Shelf, version string) ([]byte, error) {
 	return canonicalTables(version, tables)
 }
 
-// canonicalTables is the text that is hashed.
+// canonicalTables returns the text whose hash is that of the rule set.
 func canonicalTables(version string, tables map[string]json.RawMessage) ([]byte, error) {
 	delete(tables, "safer")
 	text, err := json.Marshal(tables)

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TestTheTextOfARulesetHasItsHash: the text of the present rule set has the hash that
-// verdicts name.
+// TestTheTextOfARulesetHasItsHash checks that the text of the present rule set has the hash that
+// verdicts contain.
 func TestTheTextOfARulesetHasItsHash(t *testing.T) {
 	text, err := RulesetText(facts.RulesetVersion)
 	if err != nil {

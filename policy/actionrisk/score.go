@@ -11,72 +11,72 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ScoreInput is an action with the members every enveloped service takes.
+// ScoreInput is an action with the members that every service with an envelope accepts.
 type ScoreInput struct {
 	act.Action
 	policy.Common
 }
 
-// Evidence is where a rule found what it found: bytes of the submitted command,
-// on rune boundaries, and up to 80 characters of it with secrets masked.
+// Evidence is the part of the submitted command that triggered a rule: its range in bytes, on
+// character boundaries, and up to 80 characters of it with secrets masked.
 type Evidence struct {
-	Start   int    `json:"start" jsonschema_description:"First byte of the command that matched."`
-	End     int    `json:"end" jsonschema_description:"Byte after the last one."`
+	Start   int    `json:"start" jsonschema_description:"Offset of the first byte of the command that matched."`
+	End     int    `json:"end" jsonschema_description:"Offset after the last byte that matched."`
 	Excerpt string `json:"excerpt" jsonschema_description:"That part of the command, with secrets masked."`
 }
 
-// MatchedRule is one finding as answers show it.
+// MatchedRule is one finding as the response shows it.
 type MatchedRule struct {
-	ID           string           `json:"id" jsonschema_description:"Name of the rule."`
-	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain" jsonschema_description:"What kind of harm it is about."`
-	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"How much it counts."`
-	BaseSeverity string           `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before context."`
-	Title        string           `json:"title" jsonschema_description:"The rule in a few words."`
-	Effect       string           `json:"effect" jsonschema_description:"What the command does."`
-	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether it can be undone: yes, hard (with effort) or no."`
-	Evidence     Evidence         `json:"evidence" jsonschema_description:"Where in the command it matched."`
+	ID           string           `json:"id" jsonschema_description:"Id of the rule."`
+	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain" jsonschema_description:"Kind of harm."`
+	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity after the context changed it."`
+	BaseSeverity string           `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before the context changed it."`
+	Title        string           `json:"title" jsonschema_description:"Title of the rule."`
+	Effect       string           `json:"effect" jsonschema_description:"Effect of the command."`
+	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether the effect can be undone: yes, hard (with effort) or no."`
+	Evidence     Evidence         `json:"evidence" jsonschema_description:"The part of the command that matched."`
 	Segment      int              `json:"segment" jsonschema_description:"Index of the command among those of the text."`
-	Via          []string         `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
-	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"What runs, if the command contains it in an encoded form."`
-	Target       string           `json:"target,omitempty" jsonschema_description:"What the command acts on."`
-	Context      []act.Adjustment `json:"context" jsonschema_description:"What changed the severity."`
-	Remediation  string           `json:"remediation" jsonschema_description:"What to do instead."`
-	DocPath      string           `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
+	Via          []string         `json:"via" jsonschema_description:"What contains the command that runs, outermost first, such as sudo or bash -c."`
+	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"The text that runs, if the command contains it in an encoded form."`
+	Target       string           `json:"target,omitempty" jsonschema_description:"The object of the effect, such as a path."`
+	Context      []act.Adjustment `json:"context" jsonschema_description:"Members of the request that changed the severity."`
+	Remediation  string           `json:"remediation" jsonschema_description:"A safer alternative."`
+	DocPath      string           `json:"docPath" jsonschema_description:"Path of the rule's page, relative to the URL of the service."`
 }
 
-// ScoreOutput is the full evidence behind a verdict.
+// ScoreOutput is a verdict with all its evidence.
 type ScoreOutput struct {
-	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"crs_ and 32 digits of inputHash."`
+	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"crs_ and the first 32 digits of inputHash."`
 	Risk                 string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
-	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
-	RequiresApproval     bool             `json:"requiresApproval" jsonschema_description:"Whether a person should approve first."`
-	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block" jsonschema_description:"What to do with the command."`
+	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Score from 0 to 100. Each level covers 25 points."`
+	RequiresApproval     bool             `json:"requiresApproval" jsonschema_description:"Whether a person should approve the action before it runs."`
+	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block" jsonschema_description:"Recommended decision."`
 	MatchedRules         []MatchedRule    `json:"matchedRules" jsonschema_description:"The rules that matched, the most severe first."`
 	MatchedRuleIDs       []string         `json:"matchedRuleIds" jsonschema_description:"Ids of the rules that matched."`
-	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema_description:"How bindingHash or actionHash is made."`
-	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, by which an executor recognises it."`
-	Controls             []string         `json:"controls" jsonschema_description:"What to do before the action may run."`
-	Coverage             judge.Coverage   `json:"coverage" jsonschema_description:"How much of the command was understood."`
-	RulesetVersion       string           `json:"rulesetVersion" jsonschema_description:"Version of the rules."`
-	RulesetHash          string           `json:"rulesetHash" jsonschema_description:"SHA-256 of the rules."`
-	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"What to call next; null if nothing."`
-	Findings             []policy.Finding `json:"findings" jsonschema_description:"What was noticed, the most severe first; empty if nothing was."`
+	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema_description:"Name of the method that computes actionHash."`
+	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action. An executor compares it with the hash of the action that it runs."`
+	Controls             []string         `json:"controls" jsonschema_description:"Controls to apply before the action runs."`
+	Coverage             judge.Coverage   `json:"coverage" jsonschema_description:"Which parts of the command the engine understood."`
+	RulesetVersion       string           `json:"rulesetVersion" jsonschema_description:"Version of the rule set."`
+	RulesetHash          string           `json:"rulesetHash" jsonschema_description:"SHA-256 of the rule set."`
+	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable" jsonschema_description:"The call to make next; null if none is recommended."`
+	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; empty if there are none."`
 }
 
-// Score is command-risk/score: the evidence behind the quick gate's verdict.
+// Score is command-risk/score: it returns the verdict of the quick gate with its evidence.
 var Score = policy.Declare(policy.Service{
 	Name:       "command-risk/score",
 	PriceCents: 10,
 	Group:      policy.GroupSafety,
 	Title:      "Command risk score",
-	Summary:    "Every rule an action matches, where in the text, through which wrappers, with controls to apply before it runs.",
+	Summary:    "Every rule that an action matches, with the matching part of the text and its wrappers, and controls to apply before the action runs.",
 	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
 	Ruleset:    facts.Ruleset,
 	Rules:      coverageNotes,
 	BodyLimit:  policy.ActionBody,
 }, score)
 
-// coverageNotes tells of the findings that are no rules of the tables: what notes says.
+// coverageNotes describes the findings of the function notes, which are no rules of the tables.
 func coverageNotes() []policy.Rule {
 	return []policy.Rule{
 		{ID: "gate.read-only", Example: `{"command":"git status","environment":null}`,
@@ -99,9 +99,9 @@ func score(in ScoreInput) (ScoreOutput, error) {
 	return out, nil
 }
 
-// RequestID is prefix and the first 32 hex digits of the SHA-256 of the request's
-// canonical JSON (the members present; a failClosedOnUnmatched of false counts
-// as absent).
+// RequestID returns the prefix and the first 32 hexadecimal digits of the SHA-256 of the request's
+// canonical JSON. Only the members that are present count; failClosedOnUnmatched: false counts as
+// absent.
 func RequestID(prefix string, request any) string {
 	text, err := canon.Marshal(request)
 	if err != nil {
@@ -110,12 +110,11 @@ func RequestID(prefix string, request any) string {
 	return prefix + canon.Hash(text)[:32]
 }
 
-// ScoreAction is the score of the twelve members alone, as if they had been sent
-// without anything else.
+// ScoreAction returns the score of an action, as for a request without other members.
 func ScoreAction(a act.Action) ScoreOutput { return scored(a, Assess(a)) }
 
-// ScoreIn is ScoreAction with what is known of the surroundings, and what the action
-// does to the machine.
+// ScoreIn is like ScoreAction with the given surroundings. It also returns a trace of the programs
+// that run.
 func ScoreIn(a act.Action, s Surroundings) (ScoreOutput, Trace) {
 	got, trace := AssessIn(a, s)
 	return scored(a, got), trace
@@ -144,7 +143,7 @@ func scored(a act.Action, got judge.Assessment) ScoreOutput {
 	return out
 }
 
-// notes are the coverage notes; they are never matched rules.
+// notes returns the notes about coverage. They are findings but not matched rules.
 func notes(a judge.Assessment) []policy.Finding {
 	switch {
 	case a.Coverage.ReadOnly:
@@ -166,7 +165,7 @@ func show(f *interp.Finding, command act.Concealed) MatchedRule {
 	if f.Decoded != "" {
 		out.Decoded = command.Hide(act.Printable(f.Decoded))
 	}
-	for i, via := range f.Via { // a program that no table knows may have any name
+	for i, via := range f.Via { // the name of an unknown program can be any text
 		out.Via[i] = command.Hide(act.Printable(via))
 	}
 	if out.Context == nil {
@@ -175,7 +174,7 @@ func show(f *interp.Finding, command act.Concealed) MatchedRule {
 	return out
 }
 
-// recommendation is what score advises at a level.
+// recommendation returns the advice for a level.
 func recommendation(l act.Level) string {
 	switch l {
 	case act.Low:
@@ -186,8 +185,8 @@ func recommendation(l act.Level) string {
 	return "block"
 }
 
-// Controls are the safer ways named by the rules that matched at medium or
-// above, and what goes with the level.
+// Controls returns the safer alternatives of the rules that matched with at least medium, and the
+// controls for their category and for the level. There are at most 16.
 func Controls(a judge.Assessment) []string {
 	out := []string{}
 	add := func(when bool, c string) {
@@ -206,7 +205,7 @@ func Controls(a judge.Assessment) []string {
 	return out
 }
 
-// controlOf is the control that goes with a category of rules.
+// controlOf is the control for each category of rules.
 var controlOf = map[string]string{
 	"destructive":   "take a backup or a snapshot first and check that it restores",
 	"data_mutation": "take a backup or a snapshot first and check that it restores",

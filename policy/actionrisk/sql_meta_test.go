@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mustStopSQL are statements that have to be stopped in every dress.
+// mustStopSQL are statements that must be stopped in every carrier.
 var mustStopSQL = []string{
 	"DROP TABLE users",
 	"DROP DATABASE shop",
@@ -35,7 +35,7 @@ func jsonText(s string) string {
 	return string(b)
 }
 
-// sqlCarriers run the statement they are given, one way or another.
+// sqlCarriers make a text that runs the given statement.
 var sqlCarriers = map[string]func(string) string{
 	"lower case":         strings.ToLower,
 	"mixed case":         mixCase,
@@ -79,7 +79,7 @@ func mixCase(s string) string {
 	return string(b)
 }
 
-// sqlMentions hold the statement as data.
+// sqlMentions make a text that contains the statement as data.
 var sqlMentions = map[string]func(string) string{
 	"literal":        func(s string) string { return "SELECT " + sqlLiteral(s) },
 	"dollar literal": func(s string) string { return "SELECT $x$" + s + "$x$" },
@@ -117,7 +117,7 @@ func TestSQLMentions(t *testing.T) {
 	}
 }
 
-// TestSQLEnvironment: production never lowers, development never raises.
+// TestSQLEnvironment checks that production never lowers the risk and development never raises it.
 func TestSQLEnvironment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(append([]string{"SELECT 1", "DELETE FROM t WHERE id = 5", "INSERT INTO t VALUES (1)", "CREATE INDEX i ON t (a)"}, mustStopSQL...)).Draw(t, "statement")
@@ -130,7 +130,7 @@ func TestSQLEnvironment(t *testing.T) {
 	})
 }
 
-// TestSQLAppended: appending a comment or a harmless statement never lowers.
+// TestSQLAppended checks that an appended comment or harmless statement never lowers the risk.
 func TestSQLAppended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(mustStopSQL).Draw(t, "statement")

@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 )
 
-// testExamples runs the yes and no examples of the tables whose ids begin with
-// one of the domains.
+// testExamples checks the examples of the rules whose ids begin with one of the domains.
 func testExamples(t *testing.T, domains ...string) {
 	t.Helper()
 	for _, r := range facts.Rules() {

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// engineFiles calls do with every file of the engine, tests aside.
+// engineFiles calls do with every Go file of the engine, except tests and generated files.
 func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -37,7 +37,7 @@ func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *as
 	}
 }
 
-// literals calls do with every text that is in the engine's files, and where.
+// literals calls do with every string literal in the engine's files, with its file and line.
 func literals(t *testing.T, do func(path string, at token.Position, text string)) {
 	t.Helper()
 	engineFiles(t, func(path string, set *token.FileSet, file *ast.File) {
@@ -51,9 +51,9 @@ func literals(t *testing.T, do func(path string, at token.Position, text string)
 	})
 }
 
-// TestRulesAreNamedInTables: a front-end says what it sees, and a table which rule
-// speaks of it. Rule ids are in the judge, and once each in the list of effects that
-// are found out by computing.
+// TestRulesAreNamedInTables checks that front-ends do not name rules: they report observations,
+// and a table maps these to rules. Only the judge, and the list of effects in act/effectnames.go,
+// contain rule ids.
 func TestRulesAreNamedInTables(t *testing.T) {
 	named := facts.Tables().Rule
 	literals(t, func(path string, at token.Position, text string) {
@@ -63,7 +63,8 @@ func TestRulesAreNamedInTables(t *testing.T) {
 	})
 }
 
-// TestEverySightHasARule: seen.json speaks of what package act lists, and of nothing else.
+// TestEverySightHasARule checks that seen.json has exactly the observations that package act
+// lists.
 func TestEverySightHasARule(t *testing.T) {
 	seen := &facts.Tables().Seen
 	file, err := parser.ParseFile(token.NewFileSet(), "act/seen.go", nil, 0)
@@ -85,9 +86,8 @@ func TestEverySightHasARule(t *testing.T) {
 	}
 }
 
-// TestProgramsAreNamedInTables: which programs or languages are alike is a fact for
-// groups.json. A list of words in Go is one of programs if most of them are names that the
-// tables know.
+// TestProgramsAreNamedInTables checks that lists of similar programs are in groups.json, not in
+// Go. A list of words in Go counts as one of programs if the tables know most of them.
 func TestProgramsAreNamedInTables(t *testing.T) {
 	tables := facts.Tables()
 	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
@@ -115,7 +115,7 @@ func TestProgramsAreNamedInTables(t *testing.T) {
 	})
 }
 
-// dotted is the name that an expression is, with its package.
+// dotted returns the name of an expression with its package.
 func dotted(e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.Ident:
@@ -126,7 +126,7 @@ func dotted(e ast.Expr) string {
 	return ""
 }
 
-// TestAProgramIsDescribedOnce: no two rows say the same of a program.
+// TestAProgramIsDescribedOnce checks that no two rows have the same value for a program.
 func TestAProgramIsDescribedOnce(t *testing.T) {
 	var table struct {
 		Programs []map[string]jsontext.Value `json:"programs"`
@@ -162,7 +162,7 @@ func TestAProgramIsDescribedOnce(t *testing.T) {
 	}
 }
 
-// TestGroupsAreDifferent: what is known under one name has no other.
+// TestGroupsAreDifferent checks that no two groups have the same members.
 func TestGroupsAreDifferent(t *testing.T) {
 	named := map[string]string{}
 	for _, group := range facts.Tables().Groups.Entries {
@@ -175,9 +175,8 @@ func TestGroupsAreDifferent(t *testing.T) {
 	}
 }
 
-// ownMeaning are the programs that the judge and the rooms which all languages share know
-// by name: what they do to the environment of everything, or what their words mean, is no
-// matter of a row.
+// ownMeaning are the programs that the shared packages and the judge know by name, with the reason
+// why no table can describe the property.
 var ownMeaning = map[string]map[string]string{
 	"facts":  {"env": "it sets variables for what it carries"},
 	"interp": {"ln": "the paths behind a link are those of its target"},
@@ -191,8 +190,8 @@ var ownMeaning = map[string]map[string]string{
 	},
 }
 
-// TestSharedRoomsKnowNoPrograms: what a program is called decides in tables and in the
-// front-end of its language; and each that is known elsewhere is known for its reason.
+// TestSharedRoomsKnowNoPrograms checks that the shared packages compare the name of a program only
+// if ownMeaning has a reason. Otherwise tables and front-ends decide by name.
 func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 	used := map[string]bool{}
 	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
@@ -222,8 +221,8 @@ func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 	}
 }
 
-// TestEveryGroupOfWordsIsAskedFor: verbs.json has the groups that the engine's files name,
-// and no other; a word is in one class.
+// TestEveryGroupOfWordsIsAskedFor checks that the engine uses every group of verbs.json, and that
+// each word is in one class.
 func TestEveryGroupOfWordsIsAskedFor(t *testing.T) {
 	named := map[string]bool{}
 	literals(t, func(_ string, _ token.Position, text string) { named[text] = true })
@@ -242,7 +241,7 @@ func TestEveryGroupOfWordsIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestEveryGroupAskedForIsThere: a group that is not in verbs.json has no word.
+// TestEveryGroupAskedForIsThere checks that verbs.json has every group that the engine uses.
 func TestEveryGroupAskedForIsThere(t *testing.T) {
 	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {

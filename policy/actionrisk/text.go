@@ -10,9 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sniff looks for characters that deceive and returns the text as it would read
-// without them: invisible ones removed, NFKC applied, look-alikes made ASCII.
-// The second result is false where that is the same text.
+// sniff reports deceptive characters, and returns the text as it would read without them: without
+// invisible characters, normalized with NFKC, and with look-alikes replaced by ASCII. It returns
+// false if that changes nothing.
 func sniff(e *interp.Env, src *act.Source) (string, bool) {
 	text := src.Text
 	if scan.Plain(text) {
@@ -54,7 +54,7 @@ func sniff(e *interp.Env, src *act.Source) (string, bool) {
 	return folded, folded != text
 }
 
-// steers: a control character that a terminal obeys.
+// steers reports whether a character is a control character that affects a terminal.
 func steers(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r < 0xa0
 }

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// A caller who can look at the machine is told which programs run where, with their
-// words as expanded, and which files would run; given their texts, the engine reads them
-// like files that the command itself wrote.
+// TestTraceTellsWhatRuns checks that a trace has the programs that run, with their folders and
+// expanded words.
 func TestTraceTellsWhatRuns(t *testing.T) {
 	for command, want := range map[string]string{
 		"cd .. && rm $(echo a)/b":                  "rm ../ a/b",

@@ -7,8 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// asBob are the ways to run a command as another user; {} is where it stands, a line of
-// it where the way takes a text.
+// asBob are ways to run a command as another user. {} is replaced with the command.
 var asBob = []string{
 	"doas -u bob {}", "sudo-rs -u bob {}", "dzdo -u bob {}", "run0 --user=bob {}", "pkexec --user bob {}",
 	"runuser -u bob {}", "runuser -u bob -- {}", "runuser --user=bob -g staff {}", "runuser -ubob {}",
@@ -18,8 +17,8 @@ var asBob = []string{
 	"su bob -c '{}'", "su - bob -c '{}'", "su -c '{}' bob", "runuser -l bob -c '{}'", "sg staff '{}'", "sg staff -c '{}'",
 }
 
-// TestAsAnotherUser: what a command does is what it does as another user, too, whatever
-// changes the user. The user bob is not root.
+// TestAsAnotherUser checks that a command has the same risk with every way to run it as another
+// user. The user bob is not root.
 func TestAsAnotherUser(t *testing.T) {
 	for _, command := range []string{
 		"rm -rf /srv", "chmod -R 777 /", "git push --force origin main", `psql -c "DROP TABLE users"`, "sed -i s/a/b/ /etc/passwd",

@@ -11,7 +11,7 @@ func TestWindows(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		risk    act.Level
-		rule    string // "" for none
+		rule    string // "" if no rule may match
 	}{
 		{`Remove-Item -Recurse -Force C:\`, act.Critical, "shell.rm.recursive-root"},
 		{`remove-item C:\Users\bob -r -fo`, act.Critical, "shell.rm.recursive-home"},
@@ -45,7 +45,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestTextsOfPowerShell: what would run is judged whatever puts its text together.
+// TestTextsOfPowerShell checks that a text which PowerShell computes and then runs is judged.
 func TestTextsOfPowerShell(t *testing.T) {
 	for _, c := range []struct{ text, rule string }{
 		{`'xRemove-Item C:/ -Recurse -Force'.Substring(1)`, "shell.rm.recursive-root"},

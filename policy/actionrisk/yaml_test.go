@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// shownNode writes a tree in one line.
+// shownNode returns a tree on one line.
 func shownNode(n *tree.Node) string {
 	if n == nil {
 		return "nil"
@@ -32,7 +32,7 @@ func shownNode(n *tree.Node) string {
 	return n.Text
 }
 
-// TestYAML: documents become the trees that JSON of the same meaning would give.
+// TestYAML checks that a document gives the same tree as JSON with the same meaning.
 func TestYAML(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1\nb: x y # no\nc: true":                               `{a=1,b="x y",c=true}`,
@@ -66,8 +66,8 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// FuzzOperations: no text breaks the readers of what operations tools are given, and
-// what the YAML reader gives lies inside the text.
+// FuzzOperations checks that no text breaks the parsers of files for operations tools, and that
+// the nodes of the YAML parser are inside the text.
 func FuzzOperations(f *testing.F) {
 	for _, s := range operationBombs {
 		f.Add(s)
@@ -105,8 +105,8 @@ func FuzzOperations(f *testing.F) {
 	})
 }
 
-// TestAliasesRun: what an alias names runs where the alias stands, and aliases of aliases
-// come to an end.
+// TestAliasesRun checks that an alias is replaced with the node of its anchor, and that nested
+// aliases exhaust the budget.
 func TestAliasesRun(t *testing.T) {
 	const play = "ansible-playbook /dev/stdin <<'Y'\n"
 	for text, want := range map[string]Level{

@@ -1,12 +1,12 @@
 package act
 
-// Budget counts steps down. Once spent, everything that asks gets no.
+// Budget limits the steps of one evaluation. After the first refused Spend nothing is left.
 type Budget struct {
 	Left  int
-	Spent bool // more was asked for than there was
+	Spent bool // Spend refused at least once
 }
 
-// Spend takes n steps and tells whether they were there.
+// Spend takes n steps and reports whether that many were left.
 func (b *Budget) Spend(n int) bool {
 	if b.Left < n {
 		b.Left, b.Spent = 0, true

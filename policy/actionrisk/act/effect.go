@@ -1,43 +1,43 @@
 package act
 
-// Op is what an effect does to a file or to the machine.
+// Op is the kind of an effect on a file or on the machine.
 type Op uint8
 
-// The effects that texts of every language have, whatever they call them: a function, a
-// method, a module's state, a command of an editor.
+// The kinds of effects that programs in every language have, whether by a function, a method, a
+// module's state or an editor's command.
 const (
 	DeleteFile Op = iota
 	DeleteFileAnyway
 	DeleteTree
 	ReadFile
-	MoveFile // the second object is where to; so for the next three
+	MoveFile // On[1] is the destination, as for CopyFile, CopyTree and LinkFile
 	CopyFile
 	CopyTree
 	LinkFile
-	Unpack // into a folder
+	Unpack // extracts an archive into a folder
 	ChangeMode
 	ChangeOwner
-	Fetch // an address
+	Fetch // requests a URL
 	KillAll
 	Overwrite
 	AppendTo
 )
 
-// Effect is one thing that a text does, in whatever language it says so.
+// Effect is one effect that a program text has, independent of its language.
 type Effect struct {
 	Op       Op
-	On       []Word // what it is done to, as the text gives it
-	Mode     string // of ChangeMode, as chmod takes it; of ChangeOwner, who
-	Writes   string // what Overwrite and AppendTo write, if that is known
-	From, To int    // where its source says so
+	On       []Word // the files or URLs that it acts on, as written in the text
+	Mode     string // for ChangeMode the mode, for ChangeOwner the owner, as chmod and chown take them
+	Writes   string // the text that Overwrite and AppendTo write, if it is known
+	From, To int    // range in the source
 }
 
-// programs are the command lines of the same effect. The rules speak of programs, and
-// what a rule says is promised; so that is the form in which effects are judged.
+// programs maps each kind of effect to the command line with the same effect. The rules match
+// command lines, and callers rely on the ids of the rules, so effects are judged in this form.
 var programs = [...][]string{DeleteFile: {"rm"}, DeleteFileAnyway: {"rm", "-f"}, DeleteTree: {"rm", "-rf"}, ReadFile: {"cat"},
 	MoveFile: {"mv"}, CopyFile: {"cp"}, CopyTree: {"cp", "-rT"}, Unpack: {"tar", "-xf", "-", "-C"}, LinkFile: {"ln", "-s"}, ChangeMode: {"chmod"}, ChangeOwner: {"chown"}, Fetch: {"curl"}, KillAll: {"kill", "-9", "-1"}, Overwrite: {">"}, AppendTo: {">>"}}
 
-// Argv are the words of the program that has the effect, where in a command src stands.
+// Argv returns the command line with the same effect. Its words have the range of src.
 func (f *Effect) Argv(src *Source) []Word {
 	var out []Word
 	for _, word := range programs[f.Op] {

@@ -7,40 +7,40 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// Option is one option as given, a cluster of short ones split up.
+// Option is one option of a command line. A cluster of short options ("-rf") is split.
 type Option struct {
 	Name  string
 	Value Word
-	Given bool // a value was given
+	Given bool // the option has a value
 }
 
-// Invocation is one effective call: what really runs.
+// Invocation is the start of one program, with wrappers such as sudo removed.
 type Invocation struct {
-	Exe      string // base name
-	Path     string // as given
+	Exe      string // base name of the executable
+	Path     string // executable as written
 	Argv     []Word // all words, the executable first
 	Opts     []Option
 	Operands []Word
-	Data     int      // leading operands that are data
-	After    int      // index in operands of the first one after "--", or -1
-	Env      []Assign // assignments in front of it
+	Data     int      // number of leading operands that are data, not names
+	After    int      // index in Operands of the first operand after "--", or -1
+	Env      []Assign // assignments before the command
 	Redirs   []Redir
 	Stdin    Flow
 	Cwd      string
-	Host     string           // runs on that host (ssh), in that container
-	Root     bool             // runs as root for sure
-	Fds      map[string]Redir // open when it starts
-	Direct   bool             // started by a program, which knows no functions and aliases
-	Remote   bool             // elsewhere: paths are not those of this machine
+	Host     string           // runs on that host (ssh) or in that container; "" means this machine
+	Root     bool             // certainly runs as root
+	Fds      map[string]Redir // files that the shell opened with exec, by descriptor
+	Direct   bool             // started by a program, not a shell, so functions and aliases do not apply
+	Remote   bool             // runs on another machine, so paths are not those of this one
 	Dry      bool
-	Scratch  bool // in a container made for it, whose files are temporary
+	Scratch  bool // runs in a temporary container whose files are discarded
 	Src      *Source
 	From, To int
-	Classes  []paths.Class // of the operands, once a rule asks for them
-	Method   string        // of the HTTP request, once a rule asks for it
+	Classes  []paths.Class // classes of the operands; set when a rule first needs them
+	Method   string        // method of the HTTP request; set when a rule first needs it
 }
 
-// Assign is a NAME=value in front of a command.
+// Assign is an assignment NAME=value before a command.
 type Assign struct {
 	Name  string
 	Value Word
@@ -52,7 +52,7 @@ type Redir struct {
 	File Word
 }
 
-// Word is argument i (0 is the executable), or the zero Word.
+// Word returns argument i, or the zero Word if there is none. Argument 0 is the executable.
 func (v *Invocation) Word(i int) Word {
 	if i >= 0 && i < len(v.Argv) {
 		return v.Argv[i]
@@ -60,8 +60,8 @@ func (v *Invocation) Word(i int) Word {
 	return Word{}
 }
 
-// Has tells whether an option (by name, by unambiguous abbreviation of a long
-// one, or "--opt=value") or an operand is in the invocation.
+// Has reports whether the invocation has an option or operand. A long option may be abbreviated if
+// that is unambiguous. "--opt=value" requires that value.
 func (v *Invocation) Has(name string) bool {
 	if name == "" {
 		return false
@@ -78,12 +78,14 @@ func (v *Invocation) Has(name string) bool {
 	return ok && !(o.off() && strings.IndexByte(name, '=') < 0)
 }
 
-// off: "--prod=false" and "-auto-approve=false" say that the option is not given.
+// off reports whether the value turns a long option off, as in "--prod=false" or
+// "-auto-approve=false".
 func (o *Option) off() bool {
 	return o.Given && o.Value.Text == "false" && len(o.Name) > 2
 }
 
-// Option finds an option by name ("-f", "--force", "--dry-run=client").
+// Option returns the option with a name ("-f", "--force") or with a name and value
+// ("--dry-run=client").
 func (v *Invocation) Option(name string) (*Option, bool) {
 	for i := range v.Opts {
 		o := &v.Opts[i]
@@ -101,13 +103,13 @@ func (v *Invocation) Option(name string) (*Option, bool) {
 	return nil, false
 }
 
-// abbreviates: "--forc" stands for "--force". "--force" does not stand for
-// "--force-with-lease", which is another option.
+// abbreviates reports whether given is an abbreviation of want, as "--forc" is of "--force".
+// "--force" does not abbreviate "--force-with-lease", which is another option.
 func abbreviates(given, want string) bool {
 	return len(given) > 3 && len(given) < len(want) && given[1] == '-' && want[len(given)] != '-' && want[:len(given)] == given
 }
 
-// Value of the first of the options that is given with one.
+// Value returns the value of the first of the named options that has one.
 func (v *Invocation) Value(names ...string) (Word, bool) {
 	for _, n := range names {
 		if o, ok := v.Option(n); ok && o.Given {
@@ -117,7 +119,7 @@ func (v *Invocation) Value(names ...string) (Word, bool) {
 	return Word{}, false
 }
 
-// Values of an option that is given several times.
+// Values returns the values of all occurrences of an option.
 func (v *Invocation) Values(name string) (out []Word) {
 	for i := range v.Opts {
 		if v.Opts[i].Name == name {
@@ -127,7 +129,7 @@ func (v *Invocation) Values(name string) (out []Word) {
 	return out
 }
 
-// UnderAny tells whether one of the subcommand paths ("s3 rb") begins the operands.
+// UnderAny reports whether the operands begin with one of the subcommand paths ("s3 rb").
 func (v *Invocation) UnderAny(paths []string) bool {
 	for _, p := range paths {
 		if v.under(p) {
@@ -139,7 +141,7 @@ func (v *Invocation) UnderAny(paths []string) bool {
 
 func (v *Invocation) under(path string) bool {
 	if path != "" && (len(v.Operands) == 0 || path[0] != '*' && !strings.HasPrefix(v.Operands[0].Text, path[:1])) {
-		return false // as most paths of a program's rules are
+		return false // fast path: most rules of a program have another subcommand
 	}
 	for i := 0; path != ""; i++ {
 		word, rest, _ := strings.Cut(path, " ")
@@ -151,7 +153,7 @@ func (v *Invocation) under(path string) bool {
 	return true
 }
 
-// isWord tells whether a word is the wanted one, which may begin or end in a star.
+// isWord reports whether have equals want. A star at the start or end of want matches any text.
 func isWord(want, have string) bool {
 	if start, ok := strings.CutSuffix(want, "*"); ok {
 		return strings.HasPrefix(have, start)
@@ -162,8 +164,8 @@ func isWord(want, have string) bool {
 	return have == want
 }
 
-// HasLike is has with patterns: "-o=*bind*" for a value, "~m" for a letter in a
-// cluster of short options.
+// HasLike is like Has, but also takes patterns: "-o=*bind*" matches the value of an option, "~m"
+// matches a letter in a cluster of short options.
 func (v *Invocation) HasLike(name string) bool {
 	if letter, ok := strings.CutPrefix(name, "~"); ok {
 		return slices.ContainsFunc(v.Argv, func(w Word) bool {
@@ -177,7 +179,7 @@ func (v *Invocation) HasLike(name string) bool {
 	return slices.ContainsFunc(v.Opts, func(o Option) bool { return o.Name == want && MatchWord(pattern, o.Value.Text) })
 }
 
-// ArgvText is the words of an invocation as one text.
+// ArgvText returns the words of an invocation, joined by blanks.
 func ArgvText(v *Invocation) string {
 	parts := make([]string, 0, len(v.Argv))
 	for _, w := range v.Argv {
@@ -186,7 +188,7 @@ func ArgvText(v *Invocation) string {
 	return strings.Join(parts, " ")
 }
 
-// Operand is the text of operand i, or "" if there is none.
+// Operand returns the text of operand i, or "" if there is none.
 func (v *Invocation) Operand(i int) string {
 	if i >= 0 && i < len(v.Operands) {
 		return v.Operands[i].Text
@@ -194,16 +196,16 @@ func (v *Invocation) Operand(i int) string {
 	return ""
 }
 
-// StoreLanguage tells whether a text in a language is a database's to run.
+// StoreLanguage reports whether a database runs texts in this language.
 func StoreLanguage(lang string) bool {
 	return lang == "sql" || lang == "mongo" || lang == "redis"
 }
 
-// DropsMark is put after the name of a program that prints statements which drop
-// what is there before they create it again.
+// DropsMark is appended to the name of a dump program if the printed statements drop each object
+// before they create it.
 const DropsMark = " --clean"
 
-// WordAfter is the word after an option, wherever the option is.
+// WordAfter returns the word after the first occurrence of an option.
 func WordAfter(v *Invocation, option string) (Word, bool) {
 	for i := 1; i+1 < len(v.Argv); i++ {
 		if v.Argv[i].Text == option {
@@ -213,7 +215,7 @@ func WordAfter(v *Invocation, option string) (Word, bool) {
 	return Word{}, false
 }
 
-// MatchWord: equal, or the pattern ends or begins with *.
+// MatchWord reports whether s matches the pattern. A star at its start or end matches any text.
 func MatchWord(pattern, s string) bool {
 	n := len(pattern) - 1
 	switch {

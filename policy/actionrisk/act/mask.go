@@ -9,11 +9,11 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// Mask hides secrets in a text that is shown to people.
+// Mask replaces the secrets in a text with "[secret]", for showing the text to people.
 func Mask(text string) string { return Conceal(text).masked(0, len(text)) }
 
-// Concealed is a command whose secrets are never shown. They are found once for everything that
-// is shown of it.
+// Concealed is a command with the ranges of its secrets. They are found once and used for every
+// excerpt.
 type Concealed struct {
 	command string
 	secrets []Span
@@ -22,8 +22,8 @@ type Concealed struct {
 // Conceal finds the secrets in a command.
 func Conceal(command string) Concealed { return Concealed{command, SecretsIn(command)} }
 
-// Excerpt returns the part of the command in a span, for showing. The command is masked before
-// it is cut, so that a cut never uncovers a part of a secret.
+// Excerpt returns the part of the command in a span, without secrets. The command is masked before
+// it is cut, so that no cut shows part of a secret.
 func (g Concealed) Excerpt(span Span) string {
 	start := min(max(span.Start, 0), len(g.command))
 	end := max(start, min(max(span.End, 0), len(g.command)))
@@ -49,10 +49,10 @@ func (g Concealed) masked(at, end int) string {
 	return b.String() + g.command[at:end]
 }
 
-// Hide takes the secrets of the command out of a text made from it: where quotes fell
-// away or words were joined, the text alone does not show where a secret begins.
+// Hide removes the secrets of the command from a text that was derived from it. The text alone may
+// no longer show where a secret begins, because quotes were removed or words joined.
 func (g Concealed) Hide(text string) string {
-	const telling = 8 // fewer characters at a cut end tell nothing
+	const telling = 8 // fewer characters of a secret at the end of the text reveal nothing
 	for _, s := range g.secrets {
 		secret := g.command[s.Start:s.End]
 		text = strings.ReplaceAll(text, secret, "[secret]")
@@ -66,7 +66,7 @@ func (g Concealed) Hide(text string) string {
 	return text
 }
 
-// SecretsIn lists what must not be shown, in order and without overlap.
+// SecretsIn returns the ranges of the secrets in a text, sorted and without overlap.
 func SecretsIn(text string) []Span {
 	found := append(secretWords(text), passwordsIn(text)...)
 	if len(found) == 0 {
@@ -84,8 +84,8 @@ func SecretsIn(text string) []Span {
 	return out
 }
 
-// secretWords are the secrets that show by their form or by the name before them, and keys
-// of 64 hexadecimal digits. It reads the text once.
+// secretWords returns the ranges of the secrets that are recognized by their format or by the name
+// before them, and of keys with 64 hexadecimal digits.
 func secretWords(text string) []Span {
 	var out []Span
 	for _, s := range secrets.Find(text) {
@@ -96,7 +96,7 @@ func secretWords(text string) []Span {
 		for end < len(text) && (scan.Alnum(text[end]) || strings.IndexByte("_-.", text[end]) >= 0) {
 			end++
 		}
-		if w := text[i:end]; isHexKey(w) || len(w) > len("eyJ")+12 && strings.HasPrefix(w, "eyJ") { // JSON in base64: tokens, payments
+		if w := text[i:end]; isHexKey(w) || len(w) > len("eyJ")+12 && strings.HasPrefix(w, "eyJ") { // eyJ begins JSON in base64, as in tokens and payments
 			out = append(out, Span{i, end})
 		}
 		i = end
@@ -105,13 +105,13 @@ func secretWords(text string) []Span {
 	return out
 }
 
-// isHexKey: 64 hexadecimal digits, which may be a private key.
+// isHexKey reports whether w has 64 hexadecimal digits, as a private key has.
 func isHexKey(w string) bool {
 	w = strings.TrimPrefix(w, "0x")
 	return len(w) == 64 && strings.Trim(w, "0123456789abcdefABCDEF") == ""
 }
 
-// SecretWord: a word that is a secret by its form.
+// SecretWord reports whether the format of a word is that of a secret.
 func SecretWord(w string) bool {
 	return isHexKey(w) || slices.ContainsFunc(secrets.Find(w), func(s secrets.Span) bool { return s.Start == 0 && s.End == len(w) })
 }

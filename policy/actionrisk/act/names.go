@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// SyntaxName tells whether a text can be the name of a variable.
+// SyntaxName reports whether a text is a valid name of a variable.
 func SyntaxName(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !scan.IsNameByte(s[i]) {
@@ -16,7 +16,7 @@ func SyntaxName(s string) bool {
 	return s != ""
 }
 
-// WindowsShell is the language of a Windows command interpreter, "" if exe is none.
+// WindowsShell returns the language of a Windows command interpreter, or "" for other executables.
 func WindowsShell(exe string) string {
 	switch strings.ToLower(strings.TrimSuffix(exe, ".exe")) {
 	case "powershell", "pwsh", "powershell_ise":
@@ -27,13 +27,13 @@ func WindowsShell(exe string) string {
 	return ""
 }
 
-// LooksShell: text of another language may still hold shell syntax that would
-// run if it were pasted into a shell.
+// LooksShell reports whether a text in another language contains shell syntax that would run if
+// somebody pasted the text into a shell.
 func LooksShell(text string) bool {
 	return strings.Contains(text, "$(") || strings.ContainsRune(text, '`') && !strings.ContainsAny(text, ";") ||
 		strings.Contains(text, "&&") || strings.Contains(text, "||") && !strings.Contains(text, "'||'")
 }
 
-// KindTool items are tool calls; their name is what the tool does by its name:
-// destructive, money, write, read, shell, sql or unknown.
+// KindTool is the kind of items that are tool calls. Their name is the effect that the tool's name
+// suggests: destructive, money, write, read, shell, sql or unknown.
 const KindTool = "tool"

@@ -6,9 +6,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// passwordOptions are the options whose value is a password, by program or program
-// and subcommand. "*" is where the value is attached to the letter; "user:" says
-// that the password is after a name and a colon or "%".
+// passwordOptions lists the options whose value is a password, by program or by program and
+// subcommand. A star means that the value follows the letter without a blank. "user:" means that
+// the value is a user name, then ":" or "%", then the password.
 var passwordOptions = map[string][]string{
 	"mysql": {"-p*", "--password"}, "mysqldump": {"-p*", "--password"}, "mysqladmin": {"-p*", "--password"}, "mysqlimport": {"-p*", "--password"},
 	"mariadb": {"-p*", "--password"}, "mariadb-dump": {"-p*", "--password"}, "mycli": {"-p*", "--password"},
@@ -20,9 +20,9 @@ var passwordOptions = map[string][]string{
 	"wget": {"--password", "--http-password", "--ftp-password"}, "sshpass": {"-p", "-p*"},
 }
 
-// PasswordAt is where in word i of a command line the value of a password option
-// begins, and of which word: the next one, or the rest of this one. at is negative
-// if the word is no such option.
+// PasswordAt returns where the password is if word i is one of the password options: the index of
+// the word that contains the password (word i or the next one), and the offset in this word. at is
+// negative if word i is no such option.
 func PasswordAt(options []string, words []string, i int) (word, at int) {
 	for _, option := range options {
 		o, named := strings.CutPrefix(option, "user:")
@@ -44,7 +44,8 @@ func PasswordAt(options []string, words []string, i int) (word, at int) {
 	return i, -1
 }
 
-// optionValue is where the value of an option begins, as PasswordAt says it.
+// optionValue returns where the value of option o is: the index of the word, and the offset in
+// this word. at is negative if word i is not this option.
 func optionValue(o string, words []string, i int) (word, at int) {
 	letter, attached := strings.CutSuffix(o, "*")
 	switch {
@@ -58,12 +59,14 @@ func optionValue(o string, words []string, i int) (word, at int) {
 	return i, -1
 }
 
-// isPassword: not a variable, a substitution, a placeholder or a prompt.
+// isPassword reports whether a value can be a password: it is not a variable, substitution,
+// placeholder or prompt.
 func isPassword(value string) bool {
 	return len(value) >= 3 && !strings.ContainsAny(value[:1], "-$`<{/@") && strings.IndexByte(value, scan.Hole) < 0
 }
 
-// OptionsOfPasswords of a command line, if its program has any.
+// OptionsOfPasswords returns the password options of the program of a command line, or nil if it
+// has none.
 func OptionsOfPasswords(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -75,8 +78,8 @@ func OptionsOfPasswords(words []string) []string {
 	return passwordOptions[exe+" "+words[1]]
 }
 
-// passwordsIn lists the passwords that are in the options of known programs in a
-// text; it reads words and quotes, which is enough for showing.
+// passwordsIn returns the ranges of the passwords in the options of known programs. It splits the
+// text at blanks, quotes and separators without parsing it, which is enough for masking.
 func passwordsIn(text string) []Span {
 	var out []Span
 	var words []string
@@ -98,8 +101,8 @@ func passwordsIn(text string) []Span {
 	return out
 }
 
-// passwordsOf lists those of one command line. Its program may be after others, as in
-// "sudo mysql".
+// passwordsOf returns the ranges of the passwords in one command line. Other programs may precede
+// the known program, as in "sudo mysql".
 func passwordsOf(words []string, starts []int) (out []Span) {
 	for first := range words {
 		options := OptionsOfPasswords(words[first:])

@@ -7,25 +7,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Span is a range of bytes of the submitted command.
+// Span is a range of bytes in the submitted command.
 type Span struct{ Start, End int }
 
-// Source is a piece of program text and where it came from.
+// Source is a program text and its origin.
 type Source struct {
 	Text   string
-	At     int      // offset of text in the submitted command if it is there verbatim, else -1
-	Span   Span     // its carrier in the submitted command, used when at < 0
-	Via    []string // what carries it, outermost first: "sudo", "bash -c", "base64"
-	Depth  int      // how many texts it is inside of
-	Layers int      // how many encodings were peeled off
-	Taint  Taint    // where it came from
+	At     int      // offset of Text in the submitted command, or -1 if it is not there unchanged
+	Span   Span     // range in the submitted command that contains the text in another form; used if At is -1
+	Via    []string // what contains the text, outermost first: "sudo", "bash -c", "base64"
+	Depth  int      // number of texts that it is nested in
+	Layers int      // number of encodings that were removed
+	Taint  Taint    // origin of the text
 }
 
-// Where is the span of Text[from:to] in the submitted command, and the text itself if
-// it is there in another form.
+// Where returns the range of Text[from:to] in the submitted command. If the command has the text
+// in another form, it also returns the text.
 func (s *Source) Where(from, to int) (Span, string) {
 	from = min(max(from, 0), len(s.Text))
-	if to < from || to > len(s.Text) { // a node that the lenient parser made up has no end
+	if to < from || to > len(s.Text) { // a node that the lenient parser added has no end
 		to = len(s.Text)
 	}
 	if s.At >= 0 {
@@ -34,7 +34,7 @@ func (s *Source) Where(from, to int) (Span, string) {
 	return s.Span, s.Text[from:to]
 }
 
-// Word is Text[from:to] as a word.
+// Word returns Text[from:to] as a word.
 func (s *Source) Word(from, to int) Word {
 	span, _ := s.Where(from, to)
 	w := Word{Text: s.Text[from:to], Span: span, At: -1, Taint: s.Taint, Glob: strings.ContainsAny(s.Text[from:to], "*?")}
@@ -44,7 +44,8 @@ func (s *Source) Word(from, to int) Word {
 	return w
 }
 
-// Inside is a text found in this one: carried by the word w, by way of via.
+// Inside returns the text of the word w as a source that is nested in this one. via names what
+// contains it, such as "bash -c".
 func (s *Source) Inside(w Word, via string) Source {
 	out := Source{Text: w.Text, At: w.At, Span: w.Span, Via: s.Via, Depth: s.Depth + 1, Layers: s.Layers, Taint: w.Taint}
 	if via != "" {
@@ -53,30 +54,30 @@ func (s *Source) Inside(w Word, via string) Source {
 	return out
 }
 
-// Taint says where a text came from; several may hold.
+// Taint is a set of origins of a text.
 type Taint uint16
 
 const (
-	FromNetwork Taint = 1 << iota // downloaded
-	FromSecret                    // a credential file or store
-	FromEnviron                   // the environment as a whole
+	FromNetwork Taint = 1 << iota // downloaded from the network
+	FromSecret                    // read from a credential file or store
+	FromEnviron                   // all environment variables
 	FromDump                      // a database dump
 	FromDecoder                   // decoded by the command itself
-	FromStdin                     // unknown text of a pipe or terminal
-	FromStore                     // what others wrote into a store or a service
-	FromBuilt                     // text of the command itself, changed by a filter that cannot be followed
+	FromStdin                     // unknown text from a pipe or terminal
+	FromStore                     // written by others into a store or service
+	FromBuilt                     // text of the command, changed by a filter that the engine cannot evaluate
 )
 
-// Flow is what a command writes or reads: text if it is known, and its taint.
+// Flow is the input or output of a command: its text if known, and its origins.
 type Flow struct {
-	Word  Word // the text and where it stands; meaningful if known
+	Word  Word // the text and its range in the command; valid if Known
 	Known bool
 	Taint Taint
 	Line  bool   // a line end follows the text
-	Via   string // decoder that made it
+	Via   string // name of the program that produced the text, or "file"
 	Layer int
-	Edit  string      // what filters on its way wrote into a text that is not known
-	Makes *Invocation // a dry run that printed what it would have made
+	Edit  string      // texts that filters such as sed write into a text that is not known
+	Makes *Invocation // the dry run that printed the text, which describes what it would create
 }
 
 // The kinds of items that are invocations and redirections.
@@ -85,21 +86,21 @@ const (
 	KindRedir = "redir"
 )
 
-// Item is one thing the tables judge.
+// Item is one thing that the rules judge.
 type Item struct {
 	Kind     string   // KindExe, KindRedir, "sql", "call", "pay", KindTool …
-	Name     string   // what a matcher's exe lists
-	Tags     []string // facts for sub, any, all and none of kinds without an invocation
+	Name     string   // name that rules match against their exe member
+	Tags     []string // for items without an invocation: tags that sub, any, all and none match
 	Inv      *Invocation
 	Src      *Source
-	From, To int // where it is in Src.Text
+	From, To int // range in Src.Text
 	Target   string
-	Words    string // names that say where it acts (host, database), for kinds without an invocation
-	Undone   bool   // rolled back, or only stored: medium at most
-	Fact     any    // what the classifier of a domain knows; read by its predicates
+	Words    string // for items without an invocation: names of the host or database that it affects
+	Undone   bool   // the effect is rolled back or only stored, so the level is at most medium
+	Fact     any    // data of the classifier for the predicates of its domain
 }
 
-// Has tells whether an option, word or tag is in the item.
+// Has reports whether the item has an option, a word or a tag.
 func (it *Item) Has(name string) bool {
 	if it.Inv == nil {
 		return slices.Contains(it.Tags, name)
@@ -107,7 +108,7 @@ func (it *Item) Has(name string) bool {
 	return it.Inv.Has(name)
 }
 
-// Subcommand is the first word of what the item is about.
+// Subcommand returns the first operand of the invocation, or the first tag of other items.
 func (it *Item) Subcommand() string {
 	switch {
 	case it.Inv != nil:
@@ -118,7 +119,8 @@ func (it *Item) Subcommand() string {
 	return ""
 }
 
-// UnderAny tells whether one of the subcommand paths begins what the item is about.
+// UnderAny reports whether the operands begin with one of the subcommand paths, or, for other
+// items, whether the first tag is one of them.
 func (it *Item) UnderAny(paths []string) bool {
 	if it.Inv == nil {
 		return len(it.Tags) > 0 && slices.Contains(paths, it.Tags[0])
@@ -126,17 +128,17 @@ func (it *Item) UnderAny(paths []string) bool {
 	return it.Inv.UnderAny(paths)
 }
 
-// Adjustment is how a member of the request moved a level. Class is the kind of
-// value ("production"), never the value.
+// Adjustment records that a member of the request changed a level. Class is the kind of its value
+// ("production"), never the value.
 type Adjustment struct {
 	Field string `json:"field" jsonschema_description:"The member of the request that changed the severity."`
-	Class string `json:"valueClass" jsonschema_description:"What kind of value it had."`
-	Delta int    `json:"delta" jsonschema_description:"By how many levels."`
+	Class string `json:"valueClass" jsonschema_description:"Kind of its value, such as production or protected."`
+	Delta int    `json:"delta" jsonschema_description:"Number of levels by which the severity rose; negative if it fell."`
 }
 
-// Descriptor is the number in /dev/fd/3 and its kind.
+// Descriptor returns the file descriptor that a path refers to: "3" for /dev/fd/3.
 func Descriptor(p string) (string, bool) {
-	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last is $$
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last one is /proc/$$/fd/, where a hole replaces $$
 		if fd, ok := strings.CutPrefix(p, prefix); ok {
 			return fd, true
 		}
@@ -144,12 +146,13 @@ func Descriptor(p string) (string, bool) {
 	return "", false
 }
 
-// RemotePath: host:path, host::module/path, rsync://host/path.
+// RemotePath reports whether a text is a path on another host: host:path, host::module/path or
+// rsync://host/path.
 func RemotePath(t string) bool {
 	i := strings.IndexByte(t, ':')
 	return i > 1 && strings.IndexByte(t[:i], '/') < 0 && t[0] != '.' && t[0] != '~'
 }
 
-// KindMoney items are effects on money, keys and contracts; their name is the id
-// of the rule that the effect has.
+// KindMoney is the kind of items that are effects on money, keys and contracts. Their name is the
+// id of the rule for this effect.
 const KindMoney = "money"

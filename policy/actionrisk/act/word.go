@@ -8,23 +8,23 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Word is one word of an invocation as it would be after expansion. Words are copied
-// often: the order of the members keeps one within 64 bytes.
+// Word is one word of an invocation after expansion. Words are copied often, so the order of the
+// members keeps a word within 64 bytes.
 type Word struct {
 	Text   string // its value; each unknown part is one hole byte
-	Var    string // the one variable its unknown part is, if it is one
-	Span   Span   // where it is in the submitted command
-	At     int    // offset in the submitted command at which Text is verbatim, else -1
-	Taint  Taint  // where a part of it came from
-	Glob   bool   // an unquoted * ? or [ is in it
+	Var    string // the variable that is its unknown part, if it is a single one
+	Span   Span   // range in the submitted command
+	At     int    // offset of Text in the submitted command, or -1 if it is not there unchanged
+	Taint  Taint  // origins of its parts
+	Glob   bool   // has an unquoted *, ? or [
 	Quoted bool   // a part of it was quoted
 	Lone   bool   // the whole word is one unknown expansion
 }
 
-// Known tells whether the whole text is known.
+// Known reports whether the word has no unknown part.
 func (w Word) Known() bool { return strings.IndexByte(w.Text, scan.Hole) < 0 }
 
-// Tail is the word from byte i on.
+// Tail returns the word without its first i bytes.
 func (w Word) Tail(i int) Word {
 	w.Text = w.Text[min(i, len(w.Text)):]
 	if w.At >= 0 {
@@ -33,8 +33,8 @@ func (w Word) Tail(i int) Word {
 	return w
 }
 
-// Printable shows a text on one line: holes as "$?", control characters as
-// blanks, at most 80 characters, secrets masked.
+// Printable returns a text on one line: holes as "$?", control characters as blanks, at most 80
+// characters, secrets masked.
 func Printable(text string) string {
 	const shown = 80
 	text = Mask(text)
@@ -61,7 +61,8 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// JoinWords is words as one text, verbatim if they are so in the command.
+// JoinWords joins words with blanks. The result keeps its offset if the submitted command has it
+// unchanged.
 func JoinWords(words []Word, src *Source) Word {
 	out := words[0]
 	if len(words) == 1 {
@@ -85,7 +86,8 @@ func JoinWords(words []Word, src *Source) Word {
 	return out
 }
 
-// PartlyKnown: text with holes, as echo "rm -rf $x" prints.
+// PartlyKnown reports whether a text has known and unknown parts, like the output of echo "rm -rf
+// $x".
 func PartlyKnown(w Word) bool {
 	return strings.IndexByte(w.Text, scan.Hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(scan.Hole)) != ""
 }

@@ -1,6 +1,6 @@
-// Package amounts reads amounts of money, calls of contracts and payments, and says
-// which rule of the wallet and x402 tables each is. Units come from a fixed table, never
-// from a price; numbers are exact.
+// Package amounts parses amounts of money, calls of contracts, and payments, and selects their
+// rules in the wallet and x402 tables. Units come from a fixed table, never from a price; numbers
+// are exact.
 package amounts
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// asset is a line of amounts.json.
+// asset is a row of amounts.json.
 type asset struct {
 	Symbol    string   `json:"symbol"`
 	Names     []string `json:"names"`
 	Pegged    bool     `json:"pegged,omitempty"` // one unit is one US dollar
 	Decimals  int      `json:"decimals"`
-	Large     string   `json:"large"` // a transfer from this many units on is large
+	Large     string   `json:"large"` // smallest number of units of a large transfer
 	Contracts []string `json:"contracts,omitempty"`
 
 	large *big.Rat
 }
 
-// amountTable is amounts.json: fixed thresholds and never a price.
+// amountTable is amounts.json. Its thresholds are fixed; it has no prices.
 type amountTable struct {
 	Assets []asset `json:"assets"`
 	Units  []struct {
@@ -35,7 +35,7 @@ type amountTable struct {
 	} `json:"units"`
 	Others     []string `json:"others"`
 	OtherLarge string   `json:"otherLarge"`
-	Plain      []string `json:"plain"` // names that are words of every day as well
+	Plain      []string `json:"plain"` // names of assets that are also everyday words
 	Pay        struct {
 		Small  string `json:"small"`
 		Medium string `json:"medium"`
@@ -83,28 +83,28 @@ var amounts = sync.OnceValue(func() *amountTable {
 	return t
 })
 
-// RatOf is a number of the tables.
+// RatOf parses a number of the tables. It panics if the number is invalid.
 func RatOf(s string) *big.Rat {
 	r, ok := new(big.Rat).SetString(s)
 	if !ok {
-		panic("actionrisk: amount " + s)
+		panic("actionrisk: invalid amount " + s)
 	}
 	return r
 }
 
-// Amount is what a move is about, as far as the text says it.
+// Amount is the amount of a transfer or payment, as far as the text states it.
 type Amount struct {
 	Value     *big.Rat // nil if unknown
 	Asset     *asset   // nil if unknown
-	Unlimited bool     // the largest value there is, or a word for it
-	All       bool     // everything there is
+	Unlimited bool     // the largest possible value, or a word for it
+	All       bool     // the whole balance
 }
 
-// maxExponent bounds 1e78 and 10**78: a uint256 has 78 digits.
+// maxExponent is the largest exponent in 1e78 or 10**78: a uint256 has 78 digits.
 const maxExponent = 78
 
-// ParseNumber reads a decimal with separators, an exponent or a suffix:
-// 1,000.50 1_000 1e18 1000e6 10**18 2.5k 0xffff 5n. nil if it is none.
+// ParseNumber parses a number with separators, an exponent or a suffix: 1,000.50 1_000 1e18 1000e6
+// 10**18 2.5k 0xffff 5n. It returns nil for other texts.
 func ParseNumber(s string) *big.Rat {
 	if len(s) > scan.MaxNumber {
 		return nil
@@ -119,7 +119,7 @@ func ParseNumber(s string) *big.Rat {
 	}
 	s = strings.NewReplacer(",", "", "_", "", " ", "").Replace(strings.TrimSuffix(s, "n"))
 	if base, exp, ok := strings.Cut(s, "**"); ok {
-		mul, tail, times := strings.Cut(base, "*") // 1000*10**6
+		mul, tail, times := strings.Cut(base, "*") // for example 1000*10**6
 		if !times {
 			mul, tail = "1", base
 		}
@@ -135,7 +135,7 @@ func ParseNumber(s string) *big.Rat {
 	return decimal(s)
 }
 
-// product is nil if one of the numbers is.
+// product returns a*b, or nil if one of them is nil.
 func product(a, b *big.Rat) *big.Rat {
 	if a == nil || b == nil {
 		return nil
@@ -143,10 +143,10 @@ func product(a, b *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(a, b)
 }
 
-// scales are the letters after a number that stand for thousands of it.
+// scales are the suffixes that multiply a number.
 var scales = map[byte]int64{'k': 1_000, 'm': 1_000_000, 'b': 1_000_000_000}
 
-// decimal reads a decimal with an exponent or one letter after it.
+// decimal parses a decimal number with an exponent or a suffix of one letter.
 func decimal(s string) *big.Rat {
 	scale := int64(1)
 	if n := len(s); n > 1 && scales[s[n-1]] > 0 {
@@ -165,7 +165,7 @@ func decimal(s string) *big.Rat {
 	return r.Mul(r, new(big.Rat).SetInt64(scale))
 }
 
-// badExponent: none, or one that makes a number of too many digits.
+// badExponent reports whether an exponent is invalid or gives a number with too many digits.
 func badExponent(exp string) bool {
 	n := 0
 	for _, c := range strings.TrimLeft(exp, "+-") {
@@ -181,12 +181,12 @@ func power(base, exp *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(base.Num(), exp.Num(), nil))
 }
 
-// Scaled is base units as units of an asset.
+// Scaled converts base units to units of an asset with this number of decimals.
 func Scaled(value *big.Rat, decimals int) *big.Rat {
 	return new(big.Rat).Quo(value, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)))
 }
 
-// AssetOf finds an asset by symbol or contract address.
+// AssetOf returns the asset with a name or contract address, or nil.
 func AssetOf(name string) *asset {
 	t := amounts()
 	name = strings.ToLower(strings.Trim(name, ".,;:()\"'"))
@@ -196,7 +196,7 @@ func AssetOf(name string) *asset {
 	return t.byContract[name]
 }
 
-// IsLarge tells whether a transfer reaches the asset's threshold.
+// IsLarge reports whether the amount reaches the asset's threshold for large transfers.
 func (a Amount) IsLarge() bool {
 	if a.Unlimited || a.All {
 		return true
@@ -211,7 +211,7 @@ func (a Amount) IsLarge() bool {
 	return a.Value.Cmp(as.large) >= 0
 }
 
-// TransferRule is the rule of a transfer of this amount.
+// TransferRule returns the rule for a transfer of this amount.
 func (a Amount) TransferRule() string {
 	switch {
 	case a.All:
@@ -222,8 +222,8 @@ func (a Amount) TransferRule() string {
 	return act.Transfers
 }
 
-// PayRule is the rule of an x402 payment of this amount. complete says that
-// host, network and a cap or an exact amount are all stated.
+// PayRule returns the rule for an x402 payment of this amount. complete means that the network and
+// the recipient are stated.
 func (a Amount) PayRule(complete bool) string {
 	t := amounts()
 	switch {
@@ -252,11 +252,12 @@ func (a Amount) PayRule(complete bool) string {
 
 var (
 	unlimited256 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 255))
-	Unlimited64  = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 63)) // chains whose amounts have 64 bits
+	Unlimited64  = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 63)) // for networks with amounts of 64 bits
 	unlimited160 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 159))
 )
 
-// IsUnlimited: at least 2^255, or 2^159 - 1 and more where a uint160 is meant.
+// IsUnlimited reports whether a value is at least 2^255, or, if narrow is set for a uint160, at
+// least 2^159.
 func IsUnlimited(value *big.Rat, narrow bool) bool {
 	if value == nil {
 		return false
@@ -267,11 +268,11 @@ func IsUnlimited(value *big.Rat, narrow bool) bool {
 	return value.Cmp(unlimited256) >= 0
 }
 
-// unlimitedWords stand for the largest amount.
+// unlimitedWords are words for the largest amount.
 var unlimitedWords = []string{"maxuint256", "max_uint256", "uint256max", "maxuint", "max_uint", "unlimited", "infinite", "infinity", "type(uint256).max", "uint256.max",
 	"constants.maxuint256", "ethers.maxuint256", "ethers.constants.maxuint256", "2**256-1", "2n**256n-1n", "2^256-1", "~uint256(0)", "uint(-1)", "uint256(-1)", "maxuint160", "max_uint160", "max"}
 
-// IsUnlimitedWord reports whether an argument is a word for the largest value.
+// IsUnlimitedWord reports whether an argument is a word for the largest amount.
 func IsUnlimitedWord(s string) bool {
 	s = strings.ToLower(strings.NewReplacer(" ", "", `"`, "", "'", "").Replace(s))
 	if s == "-1" || s == "all" {
@@ -285,15 +286,15 @@ func IsUnlimitedWord(s string) bool {
 	return scan.HasAny(s, "maxuint256", "max_uint256", "uint256).max")
 }
 
-// IsZeroAddress: there is no key for it.
+// IsZeroAddress reports whether an address is one that no key controls.
 func IsZeroAddress(s string) bool {
 	s = strings.ToLower(strings.Trim(s, `"' ,.;`))
 	return len(s) == 42 && s[:2] == "0x" && strings.Trim(s[2:], "0") == "" || s == "0x000000000000000000000000000000000000dead" ||
 		s == "0x0" || s == "address(0)" || s == "zeroaddress" || s == "constants.addresszero" || s == "ethers.zeroaddress" || s == "11111111111111111111111111111111"
 }
 
-// IsAddress: 0x and 40 hex digits, a name of a naming service, or base58 of the
-// length of a Solana or Bitcoin address.
+// IsAddress reports whether a text is an address: 0x and 40 hexadecimal digits, a name of a naming
+// service, or base58 with the length of a Solana or Bitcoin address.
 func IsAddress(s string) bool {
 	s = strings.Trim(s, `"'.,;()`)
 	if strings.HasPrefix(s, "0x") {
@@ -305,7 +306,8 @@ func IsAddress(s string) bool {
 	return len(s) >= 26 && len(s) <= 44 && isBase58(s)
 }
 
-// namingService: the name of an account, or the beginning of an address that no other text has.
+// namingService reports whether a text is a name of a naming service, or has a prefix that only
+// addresses have.
 func namingService(s string) bool {
 	if scan.HasAnySuffix(s, ".eth", ".sol", ".near") {
 		return true
@@ -313,14 +315,13 @@ func namingService(s string) bool {
 	return scan.HasAnyPrefix(s, "bc1q", "bc1p", "tb1q")
 }
 
-// isBase58: digits, small letters and capitals are in it, all three, and nothing that base58
-// has not.
+// isBase58 reports whether a text is in base58 and has digits, lower-case and capital letters.
 func isBase58(s string) bool {
 	return strings.Trim(s, "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ") == "" && strings.ContainsAny(s, "123456789") &&
 		strings.ToUpper(s) != s && strings.ToLower(s) != s
 }
 
-// IsHexText tells whether a text is hexadecimal digits only.
+// IsHexText reports whether a text has only hexadecimal digits.
 func IsHexText(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {

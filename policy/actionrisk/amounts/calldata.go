@@ -10,11 +10,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// maxAmountText is the longest text of an amount: a uint256 has 78 digits.
+// maxAmountText is the longest text of an amount, in bytes: a uint256 has 78 digits.
 const maxAmountText = 160
 
-// converted reads what a function makes of an amount: it takes the amount where the function
-// says its unit, else it gives the argument of one that only changes the type.
+// converted handles a function around an amount. If the function states the unit, it sets a and
+// returns true. If the function only changes the type, it returns the argument.
 func converted(low string, a *Amount) (string, bool) {
 	open := strings.IndexByte(low, '(')
 	if open <= 0 {
@@ -37,8 +37,8 @@ func converted(low string, a *Amount) (string, bool) {
 	return low, false
 }
 
-// CallAmount reads an argument: parseUnits("5", 6), parseEther("1"), 5n, 1e18,
-// a word for the largest value. Base units become units of the token.
+// CallAmount parses the argument of a call: parseUnits("5", 6), parseEther("1"), 5n, 1e18, or a
+// word for the largest value. It converts base units to units of the token.
 func CallAmount(arg string, token *asset) Amount {
 	a := Amount{Asset: token}
 	if len(arg) > maxAmountText {
@@ -66,7 +66,8 @@ func CallAmount(arg string, token *asset) Amount {
 	return a
 }
 
-// named reads "5 eth" without its blank, and "1 ether", and tells whether the text is such.
+// named parses an amount with its unit, such as "5eth" or "1ether", and reports whether the text
+// is one.
 func (a *Amount) named(low string) bool {
 	if value, ok := strings.CutSuffix(low, "ether"); ok && !strings.Contains(value, "ether") {
 		if a.Value = ParseNumber(value); a.Value != nil {
@@ -86,7 +87,7 @@ func (a *Amount) named(low string) bool {
 	return true
 }
 
-// units takes a number of the asset's smallest units; nil says nothing.
+// units sets the amount from a number of base units. It ignores nil.
 func (a *Amount) units(n *big.Rat) {
 	switch {
 	case n == nil:
@@ -99,8 +100,8 @@ func (a *Amount) units(n *big.Rat) {
 	}
 }
 
-// guessUnits reads base units of an unknown token: 18 decimals if the number is
-// that long, else 6; a number that is short is taken as units.
+// guessUnits converts base units of an unknown token: it assumes 18 decimals for a number from
+// 1e15 on, 6 decimals from 1e6 on, and none for smaller numbers.
 func guessUnits(n *big.Rat) *big.Rat {
 	switch {
 	case n.Cmp(RatOf("1e15")) >= 0:
@@ -111,7 +112,7 @@ func guessUnits(n *big.Rat) *big.Rat {
 	return n
 }
 
-// ApproveRule is the rule of an allowance over that amount.
+// ApproveRule returns the rule for an allowance of this amount.
 func ApproveRule(a Amount) string {
 	switch {
 	case a.Unlimited:
@@ -122,7 +123,7 @@ func ApproveRule(a Amount) string {
 	return act.ApprovesSome
 }
 
-// PermitRule judges a signed permit by the largest value its text states.
+// PermitRule returns the rule for a signed permit, by the largest value in its text.
 func PermitRule(text string) string {
 	low := strings.ToLower(text)
 	switch {
@@ -143,7 +144,7 @@ func PermitRule(text string) string {
 	return act.PermitsSome
 }
 
-// SelectorNames are the 4-byte selectors of the functions that have rules.
+// SelectorNames maps 4-byte selectors to the functions that have rules.
 var SelectorNames = map[string]string{
 	"095ea7b3": "approve", "39509351": "increaseAllowance", "a9059cbb": "transfer", "23b872dd": "transferFrom",
 	"a22cb465": "setApprovalForAll", "d505accf": "permit", "f2fde38b": "transferOwnership", "715018a6": "renounceOwnership",
@@ -153,16 +154,16 @@ var SelectorNames = map[string]string{
 	"d0e30db0": "deposit", "2e1a7d4d": "withdraw", "db2e21bc": "emergencyWithdraw", "853828b6": "withdrawAll", "0d582f13": "addOwnerWithThreshold", "694e80c3": "changeThreshold", "610b5925": "enableModule", "13af4035": "setOwner", "1f931c1c": "diamondCut", "b61d27f6": "execTransaction", "8d80ff0a": "execTransaction", "f242432a": "transferFrom", "2eb2c2d6": "transferFrom", "e318b52b": "swapOwner", "f8dc5dd9": "removeOwner",
 }
 
-// ReadSelectors are functions that only read, for every caller.
+// ReadSelectors are the selectors of functions that only read.
 var ReadSelectors = scan.SetOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
 
-// calldata is the arguments of an encoded call: 32 bytes each, in hex.
+// calldata is the arguments of an encoded call in hexadecimal, 32 bytes each.
 type calldata struct {
 	data  string
 	token *asset
 }
 
-// number is argument i, nil if there is none.
+// number returns argument i, or nil if there is none.
 func (c calldata) number(i int) *big.Rat {
 	if len(c.data) < (i+1)*64 {
 		return nil
@@ -174,14 +175,14 @@ func (c calldata) number(i int) *big.Rat {
 	return new(big.Rat).SetInt(n)
 }
 
-// amount is argument i in units of the token.
+// amount returns argument i in units of the token.
 func (c calldata) amount(i int) Amount {
 	a := Amount{Asset: c.token}
 	a.units(c.number(i))
 	return a
 }
 
-// transfer are the rules of sending argument i to argument to.
+// transfer returns the rules for a transfer. Argument to is the recipient, argument i the amount.
 func (c calldata) transfer(to, i int) []string {
 	a, zero := c.amount(i), ""
 	if c.isZero(to) {
@@ -190,13 +191,14 @@ func (c calldata) transfer(to, i int) []string {
 	return WithZero(zero, a.TransferRule())
 }
 
-// isZero tells whether argument i is there and zero.
+// isZero reports whether argument i exists and is zero.
 func (c calldata) isZero(i int) bool {
 	n := c.number(i)
 	return n != nil && n.Sign() == 0
 }
 
-// CalldataRules judges encoded calldata (hex without 0x); multicall is followed.
+// CalldataRules returns the rules for encoded calldata (hexadecimal, without 0x), including the
+// calls inside a multicall.
 func CalldataRules(data string, token *asset, depth int) []string {
 	if len(data) < 8 || depth > 4 {
 		return nil
@@ -230,7 +232,7 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	}
 }
 
-// rule is the first of two rules if something is so, else the second.
+// rule returns a list with one rule: then if so is true, and otherwise if so is false.
 func (c calldata) rule(so bool, then, otherwise string) []string {
 	if so {
 		return []string{then}
@@ -238,8 +240,8 @@ func (c calldata) rule(so bool, then, otherwise string) []string {
 	return []string{otherwise}
 }
 
-// innerCalldata finds encoded calls in the bytes of a multicall. It does not
-// trust the offsets: every 32-byte boundary after a length word may begin one.
+// innerCalldata returns the rules for the calls inside a multicall. It does not use the encoded
+// offsets: each 32-byte word that follows a length may begin a call.
 func innerCalldata(data string, token *asset, depth int) []string {
 	var ids []string
 	for i := 64; i+8 <= len(data) && len(ids) < 32; i += 64 {

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// CastWallet: keys shown, texts and authorizations signed.
+// CastWallet adds the rules for a cast wallet command: it shows keys, or signs texts and
+// authorizations.
 func (l *RuleList) CastWallet(v *act.Invocation) {
 	switch v.Operand(1) {
 	case "private-key", "decrypt-keystore", "pk", "dk", "derive-private-key", "dpk":
@@ -31,7 +32,7 @@ func (l *RuleList) CastWallet(v *act.Invocation) {
 	}
 }
 
-// CastSend reads cast send TO [SIGNATURE [ARGS…]] [--value V].
+// CastSend adds the rules for cast send TO [SIGNATURE [ARGS…]] [--value V].
 func (ids *RuleList) CastSend(v *act.Invocation) {
 	to, rest := v.Operand(1), v.Operands[min(2, len(v.Operands)):]
 	value, sends := v.Value("--value")
@@ -52,8 +53,8 @@ func (ids *RuleList) CastSend(v *act.Invocation) {
 	}
 }
 
-// castCall adds the rules of the function that is called, and tells whether it is given
-// as data, which says all.
+// castCall adds the rules for the called function. It returns true if the call is given as
+// calldata, which includes its value.
 func (ids *RuleList) castCall(v *act.Invocation, to string, rest []act.Word) (encoded bool) {
 	if data, ok := strings.CutPrefix(rest[0].Text, "0x"); ok && IsHexText(data) {
 		ids.AddAll(OrBlind(CalldataRules(data, AssetOf(to), 0)))
@@ -64,17 +65,17 @@ func (ids *RuleList) castCall(v *act.Invocation, to string, rest []act.Word) (en
 	for _, w := range rest[1:] {
 		call.Args = append(call.Args, AmountText(w))
 	}
-	if v.Has("-1") { // read as an option, but all bits are set
+	if v.Has("-1") { // -1 was parsed as an option, but is the largest value
 		call.Args = append(call.Args, "-1")
 	}
 	ids.AddAll(call.Rules(""))
 	if len(*ids) == 0 {
-		ids.Add(act.Transfers) // some function that writes
+		ids.Add(act.Transfers) // an unknown function that may write
 	}
 	return false
 }
 
-// OrBlind are the rules of what is signed, or that of unreadable data.
+// OrBlind returns ids, or the rule for signing unreadable data if there are none.
 func OrBlind(ids []string) []string {
 	if len(ids) == 0 {
 		return []string{act.SignsBlindly}
@@ -82,8 +83,8 @@ func OrBlind(ids []string) []string {
 	return ids
 }
 
-// AmountText is an argument that may be an amount; one that another program computes
-// in a way that is not followed is taken for the largest.
+// AmountText returns the text of an argument that may be an amount. If another program computes
+// the amount in a way that the engine cannot evaluate, it returns the largest amount.
 func AmountText(w act.Word) string {
 	if !w.Known() && (ComputedNumber(w) || strings.HasPrefix(w.Text, "0x"+string(scan.Hole))) {
 		return "maxuint256"
@@ -91,12 +92,13 @@ func AmountText(w act.Word) string {
 	return w.Text
 }
 
-// ComputedNumber: another program computes the word in a way that is not followed.
+// ComputedNumber reports whether another program computes the word in a way that the engine cannot
+// evaluate.
 func ComputedNumber(w act.Word) bool {
 	return facts.Tables().In("number-makers", strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")) || w.Taint&(act.FromBuilt|act.FromDecoder) != 0
 }
 
-// weiText reads "1ether", "5gwei" and plain wei.
+// weiText converts "5gwei" to wei, as 5e9. Other texts are not changed.
 func weiText(s string) string {
 	if n, ok := strings.CutSuffix(strings.ToLower(s), "gwei"); ok {
 		return strings.TrimSpace(n) + "e9"
@@ -104,7 +106,7 @@ func weiText(s string) string {
 	return s
 }
 
-// Transfer adds the rule of moving an amount, "ALL" included, to a recipient.
+// Transfer adds the rule for a transfer of an amount, or of "ALL", to a recipient.
 func (l *RuleList) Transfer(value, symbol, to string) {
 	a := Amount{Asset: cmp.Or(AssetOf(symbol), amounts().other)}
 	if a.All = slices.Contains([]string{"all", "max", "everything"}, strings.ToLower(value)); !a.All {
@@ -113,12 +115,12 @@ func (l *RuleList) Transfer(value, symbol, to string) {
 	l.AddAll(WithZero(to, a.TransferRule()))
 }
 
-// PayClientRules reads the words of an x402 client as a phrase.
+// PayClientRules adds the rules for a command line of an x402 client, read as a phrase.
 func PayClientRules(v *act.Invocation, ids *RuleList) {
 	_, words, _ := strings.Cut(act.ArgvText(v), " ")
-	if v.Operand(0) != "x402" { // awal x402 pay …
+	if v.Operand(0) != "x402" { // the client is not a wallet with x402 as a subcommand (awal x402 pay …)
 		if len(facts.Tables().Program(v.Exe).Clients) > 0 {
-			return // a wallet, whose calls its row lists
+			return // a wallet whose commands are in the table
 		}
 		words = "x402 " + words
 	}
@@ -131,7 +133,7 @@ func PayClientRules(v *act.Invocation, ids *RuleList) {
 	ids.AddAll(p.Rules())
 }
 
-// HeaderRules: an HTTP request that carries a payment.
+// HeaderRules adds the rules for an HTTP request with a payment in a header.
 func HeaderRules(v *act.Invocation, ids *RuleList) {
 	for i := 1; i < len(v.Argv); i++ {
 		name, value, ok := strings.Cut(v.Argv[i].Text, ":")
@@ -150,7 +152,8 @@ func HeaderRules(v *act.Invocation, ids *RuleList) {
 	}
 }
 
-// payloadRules decodes the base64 JSON of a payment header.
+// payloadRules decodes the base64 JSON of a payment header and returns its rules, or nil if it is
+// invalid.
 func payloadRules(value string) []string {
 	if len(value) < 16 || len(value) > scan.MaxDecoded {
 		return nil

@@ -11,20 +11,19 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// ContractCall is one call of a contract function as the text writes it.
+// ContractCall is a call of a contract function in a text.
 type ContractCall struct {
-	Receiver   string // what is before the dot: "usdc", an address
+	Receiver   string // the expression before the dot: "usdc" or an address
 	Name       string
 	Args       []string
 	Start, End int
 }
 
-// names are what calls.json says of called functions. As with the assets of amounts.json,
-// those of this program count for released rule sets as well.
+// names returns calls.json of this release. Earlier rule sets use it, too, as they use the assets
+// of amounts.json.
 func names() *facts.Calls { return &facts.Tables().Calls }
 
-// LooksCall is the router's cheap test: calldata, or a first word that runs into
-// a parenthesis with one of the contract functions before it.
+// LooksCall is a cheap test whether a text may be calldata or a call of a contract function.
 func LooksCall(text string) bool {
 	if data, ok := strings.CutPrefix(text, "0x"); ok {
 		return len(data) >= 8 && IsHexText(data[:8])
@@ -35,7 +34,7 @@ func LooksCall(text string) bool {
 	}
 	line := strings.TrimRight(text[:open], " ")
 	if strings.ContainsAny(line[strings.LastIndexAny(line, "\n;")+1:], `'"`) {
-		return false // a word of a shell command that names a call
+		return false // the name is inside a quoted word of a shell command
 	}
 	n := strings.LastIndexAny(line, " .=\t")
 	name := line[n+1:]
@@ -45,34 +44,35 @@ func LooksCall(text string) bool {
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
 	case !names().IsContractVerb(name):
 		return MemberCall(text) != ""
-	case plainVerbs.Has(name): // a shell function is defined by "transfer() {", never called so
+	case plainVerbs.Has(name): // "transfer() {" defines a function of the shell, and a shell never calls one like this
 		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
 	}
 	return true
 }
 
-// chained: IERC20(usdc).approve(…)
+// chained reports whether a later call in a chain is one of a contract function:
+// IERC20(usdc).approve(…).
 func chained(text, name string) bool {
 	return strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 &&
 		slices.ContainsFunc(findCalls(text), func(c ContractCall) bool { return c.Name != name })
 }
 
-// ofContracts are parts of what contracts and their proxies are called.
+// ofContracts are parts of names that variables for contracts have.
 var ofContracts = []string{"token", "contract", "nft", "vault", "proxy", "usdc", "erc20", "erc721", "wallet", "safe", "pool", "router", "multicall", "functions", "timelock", "registry", "coin", "0x"}
 
-// contractMakers give a contract on which something is called; plainVerbs are names of
-// contract functions that a shell's function may have as well.
+// contractMakers are functions that return a contract, on which another function is called.
+// plainVerbs are names of contract functions that a shell function may also have.
 var (
 	contractMakers = map[string]bool{"": true, "connect": true, "contract": true, "Contract": true, "getContractAt": true}
 	plainVerbs     = scan.SetOf("kill destroy burn transfer drain sweep upgrade permit approve")
 )
 
-// pageObjects hold what belongs to the page or program that is running.
+// pageObjects are objects of the page or program that runs, not of a service.
 var pageObjects = scan.SetOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
 
-// MemberCall is the dotted name of a call that is the whole text and whose name
-// says that it destroys or moves money: gateway.customer.delete('x'). As shell it
-// does not even parse; as code it is an action.
+// MemberCall returns the dotted name of the call if the whole text is one call whose name means
+// that it destroys or moves money: gateway.customer.delete('x'). Such a text is not valid as a
+// shell command, but it is an action in other languages.
 func MemberCall(text string) string {
 	open := strings.IndexByte(text, '(')
 	if open < 3 || open > 120 || strings.HasPrefix(text[open:], "()") && strings.Contains(text[open:], "{") {
@@ -83,7 +83,7 @@ func MemberCall(text string) string {
 		return ""
 	}
 	if names().Drivers.Get(name[strings.LastIndexByte(name, '.')+1:]).Scoped != "" {
-		return "" // its filter says more than its name
+		return "" // its filter decides the effect
 	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
 		return ""
@@ -99,17 +99,17 @@ func MemberCall(text string) string {
 	return ""
 }
 
-// CommonNames are functions that sockets, processes and queues have as well.
+// CommonNames are contract functions whose names sockets, processes and queues also use.
 var CommonNames = scan.SetOf("kill destroy drain sweep upgrade permit burn transfer multicall setOwner addOwner removeOwner grantRole revokeRole")
 
-// deciders are what contracts are called that act for others by a general function.
+// deciders are parts of the names of contracts that call other contracts on behalf of users.
 var deciders = []string{"timelock", "governor", "multisig", "dao", "safe", "executor", "smartaccount"}
 
-// GeneralNames are functions that everything has, and contracts that act for others too.
+// GeneralNames are very common function names that such contracts also use.
 var GeneralNames = scan.SetOf("execute executeBatch schedule scheduleBatch propose queue")
 
-// OnChain reports whether a call of a common name is one of a contract: by an
-// address, an amount of a currency, or what its receiver is called.
+// OnChain reports whether a call with a common name is a call of a contract. An address, an amount
+// of a currency, or the receiver's name show that.
 func (c *ContractCall) OnChain() bool {
 	receiver := strings.ToLower(c.Receiver)
 	switch {
@@ -123,7 +123,8 @@ func (c *ContractCall) OnChain() bool {
 	})
 }
 
-// RecognizeCall finds the calls of contract functions outside strings.
+// RecognizeCall returns the calls of contract functions outside strings, and whether there are
+// any.
 func RecognizeCall(text string) ([]ContractCall, bool) {
 	calls := findCalls(text)
 	return calls, len(calls) > 0
@@ -131,7 +132,7 @@ func RecognizeCall(text string) ([]ContractCall, bool) {
 
 func findCalls(text string) []ContractCall {
 	var out []ContractCall
-	for _, c := range stores.MongoCalls("." + text) { // the same scan: name( outside strings
+	for _, c := range stores.MongoCalls("." + text) { // MongoCalls finds any name( outside strings
 		if len(out) < MaxCalls && names().IsContractVerb(c.Method) {
 			start, end := max(c.Start-1, 0), min(c.End-1, len(text))
 			out = append(out, ContractCall{Receiver: strings.TrimPrefix(c.Receiver, "."), Name: c.Method, Args: splitArgs(c.Args), Start: start, End: max(end, start+1)})
@@ -147,7 +148,7 @@ func (c *ContractCall) arg(i int) string {
 	return ""
 }
 
-// splitArgs are the arguments of a call, which are between commas.
+// splitArgs splits the arguments of a call at commas.
 func splitArgs(text string) []string {
 	var args []string
 	for strings.TrimSpace(text) != "" && len(args) < 33 {
@@ -158,7 +159,7 @@ func splitArgs(text string) []string {
 	return args
 }
 
-// Rules are the rule ids of one call.
+// Rules returns the rule ids of the call. text is the whole text, for a permit.
 func (c *ContractCall) Rules(text string) []string {
 	token := cmp.Or(AssetOf(c.Receiver), AssetOf(c.Receiver[strings.LastIndexByte(c.Receiver, '.')+1:]))
 	switch c.Name {
@@ -188,7 +189,8 @@ func (c *ContractCall) Rules(text string) []string {
 	return nil
 }
 
-// nestedOptions is 1 if the last argument is an options object ({gasLimit: …}).
+// nestedOptions returns 1 if the last argument is an options object ({gasLimit: …}), and 0
+// otherwise.
 func nestedOptions(args []string) int {
 	if len(args) > 2 && strings.HasPrefix(args[len(args)-1], "{") {
 		return 1
@@ -196,7 +198,7 @@ func nestedOptions(args []string) int {
 	return 0
 }
 
-// WithZero adds the rule of the zero address if that is where something goes.
+// WithZero returns the rule, and also the rule for the zero address if that is the recipient.
 func WithZero(to, rule string) []string {
 	if to != "" && IsZeroAddress(to) {
 		return []string{rule, act.ToNobody}
@@ -204,10 +206,10 @@ func WithZero(to, rule string) []string {
 	return []string{rule}
 }
 
-// MaxCalls is how many contract calls of one text are judged.
+// MaxCalls is the largest number of contract calls that are judged in one text.
 const MaxCalls = 64
 
-// field finds "name: value" in an object literal.
+// field returns the value in "name: value" of an object literal, or "".
 func field(object, name string) string {
 	for i := 0; ; {
 		n := strings.Index(object[i:], name)
@@ -228,7 +230,7 @@ func field(object, name string) string {
 	}
 }
 
-// transactionRules: sendTransaction({to, value, data}).
+// transactionRules returns the rules for sendTransaction({to, value, data}).
 func transactionRules(c *ContractCall) []string {
 	object := strings.Join(c.Args, ",")
 	data, value, to := field(object, "data"), field(object, "value"), field(object, "to")
@@ -245,7 +247,7 @@ func transactionRules(c *ContractCall) []string {
 	return ids
 }
 
-// writeContractRules: viem's writeContract({functionName, args}).
+// writeContractRules returns the rules for viem's writeContract({functionName, args}).
 func writeContractRules(c *ContractCall) []string {
 	object := strings.Join(c.Args, ",")
 	inner := ContractCall{Name: field(object, "functionName"), Receiver: field(object, "address")}
@@ -258,7 +260,7 @@ func writeContractRules(c *ContractCall) []string {
 	return OrBlind(inner.Rules(object))
 }
 
-// multicallRules reads multicall([…]): encoded calls or calldata.
+// multicallRules returns the rules for multicall([…]) with calldata or encoded calls.
 func multicallRules(c *ContractCall) []string {
 	var ids []string
 	text := strings.Join(c.Args, ",")

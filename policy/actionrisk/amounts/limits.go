@@ -8,11 +8,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// noLimits are values of a limit that take it away.
+// noLimits are values of a setting that remove a limit.
 var noLimits = scan.SetOf("none unlimited off false disabled disable no infinity inf infinite -1 * any skip never null nil open allow-all allowall")
 
-// OpensPayments: a variable takes away the limit or the question before payments:
-// X402_SPEND_CAP=none, X402_SKIP_CONFIRM=1.
+// OpensPayments reports whether a variable removes a limit on payments or the confirmation before
+// them: X402_SPEND_CAP=none, X402_SKIP_CONFIRM=1.
 func OpensPayments(name, value string) bool {
 	if len(name) < 6 || len(value) > 32 || value == "" || !facts.Says(facts.ToolWords(name), "spending") {
 		return false

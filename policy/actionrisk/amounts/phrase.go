@@ -12,12 +12,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// Phrase is an action in words or the words of a wallet's or payment client's
-// command line, read for amount, asset, recipient and conditions.
+// Phrase is a sentence or a command line of a wallet or payment client, with the amount, asset,
+// recipient and conditions that were found in it.
 type Phrase struct {
-	Words   []string // lower case, trimmed of punctuation
+	Words   []string // in lower case, without punctuation at the ends
 	Raw     []string
-	text    string // lower case
+	text    string // the whole phrase in lower case
 	Amount  Amount
 	To      string // address or name of the recipient
 	Url     string
@@ -25,13 +25,13 @@ type Phrase struct {
 	times   *big.Rat
 }
 
-// phraseVerbs begin an action in words.
+// phraseVerbs are the words that may begin a sentence about money, keys, contracts or tools.
 var phraseVerbs = scan.SetOf(`pay transfer send approve sign swap bridge withdraw deposit buy purchase x402 authorize authorise settle revoke mint burn
  stake unstake export grant fund tip donate increase payment wallet usdc eth sweep drain sell wire remit call invoke tool mcp permit set make execute submit
  disable ignore bypass raise remove import reveal show print initiate please allow give connect add replay retry resend reuse renounce upgrade use eth_sendtransaction eth_sign personal_sign eth_sendrawtransaction eth_signtypeddata_v4 spend double change`)
 
-// LooksPhrase is the router's cheap test: an action verb and, further on, a
-// word that only money, keys, contracts or tools have.
+// LooksPhrase is a cheap test whether a text is a sentence about money, keys, contracts or tools:
+// it begins with one of phraseVerbs and has a word that only such sentences have.
 func LooksPhrase(text string) bool {
 	word, rest, ok := strings.Cut(text, " ")
 	if !ok || strings.ContainsAny(word, "=/(;|&$<>{\"'`") {
@@ -42,14 +42,14 @@ func LooksPhrase(text string) bool {
 		return false
 	}
 	if name, _, assigns := strings.Cut(rest, "="); w == "export" && assigns && act.SyntaxName(name) {
-		return false // a variable of the shell
+		return false // it sets a variable of the shell
 	}
 	low := strings.ToLower(rest)
 	return w == "x402" || w == "sign" && stores.HasSQLWord(low, "transaction", "tx", "hash", "message", "permit", "digest") ||
 		callsTool(w, low) || namesMoney(rest, low)
 }
 
-// callsTool: a verb that calls something, and what follows it is a tool.
+// callsTool reports whether a verb means a call and the following words name a tool.
 func callsTool(verb, low string) bool {
 	switch verb {
 	case "call", "invoke", "use", "execute":
@@ -67,7 +67,8 @@ func callsTool(verb, low string) bool {
 	return strings.HasPrefix(low, "tool ") || strings.HasPrefix(low, "mcp ") || strings.HasPrefix(low, "the ") && strings.Contains(low, " tool")
 }
 
-// namesMoney: a word that only money, keys or contracts have, an address, or an asset.
+// namesMoney reports whether a text has a word for money, keys or contracts, an address, or an
+// asset.
 func namesMoney(rest, low string) bool {
 	for _, mark := range moneyMarks {
 		if n := strings.Index(low, mark); n >= 0 && (n == 0 || !scan.IsNameByte(low[n-1])) {
@@ -86,13 +87,13 @@ func namesMoney(rest, low string) bool {
 	return false
 }
 
-// moneyMarks are words that only money, keys, contracts and tools have.
+// moneyMarks are words that only texts about money, keys, contracts and tools have.
 var moneyMarks = []string{"x402", "usdc", "usdt", "payment", "private key", "seed phrase", "mnemonic", "recovery phrase", "spend limit", "spending limit", "spending cap", "spending policy", "allowance", "wallet",
 
 	"typed data", "eip-712", "eip712", "approval for all", "calldata", "smart contract", "0x0000000000000000000000000000000000000000", "x-payment", "payment-signature", "$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9",
 	"mcp tool", "mcp server", "tool call", "owner of", "ownership of", "payto", "invoice", "unlimited approval", "infinite approval", "zero address", "burn address", "nft", "blind sign", "transaction hash", "raw transaction", "permit2", "stablecoin", "usd "}
 
-// ReadPhrase takes the words apart.
+// ReadPhrase parses the words of a phrase.
 func ReadPhrase(text string) *Phrase {
 	p := &Phrase{text: " " + strings.ToLower(text) + " "}
 	for _, f := range strings.Fields(text) {
@@ -119,7 +120,7 @@ func ReadPhrase(text string) *Phrase {
 
 var networkWords = scan.SetOf("base basemainnet mainnet ethereum polygon arbitrum optimism avalanche solana basesepolia sepolia devnet testnet bsc near")
 
-// readWord reads one word: an address, a URL, or a number with its asset.
+// readWord parses one word: an address, a URL, or a number with its asset.
 func (p *Phrase) readWord(i int) {
 	raw, before := strings.Trim(p.Raw[i], `.,;()"'`), p.word(i-1)
 	if key, value, ok := strings.Cut(raw, "="); ok && key != "" && !strings.Contains(key, "/") {
@@ -139,7 +140,7 @@ func (p *Phrase) readWord(i int) {
 	}
 }
 
-// setAmount reads amount=5, and tells whether it is such.
+// setAmount parses amount=5, and reports whether it is an amount.
 func (p *Phrase) setAmount(key, value string) bool {
 	n := ParseNumber(value)
 	if n == nil || p.Amount.Value != nil || !moneyOptions.Has(key) && key != "value" {
@@ -152,10 +153,10 @@ func (p *Phrase) setAmount(key, value string) bool {
 	return true
 }
 
-// notAmountAfter are words whose number is no amount of money.
+// notAmountAfter are words before a number that is no amount of money.
 var notAmountAfter = scan.SetOf("port chain chainid chain-id nonce slippage block timeout id version step retries max-retries index account decimals gas gas-limit gas-price gaslimit fee priority-fee expires deadline times repeat count every")
 
-// readAmount reads "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5", "500000 units".
+// readAmount parses "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5" or "500000 units".
 func (p *Phrase) readAmount(i int, low string) {
 	number, as, unit := glued(low)
 	if number == "" || strings.IndexByte("0123456789.-", number[0]) < 0 {
@@ -179,7 +180,7 @@ func (p *Phrase) readAmount(i int, low string) {
 	}
 }
 
-// inUnits takes a number whose unit is after it: gwei, or the smallest of an asset.
+// inUnits sets the amount if a unit follows the number: gwei, or the base unit of an asset.
 func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	if u, ok := amounts().unit[word]; ok {
 		p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
@@ -195,8 +196,8 @@ func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	return a != nil
 }
 
-// inAsset takes a number of an asset that is next to it, or of any after an option or
-// a verb that only money has.
+// inAsset sets the amount if an asset is next to the number. After an option or verb that only
+// money has, the asset may be anywhere in the phrase.
 func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
 	as = cmp.Or(as, AssetOf(word), AssetOf(previous))
 	if as == nil && moneyOptions.Has(previous) {
@@ -207,7 +208,7 @@ func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
 	}
 }
 
-// word is word i, or "".
+// word returns word i, or "" if there is none.
 func (p *Phrase) word(i int) string {
 	if i >= 0 && i < len(p.Words) {
 		return p.Words[i]
@@ -215,8 +216,8 @@ func (p *Phrase) word(i int) string {
 	return ""
 }
 
-// glued is a number without the name of an asset, or the unit of one, that is before or
-// after it: $5, 5usdc, 3gwei.
+// glued splits a number from the asset or unit that is written next to it without a blank: $5,
+// 5usdc, 3gwei.
 func glued(low string) (number string, as *asset, of unit) {
 	if rest, ok := strings.CutPrefix(low, "$"); ok {
 		return rest, AssetOf("usd"), of
@@ -234,7 +235,7 @@ func glued(low string) (number string, as *asset, of unit) {
 	return low, nil, of
 }
 
-// assetAmong is the first asset that the words name and that is meant, or nil.
+// assetAmong returns the first asset in the words that passes the test meant, or nil.
 func (p *Phrase) assetAmong(meant func(*asset) bool) *asset {
 	for _, w := range p.Words {
 		if a := AssetOf(strings.TrimPrefix(w, "--asset=")); a != nil && meant(a) {
@@ -251,8 +252,8 @@ var moneyOptions = scan.SetOf("max-amount max-price max-value max max-amount-usd
 
 var moneyVerbs = scan.SetOf("pay transfer send approve swap bridge withdraw deposit tip donate burn mint stake sell wire remit fund allowance spend")
 
-// Has reports whether one of the phrases is in the text as whole words. The
-// text begins and ends with a blank, so there is always a byte on either side.
+// Has reports whether one of the phrases is in the text as whole words. The text begins and ends
+// with a blank, so a match never touches either end.
 func (p *Phrase) Has(list ...string) bool {
 	for _, s := range list {
 		for i := 1; i < len(p.text); i++ {
@@ -269,7 +270,7 @@ func (p *Phrase) Has(list ...string) bool {
 	return false
 }
 
-// conditions reads words that stand for an amount.
+// conditions sets Unlimited or All if the words state no number but a condition.
 func (p *Phrase) conditions() {
 	switch {
 	case p.Has("unlimited", "infinite", "maxuint256", "max uint256", "maximum allowance", "max allowance", "max approval", "without limit", "no limit", "no cap", "without a cap", "any amount", "any price", "whatever price", "whatever it costs", "whatever amount", "no maximum", "without a maximum"):
@@ -279,7 +280,7 @@ func (p *Phrase) conditions() {
 	}
 }
 
-// repetitions reads "100 times", "x100", "every minute".
+// repetitions parses "100 times", "--count 100" or "every minute".
 func (p *Phrase) repetitions() {
 	for i, w := range p.Words {
 		number := ""
@@ -300,15 +301,15 @@ func (p *Phrase) repetitions() {
 	}
 }
 
-// countedNouns are after a number of repetitions, countOptions before one.
+// countedNouns follow a number of repetitions; countOptions precede one.
 var countedNouns, countOptions = scan.SetOf("times payments transactions calls requests"), scan.SetOf("repeat --repeat --times --count -n")
 
-// isPayment tells an x402 payment from a plain transfer.
+// isPayment reports whether the phrase is an x402 payment, not a transfer.
 func (p *Phrase) isPayment() bool {
 	return p.Url != "" && !p.Has("rpc-url", "--rpc-url", "--url", "-u") || p.Has("x402", "x-payment", "payment-signature", "402", "payto", "facilitator", "paid endpoint", "paid api", "micropayment", "invoice", "api call", "per call") || p.bareHost() != ""
 }
 
-// bareHost is a recipient written as a host without scheme.
+// bareHost returns a recipient that is a host without a scheme, or "".
 func (p *Phrase) bareHost() string {
 	for i, w := range p.Words {
 		if slices.Contains([]string{"to", "for", "at", "pay"}, p.word(i-1)) && !IsAddress(w) && likeHost(w) {
@@ -318,14 +319,15 @@ func (p *Phrase) bareHost() string {
 	return ""
 }
 
-// likeHost: a name with a point in it, letters after the last, and no amount.
+// likeHost reports whether a word has the form of a host: a dot, letters after the last one, and
+// no amount.
 func likeHost(w string) bool {
 	host, _, _ := strings.Cut(w, "/")
 	n := strings.LastIndexByte(host, '.')
 	return n > 0 && len(host)-n > 2 && strings.Trim(host[n+1:], "abcdefghijklmnopqrstuvwxyz") == "" && ParseNumber(host) == nil && AssetOf(host) == nil
 }
 
-// Recipient is to whom the sentence sends.
+// Recipient returns the recipient: an address, a name or a host.
 func (p *Phrase) Recipient() string {
 	if p.To != "" {
 		return p.To

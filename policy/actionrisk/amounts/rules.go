@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Rules are the rule ids of the phrase.
+// Rules returns the rule ids of the phrase.
 func (p *Phrase) Rules() []string {
 	if len(p.Words) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func (p *Phrase) Rules() []string {
 	if p.switchesOff() {
 		ids.Add(act.DropsSpendLimits)
 		if p.To == "" && p.Url == "" {
-			return ids // a limit is changed, nothing is paid
+			return ids // it only changes a limit and pays nothing
 		}
 	}
 	if p.Has("replay", "reuse", "re-use", "resend", "resubmit") && p.Has("payment", "x-payment", "signature", "authorization", "nonce", "payload", "payment-signature", "x402") {
@@ -38,14 +38,14 @@ func (p *Phrase) Rules() []string {
 	return ids
 }
 
-// switchesOff: a limit on what is paid, or a check of it, is changed.
+// switchesOff reports whether the phrase changes a limit on payments or a check of them.
 func (p *Phrase) switchesOff() bool {
 	return p.Has("disable", "bypass", "increase", "set", "change", "double", "ignore", "skip", "remove", "turn off", "override", "without", "raise", "lift", "no") &&
 		p.Has("spending limit", "spend limit", "spending policy", "payment policy", "spending cap", "spend cap", "policy check", "payment approval", "approval check", "--no-policy", "--skip-policy", "spending guard", "max spend", "daily limit", "transaction limit", "allowlist", "payment limit", "--ignore-policy") ||
 		p.Has("--no-policy", "--skip-policy", "--ignore-policy", "--disable-policy")
 }
 
-// moveRules adds the rules of money that is moved: paid over x402, or sent.
+// moveRules adds the rules for an x402 payment or a transfer.
 func (p *Phrase) moveRules(ids *RuleList) {
 	pays := p.isPayment()
 	if p.To != "" && IsZeroAddress(p.To) || p.Has("zero address", "burn address", "null address", "dead address") {
@@ -62,24 +62,25 @@ func (p *Phrase) moveRules(ids *RuleList) {
 	p.loopRule(ids.Add, act.PaysVeryLarge)
 }
 
-// RuleList is rule ids, each once, in the order found.
+// RuleList is a list of rule ids without duplicates, in the order in which they were found.
 type RuleList []string
 
-// Add adds a rule id once.
+// Add adds a rule id, unless the list has it.
 func (l *RuleList) Add(id string) {
 	if !slices.Contains(*l, id) {
 		*l = append(*l, id)
 	}
 }
 
-// AddAll adds each of them once.
+// AddAll adds the ids that the list does not have.
 func (l *RuleList) AddAll(ids []string) {
 	for _, id := range ids {
 		l.Add(id)
 	}
 }
 
-// loopRule multiplies the amount by its repetitions.
+// loopRule adds the rules for a repeated payment. The total of all repetitions decides whether the
+// payment is large.
 func (p *Phrase) loopRule(add func(string), large string) {
 	if p.times == nil {
 		return
@@ -93,7 +94,7 @@ func (p *Phrase) loopRule(add func(string), large string) {
 	}
 }
 
-// AddressRules judges where a payment goes.
+// AddressRules returns the rules for the URL that is paid.
 func AddressRules(url string) []string {
 	if url == "" {
 		return nil
@@ -112,8 +113,8 @@ func AddressRules(url string) []string {
 	return ids
 }
 
-// oddHost: an address instead of a name, credentials before it, punycode or
-// other alphabets, a throw-away tunnel.
+// oddHost reports whether a host is suspicious: an IP address, credentials before the host,
+// punycode or another alphabet, or a temporary tunnel.
 func oddHost(url, host string) bool {
 	host = strings.ToLower(host)
 	if hosts.LocalHost(host) {
@@ -129,7 +130,7 @@ func oddHost(url, host string) bool {
 		scan.HasAnySuffix(name, ".onion", ".ngrok.io", ".ngrok-free.app", ".ngrok.app", ".trycloudflare.com", ".loca.lt", ".serveo.net", ".requestbin.com", ".webhook.site", ".burpcollaborator.net", ".oast.pro", ".zip", ".mov")
 }
 
-// First words of sentences that move nothing, of x402's commands that move nothing, and of
+// First words of sentences that move no money, of x402 commands that move no money, and of
 // sentences that pay.
 var (
 	stillWords = scan.SetOf("show print list check get use set add connect import call change remove upgrade raise ignore allow reveal tool mcp")
@@ -137,7 +138,7 @@ var (
 	payWords   = scan.SetOf("pay settle purchase buy fund tip donate authorize authorise execute make submit initiate please")
 )
 
-// moves reports whether the phrase moves money at all.
+// moves reports whether the phrase moves money.
 func (p *Phrase) moves() bool {
 	first := p.Words[0]
 	switch {
@@ -155,7 +156,7 @@ func (p *Phrase) moves() bool {
 	return p.Has("x402", "funds", "money", "payment")
 }
 
-// namesAsset reports whether a word is a currency.
+// namesAsset reports whether a word is the name of an asset.
 func (p *Phrase) namesAsset() bool {
 	for _, w := range p.Words {
 		if a := AssetOf(w); a != nil && a != amounts().other {
@@ -165,7 +166,7 @@ func (p *Phrase) namesAsset() bool {
 	return false
 }
 
-// keyRules: words about keys and signatures.
+// keyRules returns the rules for phrases about keys and signatures.
 func (p *Phrase) keyRules() []string {
 	switch p.Words[0] {
 	case "eth_sign", "eth_sendrawtransaction":
@@ -189,7 +190,7 @@ func (p *Phrase) keyRules() []string {
 	return nil
 }
 
-// signs are the rules of a sentence that asks to sign something.
+// signs returns the rules for a phrase that asks to sign something.
 func (p *Phrase) signs() []string {
 	switch {
 	case p.Has("permit", "permit2", "permitsingle", "permitbatch"):
@@ -205,7 +206,7 @@ func (p *Phrase) signs() []string {
 	return nil
 }
 
-// allowanceRule: approvals in words.
+// allowanceRule returns the rule for a phrase about an allowance, or "".
 func (p *Phrase) allowanceRule() string {
 	first := p.Words[0]
 	switch {
@@ -222,7 +223,7 @@ func (p *Phrase) allowanceRule() string {
 	return ""
 }
 
-// approval is the rule of an allowance, "" if something else is approved.
+// approval returns the rule for an allowance, or "" if the phrase approves something else.
 func (p *Phrase) approval() string {
 	a := p.Amount
 	a.Unlimited = a.Unlimited || a.All || p.Has("max", "maximum", "full") || IsUnlimited(a.Value, false)
@@ -232,7 +233,7 @@ func (p *Phrase) approval() string {
 	return ApproveRule(a)
 }
 
-// controlRule: ownership, roles, upgrades and burns in words.
+// controlRule returns the rule for a phrase about ownership, roles, upgrades or burns, or "".
 func (p *Phrase) controlRule() string {
 	switch first := p.Words[0]; {
 	case p.Has("ownership", "transferownership", "renounceownership") && (p.To != "" || p.Has("contract", "proxy", "token", "vault", "multisig")):

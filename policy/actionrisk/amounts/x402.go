@@ -7,8 +7,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// X402Rules judges payment requirements and payment payloads, wherever in the
-// object they stand; of several accepted ways the most expensive counts.
+// X402Rules returns the rules for payment requirements and payloads at any depth of the object. If
+// a payer may choose between several options, the rules of all are added, so the most expensive
+// option decides.
 func X402Rules(n *tree.Node) []string {
 	var ids RuleList
 	resource := cmp.Or(findString(n, "resource", 0), findString(n, "url", 0))
@@ -20,8 +21,8 @@ func X402Rules(n *tree.Node) []string {
 	return ids
 }
 
-// ways adds the rules of each way of paying that a tree holds; bound tells that it says
-// for what and on which network.
+// ways adds the rules for each payment option in the object. bound means that the resource and the
+// network are stated.
 func (l *RuleList) ways(n *tree.Node, bound bool, depth int) {
 	if depth > 8 {
 		return
@@ -43,11 +44,11 @@ func (l *RuleList) ways(n *tree.Node, bound bool, depth int) {
 	}
 }
 
-// wayAmount is what one way of paying asks, in units of its asset.
+// wayAmount returns the amount of one payment option, in units of its asset.
 func wayAmount(n *tree.Node, value string) Amount {
 	a := Amount{Value: ParseNumber(value), Asset: cmp.Or(AssetOf(n.Str("asset")), AssetOf(findString(n, "name", 0)))}
 	if a.Asset == nil && n.Str("asset") == "" {
-		a.Asset = AssetOf("usdc") // the scheme's own default
+		a.Asset = AssetOf("usdc") // the default asset of the scheme
 	}
 	if IsUnlimited(a.Value, true) {
 		a.Unlimited = true
@@ -57,7 +58,7 @@ func wayAmount(n *tree.Node, value string) Amount {
 	return a
 }
 
-// findString is the first string member of that name in the tree.
+// findString returns the first string member with a name, at any depth.
 func findString(n *tree.Node, name string, depth int) string {
 	if n == nil || depth > 8 {
 		return ""

@@ -10,18 +10,20 @@ import (
 
 var noTool = &Tool{}
 
-// carrierTool is how a wrapper without an entry of its own reads its arguments.
+// carrierTool describes the arguments of a wrapper that has no entry: its options end at the first
+// operand.
 var carrierTool = &Tool{First: true}
 
-// argReader reads the words of a call by the tool's way of reading.
+// argReader parses the words of an invocation as its Tool describes.
 type argReader struct {
 	v         *act.Invocation
-	spec, sub *Tool // of the whole tool, of its subcommand
-	switches  bool  // it is a shell, which takes +o
-	i         int   // the word that is read
+	spec, sub *Tool // how the program's and its subcommand's arguments are parsed
+	switches  bool  // the program is a shell, which accepts options such as +o
+	i         int   // index of the current word
 }
 
-// ReadArguments fills the options and operands of a call by its program's way of reading.
+// ReadArguments sets the options and operands of an invocation, as the tables describe them for
+// its program.
 func (c *Set) ReadArguments(v *act.Invocation) {
 	p := c.Program(v.Exe)
 	r := argReader{v: v, spec: p.Options, sub: noTool, switches: c.In("shells", v.Exe)}
@@ -50,7 +52,7 @@ func (c *Set) ReadArguments(v *act.Invocation) {
 	}
 }
 
-// word reads one word, and those after it that belong to it.
+// word parses one word, and the words after it that belong to it.
 func (r *argReader) word(w act.Word) {
 	v, t := r.v, w.Text
 	switch {
@@ -68,32 +70,32 @@ func (r *argReader) word(w act.Word) {
 	}
 }
 
-// passed: a first word that is neither an option nor an operand, such as +x, which turns
-// an option of a shell off.
+// passed skips a word before the operands that is neither an option nor an operand, such as +x,
+// which turns an option of a shell off.
 func (r *argReader) passed(t string) bool {
 	if !r.switches || len(t) < 2 || t[0] != '+' || strings.Trim(t[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return slices.Contains(r.spec.Tracks, t)
 	}
-	if t == "+o" || t == "+O" { // whose name follows
+	if t == "+o" || t == "+O" { // the name of the option follows
 		r.i++
 	}
 	return true
 }
 
-// isOption: a dash with something after it. -1 and -0.5 are numbers, unless a single
-// digit such as kill -9 or head -5, which no table asks for.
+// isOption reports whether a word is an option: a dash and more. A word such as -0.5 or -.5 is a
+// number. A word such as -9 is an option, as in kill -9 or head -5.
 func isOption(t string) bool {
 	return len(t) > 1 && t[0] == '-' && t[1] != '.' && !(t[1] >= '0' && t[1] <= '9' && strings.ContainsRune(t, '.'))
 }
 
-// inner passes over the words of a command that an option begins: -exec … ;
+// inner skips the command that an option begins, up to ";" or "+": find -exec … ;
 func (r *argReader) inner(option string) {
 	r.v.Opts = append(r.v.Opts, act.Option{Name: option})
 	for r.i++; r.i < len(r.v.Argv) && r.v.Argv[r.i].Text != ";" && r.v.Argv[r.i].Text != "+"; r.i++ {
 	}
 }
 
-// operand takes a word that is no option; one or two may name a subcommand.
+// operand adds an operand. The first one or two may name a subcommand.
 func (r *argReader) operand(w act.Word) {
 	v := r.v
 	v.Operands = append(v.Operands, w)
@@ -113,7 +115,7 @@ func (r *argReader) operand(w act.Word) {
 	}
 }
 
-// long reads --name, --name=value, or --name and its value.
+// long parses --name, --name=value, or --name with the next word as its value.
 func (r *argReader) long(w act.Word) {
 	name, value, given := strings.Cut(w.Text, "=")
 	o := act.Option{Name: name, Given: given}
@@ -128,8 +130,8 @@ func (r *argReader) long(w act.Word) {
 	r.v.Opts = append(r.v.Opts, o)
 }
 
-// cluster reads -abc, where the last one may have a value: -ovalue, -o value, -o=value.
-// It is an option by all of its letters as well.
+// cluster parses short options such as -abc. The last one may have a value: -ovalue, -o value or
+// -o=value. The whole word is also added as one option.
 func (r *argReader) cluster(w act.Word) {
 	v, t := r.v, w.Text
 	for j := 1; j < len(t); j++ {
@@ -156,12 +158,12 @@ func (r *argReader) cluster(w act.Word) {
 	}
 }
 
-// takes tells whether an option takes the next word.
+// takes reports whether an option takes the next word as its value.
 func (r *argReader) takes(name string) bool {
 	return slices.Contains(r.spec.Values, name) || slices.Contains(r.sub.Values, name)
 }
 
-// greedy tells whether a long option of which nothing is known takes the next word.
+// greedy reports whether an unlisted long option takes the next word as its value.
 func (r *argReader) greedy(name string) bool {
 	next := r.i + 1
 	return r.spec.Greedy && next < len(r.v.Argv) && !strings.HasPrefix(r.v.Argv[next].Text, "-") && !slices.Contains(r.spec.Flags, name) && !strings.HasPrefix(name, "--no-")

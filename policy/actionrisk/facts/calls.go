@@ -7,37 +7,35 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Calls is calls.json: what functions do to stores and contracts, by what they are
-// called in whatever language calls them. Effects have the names that the rules about
-// stores give them.
+// Calls is calls.json: the effects of functions on stores and contracts, by the names of the
+// functions in any language. Effects on stores have the names that the rules match.
 type Calls struct {
-	Drivers    Dict[Driver] // methods of drivers and object mappers
+	Drivers    Dict[Driver] // methods of database drivers and object mappers
 	Mappers    []Mapper
-	Everything []string           // filters that pick all rows, without blanks
-	Filters    []string           // parts of a chain that pick rows
-	Contracts  Dict[string]       // functions that mean money or control, by the rule of any call; "" where the arguments decide
-	Mongo      Dict[string]       // methods of MongoDB's shell
-	Redis      Dict[Dict[string]] // commands, by their subcommand; "" stands for the rest
+	Everything []string           // filters that select all rows, without blanks
+	Filters    []string           // parts of a chain of calls that select rows
+	Contracts  Dict[string]       // contract functions that move money or change control, with their rule; "" if it depends on the arguments
+	Mongo      Dict[string]       // methods of MongoDB's shell, with their effect
+	Redis      Dict[Dict[string]] // effects of commands by subcommand; "" is any other subcommand
 	Statements Dict[bool]         // functions that run the SQL in their first argument
 }
 
 // Shows is the effect of a call that changes nothing.
 const Shows = "shows"
 
-// Driver is the effect of a method on everything, and, if it takes a filter, on what the
-// filter picks.
+// Driver has the effects of a method: Whole on all rows, Scoped if it has a filter.
 type Driver struct{ Whole, Scoped string }
 
-// Mapper is the effect of a text that calls an object mapper: on a whole table, and on a
-// part of it if a filter is before it in the chain.
+// Mapper has the effects of a call of an object mapper: Whole on a table, Scoped if a filter
+// precedes the call in its chain.
 type Mapper struct {
 	Text   string `json:"text"`
 	Whole  string `json:"whole"`
-	Scoped string `json:"scoped,omitempty"` // the same if none
-	Needs  string `json:"needs,omitempty"`  // a word that the text must hold as well
+	Scoped string `json:"scoped,omitempty"` // Whole, if empty
+	Needs  string `json:"needs,omitempty"`  // a word that the text must also contain
 }
 
-// callRow is a line of calls.json.
+// callRow is a row of calls.json.
 type callRow struct {
 	Names  []string `json:"names"`
 	Whole  string   `json:"whole,omitempty"`
@@ -92,7 +90,7 @@ func (c *Set) readCalls(read rules.TableReader) error {
 	return nil
 }
 
-// Filtered: a filter that picks some rows is in a chain of calls.
+// Filtered reports whether a chain of calls has a filter that does not select all rows.
 func (c *Calls) Filtered(chain string) bool {
 	if !scan.HasAny(chain, c.Filters...) {
 		return false
@@ -104,8 +102,8 @@ func (c *Calls) Filtered(chain string) bool {
 	return scan.HasAny(rest, c.Filters...)
 }
 
-// IsContractVerb tells whether a function's calls mean money or control. A text is read as
-// a call only if it names one of them.
+// IsContractVerb reports whether a contract function moves money or changes control. A text is
+// parsed as a call only if it contains the name of such a function.
 func (c *Calls) IsContractVerb(name string) bool {
 	_, known := c.Contracts.Find(name)
 	return known

@@ -8,30 +8,30 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// Client says what a call of a program that holds keys or money does. Everything given
-// must hold; of the lines about a program the first that holds counts.
+// Client describes an effect of a program that holds keys or money. All given conditions must
+// hold. The first row of a program that matches is used.
 type Client struct {
-	Sub   []string `json:"sub,omitempty"`   // one of these paths begins the operands
+	Sub   []string `json:"sub,omitempty"`   // the operands begin with one of these subcommand paths
 	Any   []string `json:"any,omitempty"`   // one of these options or words is given
-	None  []string `json:"none,omitempty"`  // none of them
-	Text  []string `json:"text,omitempty"`  // one of these is anywhere in the words
-	Live  []string `json:"live,omitempty"`  // one of these options is given, and names no network of this machine
-	Class []string `json:"class,omitempty"` // what the words say that it does, as of a tool's name
-	// Rule is the id of the effect; "transfer" and "approve" are judged by the
-	// amount, which is at operand "#2" or in the option named here.
+	None  []string `json:"none,omitempty"`  // none of these options or words is given
+	Text  []string `json:"text,omitempty"`  // the words contain one of these texts
+	Live  []string `json:"live,omitempty"`  // one of these options is given, and its value is not a local network
+	Class []string `json:"class,omitempty"` // ToolClass of the words is one of these
+	// Rule is the id of the rule for the effect. For "transfer" and "approve" the amount selects
+	// the rule. Amount and To are the operand ("#2") or the option with the value.
 	Rule   string `json:"rule"`
 	To     string `json:"to,omitempty"`
 	Amount string `json:"amount,omitempty"`
-	Asset  string `json:"asset,omitempty"` // a symbol, or the operand that is one
-	Scale  int    `json:"scale,omitempty"` // decimals, if the amount is in base units
+	Asset  string `json:"asset,omitempty"` // the symbol of the asset, or the operand or option that has it
+	Scale  int    `json:"scale,omitempty"` // number of decimals, if the amount is in base units
 }
 
 // ClientTable is clients.json.
 type ClientTable struct {
-	Local []string `json:"local"` // networks that live on this machine
-	// Aliases are short forms of subcommands, by what is before them.
+	Local []string `json:"local"` // networks that run on this machine
+	// Aliases maps the words before a subcommand to the short forms of the subcommand.
 	Aliases Dict[Dict[string]] `json:"aliases"`
-	// PublicKeys are the keys of test nodes, which everybody has.
+	// PublicKeys are the private keys of test nodes, which are published.
 	PublicKeys []string `json:"publicKeys"`
 	RPC        []struct {
 		Methods []string `json:"methods"`
@@ -41,7 +41,7 @@ type ClientTable struct {
 	Code     codeTable    `json:"code"`
 
 	IsLocal Dict[bool]   `json:"-"`
-	Method  Dict[string] `json:"-"` // JSON-RPC method to rule
+	Method  Dict[string] `json:"-"` // maps a JSON-RPC method to its rule
 }
 
 func (c *Set) readClients(read rules.TableReader) error {
@@ -62,18 +62,18 @@ func (c *Set) readClients(read rules.TableReader) error {
 	return nil
 }
 
-// Program texts that move money: calls of wallets and payment services, and keys
-// that are shown. Contract functions are found by payment.Calls; here stands what has
-// other names, and what a text computes before it calls it.
+// Program texts can move money: they call wallets and payment services, or show keys. Package
+// lang/payment finds the calls of contract functions. codeTable lists functions and members with
+// other names.
 
 // codeTable is the part of clients.json about program texts.
 type codeTable struct {
 	Sends   []string `json:"sends"`   // functions that sign or send a transaction
-	Keys    []string `json:"keys"`    // members that are a wallet's key
-	Wallets []string `json:"wallets"` // names by which a text says that it is about wallets
-	Fresh   []string `json:"fresh"`   // what makes a key that nothing belongs to yet
-	Prints  []string `json:"prints"`  // functions that show or send their arguments
-	Pays    []string `json:"pays"`    // clients that pay what a server asks for
+	Keys    []string `json:"keys"`    // members that are the private key of a wallet
+	Wallets []string `json:"wallets"` // names that only texts about wallets contain
+	Fresh   []string `json:"fresh"`   // functions that create a new key, which controls nothing yet
+	Prints  []string `json:"prints"`  // functions that print or send their arguments
+	Pays    []string `json:"pays"`    // clients that pay any amount that a server asks for
 
 	Send, Key, Wallet, Print, Pay Dict[bool] `json:"-"`
 }
@@ -82,8 +82,7 @@ func (t *codeTable) index() {
 	t.Send, t.Key, t.Wallet, t.Print, t.Pay = setOf(t.Sends), setOf(t.Keys), setOf(t.Wallets), setOf(t.Prints), setOf(t.Pays)
 }
 
-// LiteralKey: a secret key is among the arguments, where every process list
-// shows it.
+// LiteralKey reports whether an argument is a private key, which every process can read.
 func (c *Set) LiteralKey(v *act.Invocation) bool {
 	for _, n := range [...]string{"--private-key", "--mnemonic", "--seed-phrase", "--secret-key", "--privateKey", "--private-keys", "--seed"} {
 		if w, ok := v.Value(n); ok && len(w.Text) >= 16 && w.Known() && !c.PublicKey(w.Text) {
@@ -93,7 +92,7 @@ func (c *Set) LiteralKey(v *act.Invocation) bool {
 	return false
 }
 
-// PublicKey: the key or the words of a test node, which everybody has.
+// PublicKey reports whether a text is the key or seed phrase of a test node, which are published.
 func (c *Set) PublicKey(text string) bool {
 	text = strings.TrimPrefix(strings.ToLower(text), "0x")
 	return strings.HasPrefix(text, "test test test test ") || slices.Contains(c.Clients.PublicKeys, text)

@@ -2,18 +2,18 @@ package facts
 
 import "github.com/countersign/countersign/policy/actionrisk/rules"
 
-// Language says how a language is written.
+// Language describes the syntax of a language.
 type Language struct {
 	Names    []string `json:"names"`
-	Comments []string `json:"comments"` // what begins a comment, to the end of the line or "*/"
-	// Bare: a call needs no brackets. Chars: single quotes hold one character. Strings:
-	// a command line in a string is taken to run where the text starts programs.
+	Comments []string `json:"comments"` // starts of comments, which end with the line or with "*/"
+	// Bare: a call needs no parentheses. Chars: single quotes enclose one character. Strings: in a
+	// text that starts programs, a string that is a command line is treated as one that runs.
 	Bare    bool     `json:"bare,omitempty"`
 	Chars   bool     `json:"chars,omitempty"`
 	Strings bool     `json:"strings,omitempty"`
 	Dashes  bool     `json:"dashes,omitempty"` // a colon before a name calls a method
-	Ticks   string   `json:"ticks,omitempty"`  // "text": backticks hold text, not a command
-	Holes   []string `json:"holes,omitempty"`  // what begins an expression inside of a string
+	Ticks   string   `json:"ticks,omitempty"`  // "text": backticks enclose a string, not a command
+	Holes   []string `json:"holes,omitempty"`  // starts of expressions inside strings
 }
 
 // readLanguages reads code.json.
@@ -32,7 +32,7 @@ func (c *Set) readLanguages(read rules.TableReader) error {
 	return err
 }
 
-// Language gives how a language is written; one that is not listed has "#" comments.
+// Language returns the syntax of a language. Comments of an unlisted language begin with "#".
 func (c *Set) Language(name string) *Language {
 	if l := c.Languages.Get(name); l != nil {
 		return l

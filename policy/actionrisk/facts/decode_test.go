@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// TestTableOfAnotherShape: a table that its type does not describe is refused.
+// TestTableOfAnotherShape checks that a table is refused if it does not fit its Go type.
 func TestTableOfAnotherShape(t *testing.T) {
 	var wrong []struct {
 		Rules string `json:"rules"`

@@ -7,26 +7,26 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Dict is what is known by name: a hash table with open addressing. A Go map would be
-// filled at every start of the program; a Dict is part of the program's data.
+// Dict maps names to values with a hash table of open addressing. The compiler writes it into the
+// program's data, while a Go map would be filled at every start.
 type Dict[T any] struct {
-	Entries []Entry[T] // in the order of the names
-	Slots   []uint16   // a power of two, at most half of them taken: 1 + place of the entry, or 0
+	Entries []Entry[T] // sorted by name
+	Slots   []uint16   // a power of two, at least twice the entries; index of the entry plus 1, or 0 if free
 }
 
-// Entry is one name of a Dict, and what is known of it.
+// Entry is a name of a Dict with its value.
 type Entry[T any] struct {
 	Name string
 	Is   T
 }
 
-// Get returns what is known of a name, the zero value if nothing is.
+// Get returns the value of a name, or the zero value if the name is not in the Dict.
 func (d *Dict[T]) Get(name string) (is T) {
 	is, _ = d.Find(name)
 	return is
 }
 
-// Find is Get, and whether the name is there.
+// Find returns the value of a name and whether the name is in the Dict.
 func (d *Dict[T]) Find(name string) (is T, found bool) {
 	if len(d.Slots) == 0 {
 		return is, false
@@ -51,7 +51,7 @@ func hash(name string) uint32 {
 	return h
 }
 
-// dictOf is a map as a Dict.
+// dictOf returns a map as a Dict.
 func dictOf[T any](m map[string]T) (d Dict[T]) {
 	if len(m) == 0 {
 		return d
@@ -80,7 +80,7 @@ func dictOfDicts[T any](m map[string]map[string]T) Dict[Dict[T]] {
 	return dictOf(dicts)
 }
 
-// setOf is the words of a list as a set.
+// setOf returns a list of words as a set.
 func setOf(words []string) Dict[bool] {
 	m := map[string]bool{}
 	for _, word := range words {
@@ -89,7 +89,7 @@ func setOf(words []string) Dict[bool] {
 	return dictOf(m)
 }
 
-// asMap is the same as a map.
+// asMap returns the Dict as a map.
 func (d *Dict[T]) asMap() map[string]T {
 	m := make(map[string]T, len(d.Entries))
 	for _, e := range d.Entries {
@@ -98,7 +98,7 @@ func (d *Dict[T]) asMap() map[string]T {
 	return m
 }
 
-// UnmarshalJSON reads an object whose names are data.
+// UnmarshalJSON reads an object and takes its member names as the names of the Dict.
 func (d *Dict[T]) UnmarshalJSON(text []byte) error {
 	var m map[string]T
 	err := canon.DecodeChecked(text, &m)

@@ -8,33 +8,31 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Many programs delete, overwrite, read or send files by an option that is easily
-// overlooked: tar --remove-files, sort -o, install -m 4755, exiftool '-Comment<=key'.
-// A row of effects states such an option as a plain command, which the rules then
-// judge, so that no program needs a rule of its own.
+// Many programs delete, overwrite, read or send files with an uncommon option: tar --remove-files,
+// sort -o, install -m 4755, exiftool '-Comment<=key'. A row of effects maps such an option to a
+// plain command, which the rules then judge. So no program needs rules of its own.
 
-// effect is what a program does by its options.
+// effect is an effect that a program has with certain options.
 type effect struct {
-	Sub []string `json:"sub,omitempty"` // only under these subcommands
-	// All, Any and None are options or words that must or must not be given:
-	// "--move", "-o=*bind*" with a pattern for the value, "~m" for the letter m in a
-	// cluster of short options.
+	Sub []string `json:"sub,omitempty"` // only for these subcommands
+	// All, Any and None are options or words that must or must not be given: "--move", "-o=*bind*"
+	// with a pattern for the value, "~m" for the letter m in a cluster of short options.
 	All  []string `json:"all,omitempty"`
 	Any  []string `json:"any,omitempty"`
 	None []string `json:"none,omitempty"`
-	// Take are the words that the plain command is about: the values of options, or
-	// "operands", "first", "second" and "last" of what is after Sub and Skip.
+	// Take selects the words that the plain command acts on: the values of options, or "operands",
+	// "first", "second" and "last" of the operands after Sub and Skip.
 	Take []string `json:"take"`
 	Skip int      `json:"skip,omitempty"`
-	But  []string `json:"but,omitempty"` // not those in which one of these stands
-	In   []string `json:"in,omitempty"`  // options that name the folder they are in
-	// As is the plain command: words in front of those taken, ">" or ">>" for a
-	// redirection to each, or one that begins with @ (see takeEffect in lang/posix).
+	But  []string `json:"but,omitempty"` // without the words that contain one of these
+	In   []string `json:"in,omitempty"`  // options that name the folder of the taken words
+	// As is the plain command: the words before those taken, or ">" or ">>" for a redirection to
+	// each of them, or a keyword that begins with @ (see takeEffect in lang/posix).
 	As []string `json:"as"`
 }
 
-// takesValues: an option whose value is taken has one, whether the tool's own entry
-// says so or not.
+// takesValues records that the options whose value an effect uses take a value, even if the tool's
+// entry does not list them.
 func (p *Program) takesValues(f *effect) {
 	if p.Options == nil {
 		p.Options = &Tool{Made: true}
@@ -54,14 +52,14 @@ func (p *Program) takesValues(f *effect) {
 	spec.addValues(f.valued())
 }
 
-// valued are the options of which the row says that they have a value.
+// valued returns the options that have a value according to the effect's row.
 func (f *effect) valued() (options []string) {
 	for _, o := range slices.Concat(f.Take, f.In) {
 		if strings.HasPrefix(o, "-") {
 			options = append(options, o)
 		}
 	}
-	for _, o := range slices.Concat(f.All, f.Any, f.None) { // "-o=*bind*"
+	for _, o := range slices.Concat(f.All, f.Any, f.None) { // an option with a value: "-o=*bind*"
 		if name, _, valued := strings.Cut(o, "="); valued && strings.HasPrefix(name, "-") && !strings.HasPrefix(name, "--") {
 			options = append(options, name)
 		}
@@ -69,7 +67,7 @@ func (f *effect) valued() (options []string) {
 	return options
 }
 
-// Holds tells whether the effect takes place in the invocation.
+// Holds reports whether the invocation has the effect.
 func (f *effect) Holds(v *act.Invocation) bool {
 	if len(f.Sub) > 0 && !v.UnderAny(f.Sub) || slices.ContainsFunc(f.None, v.HasLike) {
 		return false
@@ -82,7 +80,7 @@ func (f *effect) Holds(v *act.Invocation) bool {
 	return len(f.Any) == 0 || slices.ContainsFunc(f.Any, v.HasLike)
 }
 
-// Words are the words that the effect is about.
+// Words returns the words that the plain command acts on.
 func (f *effect) Words(v *act.Invocation) []act.Word {
 	rest := v.Operands[min(max(f.Skip+Depth(f.Sub), v.Data), len(v.Operands)):]
 	var out []act.Word

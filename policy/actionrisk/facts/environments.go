@@ -9,9 +9,9 @@ import (
 var productionWords = scan.SetOf("prod production prd live mainnet")
 var developmentWords = scan.SetOf("dev development test testing ci qa sandbox local localhost preview minikube kind devnet testnet sepolia")
 
-// Environments tells whether a text names a production or a development
-// environment. Words are split at everything that is no letter or digit and at
-// changes of case; "nonprod", "non-prod", "preprod" and "prod-like" are neither.
+// Environments reports whether a text has the name of a production or a development environment.
+// Words are split at each character that is no letter or digit, and where a capital letter follows
+// a lower-case letter or a digit. "nonprod", "non-prod", "preprod" and "prod-like" are neither.
 func Environments(text string) (production, development bool) {
 	previous := ""
 	for i := 0; i < len(text); {
@@ -32,12 +32,13 @@ func Environments(text string) (production, development bool) {
 	return production, development
 }
 
-// wordEnd is where the word ends that begins here, or after what is none.
+// wordEnd returns the end of the word that begins at i, or i+1 if no word does.
 func wordEnd(text string, i int) int {
 	for i++; i < len(text) && scan.Alnum(text[i]) && scan.Alnum(text[i-1]) && !(scan.Upper(text[i]) && !scan.Upper(text[i-1])); i++ {
 	}
 	return i
 }
 
-// LabelOptions are options whose value says where a command works.
+// LabelOptions are options whose value names the environment, host or database that a command acts
+// on.
 var LabelOptions = scan.SetOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")

@@ -1,10 +1,10 @@
-// Package facts holds the tables in the form in which the engine looks things up: the rules
-// as data, and for each program how its arguments are read, what it carries, writes, reads
-// and proves.
+// Package facts holds the tables in the form that the engine uses for lookups: the rules, and for
+// each program how its arguments are parsed, which commands and files it runs, which files it
+// writes and reads, and which options change nothing.
 //
-// The tables of this release are Go data in tables_generated.go, which "go generate" writes
-// from the files of package rules: run it after a change of a table. Compile reads the files
-// of another rule set into the same form.
+// The tables of this release are Go data in tables_generated.go, which "go generate" writes from
+// the files of package rules: run it after a change of a table. Compile converts the files of
+// another rule set into the same form.
 package facts
 
 import (
@@ -17,47 +17,47 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// Rule is one line of a table: an effect, how bad it is, and what to match.
-// An id is for ever: a rule may be retired, its id never gets another meaning.
+// Rule is a row of a rule table: an effect, its level of risk, and the conditions to match. An id
+// is permanent: a rule may be retired, but its id never gets another meaning.
 type Rule struct {
 	ID         string     `json:"id"`
-	Level      act.Level  `json:"level" jsonschema:"minimum=0,maximum=3"`             // base level
-	Class      string     `json:"class,omitempty"`                                    // letters of e, b, c, p: which context moves the level
+	Level      act.Level  `json:"level" jsonschema:"minimum=0,maximum=3"`             // level before the context changes it
+	Class      string     `json:"class,omitempty"`                                    // letters of e, b, c and p: the kinds of context that change the level
 	Category   string     `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
-	Effect     string     `json:"effect,omitempty"`                                   // what happens, one clause; a row has it only where it says more than the title
-	Reversible string     `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // can it be undone
-	Title      string     `json:"title"`                                              // what the action does, as in "Deletes a tag": one line that begins with the verb
-	Instead    string     `json:"instead,omitempty"`                                  // the safer way
-	Questions  []string   `json:"questions,omitempty"`                                // what a reviewer needs to know
-	Match      []*Matcher `json:"match,omitempty"`                                    // alternatives; none: found by the engine itself
-	Yes        []string   `json:"yes"`                                                // must raise the rule
-	No         []string   `json:"no"`                                                 // must not
-	Retired    bool       `json:"retired,omitempty"`                                  // kept for old records only
+	Effect     string     `json:"effect,omitempty"`                                   // the effect in one clause, if the title does not say all of it
+	Reversible string     `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // whether the effect can be undone: yes, hard (with effort) or no
+	Title      string     `json:"title"`                                              // the effect in one line that begins with a verb: "Deletes a tag"
+	Instead    string     `json:"instead,omitempty"`                                  // a safer alternative
+	Questions  []string   `json:"questions,omitempty"`                                // questions that a reviewer should answer
+	Match      []*Matcher `json:"match,omitempty"`                                    // alternatives; without any, the code of the engine triggers the rule
+	Yes        []string   `json:"yes"`                                                // examples that must trigger the rule
+	No         []string   `json:"no"`                                                 // examples that must not trigger it
+	Retired    bool       `json:"retired,omitempty"`                                  // never triggered; kept to verify old records
 }
 
-// Matcher is one alternative of a rule. Everything given must hold.
+// Matcher is one alternative of a rule. All given conditions must hold.
 type Matcher struct {
-	Kind string   `json:"kind,omitempty"` // item kind, "exe" if empty
-	Exe  []string `json:"exe,omitempty"`  // names; "@group" stands for a group of groups.json; "*" for any
-	Sub  []string `json:"sub,omitempty"`  // subcommand paths, one of which begins the operands; a word may end in * ("s3 rb", "delete-*")
+	Kind string   `json:"kind,omitempty"` // kind of the item; "exe" if empty
+	Exe  []string `json:"exe,omitempty"`  // names of programs or items; "@group" is a group of groups.json, "*" is any name
+	Sub  []string `json:"sub,omitempty"`  // subcommand paths, one of which must begin the operands; a word may end in * ("s3 rb", "delete-*")
 	Any  []string `json:"any,omitempty"`  // one of these options or words is given
-	All  []string `json:"all,omitempty"`  // all of them
-	None []string `json:"none,omitempty"` // none of them
-	// Where lists conditions "subject class|class", "!subject class" for its
-	// negation; subject is a predicate of package judge or of a front-end.
+	All  []string `json:"all,omitempty"`  // all of these options or words are given
+	None []string `json:"none,omitempty"` // none of these options or words is given
+	// Where lists conditions "subject class|class", or "!subject class" for the negation. The
+	// subject is a predicate of package judge or of a front-end.
 	Where []string `json:"where,omitempty"`
 }
 
-// Way is one alternative of a rule.
+// Way is a matcher together with its rule.
 type Way struct {
 	Rule *Rule
 	*Matcher
-	Place   int    // among all ways
-	Letters uint32 // the FirstLetter of each of Sub: a call with another subcommand is not looked at further; 0 if Sub is empty
+	Place   int    // index among all matchers of the rule set
+	Letters uint32 // FirstLetter bits of all paths in Sub, to skip calls with another subcommand quickly; 0 if Sub is empty
 }
 
-// FirstLetter is a bit for the first letter of a word. A word that begins with a star, as
-// any word may that it stands for, has all bits.
+// FirstLetter returns a bit for the first letter of a word. A word that begins with a star gets
+// all bits, because it can match any word.
 func FirstLetter(word string) uint32 {
 	switch {
 	case word == "":
@@ -68,15 +68,15 @@ func FirstLetter(word string) uint32 {
 	return 1 << (word[0] % 32)
 }
 
-// table is a file of rules.
+// table is a file with rules.
 type table struct {
 	Rules []*Rule `json:"rules"`
-	// Also holds further ways to the effect of a rule of another table, so that
-	// what belongs to one family of tools is in one place.
+	// The list Also adds alternatives to rules of other tables, so that everything about one family
+	// of tools is in one file.
 	Also []addition `json:"also,omitempty"`
 }
 
-// addition are further alternatives of a rule, with their own examples.
+// addition has further alternatives of a rule, with their examples.
 type addition struct {
 	ID    string     `json:"id"`
 	Match []*Matcher `json:"match"`
@@ -84,53 +84,52 @@ type addition struct {
 	No    []string   `json:"no"`
 }
 
-// TableFiles are the rule tables in the order of GET /api/rules.
+// TableFiles are the rule tables in the order in which GET /api/rules lists them.
 var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
-// RulesetVersion is the day that the rule set is released on, YYYY.MM.DD. It is stated
-// here only. Once a release has it, TestGolden fails when a table or a verdict changes and
-// it does not.
+// RulesetVersion is the release day of the rule set, YYYY.MM.DD. It is set only here. After a
+// release with this version, TestGolden fails if a table or a verdict changes and the version does
+// not.
 const RulesetVersion = "2026.11.26"
 
-// Set is a rule set: what the files of package rules say, in the form in which the engine
-// asks for it. All of it is lists, texts and pointers, without a Go map or a function, so
-// that the one of this release can be data of the program: a guard starts at every tool
-// call of an agent, and to read the files then would take longer than everything else.
-// It is never changed.
+// Set is a rule set: the files of package rules in the form that the engine uses. It has only
+// lists, strings and pointers, and no Go map or function, so that the compiler can write this
+// release's Set into the program's data. The guard starts at every tool call of an agent, and
+// parsing the files would take longer than the evaluation. A Set is never changed.
 type Set struct {
 	Rules    []*Rule
 	ByID     Dict[*Rule]
 	Programs Dict[*Program]
-	Other    Dict[[]*Way] // what rules say of anything else, by kind + " " + name
-	Anything []*Way       // what they say of every program
-	Ways     int          // how many ways there are
-	Seen     Dict[*Rule]  // by act.Sight
+	Other    Dict[[]*Way] // matchers of items other than programs, by kind + " " + name
+	Anything []*Way       // matchers of any program
+	Ways     int          // number of matchers
+	Seen     Dict[*Rule]  // rules by act.Sight
 	Groups   Dict[[]string]
-	GroupsOf Dict[[]string] // the groups that a name is in
+	GroupsOf Dict[[]string] // names of the groups that contain a name
 
 	Variables Dict[*variable] // by name
-	Families  []family        // those with a part that may be anything
+	Families  []family        // variables whose name has a "*"
 	Configs   []ConfigFile
-	// what a command line is called in a file of settings
+	// settings and sections of configuration files that contain command lines
 	CommandKeys, CommandSections Dict[bool]
 	Lifecycle                    []string
 	Clients                      ClientTable
 	Windows                      WindowsTable
 	Verbs                        VerbTable
 	Calls                        Calls
-	Called                       Dict[Dict[[]called]]   // names.json, by list and last part
-	Resources                    Dict[[]*resourceEntry] // what configuration tools describe, by kind
+	Called                       Dict[Dict[[]called]]   // rows of names.json by list and last part of the name
+	Resources                    Dict[[]*resourceEntry] // resources of configuration tools by kind
 	Languages                    Dict[*Language]
 	Functions                    Dict[*TextFunction] // by language + " " + name
 }
 
 //go:generate go test -tags ungenerated -run ^TestTablesAreGenerated$ . -update
 
-// Tables is the rule set of this release.
+// Tables returns the rule set of this release.
 func Tables() *Set { return present() }
 
-// Compile reads the tables that a reader gives.
+// Compile builds a rule set from the tables that read decodes.
 func Compile(read rules.TableReader) (*Set, error) {
 	c := &Set{}
 	for _, part := range [...]func(rules.TableReader) error{c.readGroups, c.readRules, c.readPrograms, c.readSeen, c.readVariables,
@@ -142,7 +141,7 @@ func Compile(read rules.TableReader) (*Set, error) {
 	return c, nil
 }
 
-// readSeen reads which rule speaks of what front-ends see.
+// readSeen reads seen.json, which maps each act.Sight to a rule.
 func (c *Set) readSeen(read rules.TableReader) error {
 	ids, seen := map[string]string{}, map[string]*Rule{}
 	err := read("seen", &ids)
@@ -153,8 +152,10 @@ func (c *Set) readSeen(read rules.TableReader) error {
 	return err
 }
 
-// readRules reads the rules, and notes what each way to one of them is about.
+// readRules reads the rule tables, and indexes the matchers by the programs and items that they
+// match.
 func (c *Set) readRules(read rules.TableReader) error {
+	// Collect the rules of all tables.
 	var also []addition
 	for _, name := range TableFiles {
 		var t table
@@ -163,10 +164,11 @@ func (c *Set) readRules(read rules.TableReader) error {
 		}
 		c.Rules, also = append(c.Rules, t.Rules...), append(also, t.Also...)
 	}
+	// Index them by id. The title, in lower case, is the default of the effect.
 	byID := map[string]*Rule{}
 	for _, r := range c.Rules {
 		if byID[r.ID] != nil {
-			return fmt.Errorf("rule %s is there twice", r.ID)
+			return fmt.Errorf("rule %s is defined twice", r.ID)
 		}
 		if byID[r.ID] = r; r.Questions == nil {
 			r.Questions = []string{}
@@ -175,13 +177,15 @@ func (c *Set) readRules(read rules.TableReader) error {
 			r.Effect = strings.ToLower(r.Title[:1]) + r.Title[1:]
 		}
 	}
+	// Add the alternatives that are in the tables of other rules.
 	for _, a := range also {
 		r := byID[a.ID]
 		if r == nil {
-			return fmt.Errorf("no rule %s to add to", a.ID)
+			return fmt.Errorf("a table adds alternatives to rule %s, which does not exist", a.ID)
 		}
 		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
 	}
+	// Index each matcher by the names that it matches.
 	other := map[string][]*Way{}
 	programs := map[string]*Program{}
 	for _, r := range c.Rules {
@@ -206,7 +210,7 @@ func (c *Set) readRules(read rules.TableReader) error {
 	return nil
 }
 
-// about notes what a way to a rule is about.
+// about indexes a matcher by the names that it matches.
 func (c *Set) about(w *Way, names []string, programs map[string]*Program, other map[string][]*Way) {
 	for _, n := range names {
 		switch {
@@ -221,7 +225,7 @@ func (c *Set) about(w *Way, names []string, programs map[string]*Program, other 
 	}
 }
 
-// readGroups reads groups.json, in which a group may hold others.
+// readGroups reads groups.json. A group may contain other groups.
 func (c *Set) readGroups(read rules.TableReader) error {
 	groups, groupsOf := map[string][]string{}, map[string][]string{}
 	if err := read("groups", &groups); err != nil {
@@ -242,16 +246,16 @@ func (c *Set) readGroups(read rules.TableReader) error {
 	return nil
 }
 
-// Rule is a rule by its id, nil if there is none.
+// Rule returns the rule with an id, or nil if there is none.
 func (c *Set) Rule(id string) *Rule { return c.ByID.Get(id) }
 
-// In tells whether a name is in a group of groups.json. Each call of a program asks that
-// of its name some thirty times, and a name is in ten groups at most.
+// In reports whether a name is in a group of groups.json. It is called about thirty times for each
+// invocation; a name is in at most ten groups.
 func (c *Set) In(group, name string) bool {
 	return slices.Contains(c.GroupsOf.Get(name), group)
 }
 
-// Names replaces "@group" by the group's names. The caller must not change what it gets.
+// Names replaces each "@group" with the group's names. The caller must not change the result.
 func (c *Set) Names(list []string) ([]string, error) {
 	if !slices.ContainsFunc(list, func(n string) bool { return strings.HasPrefix(n, "@") }) {
 		return list, nil
@@ -264,7 +268,7 @@ func (c *Set) Names(list []string) ([]string, error) {
 		}
 		members, ok := c.Groups.Find(n[1:])
 		if !ok {
-			return nil, fmt.Errorf("no group %s", n)
+			return nil, fmt.Errorf("group %s does not exist", n)
 		}
 		more, err := c.Names(members)
 		if err != nil {
@@ -275,10 +279,9 @@ func (c *Set) Names(list []string) ([]string, error) {
 	return out, nil
 }
 
-// Ruleset returns the version (YYYY.MM.DD) and the SHA-256 of the canonical JSON
-// of all tables together. The same version always gives the same answers.
+// Ruleset returns the version (YYYY.MM.DD) and the SHA-256 of the canonical JSON of all tables
+// together. The same version always gives the same verdicts.
 func Ruleset() (version, hash string) { return RulesetVersion, RulesetHash }
 
-// Rules is the catalogue: every rule of every table, in table order. The caller
-// must not change it.
+// Rules returns all rules in the order of the tables. The caller must not change them.
 func Rules() []*Rule { return Tables().Rules }

@@ -7,14 +7,14 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// TextFunction is a row of functions.json: what languages call a function that makes a
-// text of texts. A name that begins with a point is one that is called on the first of
-// them. Without languages it is that of all that lang/program reads.
+// TextFunction is a row of functions.json: the names that languages give to a function on texts. A
+// name that begins with a dot is a method of the first text. Without languages, the row applies to
+// all languages that lang/program reads.
 type TextFunction struct {
-	Does    string   `json:"does"` // a word of scan.Functions
+	Does    string   `json:"does"` // key of scan.Functions
 	Langs   []string `json:"langs,omitempty"`
 	Names   []string `json:"names"`
-	Options []string `json:"options,omitempty"` // of a program: only with one of them
+	Options []string `json:"options,omitempty"` // for a program: only if one of these options is given
 }
 
 func (c *Set) readFunctions(read rules.TableReader) error {
@@ -27,7 +27,7 @@ func (c *Set) readFunctions(read rules.TableReader) error {
 	byName := map[string]*TextFunction{}
 	for _, f := range t.Functions {
 		if scan.Functions[f.Does].Of == nil {
-			return fmt.Errorf("functions: nothing does %q", f.Does)
+			return fmt.Errorf("functions: package scan has no function %q", f.Does)
 		}
 		if f.Langs == nil {
 			f.Langs = []string{""}
@@ -42,8 +42,8 @@ func (c *Set) readFunctions(read rules.TableReader) error {
 	return nil
 }
 
-// TextFunction is the function that a language calls so, or nil; "" is any language of
-// lang/program.
+// TextFunction returns the function with a name in a language, or nil. The language "" means all
+// languages of lang/program.
 func (c *Set) TextFunction(lang, name string) *TextFunction {
 	return c.Functions.Get(lang + " " + name)
 }

@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "write tables_generated.go anew")
 
 const generatedFile = "tables_generated.go"
 
-// TestTablesAreGenerated: tables_generated.go is what the generator makes of the tables now.
+// TestTablesAreGenerated checks that tables_generated.go equals the generator's output for the
+// current tables.
 func TestTablesAreGenerated(t *testing.T) {
 	made, err := Compile(rules.DecodeTable)
 	if err != nil {
@@ -48,8 +49,8 @@ func TestTablesAreGenerated(t *testing.T) {
 	}
 }
 
-// tablesHash is the SHA-256 of the canonical JSON of all tables together, by name. What
-// safer.json advises next to a verdict is none of it.
+// tablesHash returns the SHA-256 of the canonical JSON of all tables except safer.json. The advice
+// in safer.json is shown with a verdict but is not part of it.
 func tablesHash(t *testing.T) string {
 	all := map[string]jsontext.Value{}
 	for name, text := range rules.Tables() {
@@ -66,16 +67,16 @@ func tablesHash(t *testing.T) string {
 	return canon.Hash(canonical)
 }
 
-// writer writes Go data. What pointers point at becomes a variable of its own, and the same
-// content the same variable.
+// writer writes Go data. The target of a pointer becomes a variable; pointers to equal content
+// share one variable.
 type writer struct {
 	variables bytes.Buffer
-	named     map[string]string  // by type and content
-	of        map[uintptr]string // by address
+	named     map[string]string  // names of variables by type and content
+	of        map[uintptr]string // names of variables by address
 }
 
-// generate writes the tables as Go data: literals of lists, texts and pointers, of which the
-// compiler makes no code that would run at a start.
+// generate returns the tables as Go source. It has only literals of lists, strings and pointers,
+// for which the compiler generates no code that runs at the start.
 func generate(c *Set, hash string) []byte {
 	w := &writer{named: map[string]string{}, of: map[uintptr]string{}}
 	all := w.literal(reflect.ValueOf(*c))
@@ -94,7 +95,7 @@ func generate(c *Set, hash string) []byte {
 
 var ownPackage = regexp.MustCompile(`[\w./]*\bfacts\.`)
 
-// literal is a value with its type.
+// literal returns a value as Go source with its type.
 func (w *writer) literal(v reflect.Value) string {
 	if k := v.Kind(); k != reflect.Slice && k != reflect.Struct {
 		return w.value(v)
@@ -102,7 +103,7 @@ func (w *writer) literal(v reflect.Value) string {
 	return ownPackage.ReplaceAllString(v.Type().String(), "") + w.value(v)
 }
 
-// value is a value where its type is known.
+// value returns a value as Go source, for places where its type is clear.
 func (w *writer) value(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.String:
@@ -128,7 +129,7 @@ func (w *writer) value(v reflect.Value) string {
 	return strconv.FormatInt(v.Int(), 10)
 }
 
-// fields are those of a struct that are not zero.
+// fields returns the fields of a struct that are not zero.
 func (w *writer) fields(v reflect.Value) string {
 	var parts []string
 	for i := range v.NumField() {
@@ -139,7 +140,7 @@ func (w *writer) fields(v reflect.Value) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// variable is the name of what a pointer points at.
+// variable returns the name of the variable for the target of a pointer.
 func (w *writer) variable(v reflect.Value) string {
 	if name, ok := w.of[v.Pointer()]; ok {
 		return name
@@ -147,7 +148,7 @@ func (w *writer) variable(v reflect.Value) string {
 	content := w.literal(v.Elem())
 	name, ok := w.named[content]
 	if !ok {
-		name = fmt.Sprintf("row%.6x", sha256.Sum256([]byte(content))) // the same whatever row is added
+		name = fmt.Sprintf("row%.6x", sha256.Sum256([]byte(content))) // does not change when other rows are added
 		w.named[content] = name
 		fmt.Fprintf(&w.variables, "var %s = %s\n", name, content)
 	}

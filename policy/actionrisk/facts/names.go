@@ -11,85 +11,86 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// What is asked of a name: the lists of names.json.
+// The lists of names.json. A name of a program text is looked up in the list that fits its use.
 const (
-	AsCall        = "calls"        // what a call of it does with its arguments
-	AsReceiver    = "receivers"    // what a method does to the path or command it is called on
-	AsValue       = "values"       // the text that it, or a call of it, stands for
-	AsJoin        = "joins"        // it puts its arguments together, with Text between them
-	AsEnvironment = "environments" // it is all variables of the environment at once
-	AsThrough     = "through"      // it gives the text of its argument, or a path made of it
-	AsBuilder     = "builders"     // it encodes a text
-	AsFetcher     = "fetchers"     // it gets a text from the network
-	AsLister      = "listers"      // it gives the files of a folder
-	AsLibrary     = "libraries"    // what a method of a service's library does: boto3's delete_bucket is "aws s3 delete-bucket"
+	AsCall        = "calls"        // effects of functions on their arguments
+	AsReceiver    = "receivers"    // effects of methods on the path or command that they are called on
+	AsValue       = "values"       // values of names and calls: the text that a name expands to
+	AsJoin        = "joins"        // functions that join their arguments with Text
+	AsEnvironment = "environments" // names of the whole environment (all variables)
+	AsThrough     = "through"      // functions that return their argument's text or a path built from it
+	AsBuilder     = "builders"     // functions that encode a text
+	AsFetcher     = "fetchers"     // functions that read from the network
+	AsLister      = "listers"      // functions that list the files of a folder
+	AsLibrary     = "libraries"    // methods of libraries for services: boto3's delete_bucket is "aws s3 delete-bucket"
 )
 
-// lists are those of names.json, and whether their rows say what is done.
+// lists maps each list of names.json to whether its rows must name an effect.
 var lists = map[string]bool{AsCall: true, AsReceiver: true, AsLibrary: true, AsValue: false, AsJoin: false,
 	AsEnvironment: false, AsThrough: false, AsBuilder: false, AsFetcher: false, AsLister: false}
 
-// Name is a row of names.json: what some names are, or do, in a program text. Of two rows
-// that hold the first counts.
+// Name is a row of names.json: the value or effect of some names in a program text. If several
+// rows match, the first one is used.
 type Name struct {
-	// Names are "remove", or "os.remove" with the end of what it is called on; "*" is any
-	// that has no row of its own. Methods of libraries are in small letters with "_"
-	// between their words, and "*" stands for the rest of one.
+	// Names are "remove", or "os.remove" with the end of the receiver; "*" is any name without a
+	// row. Methods of libraries are in lower case with "_" between their words, and "*" matches
+	// the rest of a name.
 	Names []string `json:"names"`
-	Langs []string `json:"langs,omitempty"` // all if none
-	// On are patterns of all that it is called on: "*fs*"; "." is what a call gave, "-" is
-	// nothing, which a function by itself is called on.
+	Langs []string `json:"langs,omitempty"` // all languages if empty
+	// On are patterns for the whole receiver: "*fs*". "." is the result of a call, "-" means no
+	// receiver.
 	On   []string `json:"on,omitempty"`
 	Does Doing    `json:"does,omitempty"`
 	Text string   `json:"text,omitempty"`
-	// Import: one of these is in the text, as the name of what it loads. With: one of
-	// these is among what the method is given.
+	// Import: the text must contain one of these, the names of libraries. With: one of these must
+	// be among the arguments.
 	Import []string `json:"import,omitempty"`
 	With   []string `json:"with,omitempty"`
-	// Run is the command of the same effect: {0} is the first text it is given, {name}
-	// the value of a named one, {*} what the star stands for, {kebab} the call with
-	// dashes, {service} the name of the service that the client was made for.
+	// Run is the command with the same effect. {0} is the first argument, {name} the value of a
+	// named argument, {*} the part that the star matched, {kebab} the call's name with dashes,
+	// {service} the service for which the client was created.
 	Run []string `json:"run,omitempty"`
 }
 
-// Doing is what a call of a program text does with its arguments.
+// Doing is the effect of a call in a program text on its arguments.
 type Doing string
 
-// What calls do.
+// The effects of calls.
 const (
-	Nothing           Doing = "nothing" // what others of that name do
-	RunsText          Doing = "shell"   // a text for a shell
-	RunsWords         Doing = "words"   // the words of a command
-	DeletesTree       Doing = "tree"    // a folder and what is in it
+	Nothing           Doing = "nothing" // excludes a function that has the same name as one with an effect
+	RunsText          Doing = "shell"   // runs a text in a shell
+	RunsWords         Doing = "words"   // runs a command given as a list of words
+	DeletesTree       Doing = "tree"    // deletes a folder and its contents
 	DeletesTreeIfTold Doing = "tree-if-recursive"
 	DeletesFile       Doing = "file"
 	ReadsFile         Doing = "read"
 	WritesFile        Doing = "write"
 	MovesFile         Doing = "move"
 	ChangesMode       Doing = "mode"
-	Evaluates         Doing = "code"      // a text of its own language
-	Queries           Doing = "query"     // a statement of a database
-	DropsIndex        Doing = "index"     // or a collection of a service
-	Loads             Doing = "loads"     // runs a file or an address
-	Saves             Doing = "saves"     // an address to a file
-	Unpickles         Doing = "unpickles" // runs what a pickled text says
+	Evaluates         Doing = "code"      // runs a text of its own language
+	Queries           Doing = "query"     // runs a database statement
+	DropsIndex        Doing = "index"     // deletes an index or a collection of a service
+	Loads             Doing = "loads"     // runs a file or the contents of a URL
+	Saves             Doing = "saves"     // saves the contents of a URL to a file
+	Unpickles         Doing = "unpickles" // unpickles a text, which can run code
 	Signals           Doing = "signal"
 	CopiesFile        Doing = "copy"
-	CopiesTree        Doing = "copy-tree" // what is in a folder into another one
+	CopiesTree        Doing = "copy-tree" // copies the contents of a folder into another one
 	LinksFile         Doing = "link"
-	Enters            Doing = "enter"  // the folder that the program works in from now on
-	Unpacks           Doing = "unpack" // an archive into a folder
+	Enters            Doing = "enter"  // changes the working directory
+	Unpacks           Doing = "unpack" // extracts an archive into a folder
 )
 
 var doings = []Doing{Nothing, RunsText, RunsWords, DeletesTree, DeletesTreeIfTold, DeletesFile, ReadsFile, WritesFile, MovesFile,
 	ChangesMode, Evaluates, Queries, DropsIndex, Loads, Saves, Unpickles, Signals, CopiesFile, CopiesTree, LinksFile, Enters, Unpacks}
 
-// Deletes: a file or a folder.
+// Deletes reports whether the effect deletes a file or folder.
 func (d Doing) Deletes() bool {
 	return d == DeletesFile || d == DeletesTree || d == DeletesTreeIfTold
 }
 
-// acts: what the row does is known; one of a list that says it does something.
+// acts reports whether the row's effect is a known one. In a list whose rows must name an effect
+// (does), a row needs an effect or a command.
 func (n *Name) acts(does bool) bool {
 	if n.Does == "" {
 		return !does || n.Run != nil
@@ -97,19 +98,19 @@ func (n *Name) acts(does bool) bool {
 	return slices.Contains(doings, n.Does)
 }
 
-// Loaded: the text loads what the row is about.
+// Loaded reports whether a text contains the name of one of the row's libraries.
 func (n *Name) Loaded(text string) bool {
 	return scan.HasAny(text, n.Import...)
 }
 
-// called is a name of a row.
+// called is one name of a row.
 type called struct {
 	Qualifier string // "os" of "os.Remove", or ""
 	Last      string // "Remove"
 	Row       *Name
 }
 
-// readNames reads the names of each list by their last part.
+// readNames reads names.json and indexes each list by the last part of the names.
 func (c *Set) readNames(read rules.TableReader) error {
 	var table map[string][]*Name
 	if err := read("names", &table); err != nil {
@@ -119,12 +120,12 @@ func (c *Set) readNames(read rules.TableReader) error {
 	for list, rows := range table {
 		does, listed := lists[list]
 		if !listed {
-			return fmt.Errorf("names: nobody asks for %q", list)
+			return fmt.Errorf("names: unknown list %q", list)
 		}
 		byLast := map[string][]called{}
 		for _, row := range rows {
 			if !row.acts(does) {
-				return fmt.Errorf("names: %s: nothing does %q", list, row.Does)
+				return fmt.Errorf("names: %s: unknown effect %q", list, row.Does)
 			}
 			for _, n := range row.Names {
 				cut := strings.LastIndexByte(n, '.')
@@ -142,7 +143,7 @@ func (c *Set) readNames(read rules.TableReader) error {
 	return nil
 }
 
-// Libraries are the rows about libraries that a text loads.
+// Libraries returns the rows about libraries that a text loads.
 func (c *Set) Libraries(text string) map[*Name]bool {
 	out := map[*Name]bool{}
 	libraries := c.Called.Get(AsLibrary)
@@ -156,7 +157,7 @@ func (c *Set) Libraries(text string) map[*Name]bool {
 	return out
 }
 
-// Named is the row about a dotted name of a program text, nil if there is none.
+// Named returns the first row of a list that matches a dotted name, or nil.
 func (c *Set) Named(as, name, lang string) *Name {
 	for row := range c.AllNamed(as, name, lang) {
 		return row
@@ -164,7 +165,7 @@ func (c *Set) Named(as, name, lang string) *Name {
 	return nil
 }
 
-// AllNamed are the rows about a dotted name of a program text, the one that counts first.
+// AllNamed returns the rows of a list that match a dotted name, in the order of precedence.
 func (c *Set) AllNamed(as, name, lang string) iter.Seq[*Name] {
 	cut := strings.LastIndexAny(name, ".:>")
 	on := "-"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNamesThatNothingDoes: a row says in known words what its names do, in a list that
-// is asked.
+// TestNamesThatNothingDoes checks that a row is refused if its list or its effect is unknown, or
+// if it has no effect in a list that needs one.
 func TestNamesThatNothingDoes(t *testing.T) {
 	for table, read := range map[string]bool{
 		`{"calls":[{"names":["rm"],"does":"tree"}]}`:             true,

@@ -7,27 +7,27 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// Program is all that the tables say of one program, whichever rows name it. Of each
-// column the rows are in the order of the table.
+// Program is everything that the tables say about one program, merged from all rows that name it.
+// Each list is in the order of the table.
 type Program struct {
-	Options *Tool      // how it reads its arguments; nil if nothing says so
-	Carries []*Wrapper // other commands, or texts of a language
-	Effects []*effect  // what it deletes, writes, reads or sends by an uncommon option
-	Reads   []*Read    // files that it runs without being told so
-	Proves  []*proof   // that it changes nothing
-	Dry     []*proof   // that it only shows what it would do
-	Clients []*Client  // what it does with keys and money
-	Rules   []*Way     // what rules say of it
-	Judged  bool       // a rule is about it, a client's row or the engine
+	Options *Tool      // how its arguments are parsed; nil if no row says so
+	Carries []*Wrapper // the commands and program texts that it runs
+	Effects []*effect  // files that it deletes, writes, reads or sends with uncommon options
+	Reads   []*Read    // files that it runs although its command line does not name them
+	Proves  []*proof   // conditions under which it changes nothing
+	Dry     []*proof   // conditions under which it only shows what it would do
+	Clients []*Client  // its effects on keys and money
+	Rules   []*Way     // matchers of rules for it
+	Judged  bool       // a rule, a row of clients or the engine's code judges it
 }
 
-// Known: something is said of what the program does, or what it runs.
+// Known reports whether the engine knows an effect of the program, or what it runs.
 func (p *Program) Known() bool { return p.Judged || p.Carries != nil }
 
-// programRow is a line of programs.json: what a few programs that are called alike have
-// in common. A program may be in several.
+// programRow is a row of programs.json: properties that several programs share. A program may be
+// in several rows.
 type programRow struct {
-	Exe     []string   `json:"exe"` // names, or "@group"
+	Exe     []string   `json:"exe"` // names of programs, or "@group"
 	Options []*Tool    `json:"options,omitempty"`
 	Carries []*Wrapper `json:"carries,omitempty"`
 	Effects []*effect  `json:"effects,omitempty"`
@@ -37,10 +37,10 @@ type programRow struct {
 	Clients []*Client  `json:"clients,omitempty"`
 }
 
-// unknown is a program of which nothing is known.
+// unknown is returned for programs that no table names.
 var unknown Program
 
-// Program is what is known of a program; of most names in the world nothing is.
+// Program returns the properties of a program. It is never nil.
 func (c *Set) Program(name string) *Program {
 	if p := c.Programs.Get(name); p != nil {
 		return p
@@ -48,7 +48,7 @@ func (c *Set) Program(name string) *Program {
 	return &unknown
 }
 
-// entry is the place for what is known of a program.
+// entry returns the program with a name, and adds it to the map if it is missing.
 func entry(programs map[string]*Program, name string) *Program {
 	p := programs[name]
 	if p == nil {
@@ -58,12 +58,11 @@ func entry(programs map[string]*Program, name string) *Program {
 	return p
 }
 
-// readPrograms reads programs.json, and puts together what it and the rules say of each
-// program.
+// readPrograms reads programs.json and merges it with the rules about each program.
 func (c *Set) readPrograms(read rules.TableReader) error {
 	programs := c.Programs.asMap()
 	for _, n := range append([]string{"cast"}, c.Groups.Get("paying-clients")...) {
-		entry(programs, n).Judged = true // the engine says something about it that no row lists
+		entry(programs, n).Judged = true // the engine's code judges it without a row
 	}
 	var t struct {
 		Programs []programRow `json:"programs"`
@@ -87,7 +86,8 @@ func (c *Set) readPrograms(read rules.TableReader) error {
 	return nil
 }
 
-// add takes the row's columns over. They are shared as long as one row is all of it.
+// add adds the properties of a row. A program that is in one row only shares the slices of the
+// row.
 func (p *Program) add(r *programRow) {
 	for _, t := range r.Options {
 		p.reads(t)
@@ -108,7 +108,7 @@ func joined[T any](have, more []T) []T {
 	return append(slices.Clip(have), more...)
 }
 
-// reads takes over how arguments are read, of the whole program or of subcommands.
+// reads adds the description of the arguments of a program or of its subcommands.
 func (p *Program) reads(t *Tool) {
 	if p.Options == nil {
 		p.Options = &Tool{}
@@ -125,7 +125,7 @@ func (p *Program) reads(t *Tool) {
 	p.Options.Subs = dictOf(subs)
 }
 
-// complete adds the options that columns tell of which take the next word.
+// complete adds the options that take a value according to other columns.
 func (p *Program) complete() {
 	for _, w := range p.Carries {
 		p.takesText(w)

@@ -7,20 +7,20 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// proof says by which subcommands and options a program changes nothing, or only shows
-// what it would do.
+// proof is a condition under which a program changes nothing, or only shows what it would do.
 type proof struct {
 	Sub []string `json:"sub,omitempty"`
-	// None: with one of these options the line proves nothing.
+	// None: none of these options may be given.
 	None []string `json:"none,omitempty"`
 	// Any: one of these must be given.
 	Any []string `json:"any,omitempty"`
-	// Bare: no operand beyond the subcommand; Most: the largest number of operands.
+	// Bare: no operands after the subcommand. Most: the largest number of operands; 0 means no
+	// limit.
 	Bare bool `json:"bare,omitempty"`
 	Most int  `json:"most,omitempty"`
 }
 
-// Holds tells whether the call is one that the line speaks of.
+// Holds reports whether the invocation meets the condition.
 func (p *proof) Holds(v *act.Invocation) bool {
 	if len(p.Sub) > 0 && !v.UnderAny(p.Sub) || slices.ContainsFunc(p.None, v.Has) {
 		return false
@@ -37,10 +37,11 @@ func (p *proof) Holds(v *act.Invocation) bool {
 	return true
 }
 
-// StandardDirectories are where programs of the system and the user lie.
+// StandardDirectories are the folders in which the programs of the system and the user are
+// installed.
 var StandardDirectories = [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/", "~/bin/", "~/.local/bin/"}
 
-// StandardDirectory tells whether a path is directly in one of them.
+// StandardDirectory reports whether a path is directly in one of StandardDirectories.
 func StandardDirectory(path string) bool {
 	for _, d := range StandardDirectories {
 		if rest, ok := strings.CutPrefix(path, d); ok && !strings.Contains(rest, "/") {
@@ -50,8 +51,8 @@ func StandardDirectory(path string) bool {
 	return false
 }
 
-// Depth is how many operands a subcommand path is, of which a row has several of the
-// same length.
+// Depth returns the number of operands in a subcommand path. All paths of a row have the same
+// length.
 func Depth(sub []string) int {
 	if len(sub) == 0 {
 		return 0

@@ -10,29 +10,29 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Configuration tools (Ansible, Salt, Puppet, Chef, Bolt, pyinfra) describe resources:
-// a kind, a name and the state that it is to have. rules/resources.json says for each kind
-// which command has the same effect; that command is what is judged. One table serves
-// all tools, because they name the same things: Puppet's ensure, Chef's action and
-// Salt's function all become the property "state".
+// Configuration tools (Ansible, Salt, Puppet, Chef, Bolt, pyinfra) describe resources: a kind, a
+// name and a desired state. rules/resources.json maps each kind to the command with the same
+// effect, and this command is judged. One table is enough for all tools, because they describe the
+// same resources: Puppet's ensure, Chef's action and Salt's function all become the property
+// "state".
 
-// resourceEntry is a line of resources.json.
+// resourceEntry is a row of resources.json.
 type resourceEntry struct {
-	// Name are the kinds it is about, without the collection in front: "file".
+	// Name are the kinds, without the prefix of their collection: "file".
 	Name []string `json:"name"`
-	// When are conditions "property=value|value": the property has one of the values;
-	// "property" alone: it is given; "!property": it is not.
+	// When are conditions: "property=value|value" (it has one of these values), "property" (it is
+	// given) or "!property" (it is not given).
 	When []string `json:"when,omitempty"`
-	// Run is the command of the same effect. "{a|b}" is the value of the first of these
-	// properties that is given, of a list all its values; without one an unknown word.
+	// Run is the command with the same effect. "{a|b}" is the value of the first of these
+	// properties that is given, or all values of a list. If none is given, it is an unknown word.
 	// Quotes keep blanks in a word.
 	Run string `json:"run,omitempty"`
-	// Text are properties that hold program text, of the language Lang (shell if none).
+	// Text are properties that contain a program text in the language Lang (shell if empty).
 	Text []string `json:"text,omitempty"`
 	Lang string   `json:"lang,omitempty"`
-	// Here: the effect is on this machine, whatever machine is described.
+	// Here: the effect is on this machine, not on the described one.
 	Here bool `json:"here,omitempty"`
-	// None: taking it away costs nothing.
+	// None: removing the resource is harmless.
 	None bool `json:"none,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func (c *Set) readResources(read rules.TableReader) error {
 	byKind := map[string][]*resourceEntry{}
 	for _, r := range t.Resources {
 		if r.Run == "" && len(r.Text) == 0 && !r.None {
-			return fmt.Errorf("resource %v has no effect", r.Name)
+			return fmt.Errorf("resource %v must have run, text or none", r.Name)
 		}
 		for _, n := range r.Name {
 			byKind[n] = append(byKind[n], r)
@@ -56,27 +56,27 @@ func (c *Set) readResources(read rules.TableReader) error {
 	return nil
 }
 
-// Resource is one that a description names.
+// Resource is a resource that a configuration describes.
 type Resource struct {
 	Kind  string
 	Props []Property
 	From  *tree.Node
 }
 
-// Property is one value of a resource.
+// Property is a property of a resource with its values.
 type Property struct {
 	Name string
 	List []act.Word
 }
 
-// Add adds a value under a name.
+// Add adds a property. A resource has at most 64; further ones are ignored.
 func (r *Resource) Add(name string, list ...act.Word) {
 	if len(r.Props) < 64 {
 		r.Props = append(r.Props, Property{name, list})
 	}
 }
 
-// Get is the value of the first of the properties that is given.
+// Get returns the values of the first of the named properties that is given.
 func (r *Resource) Get(names ...string) ([]act.Word, bool) {
 	for _, name := range names {
 		for i := range r.Props {
@@ -88,11 +88,11 @@ func (r *Resource) Get(names ...string) ([]act.Word, bool) {
 	return nil, false
 }
 
-// GoneStates are the states in which a resource is no longer there.
+// GoneStates are the states that mean that a resource is removed.
 var GoneStates = scan.SetOf("absent deleted delete destroy destroyed purged purge terminated terminate removed remove drop dropped uninstall uninstalled")
 
-// KindOf is the last part of a kind's name, by which the tables know it. Salt's
-// functions keep two: "file.absent".
+// KindOf returns the last part of a kind's name in lower case, as the tables have it. A name with
+// one dot, such as Salt's "file.absent", is kept.
 func KindOf(name string) string {
 	if strings.Count(name, ".") > 1 {
 		name = name[strings.LastIndexByte(name, '.')+1:]
@@ -100,11 +100,11 @@ func KindOf(name string) string {
 	return strings.ToLower(name)
 }
 
-// KindResource items are resources that a description takes away, of kinds for which
-// no command of the same effect is known.
+// KindResource is the kind of items that are removed resources for which no command with the same
+// effect is known.
 const KindResource = "resource"
 
-// Meets tells whether a condition of an entry holds.
+// Meets reports whether a condition of an entry holds.
 func (r *Resource) Meets(condition string) bool {
 	if name, ok := strings.CutPrefix(condition, "!"); ok {
 		_, given := r.Get(name)
@@ -125,7 +125,7 @@ func (r *Resource) Meets(condition string) bool {
 	return false
 }
 
-// Words fills in a command.
+// Words returns the words of a command with the properties filled in.
 func (r *Resource) Words(run string, src *act.Source) []act.Word {
 	var out []act.Word
 	for _, part := range scan.OptionWords(run) {

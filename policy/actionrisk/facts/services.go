@@ -8,17 +8,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// Payment services: what a request to their interfaces does is read from the
-// method and the words of its path, as a tool's name is. Their test modes move
-// nothing.
+// Payment services: the effect of an API request is derived from its method and the words of its
+// path, as it is from a tool's name. Requests in test mode move no money.
 
 // serviceTable is the part of clients.json about payment services.
 type serviceTable struct {
-	Hosts  []string `json:"hosts"`  // where they answer, but for their sandboxes
-	SDKs   []string `json:"sdks"`   // what program texts call their libraries
-	Test   []string `json:"test"`   // words that say that nothing real is moved
-	Drafts []string `json:"drafts"` // what is only prepared, with no money moved yet
-	Moves  []string `json:"moves"`  // path words that move money wherever they are
+	Hosts  []string `json:"hosts"`  // API hosts, without the sandboxes
+	SDKs   []string `json:"sdks"`   // names of their libraries in program texts
+	Test   []string `json:"test"`   // words that only occur in test mode
+	Drafts []string `json:"drafts"` // objects that are only prepared, so that no money moves yet
+	Moves  []string `json:"moves"`  // words of a path that mean a move of money on any host
 
 	Sdk, Draft, Move Dict[bool] `json:"-"`
 }
@@ -27,13 +26,13 @@ func (t *serviceTable) index() {
 	t.Sdk, t.Draft, t.Move = setOf(t.SDKs), setOf(t.Drafts), setOf(t.Moves)
 }
 
-// IsTest: a key, a host or a setting of a service's test mode is in the text.
+// IsTest reports whether a text contains a key, host or setting of a test mode.
 func (t *serviceTable) IsTest(text string) bool {
 	text = strings.ToLower(text)
 	return scan.HasAny(text, t.Test...)
 }
 
-// IsHost: the host is one of a payment service, and none of its sandboxes.
+// IsHost reports whether a host belongs to a payment service and is no sandbox.
 func (t *serviceTable) IsHost(host string) bool {
 	for _, h := range t.Hosts {
 		if host == h || strings.HasSuffix(host, h) && host[len(host)-len(h)-1] == '.' {
@@ -43,8 +42,8 @@ func (t *serviceTable) IsHost(host string) bool {
 	return false
 }
 
-// ServiceClass is ToolClass with an eye for what is only prepared: the last word
-// that names something decides.
+// ServiceClass is like ToolClass, but also recognizes requests that only prepare a payment: the
+// last word decides this.
 func ServiceClass(words string) string {
 	t, class, last := Verbs(), ToolClass(words), ""
 	for i, w := range ToolWords(words) {
@@ -64,8 +63,8 @@ func ServiceClass(words string) string {
 	return class
 }
 
-// PreparedOnly: what a name says is made moves nothing yet: a link, a session, a
-// draft. The last word that names something tells, unless the verb is one of money.
+// PreparedOnly reports whether a name means that an object is created and no money moves yet, such
+// as a link, a session or a draft. The last word decides, unless the verb means money.
 func PreparedOnly(words string) bool {
 	t, last, first := Verbs(), "", ""
 	for _, w := range ToolWords(words) {
@@ -79,7 +78,8 @@ func PreparedOnly(words string) bool {
 	return Tables().Clients.Services.Draft.Get(last) && !Says([]string{first}, "finishes") && t.Class.Get(first) != "money" || last == "create" && draftNamed(words)
 }
 
-// draftNamed: "payment_links create", "checkout.sessions.create".
+// draftNamed reports whether the word before the last one names such an object: "payment_links
+// create", "checkout.sessions.create".
 func draftNamed(words string) bool {
 	list := ToolWords(words)
 	if len(list) < 2 {
@@ -89,23 +89,23 @@ func draftNamed(words string) bool {
 	return Tables().Clients.Services.Draft.Get(before) || before == "intent" || before == "intents"
 }
 
-// Confirms: an intent to pay is carried out.
+// Confirms reports whether a request carries out a prepared payment.
 func Confirms(rest, body string) bool {
 	return strings.HasSuffix(rest, "/confirm") || strings.HasSuffix(rest, "/capture") || strings.Contains(body, "confirm=true") || strings.Contains(strings.ReplaceAll(body, " ", ""), `"confirm":true`)
 }
 
-// MovesByPath: the path names a move of money on an unknown host.
+// MovesByPath reports whether the words of a path mean a move of money on any host.
 func MovesByPath(t *serviceTable, rest string) bool {
 	return slices.ContainsFunc(ToolWords(rest), func(w string) bool { return t.Move.Get(w) })
 }
 
-// DevelopmentHost tells whether a host is named for development.
+// DevelopmentHost reports whether the name of a host is that of a development system.
 func DevelopmentHost(host string) bool {
 	_, dev := Environments(host)
 	return dev || strings.Contains(host, "staging") || strings.Contains(host, "sandbox")
 }
 
-// MutationField is the first field of a GraphQL mutation.
+// MutationField returns the first field of a GraphQL mutation.
 func MutationField(text string) string {
 	if list := MutationFields(text); len(list) > 0 {
 		return list[0]
@@ -113,7 +113,7 @@ func MutationField(text string) string {
 	return ""
 }
 
-// MutationFields are the fields of a GraphQL mutation, without their other names.
+// MutationFields returns the names of the fields of a GraphQL mutation, without aliases.
 func MutationFields(text string) (out []string) {
 	_, rest, _ := strings.Cut(text, "mutation")
 	_, rest, _ = strings.Cut(rest, "{")
@@ -138,7 +138,7 @@ func MutationFields(text string) (out []string) {
 	return out
 }
 
-// QuoteJSON is a value of httpie as JSON: itself if it is some already.
+// QuoteJSON returns a value of httpie as JSON. A value that is valid JSON is not changed.
 func QuoteJSON(value string) string {
 	if root, strict := tree.JSON(value); root != nil && strict {
 		return value

@@ -4,11 +4,11 @@ package facts
 
 import "github.com/countersign/countersign/policy/actionrisk/rules"
 
-// RulesetHash is not known before the tables are read.
+// RulesetHash is unknown until the tables are read.
 const RulesetHash = ""
 
-// present reads the tables again. So the generator runs on, whatever became of the types that
-// the generated file is about.
+// present compiles the tables. With this build tag the generator compiles even if the types no
+// longer fit the generated file.
 func present() *Set {
 	c, err := Compile(rules.DecodeTable)
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// variable is a line of env.json: what a program does with the value of a variable.
+// variable is a row of env.json: how programs use the value of an environment variable.
 type variable struct {
-	Name []string `json:"name"` // a part may be "*"
-	// Lang: the value is a text of that language ("function" for a function that a
-	// shell takes over); File: it names a file of such a text.
+	Name []string `json:"name"` // a part of the name may be "*"
+	// Lang: the value is a text in that language ("function": a function that a shell imports).
+	// File: the value names a file with a text in that language.
 	Lang string `json:"lang,omitempty"`
 	File string `json:"file,omitempty"`
-	// As: the value is read as options of that command; Whole: as one word of it.
+	// As: the value is parsed as options of that command. Whole: as a single word of it.
 	As    []string `json:"as,omitempty"`
 	Whole bool     `json:"whole,omitempty"`
-	// Assign: as one word NAME=value.
+	// Assign: the word is NAME=value.
 	Assign bool `json:"assign,omitempty"`
-	// Loads: what lies where everybody may write is loaded as code.
+	// Loads: code is loaded from the path, which is dangerous if everybody can write there.
 	Loads bool `json:"loads,omitempty"`
-	// Start: the program reads the file, or folder, before anything else, and runs what is in it.
+	// Start: the program runs the file, or the files in the folder, before anything else.
 	Start bool `json:"start,omitempty"`
 }
 
@@ -48,13 +48,13 @@ func (c *Set) readVariables(read rules.TableReader) error {
 	return nil
 }
 
-// family is a variable with a part of its name that may be anything.
+// family is a variable whose name has a "*".
 type family struct {
 	Pattern string
 	Is      *variable
 }
 
-// VariableOf finds the line about a name.
+// VariableOf returns the row for a variable, or nil.
 func (c *Set) VariableOf(name string) *variable {
 	if a := c.Variables.Get(name); a != nil {
 		return a
@@ -67,16 +67,16 @@ func (c *Set) VariableOf(name string) *variable {
 	return nil
 }
 
-// WorldWritable: a part of the value lies where everybody may write.
+// WorldWritable reports whether a part of the value is in a folder where everybody may write.
 func WorldWritable(value string) bool {
 	return scan.HasAny(value+"/", "/tmp/", "/dev/shm/")
 }
 
-// ConfigFile is a file whose text another program runs later: a line of env.json.
+// ConfigFile is a file whose text another program runs later: a row of env.json.
 type ConfigFile struct {
-	File []string `json:"file"` // patterns of its path
-	// Keys are before a command on a line of the file; with Lang all of it is a text
-	// of that language; with As its lines are options of that command.
+	File []string `json:"file"` // patterns for its path
+	// A command follows one of Keys on a line of the file. With Lang, the whole file is a text in
+	// that language. With As, its lines are options of that command.
 	Keys []string `json:"keys,omitempty"`
 	Lang string   `json:"lang,omitempty"`
 	As   []string `json:"as,omitempty"`

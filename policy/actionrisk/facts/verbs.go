@@ -9,17 +9,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// VerbTable is verbs.json: the words that names of tools are made of. It is another
-// table than names.json, which knows names of code: those are looked up whole, by their
-// language and by what they are called on, while a tool's name is free English that
-// ToolWords cuts, and any of its words may tell something, in the singular or the plural.
+// VerbTable is verbs.json: the words of tool names. names.json, in contrast, has names of program
+// code, which are looked up unsplit by language and receiver. A tool's name is free English:
+// ToolWords splits it, and each word counts, in the singular or plural.
 type VerbTable struct {
-	Classes   Dict[[]string]   `json:"classes"`   // verbs by what tools do whose names have them
-	Groups    Dict[[]string]   `json:"groups"`    // words by what else they say; Says asks for them
+	Classes   Dict[[]string]   `json:"classes"`   // verbs by the class of the tools whose names contain them
+	Groups    Dict[[]string]   `json:"groups"`    // other groups of words; see Says
 	Weak      Dict[[]string]   `json:"weak"`      // nouns that mean money only with these verbs
 	Programs  Dict[string]     `json:"programs"`  // words that mean a program
-	Languages Dict[string]     `json:"languages"` // words of tools that run texts of a language
-	Class     Dict[string]     `json:"-"`         // the class of a verb
+	Languages Dict[string]     `json:"languages"` // words of tools that run texts in a language
+	Class     Dict[string]     `json:"-"`         // the class of each verb
 	Said      Dict[Dict[bool]] `json:"-"`         // Groups as sets
 }
 
@@ -41,18 +40,19 @@ func (c *Set) readVerbs(read rules.TableReader) error {
 	return nil
 }
 
-// Verbs is verbs.json of this release, whichever rule set asks.
+// Verbs returns verbs.json of this release. All rule sets use it.
 func Verbs() *VerbTable { return &Tables().Verbs }
 
-// Says tells whether one of the words of a tool's name, or its singular, is in a
-// group of verbs.json.
+// Says reports whether one of the words of a tool's name, or its singular, is in a group of
+// verbs.json.
 func Says(words []string, group string) bool {
 	said := Verbs().Said.Get(group)
 	return HasWord(words, &said)
 }
 
-// ToolWords splits a tool's name at everything that is no letter or digit and
-// at changes of case. What is before "__" names the server.
+// ToolWords splits a tool's name at each character that is no letter or digit, and before each
+// capital letter that follows a character other than a capital letter. The part before "__" is the
+// server's name and is dropped.
 func ToolWords(name string) []string {
 	if n := strings.LastIndex(name, "__"); n >= 0 && n+2 < len(name) {
 		name = name[n+2:]
@@ -75,8 +75,8 @@ func ToolWords(name string) []string {
 	return words
 }
 
-// ToolClass says what a tool does by its name: the first verb decides, but a
-// destructive verb anywhere after a conjunction counts too.
+// ToolClass returns the class of a tool by its name. The first verb decides, but a destructive
+// verb after a conjunction takes precedence.
 func ToolClass(name string) string {
 	t := Verbs()
 	words := ToolWords(name)
@@ -99,16 +99,16 @@ func ToolClass(name string) string {
 	return t.withNouns(class, words, verb)
 }
 
-// withNouns is the class of a verb with what is next to it.
+// withNouns returns the class of a verb together with the other words.
 func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	runs := Says(words, "shell-verbs")
 	switch {
 	case runs && Says(words, "shell-nouns"), class == "shell":
 		return "shell"
 	case class == "read" && words[verb] == "open" && t.namesMoney(words, verb):
-		return "money" // a position
+		return "money" // opening a trading position
 	case class == "read" && Says(words[verb:verb+1], "request-verbs") && Says(words, "paying-protocols"):
-		return "money" // whatever the address asks for
+		return "money" // the server can ask for any amount
 	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.Class.Get(w) == "sql" }):
 		return "sql"
 	case class == "write" || class == "money":
@@ -125,7 +125,8 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	return class
 }
 
-// withMoney tells a verb that may be about money from one that is.
+// withMoney returns the class of a verb that can mean money, together with the other words. known
+// is false if the words do not decide it.
 func (t *VerbTable) withMoney(class string, words []string, verb int) (is string, known bool) {
 	plain := Says(slices.Concat(words[:verb], words[verb+1:]), "plain-nouns")
 	switch {
@@ -133,16 +134,17 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 		return "money", true
 	case class == "write":
 	case words[verb] == "transfer" && Says(words, "gifts"):
-		return "destructive", true // it is given away
+		return "destructive", true // it is given to somebody else
 	case t.Class.Get(words[len(words)-1]) == "read" && len(words) > verb+1:
-		return "read", true // charge_status, redeem_check
+		return "read", true // for example charge_status or redeem_check
 	case plain && !Says(words[verb:verb+1], "sure-pays"):
 		return "write", true
 	}
 	return "", false
 }
 
-// SaysSum: the arguments of a tool with a verb that may be one of money say that it is.
+// SaysSum reports whether the arguments of a tool confirm that it moves money. This is needed for
+// verbs that can also mean something else.
 func SaysSum(name string, args *tree.Node) bool {
 	words := ToolWords(name)
 	t := Verbs()
@@ -162,12 +164,12 @@ func SaysSum(name string, args *tree.Node) bool {
 	return len(args.Kids) == 0 || Confirmed(args)
 }
 
-// HasWord: one of the words, or its singular, is of the set.
+// HasWord reports whether one of the words, or its singular, is in the set.
 func HasWord(words []string, set *Dict[bool]) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return set.Get(w) || set.Get(strings.TrimSuffix(w, "s")) })
 }
 
-// namesMoney: a noun next to the verb means money.
+// namesMoney reports whether a word other than the verb means money.
 func (t *VerbTable) namesMoney(words []string, verb int) bool {
 	for i, w := range words {
 		if i == verb || !Says(words[i:i+1], "money-nouns") {
@@ -180,8 +182,8 @@ func (t *VerbTable) namesMoney(words []string, verb int) bool {
 	return false
 }
 
-// ShowsKeyByName: a tool whose name says that it gives out the key of a wallet, and
-// not a new one.
+// ShowsKeyByName reports whether a tool's name means that it shows the key of a wallet, other than
+// a new one.
 func ShowsKeyByName(name string) bool {
 	words := ToolWords(name)
 	has := func(w string) bool { return slices.Contains(words, w) }
@@ -189,21 +191,21 @@ func ShowsKeyByName(name string) bool {
 	return key && Says(words, "key-shows") && !Says(words, "key-talk")
 }
 
-// ShowsSecretByName: a tool whose name says that it shows the value of a secret, not
-// its name alone.
+// ShowsSecretByName reports whether a tool's name means that it shows the value of a secret, not
+// only its name.
 func ShowsSecretByName(name string) bool {
 	words := ToolWords(name)
 	return Says(words, "secrets") && Says(words, "secret-shows") && !Says(words, "secret-talk")
 }
 
-// MakesKeyByName: a tool whose name says that it creates a key for a login.
+// MakesKeyByName reports whether a tool's name means that it creates an access key.
 func MakesKeyByName(name string) bool {
 	words := ToolWords(name)
 	has := func(w string) bool { return slices.Contains(words, w) }
 	return Says(words, "makes") && has("key") && (has("access") || has("account") || has("root"))
 }
 
-// Confirmed: the arguments say that what was prepared is carried out at once.
+// Confirmed reports whether the arguments ask to carry out the prepared action at once.
 func Confirmed(args *tree.Node) bool {
 	c := args.Get("confirm", "confirmed", "placeOrder", "place_order", "submit", "execute", "autoConfirm", "auto_confirm", "capture")
 	return c != nil && c.Kind == 't'

@@ -8,26 +8,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// WindowsTable is rules/windows.json: what PowerShell, .NET and cmd call things,
-// and which command of a POSIX shell does the same, so that one table decides how
-// bad it is. It judges nothing itself.
+// WindowsTable is rules/windows.json: it maps the commands of PowerShell, .NET and cmd to the
+// commands of a POSIX shell with the same effect. So the rules for those commands judge both.
 type WindowsTable struct {
 	Aliases  Dict[string] `json:"aliases"`
-	Env      Dict[string] `json:"env"`      // variables that are the same everywhere
-	Switches []string     `json:"switches"` // parameters without a value, of whatever command
-	Options  []string     `json:"options"`  // parameters with a value, of whatever command
+	Env      Dict[string] `json:"env"`      // variables with the same value on every machine
+	Switches []string     `json:"switches"` // parameters without a value, of any command
+	Options  []string     `json:"options"`  // parameters with a value, of any command
 	Cmdlets  []*Cmdlet    `json:"cmdlets"`
 	Members  []*WinMember `json:"members"`
-	Internal []*Cmdlet    `json:"internal"` // commands that are part of cmd
-	Paths    Dict[string] `json:"paths"`    // "get-x.property": the path that it gives
-	Verbs    []string     `json:"verbs"`    // with which the names of commands begin
-	Programs []string     `json:"programs"` // by which text is known to be meant for Windows
-	// Elsewhere are names that mean something on other systems as well, and what tells
-	// that Windows is meant; Marks stand only in PowerShell.
+	Internal []*Cmdlet    `json:"internal"` // commands that are built into cmd
+	Paths    Dict[string] `json:"paths"`    // maps "get-x.property" to the path that it returns
+	Verbs    []string     `json:"verbs"`    // verbs with which the names of commands begin
+	Programs []string     `json:"programs"` // programs that exist only on Windows
+	// Elsewhere are names that also exist on other systems, with the words that show that Windows
+	// is meant. Marks occur only in PowerShell.
 	Elsewhere Dict[[]string] `json:"elsewhere"`
 	Marks     []string       `json:"marks"`
-	Locators  []string       `json:"locators"` // programs that print where others are
-	Loaders   []string       `json:"loaders"`  // programs that run or install the files they are given
+	Locators  []string       `json:"locators"` // programs that print where other programs are
+	Loaders   []string       `json:"loaders"`  // programs that run or install the files in their arguments
 	Carriers  []*WinCarrier  `json:"carriers"` // programs that start others
 
 	ByCmdlet   Dict[*Cmdlet]       `json:"-"`
@@ -39,29 +38,29 @@ type WindowsTable struct {
 	IsSwitch   Dict[bool]          `json:"-"`
 }
 
-// Cmdlet says how a command reads its parameters and what does the same elsewhere.
+// Cmdlet describes the parameters of a command, and the POSIX command with the same effect.
 type Cmdlet struct {
 	Name   []string `json:"name"`
-	Pos    []string `json:"pos,omitempty"`    // parameters that may go without their name
-	Params []string `json:"params,omitempty"` // others with a value
-	// Run is the command that does the same: words, "{p}" for the values of a
-	// parameter, "{p:-o}" for "-o" and its value if it is given, "{p?-o}" for "-o" if
-	// it is given.
+	Pos    []string `json:"pos,omitempty"`    // parameters whose name may be omitted
+	Params []string `json:"params,omitempty"` // other parameters with a value
+	// Run is the command with the same effect: words, "{p}" for the values of a parameter,
+	// "{p:-o}" for "-o" and the value if it is given, "{p?-o}" for "-o" if it is given.
 	Run []string `json:"run,omitempty"`
-	// Write: ">" or ">>", Text goes to the file that Pos begins with.
+	// Write: ">" or ">>". The parameter Text is written to the file that the first parameter of
+	// Pos names.
 	Write string   `json:"write,omitempty"`
 	Text  string   `json:"text,omitempty"`
 	Gives string   `json:"gives,omitempty"` // its output: "input", "args", "path", or a taint "network", "secret", "environ"
-	Off   []string `json:"off,omitempty"`   // with one of these it does nothing
+	Off   []string `json:"off,omitempty"`   // with one of these parameters it does nothing
 }
 
-// WinMember is a member of a .NET or COM type that does what a command does.
+// WinMember is a member of a .NET or COM type that has the effect of a command.
 type WinMember struct {
 	On    []string `json:"on"`
 	Name  []string `json:"name"`
 	Run   []string `json:"run,omitempty"`  // "{0}" is the first argument
-	Line  []string `json:"line,omitempty"` // these together are a command line
-	Text  string   `json:"text,omitempty"` // this is program text in that language
+	Line  []string `json:"line,omitempty"` // these arguments, joined, are a command line
+	Text  string   `json:"text,omitempty"` // the language of a program text in the arguments
 	Write string   `json:"write,omitempty"`
 	Gives string   `json:"gives,omitempty"`
 }
@@ -98,7 +97,7 @@ func cmdletsByName(list []*Cmdlet) Dict[*Cmdlet] {
 	return dictOf(byName)
 }
 
-// TextLike is a text that one of the patterns fits, in any case.
+// TextLike returns the first text that matches one of the patterns, ignoring case.
 func TextLike(texts, patterns []string) (act.Word, bool) {
 	for _, t := range texts {
 		low := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
@@ -111,19 +110,19 @@ func TextLike(texts, patterns []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// ProgramFact is what the tables ask about a program: its words, blanks part them
-// inside quotes too, and its arguments as they are.
+// ProgramFact has the facts about a program that rules match: Words, split at blanks even inside
+// quotes, and Whole, the unchanged arguments.
 type ProgramFact struct{ Words, Whole []string }
 
-// WinCarrier is a program of Windows that starts another, or fetches a file.
+// WinCarrier is a program of Windows that starts another one or fetches a file.
 type WinCarrier struct {
 	Exe     []string `json:"exe"`
-	Options []string `json:"options,omitempty"` // what follows one of these is a command line
-	After   []string `json:"after,omitempty"`   // all that follows one of these is
-	Rest    bool     `json:"rest,omitempty"`    // all from the first word that is no option on is
-	Lang    string   `json:"lang,omitempty"`    // cmd, if nothing else
-	Fetch   bool     `json:"fetch,omitempty"`   // what follows the URL is the file that it is saved to
-	Decode  []string `json:"decode,omitempty"`  // with one of these, the last word is a file made of another
-	Encode  []string `json:"encode,omitempty"`  // so it is with one of these, and nothing is hidden by it
-	Named   string   `json:"named,omitempty"`   // what follows this within a word is a command line
+	Options []string `json:"options,omitempty"` // the word after one of these is a command line
+	After   []string `json:"after,omitempty"`   // all words after one of these are a command line
+	Rest    bool     `json:"rest,omitempty"`    // all words from the first operand on are a command line
+	Lang    string   `json:"lang,omitempty"`    // language of the command line; cmd if empty
+	Fetch   bool     `json:"fetch,omitempty"`   // the word after the URL is the file to which it is saved
+	Decode  []string `json:"decode,omitempty"`  // with one of these, the last word is a file that is decoded from another
+	Encode  []string `json:"encode,omitempty"`  // like Decode, but the file is encoded, so that nothing is hidden
+	Named   string   `json:"named,omitempty"`   // the text after this mark inside a word is a command line
 }

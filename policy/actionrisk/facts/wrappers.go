@@ -9,60 +9,60 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Wrapper says how one executable carries another command or a program text.
+// Wrapper describes how a program runs another command or a program text.
 type Wrapper struct {
-	Sub []string `json:"sub,omitempty"` // only under these subcommands
-	// Lang is the language of carried text: shell, python, node, perl, ruby,
-	// php, awk, sql, powershell, cmd.
+	Sub []string `json:"sub,omitempty"` // only for these subcommands
+	// Lang is the language of the text: shell, python, node, perl, ruby, php, awk, sql, powershell
+	// or cmd.
 	Lang string `json:"lang,omitempty"`
-	// Options hold text as their value; with one of Flag the first operand is text.
+	// Options have the text as their value. With one of Flag, the first operand is the text.
 	Options []string `json:"options,omitempty"`
 	Flag    []string `json:"flag,omitempty"`
-	// Skip is how many operands (after Sub) are before what is carried.
+	// Skip is the number of operands after Sub and before the command or text.
 	Skip int `json:"skip,omitempty"`
-	// Argv: the operands are the inner command; Join: they are joined to a text;
-	// Script: the first of them is a text.
+	// Argv: the operands are the words of the inner command. Join: they are joined to a text.
+	// Script: the first one is a text.
 	Argv   bool `json:"argv,omitempty"`
 	Join   bool `json:"join,omitempty"`
 	Script bool `json:"script,omitempty"`
-	// After: one of these words begins the inner command, one of Until ends it.
+	// After: one of these words begins the inner command. Until: one of these ends it.
 	After []string `json:"after,omitempty"`
 	Until []string `json:"until,omitempty"`
-	// Stdin: it reads text from its input if nothing else is given. File: the
-	// first operand, or the value of one of FileOptions, is a file of text.
+	// Stdin: the program reads the text from standard input if no other is given. File: the first
+	// operand, or the value of one of FileOptions, is a file with the text.
 	Stdin       bool     `json:"stdin,omitempty"`
 	File        bool     `json:"file,omitempty"`
 	FileOptions []string `json:"fileOptions,omitempty"`
-	Append      bool     `json:"append,omitempty"`   // xargs: input becomes operands
-	Parallel    bool     `json:"parallel,omitempty"` // parallel: words after ":::" or the input fill {} or follow
-	Assigns     bool     `json:"assigns,omitempty"`  // env: NAME=value may be first
-	Root        bool     `json:"root,omitempty"`     // runs as root unless -u says otherwise
-	Account     bool     `json:"account,omitempty"`  // or the first operand names another user: su bob -c
-	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
-	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
-	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs
-	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
-	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
-	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
-	Also        []string `json:"also,omitempty"`     // options whose text runs as well
-	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
-	Beside      bool     `json:"beside,omitempty"`   // it runs what it carries, and has an effect of its own
-	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
-	// Only: one of these must be given, as of an effect.
+	Append      bool     `json:"append,omitempty"`   // xargs: the input becomes operands
+	Parallel    bool     `json:"parallel,omitempty"` // parallel: words after ":::" or the input replace {} or are appended
+	Assigns     bool     `json:"assigns,omitempty"`  // env: assignments NAME=value may come first
+	Root        bool     `json:"root,omitempty"`     // runs the command as root unless -u names another user
+	Account     bool     `json:"account,omitempty"`  // like Root, but the first operand may name another user: su bob -c
+	Remote      bool     `json:"remote,omitempty"`   // runs the command on another machine or in a container
+	Host        bool     `json:"host,omitempty"`     // the skipped operand names the host
+	Unless      []string `json:"unless,omitempty"`   // with one of these options nothing runs
+	Gone        bool     `json:"gone,omitempty"`     // runs it in a new shell without the variables of this one
+	Each        bool     `json:"each,omitempty"`     // every operand is a separate text
+	Plus        bool     `json:"plus,omitempty"`     // an operand that begins with "+" is a separate text
+	Also        []string `json:"also,omitempty"`     // options whose text also runs
+	Files       []string `json:"files,omitempty"`    // operands that match these patterns ("@*", "*.js") are files with the text
+	Beside      bool     `json:"beside,omitempty"`   // the program also has an effect of its own
+	Dry         bool     `json:"dry,omitempty"`      // a dry run also runs the command
+	// Only: one of these must be given, as in Any of an effect.
 	Only []string `json:"only,omitempty"`
-	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
-	// for any name, "data:" for an address that holds the text itself.
+	// Settings: the text is in an option's value "name=text" if the name ends with one of these.
+	// "*" is any name; "data:" is a data URL that contains the text.
 	Settings []string `json:"settings,omitempty"`
-	Commas   bool     `json:"commas,omitempty"` // the words of a text are between commas
-	// Edits is the file that the program starts an editor on.
+	Commas   bool     `json:"commas,omitempty"` // the words of a text are separated by commas
+	// Edits is the file that the program opens in an editor.
 	Edits string `json:"edits,omitempty"`
 }
 
-// takesText: an option that holds text takes the next word, whether the tool's own
-// entry says so or not.
+// takesText records that the options with a text take the next word as their value, even if the
+// tool's entry does not list them.
 func (p *Program) takesText(w *Wrapper) {
 	options := slices.Concat(w.Options, w.FileOptions, w.Also)
-	if len(w.Sub) > 0 { // a short option may mean something else elsewhere
+	if len(w.Sub) > 0 { // a short option may have another meaning for other subcommands
 		options = slices.DeleteFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") })
 	}
 	if len(options) == 0 {
@@ -74,9 +74,9 @@ func (p *Program) takesText(w *Wrapper) {
 	p.Options.addValues(options)
 }
 
-// OptionText is the program text in an option's value: all of it, what follows
-// "exec=" (tar --checkpoint-action), the value of a setting whose name ends in
-// "command" (ssh -o), or, of env -S, with the operands after it.
+// OptionText returns the program text in an option's value: the whole value, the part after
+// "exec=" (tar --checkpoint-action), or the value of a setting (ssh -o). For env -S the operands
+// follow it.
 func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
 	text := o.Value
 	if rest, ok := strings.CutPrefix(text.Text, "exec="); ok {
@@ -96,7 +96,7 @@ func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
 		text.Text, text.At = strings.Join(parts, " "), -1
 	}
 	if v.Exe == "env" {
-		text.Text = strings.NewReplacer(`\_`, " ", `\c`, "").Replace(text.Text) // blanks of env's own
+		text.Text = strings.NewReplacer(`\_`, " ", `\c`, "").Replace(text.Text) // escapes that only env has
 		for _, w := range v.Operands {
 			text.Text, text.At = text.Text+" "+scan.Quote(w.Text), -1
 		}
@@ -104,8 +104,8 @@ func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
 	return text, true
 }
 
-// settingText is the text that a setting "name=text" holds, if its name ends in one
-// of the suffixes, or that an address "data:…" holds.
+// settingText returns the text in a setting "name=text" if the name ends with one of the suffixes,
+// or the text in a data URL.
 func settingText(w act.Word, suffixes []string) (act.Word, bool) {
 	if slices.Contains(suffixes, "data:") {
 		text, ok := DataAddress(w.Text)
@@ -132,13 +132,13 @@ func settingText(w act.Word, suffixes []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// Assignments takes the NAME=value words in front of the inner command into its
-// environment, and gives the place after them.
+// Assignments moves the NAME=value words before the inner command to the environment. It returns
+// the index of the operand after them.
 func Assignments(w *Wrapper, v *act.Invocation, skip int) int {
 	for w.Assigns && skip < len(v.Operands) {
 		name, value, ok := strings.Cut(v.Operands[skip].Text, "=")
 		switch {
-		case v.Operands[skip].Text == "-": // env -
+		case v.Operands[skip].Text == "-": // "-" means -i: an empty environment
 		case ok && name != "":
 			word := v.Operands[skip].Tail(len(name) + 1)
 			word.Text = value
@@ -151,7 +151,7 @@ func Assignments(w *Wrapper, v *act.Invocation, skip int) int {
 	return skip
 }
 
-// DataAddress is the text that an address "data:type;base64,…" holds.
+// DataAddress returns the text that a data URL "data:type;base64,…" contains.
 func DataAddress(t string) (string, bool) {
 	rest, ok := strings.CutPrefix(t, "data:")
 	kind, text, comma := strings.Cut(rest, ",")

@@ -1,5 +1,5 @@
-// Package hosts tells what an address is: of this machine, of a metadata service, of a
-// paste site, a bare number; and what a call of an HTTP client asks of it.
+// Package hosts classifies hosts and URLs: this machine, a metadata service, a paste site, an IP
+// address. It also finds the method of a call of an HTTP client.
 package hosts
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// Split splits a URL or host operand into scheme, host and rest.
+// Split splits a URL into scheme, host and rest. It returns false if there is no scheme.
 func Split(t string) (scheme, host, rest string, ok bool) {
 	i := strings.Index(t, "://")
 	if i < 0 {
@@ -33,13 +33,14 @@ func Split(t string) (scheme, host, rest string, ok bool) {
 	return scheme, strings.ToLower(strings.TrimSuffix(host, ".")), rest, true
 }
 
-// LocalHost tells whether a host is this machine.
+// LocalHost reports whether a host is this machine.
 func LocalHost(h string) bool {
 	return h == "localhost" || h == "127.0.0.1" || h == "::1" || h == "0.0.0.0" || h == "host.docker.internal" ||
 		strings.HasSuffix(h, ".localhost") || strings.HasSuffix(h, ".test") || strings.HasPrefix(h, "127.")
 }
 
-// LooksHost: "localhost:3000/x", "example.org/path" without a scheme.
+// LooksHost reports whether a text is a host without a scheme, as in "localhost:3000/x" or
+// "example.org/path", and returns the host.
 func LooksHost(t string) (string, bool) {
 	if name, ok := portHost(t); ok {
 		return name, true
@@ -56,8 +57,8 @@ func LooksHost(t string) (string, bool) {
 	return "", false
 }
 
-// portHost is the host before a port: ":3000", which is httpie's short form, or a name
-// without a domain, es:9200/x.
+// portHost returns the host before a port: localhost for ":3000", which is a short form of HTTPie,
+// or a name without a domain, as in es:9200/x.
 func portHost(t string) (string, bool) {
 	name, rest, ok := strings.Cut(t, ":")
 	behind := strings.TrimLeft(rest, "0123456789")
@@ -70,14 +71,14 @@ func portHost(t string) (string, bool) {
 	return name, behind != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// topLevel are the last labels by which a bare word is taken for a host.
+// topLevel are the last labels by which a word is recognized as a host.
 var topLevel = scan.SetOf("com org net io dev app co ai cloud edu gov info biz me us uk de fr eu ru cn in br jp nl se ch it es xyz site online top tech fun test example internal local corp lan localhost onion link page so gg to tv cc be at ca au pl ws pro zone store live wiki")
 
 func numericHost(h string) bool {
 	return strings.Count(h, ".") == 3 && strings.Trim(h, "0123456789.") == ""
 }
 
-// Local: every host an HTTP client is pointed at is this machine.
+// Local reports whether an HTTP client connects only to this machine.
 func Local(v *act.Invocation) bool {
 	n := 0
 	for _, w := range v.Operands {
@@ -98,7 +99,7 @@ func Local(v *act.Invocation) bool {
 	return n > 0
 }
 
-// DatastorePort: the usual port of a database, a search engine, a gateway or a
+// DatastorePort reports whether a text has the usual port of a database, search engine, gateway or
 // secret store with an HTTP interface.
 func DatastorePort(t string) bool {
 	for _, p := range [...]string{":9200", ":7700", ":8001", ":8108", ":6333", ":5984", ":8123", ":8086", ":9090", ":2379", ":8500", ":8200", ":15672", ":8983", ":9000", ":8529", ":7474", ":2019", ":28017", ":8080/apis"} {
@@ -109,13 +110,13 @@ func DatastorePort(t string) bool {
 	return false
 }
 
-// DeletePath: a POST whose path is a verb that deletes.
+// DeletePath reports whether the path of a POST ends with a verb that means a deletion.
 func DeletePath(rest string) bool {
 	l, _, _ := strings.Cut(strings.ToLower(rest), "?")
 	return scan.HasAnySuffix(l, "/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete")
 }
 
-// MetadataHost tells whether a host is a cloud's metadata service.
+// MetadataHost reports whether a host is the metadata service of a cloud.
 func MetadataHost(h string) bool {
 	h, _, _ = strings.Cut(h, string(scan.Hole))
 	if n, ok := numberedHost(h); ok && n == 169<<24|254<<16|169<<8|254 || strings.HasSuffix(h, "::ffff:a9fe:a9fe") || strings.HasSuffix(h, "::ffff:169.254.169.254") || strings.HasPrefix(h, "169.254.169.254.") {
@@ -128,8 +129,8 @@ func MetadataHost(h string) bool {
 	return false
 }
 
-// numberedHost is an address written in numbers of any base and any grouping:
-// 0xa9fea9fe, 2852039166, 0251.0376.0251.0376, 169.16689662.
+// numberedHost parses an IPv4 address in numbers of any base and any grouping: 0xa9fea9fe,
+// 2852039166, 0251.0376.0251.0376, 169.16689662.
 func numberedHost(h string) (uint32, bool) {
 	parts := strings.Split(h, ".")
 	if len(parts) > 4 || len(h) > 48 {
@@ -138,7 +139,7 @@ func numberedHost(h string) (uint32, bool) {
 	var out uint64
 	for i, p := range parts {
 		bits := 8
-		if i == len(parts)-1 { // the last one is the rest
+		if i == len(parts)-1 { // the last number fills the remaining bytes
 			bits = 8 * (4 - i)
 		}
 		n, err := strconv.ParseUint(p, 0, bits)
@@ -150,13 +151,13 @@ func numberedHost(h string) (uint32, bool) {
 	return uint32(out), true
 }
 
-// PasteHost tells whether a host publishes whatever it is sent.
+// PasteHost reports whether a host publishes the data that it receives.
 func PasteHost(h string) bool {
 	return scan.HasAnySuffix("."+h, ".pastebin.com", ".paste.rs", ".transfer.sh", ".0x0.st", ".file.io", ".ix.io", ".termbin.com", ".webhook.site", ".requestbin.net", ".ngrok.io", ".ngrok-free.app", ".pipedream.net", ".oast.fun", ".interact.sh", ".burpcollaborator.net", ".hastebin.com", ".dpaste.org", ".temp.sh", ".catbox.moe", ".requestcatcher.com")
 }
 
-// OverriddenMethod is the method that a header, a parameter or a member of the form
-// puts in the place of the request's own, "" if none does.
+// OverriddenMethod returns the method with which a header, parameter or form member overrides the
+// request's own, or "".
 func OverriddenMethod(v *act.Invocation) string {
 	for _, w := range v.Argv[min(1, len(v.Argv)):] {
 		text := strings.ToUpper(w.Text)
@@ -179,7 +180,7 @@ func OverriddenMethod(v *act.Invocation) string {
 	return ""
 }
 
-// Method is the method that an HTTP client is told, or the one its options imply.
+// Method returns the method that is given to an HTTP client, or that its options imply.
 func Method(v *act.Invocation) string {
 	if w, ok := v.Value("-X", "--request", "--method", "-Method", "--http-method", "-m"); ok {
 		return strings.ToUpper(w.Text)
@@ -199,7 +200,7 @@ func Method(v *act.Invocation) string {
 	return "GET"
 }
 
-// impliedMethods are the methods that options of a client stand for; the first counts.
+// impliedMethods are the methods that options of a client imply. The first match counts.
 var impliedMethods = map[string][]struct {
 	method string
 	by     []string
@@ -210,7 +211,8 @@ var impliedMethods = map[string][]struct {
 	"glab": {{"POST", []string{"-f", "-F", "--field", "--raw-field", "--input"}}},
 }
 
-// methodOfWords is the first word of HTTPie and its kind, or what its data imply.
+// methodOfWords returns the first operand of HTTPie and similar clients if that is a method, or
+// the method that the operands imply.
 func methodOfWords(v *act.Invocation) string {
 	if len(v.Operands) == 0 {
 		return "GET"
@@ -227,19 +229,19 @@ func methodOfWords(v *act.Invocation) string {
 	return "GET"
 }
 
-// BodyOptions are the options of HTTP clients that give a body.
+// BodyOptions are the options of HTTP clients that set the body.
 var BodyOptions = []string{"-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--form-string", "-T", "--upload-file", "--post-data", "--post-file", "--body-data", "--body-file"}
 
-// SendsBody tells whether the call sends a body or a file.
+// SendsBody reports whether the invocation sends a body or a file.
 func SendsBody(v *act.Invocation) bool {
 	return slices.ContainsFunc(BodyOptions, v.Has)
 }
 
-// SecretName tells whether a variable's name says it holds a credential.
+// SecretName reports whether the name of a variable means a credential.
 func SecretName(name string) bool { return secrets.Name(name) }
 
-// Named tells whether a part of a variable's name is a part of a host's: SLACK_TOKEN
-// belongs to slack.com.
+// Named reports whether a part of a variable's name equals a label of a host: SLACK_TOKEN belongs
+// to slack.com.
 func Named(variable, host string) bool {
 	labels := strings.Split(host, ".")
 	for part := range strings.SplitSeq(strings.ToLower(variable), "_") {
@@ -250,12 +252,12 @@ func Named(variable, host string) bool {
 	return false
 }
 
-// registered lists the names that a service registered, where it has others than its own.
+// registered lists the domains that a service registered in addition to its own name.
 var registered = map[string][]string{"github": {"github", "githubusercontent", "githubcopilot", "ghcr"}, "google": {"google", "googleapis", "gcr", "pkg"}, "amazonaws": {"ecr"}, "npm": {"npm", "npmjs", "github"}}
 
-// OfService tells whether a host is a service's own: it is below a name that the service
-// registered. A label below another domain, such as github in api.github.com.example.net,
-// is not.
+// OfService reports whether a host belongs to a service: it is in a domain that the service
+// registered. A label in another domain, such as github in api.github.com.example.net, does not
+// count.
 func OfService(host, service string) bool {
 	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
 	n := len(labels) - 2
@@ -265,7 +267,7 @@ func OfService(host, service string) bool {
 	return n >= 0 && (labels[n] == service || slices.Contains(registered[service], labels[n]))
 }
 
-// ModuleHost: programs of its language import modules from there as from a registry.
+// ModuleHost reports whether a host is a registry from which programs import modules.
 func ModuleHost(host string) bool {
 	switch host {
 	case "deno.land", "jsr.io", "esm.sh", "cdn.skypack.dev", "unpkg.com", "cdn.jsdelivr.net", "esm.run", "ga.jspm.io":
@@ -274,7 +276,7 @@ func ModuleHost(host string) bool {
 	return false
 }
 
-// ForeignShare: a path on a machine that is named by its number or over HTTP.
+// ForeignShare reports whether a network path names its host by IP address or uses WebDAV.
 func ForeignShare(name string) bool {
 	rest, ok := strings.CutPrefix(name, "//")
 	if !ok {

@@ -6,11 +6,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// What an HTTP request carries: SQL in its body, its form or its address, a
-// GraphQL mutation, a tool call, a deletion in a search engine's own language.
-// Other text in a body is data, whatever it says.
+// An HTTP request can carry SQL in its body, form or URL, a GraphQL mutation, a tool call, or a
+// deletion in a search engine's query language. Any other text in a body is only data.
 
-// SecretVariable tells whether a variable of that name holds a credential.
+// SecretVariable reports whether a variable with this name contains a credential.
 func SecretVariable(name string) bool {
 	return act.SyntaxName(name) && name == strings.ToUpper(name) && SecretName(name)
 }

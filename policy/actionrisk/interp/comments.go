@@ -7,13 +7,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxEndedComments bounds how often EndComments parses a text.
+// maxEndedComments is the largest number of times that EndComments parses a text.
 const maxEndedComments = 16
 
-// EndComments replaces a backslash at the end of a comment by a space. The parser joins
-// such a comment with the next line, while shells end every comment at its line and run
-// the next one. Positions stay the same. sure is false if it remains unknown which of
-// several lines end in a comment.
+// EndComments replaces a backslash at the end of a comment with a space. The parser joins such a
+// comment with the next line, while shells end every comment with its line and run the next one.
+// No offset changes. sure is false if it could not be decided which of several lines end with a
+// comment.
 func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 	lines := slashed(text)
 	if len(lines) == 0 {
@@ -21,10 +21,10 @@ func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 	}
 	one := []byte(text)
 	for i := 0; i < maxEndedComments && len(lines) > 0; i++ {
-		// A comment that is ended changes what the lines after it are, so each round
-		// parses again and ends the first one that is left.
+		// Ending a comment changes how the following lines are parsed, so each round parses again
+		// and ends the first comment that is left.
 		f, err := p.Parse(strings.NewReader(string(one)), "")
-		if err != nil { // a joined comment may hide what completes the text
+		if err != nil { // a wrongly joined comment may hide a line that completes the text
 			break
 		}
 		n := slices.IndexFunc(lines, func(l slashLine) bool { return one[l.end] != ' ' && l.comment(f) })
@@ -32,26 +32,27 @@ func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 			return string(one), true
 		}
 		one[lines[n].end] = ' '
-		// A line that begins with # after it is a comment, too.
+		// A line after it that begins with # is a comment, too.
 		for n+1 < len(lines) && strings.HasPrefix(strings.TrimLeft(text[lines[n].end+1:], "\r\n\t "), "#") {
 			n++
 			one[lines[n].end] = ' '
 		}
 	}
-	// No parse decided: end all of them, which is certain for a single one only.
+	// Parsing did not decide: end all of them. The result is certain only for a single one.
 	for _, l := range lines {
 		one[l.end] = ' '
 	}
 	return string(one), len(lines) < 2
 }
 
-// slashLine is a line that ends in a backslash, with the places where a comment may begin.
+// slashLine is a line that ends with a backslash. end is the offset of the backslash, hashes are
+// those of each # that may begin a comment.
 type slashLine struct {
 	end    int
 	hashes []int
 }
 
-// slashed lists the lines of a text that end in a backslash and may hold a comment.
+// slashed returns the lines of a text that end with a backslash and may have a comment.
 func slashed(text string) []slashLine {
 	var out []slashLine
 	at := 0
@@ -73,8 +74,8 @@ func slashed(text string) []slashLine {
 	return out
 }
 
-// comment says whether one of the places where a comment may begin is outside of every
-// word of the parsed text.
+// comment reports whether one of the hashes is outside of every word of the parsed text, so that
+// it begins a comment.
 func (l *slashLine) comment(f *syntax.File) bool {
 	in := 0
 	syntax.Walk(f, func(n syntax.Node) bool {
@@ -91,11 +92,11 @@ func (l *slashLine) comment(f *syntax.File) bool {
 	return in < len(l.hashes)
 }
 
-// SplitFunctions ends the body of a function where its compound command ends. The parser
-// takes all of f() { a; } && b for the body, while a shell defines f and then runs b.
+// SplitFunctions corrects the body of functions. The parser takes all of f() { a; } && b as the
+// body of f, while a shell defines f as { a; } and then runs b.
 func SplitFunctions(f *syntax.File, text string) {
 	if !strings.ContainsAny(text, "|&") {
-		return // no list, so none that a body could take in
+		return // there is no list that the parser could have made part of a body
 	}
 	syntax.Walk(f, func(n syntax.Node) bool {
 		s, _ := n.(*syntax.Stmt)
@@ -104,8 +105,8 @@ func SplitFunctions(f *syntax.File, text string) {
 		}
 		if c, ok := s.Cmd.(*syntax.FuncDecl); ok && c.Body != nil {
 			if b, ok := c.Body.Cmd.(*syntax.BinaryCmd); ok {
-				// The leftmost command is the body; the statement becomes the list
-				// whose first element is the definition.
+				// The leftmost command is the body. The statement becomes the list, with the
+				// definition as its first element.
 				s.Cmd = b
 				for inner, ok := b.X.Cmd.(*syntax.BinaryCmd); ok; inner, ok = b.X.Cmd.(*syntax.BinaryCmd) {
 					b = inner

@@ -1,7 +1,6 @@
-// Package interp is the environment of one assessment: what is known of files, variables,
-// folders and names while the action is followed, what was found so far, the budget of
-// steps, and the one way from any language into any other. It knows no language itself:
-// package actionrisk fills the list of front-ends.
+// Package interp has the state of one evaluation: the known files, variables, folders and names,
+// the findings, and the budget of steps. It also passes texts from any language to the front-end
+// of any other. It knows no language itself: package actionrisk fills the list of front-ends.
 package interp
 
 import (
@@ -14,31 +13,31 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Finding is one rule that holds for the action.
+// Finding is one rule that the action triggers.
 type Finding struct {
 	Rule    *facts.Rule
-	Base    act.Level // the rule's own level
-	Level   act.Level // after context
+	Base    act.Level // the rule's level
+	Level   act.Level // the level after the context changed it
 	Span    act.Span
-	Segment int      // index in the order of commands
-	Via     []string // what carried it, outermost first
-	Decoded string   // what ran, if it is in another form in the command
-	Target  string   // the word it is about
+	Segment int      // index of the command
+	Via     []string // what contains the text, outermost first
+	Decoded string   // the text that ran, if the command has it in another form
+	Target  string   // the word that the effect acts on
 	Context []act.Adjustment
 }
 
-// Predicate tests an item against one of its class words and returns the word it
-// is about, which becomes the finding's target (the zero Word if it is about none).
+// Predicate tests an item with the class words of a condition. It returns the word that the
+// condition is about, which becomes the finding's target, or the zero Word.
 type Predicate func(e *Env, it *act.Item, args []string) (act.Word, bool)
 
-// Predicates are a front-end's own, by name; groups tells that their arguments may
-// name groups of groups.json.
+// Predicates are the predicates of a front-end by name. Groups means that their arguments may be
+// names of groups of groups.json.
 type Predicates struct {
 	Test   map[string]Predicate
 	Groups bool
 }
 
-// Env is the state of one assessment.
+// Env is the state of one evaluation.
 type Env struct {
 	*facts.Set
 	Front       *Frontends
@@ -48,34 +47,34 @@ type Env struct {
 	Findings    []Finding
 	Segment     int
 	Invocations int
-	Braced      int                            // words made of braces
-	Rounds      int                            // values of loops run through
-	Decoded     int                            // bytes of decoded text so far
-	Files       map[string]act.Flow            // written by the command itself
-	RanFiles    map[string]bool                // files that tools ran, and how they were called
-	Programs    map[string]string              // programs that the command gave other names
-	Later       []func()                       // what traps run at the end
-	Left        bool                           // an exit or return is somewhere
-	links       []paths.Link                   // made by the command itself
-	gitConfig   map[string]act.Word            // what git config set before
-	HostAliases map[string]act.Word            // what gh alias set made before, by "gh NAME"
-	Texts       []Parsed                       // parsed so far
-	classes     map[paths.SeenFrom]paths.Class // of the paths looked at so far
-	Unpacked    bool                           // an archive from the network was unpacked
-	Cloned      []string                       // folders that hold what came from the network as a repository
-	Sinks       map[string]Sink                // what >(…) runs, by the name of its file
-	Unproven    bool                           // something ran that is not proven read-only
-	Loose       bool                           // some program matched no rule and is not proven read-only
-	Ran         bool                           // something ran at all
-	Background  bool                           // something runs in the background
-	Sourced     bool                           // a file of the project that is not known set variables and functions
+	Braced      int                            // number of words made by brace expansion
+	Rounds      int                            // number of loop iterations
+	Decoded     int                            // bytes of decoded text
+	Files       map[string]act.Flow            // contents of the files that the command wrote
+	RanFiles    map[string]bool                // files that tools ran, with the way they ran them
+	Programs    map[string]string              // files that are copies of programs or links to them, with the program's name
+	Later       []func()                       // traps, which run at the end
+	Left        bool                           // the command has an exit or return
+	links       []paths.Link                   // links that the command made
+	gitConfig   map[string]act.Word            // settings that earlier git config commands set
+	HostAliases map[string]act.Word            // aliases that earlier gh alias set commands set, by "gh NAME"
+	Texts       []Parsed                       // cache of parsed texts
+	classes     map[paths.SeenFrom]paths.Class // cache of classes of paths
+	Unpacked    bool                           // an archive from the network was extracted
+	Cloned      []string                       // folders with repositories from the network
+	Sinks       map[string]Sink                // the readers of >(…) by the name of their file
+	Unproven    bool                           // a command ran that is not proven to be read-only
+	Loose       bool                           // a program matched no rule and is not proven to be read-only
+	Ran         bool                           // at least one command ran
+	Background  bool                           // a command runs in the background
+	Sourced     bool                           // a project file with unknown contents set variables and functions
 	Unparsed    bool
 	TooDeep     bool
-	Trace       *Trace // nil: not asked for
+	Trace       *Trace // nil if the caller needs no trace
 	Uncertain   []string
 }
 
-// Report adds a finding of a rule at text[from:to] of the source.
+// Report adds a finding of a rule about text[from:to] of the item's source.
 func (e *Env) Report(r *facts.Rule, it *act.Item, about act.Word) {
 	span, decoded := it.Src.Where(it.From, it.To)
 	target := it.Target
@@ -85,13 +84,13 @@ func (e *Env) Report(r *facts.Rule, it *act.Item, about act.Word) {
 	e.add(Finding{Rule: r, Base: r.Level, Span: span, Via: it.Src.Via, Decoded: decoded, Target: target}, it)
 }
 
-// See adds a finding of the rule that speaks of what was seen at text[from:to].
+// See adds a finding of the rule for an observation about text[from:to].
 func (e *Env) See(what act.Sight, src *act.Source, from, to int, target string) {
 	e.found(e.Seen.Get(string(what)), src, from, to, target)
 }
 
 func (e *Env) found(r *facts.Rule, src *act.Source, from, to int, target string) {
-	if r == nil { // an earlier rule set had none
+	if r == nil { // an older rule set has no rule for it
 		return
 	}
 	span, decoded := src.Where(from, to)
@@ -113,7 +112,7 @@ func (e *Env) add(f Finding, it *act.Item) {
 		e.Findings = append(e.Findings, f)
 		return
 	}
-	for i := range e.Findings { // many small findings must not crowd out a large one
+	for i := range e.Findings { // replace a less severe finding, so that many of those cannot crowd out a severe one
 		if e.Findings[i].Level < f.Level {
 			e.Findings[i] = f
 			return
@@ -121,31 +120,31 @@ func (e *Env) add(f Finding, it *act.Item) {
 	}
 }
 
-// Match reports every rule that holds for the item and tells whether one did.
+// Match adds a finding for each rule that the item triggers, and reports whether there was one.
 func (e *Env) Match(it *act.Item) bool {
 	e.redirected(it)
 	return e.Budget.Spend(1) && e.Front.Match(e, it)
 }
 
-// Doubt notes something that could not be known.
+// Doubt records something that could not be evaluated.
 func (e *Env) Doubt(what string) {
 	if !slices.Contains(e.Uncertain, what) && len(e.Uncertain) < 16 {
 		e.Uncertain = append(e.Uncertain, what)
 	}
 }
 
-// Run judges one call of a program, as the front-end of programs does, and gives what it
-// prints.
+// Run judges one invocation and returns its output.
 func (sh *Process) Run(v *act.Invocation) act.Flow { return sh.Env.Front.Run(sh, v) }
 
 // Route reads a text whose language is not stated.
 func (e *Env) Route(src *act.Source) { e.Read("any", src, nil) }
 
-// Describes begins a text that describes a desired state; false if it is too large.
+// Describes prepares for reading a text that describes a desired state. It returns false if the
+// text is too large.
 func (sh *Process) Describes(src *act.Source) bool {
 	e := sh.Env
 	e.Unproven = true
-	if rest, ok := strings.CutPrefix(src.Text, "="); ok { // -p='[…]'
+	if rest, ok := strings.CutPrefix(src.Text, "="); ok { // the option may have been written -p='[…]'
 		src.Text = rest
 		if src.At >= 0 {
 			src.At++

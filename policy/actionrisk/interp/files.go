@@ -9,13 +9,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Sink is a text that reads what is written to >(…).
+// Sink is the command in >(…), which gets the written text as its input.
 type Sink func(written act.Flow)
 
-// Remember notes what a file written by the command itself holds.
+// Remember stores the contents of a file that the command writes. more appends to it.
 func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 	if s, ok := e.Sinks[name.Text]; ok {
-		delete(e.Sinks, name.Text) // a text that writes to itself ends here
+		delete(e.Sinks, name.Text) // removed during the call, so that a sink that writes to itself ends
 		s(f)
 		e.Sinks[name.Text] = s
 		return
@@ -40,8 +40,8 @@ func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 	scan.Put(&e.Files, key, f)
 }
 
-// Key is the name of a file seen from a folder, under which Files has it: below the
-// action's own folder as it is seen from there.
+// Key returns the key of a file in Env.Files. If the file is below the working directory of the
+// action, the key is relative to that.
 func (e *Env) Key(cwd, name string) string {
 	key := paths.FileKey(cwd, name)
 	if rest, ok := strings.CutPrefix(key, e.Context.Cwd+"/"); ok && e.Context.Cwd != "" {
@@ -50,7 +50,7 @@ func (e *Env) Key(cwd, name string) string {
 	return key
 }
 
-// ReadFile is what reading a file gives.
+// ReadFile returns the contents of a file.
 func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
 	e.reading(sh, name.Text)
 	if fd, ok := act.Descriptor(name.Text); ok {
@@ -74,14 +74,14 @@ func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
 	return f
 }
 
-// Credential tells whether a word names a file with a credential.
+// Credential reports whether a word names a file with a credential.
 func (e *Env) Credential(name act.Word, cwd string) bool {
 	c := e.ClassOf(name, cwd)
 	return c&paths.IsCredential != 0 && c&paths.IsPublic == 0
 }
 
-// Within is the taint of what the command itself wrote above or below a path: a
-// folder that was copied, a file that was put into one.
+// Within returns the origins of the files that the command wrote above or below a path: for
+// example a secret that was copied into a folder.
 func (e *Env) Within(cwd string, name act.Word) (t act.Taint) {
 	if len(e.Files) == 0 || !name.Known() || name.Text == "" {
 		return 0
@@ -97,7 +97,7 @@ func (e *Env) Within(cwd string, name act.Word) (t act.Taint) {
 	return t
 }
 
-// near is the taint of a file for a path above or below it.
+// near returns the origins of a file that count for a path above or below it.
 func near(key string, pattern bool, file string, t act.Taint) act.Taint {
 	t &= act.FromSecret | act.FromDump | act.FromEnviron
 	switch below := strings.HasPrefix(file, key+"/"); {
@@ -109,8 +109,8 @@ func near(key string, pattern bool, file string, t act.Taint) act.Taint {
 	return 0
 }
 
-// WrittenFile is the file that the command wrote under a name, or under the name of
-// the module that it holds.
+// WrittenFile returns the file that the command wrote with this name, or as the module with this
+// name.
 func (e *Env) WrittenFile(sh *Process, name string) (act.Flow, bool) {
 	e.Want(sh, name)
 	if len(e.Files) == 0 {
@@ -129,7 +129,7 @@ func (e *Env) WrittenFile(sh *Process, name string) (act.Flow, bool) {
 	return act.Flow{}, false
 }
 
-// Matching are the known files that a pattern takes, in the order of their names.
+// Matching returns the names of the written files that match a pattern, sorted.
 func (e *Env) Matching(pattern string) (out []string) {
 	for file := range e.Files {
 		if strings.Count(file, "/") == strings.Count(pattern, "/") && paths.GlobMatch(pattern, file) {
@@ -140,7 +140,7 @@ func (e *Env) Matching(pattern string) (out []string) {
 	return out
 }
 
-// Shebang is the language of a text by its "#!" line, else that of the shell.
+// Shebang returns the language in the "#!" line of a text, or "shell" if there is none.
 func (e *Env) Shebang(line string) string {
 	lang := "shell"
 	line, ok := strings.CutPrefix(line, "#!")

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Apply is the text that the function which a language calls so makes of texts, if it is
-// one that is known, and they are.
+// Apply calls the function with a name in a language. It returns false if the function is not in
+// the tables or the result is unknown.
 func (e *Env) Apply(lang, fn string, args ...string) (string, bool) {
 	f := e.TextFunction(lang, fn)
 	if f == nil {
@@ -17,8 +17,7 @@ func (e *Env) Apply(lang, fn string, args ...string) (string, bool) {
 	return e.Make(f.Does, args...)
 }
 
-// Make is the text that what functions do (scan.Functions) makes of texts, within the
-// limits of the whole assessment.
+// Make calls a function of scan.Functions, within the limits of the evaluation.
 func (e *Env) Make(does string, args ...string) (string, bool) {
 	f, size := scan.Functions[does], 0
 	for _, a := range args {

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// GitSettingOf is the value of a setting, its name in lower case.
+// GitSettingOf returns the value of a Git setting. The name must be in lower case.
 func (e *Env) GitSettingOf(v *act.Invocation, name string) (act.Word, bool) {
 	w, ok := e.gitConfig[name]
 	key := ""
@@ -30,7 +30,7 @@ func (e *Env) GitSettingOf(v *act.Invocation, name string) (act.Word, bool) {
 	return w, ok
 }
 
-// RemembersSetting notes "git config key value".
+// RemembersSetting stores the setting of a command "git config key value".
 func (e *Env) RemembersSetting(words []act.Word) {
 	if len(words) > 0 && words[0].Text == "set" {
 		words = words[1:]
@@ -43,7 +43,7 @@ func (e *Env) RemembersSetting(words []act.Word) {
 	}
 }
 
-// GitOff tells whether a setting of Git is switched off.
+// GitOff reports whether the value of a Git setting means false.
 func GitOff(value string) bool {
 	switch strings.ToLower(value) {
 	case "false", "no", "off", "0", "":

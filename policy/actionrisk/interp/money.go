@@ -8,12 +8,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 )
 
-// Money matches effects on money found at text[from:to].
+// Money judges effects on money at text[from:to], and reports whether a rule matched.
 func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string) bool {
 	e.Ran = true
 	found := false
 	for _, id := range ids {
-		if e.Other.Get(act.KindMoney+" "+id) == nil { // an effect of another domain
+		if e.Other.Get(act.KindMoney+" "+id) == nil { // a rule without a matcher for money
 			e.found(e.Rule(id), src, from, to, act.Printable(target))
 			found = true
 			continue
@@ -24,7 +24,8 @@ func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string)
 	return found
 }
 
-// ServiceCall are the rule ids of one request; all is every word about it.
+// ServiceCall returns the rule ids of an HTTP request to a payment service. all is everything that
+// is known about the request, to recognize a test mode.
 func (e *Env) ServiceCall(method, url, body, all string) []string {
 	t := &e.Clients.Services
 	_, host, rest, ok := hosts.Split(url)

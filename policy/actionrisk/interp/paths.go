@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// ClassOf tells what a path is, seen from a working directory ("" is the action's).
-// Many predicates ask about the same few paths, so answers are kept.
+// ClassOf returns the class of a path relative to a working directory ("" is that of the action).
+// Results are cached, because many predicates ask about the same few paths.
 func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 	if w.Text == "" {
 		return 0
@@ -33,8 +33,8 @@ func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
 	return c
 }
 
-// certificate: the file is named as a certificate, which everybody may see, and does not
-// lie where only keys are.
+// certificate reports whether the name of a file is that of a public certificate, and the folder
+// is not one that has only keys.
 func (e *Env) certificate(w act.Word, cwd string) bool {
 	folder, name := path.Split(w.Text)
 	if w.Glob || !slices.ContainsFunc(e.Groups.Get("certificates"), func(pattern string) bool { return paths.GlobMatch(pattern, strings.ToLower(name)) }) {
@@ -66,7 +66,7 @@ func (e *Env) classify(w act.Word, cwd string) paths.Class {
 	return e.relativeClass(t, cwd)
 }
 
-// relativeClass judges a path that is seen from a folder.
+// relativeClass returns the class of a path that is relative to a folder.
 func (e *Env) relativeClass(t, cwd string) paths.Class {
 	if cwd == "" || cwd == "." {
 		return paths.RelativeClass(path.Clean(t)) | paths.KindOfFile(t)
@@ -81,10 +81,10 @@ func (e *Env) relativeClass(t, cwd string) paths.Class {
 	return paths.RelativeClass(full) | paths.KindOfFile(full)
 }
 
-// startsAtRoot: the path is the same in every folder.
+// startsAtRoot reports whether a path does not depend on the working directory.
 func startsAtRoot(p string) bool { return p != "" && (p[0] == '/' || p[0] == '~') }
 
-// behindLink is a path through a link that the command itself made.
+// behindLink resolves a path through the links that the command made.
 func (e *Env) behindLink(t, cwd string) string {
 	full := t
 	if !startsAtRoot(t) && cwd != "" {
@@ -102,7 +102,8 @@ func (e *Env) behindLink(t, cwd string) string {
 	return t
 }
 
-// Linked notes what "ln -s" makes; what was said about paths before may be wrong.
+// Linked records a link made by "ln -s", and clears the cache of path classes, which may depend on
+// it.
 func (e *Env) Linked(sh *Process, v *act.Invocation, from, to act.Word) {
 	if v.Exe != "ln" || !v.Has("-s") && !v.Has("--symbolic") || from.Text == "" || !startsAtRoot(from.Text) && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
 		return
@@ -111,7 +112,7 @@ func (e *Env) Linked(sh *Process, v *act.Invocation, from, to act.Word) {
 	clear(e.classes)
 }
 
-// SeenAt notes that a folder is mounted at a place.
+// SeenAt records that a folder is mounted at a path.
 func (e *Env) SeenAt(sh *Process, at act.Word, folder string) {
 	if !at.Known() || at.Text == "" || folder == "" || len(e.links) >= scan.MaxFiles {
 		return
@@ -123,7 +124,8 @@ func (e *Env) SeenAt(sh *Process, at act.Word, folder string) {
 	clear(e.classes)
 }
 
-// dynamicClass: the beginning is unknown; what follows may still tell.
+// dynamicClass returns the class of a path whose first part is unknown. The rest may still
+// identify it.
 func (e *Env) dynamicClass(t string) paths.Class {
 	rest := strings.Trim(t, string(scan.Hole))
 	if len(rest) < 2 || rest[0] != '/' {
@@ -135,7 +137,7 @@ func (e *Env) dynamicClass(t string) paths.Class {
 	return paths.IsDynamic | paths.KindOfFile(rest)
 }
 
-// fixedPaths are places of every machine and what they are.
+// fixedPaths are the classes of paths that every machine has.
 var fixedPaths = map[string]paths.Class{
 	"/dev/null": paths.IsNullDevice, "/dev/stdout": paths.IsNullDevice, "/dev/stderr": paths.IsNullDevice, "/dev/stdin": paths.IsNullDevice,
 	"/dev/tty": paths.IsNullDevice, "/dev/zero": paths.IsNullDevice, "/dev/full": paths.IsNullDevice,
@@ -143,7 +145,7 @@ var fixedPaths = map[string]paths.Class{
 	"/var/folders": paths.IsTemp | paths.IsTempRoot, "/dev/shm": paths.IsTemp | paths.IsTempRoot,
 }
 
-// fixedFolders are what is below places of every machine; the first that holds counts.
+// fixedFolders are the classes of everything below certain folders. The first match counts.
 var fixedFolders = []struct {
 	below string
 	class paths.Class
@@ -152,7 +154,7 @@ var fixedFolders = []struct {
 	{"/dev/tcp/", paths.IsNullDevice}, {"/dev/udp/", paths.IsNullDevice}, {"/dev/", paths.IsDevice | paths.IsSystem},
 }
 
-// absoluteClass judges a clean absolute path (or one that begins with "~").
+// absoluteClass returns the class of a clean path that begins with "/" or "~".
 func (e *Env) absoluteClass(p string) paths.Class {
 	if p == "/" || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
 		return paths.IsRoot | paths.IsCatchAll
@@ -180,8 +182,8 @@ func (e *Env) absoluteClass(p string) paths.Class {
 	return e.inside(p, paths.IsOutside)
 }
 
-// inside softens "outside" for what is below the working directory, and for
-// what a build makes anywhere.
+// inside returns the class of a path relative to the working directory, if it is below that. For
+// another path it returns otherwise, unless the path is a repository's folder or a build output.
 func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.Context.Cwd
 	if cwd != "" && cwd[0] == '/' && cwd != "/" {

@@ -14,55 +14,55 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Parsed is a text as statements, and how it was read.
+// Parsed is a text with its parsed statements.
 type Parsed struct {
 	Text  string
 	Stmts []*syntax.Stmt
-	Whole bool // all of it parsed
-	Zsh   bool // it parsed, but only as zsh
+	Whole bool // the whole text was parsed
+	Zsh   bool // the text is valid only as zsh
 }
 
-// Process is the state of one shell process as far as it is known.
+// Process is the known state of one shell process.
 type Process struct {
 	Env      *Env
 	Src      *act.Source
-	Vars     map[string][]act.Word // scalars have one word
+	Vars     map[string][]act.Word // a scalar has one word
 	Funcs    map[string]Function
 	Aliases  map[string]act.Word
-	Cwd      string     // "" is the action's own
-	Zero     act.Word   // $0 of bash -c, if given
-	Params   []act.Word // $1 …
+	Cwd      string     // working directory; "" is the action's
+	Zero     act.Word   // $0 in bash -c, if given
+	Params   []act.Word // $1, $2 …
 	Root     bool       // runs as root
 	Remote   bool       // runs on another machine
-	Scratch  bool       // in a container made for it: what it deletes is temporary
+	Scratch  bool       // runs in a temporary container whose files are discarded
 	Host     string
-	Others   map[string][]act.Word // further values a variable may have
+	Others   map[string][]act.Word // other values that a variable may have
 	Fds      map[string]act.Redir  // files opened by exec, by descriptor
-	Running  int                   // functions being called
+	Running  int                   // number of functions that are being called
 	Calls    []string              // their names
-	Suspects int                   // programs around this one of which it is only suspected that they carry it
-	Behind   bool                  // in the background
-	Zsh      bool                  // this shell is zsh
-	Saved    map[string][]act.Word // what the locals of the function hide, nil outside of functions
-	Refs     map[string]string     // names that stand for other names
-	Carrier  *act.Invocation       // whose program text is being read
+	Suspects int                   // number of enclosing programs that are only assumed to run their arguments
+	Behind   bool                  // runs in the background
+	Zsh      bool                  // the shell is zsh
+	Saved    map[string][]act.Word // values hidden by local variables of the function; nil outside of functions
+	Refs     map[string]string     // name references (declare -n)
+	Carrier  *act.Invocation       // the invocation whose program text is being read
 }
 
-// Function is a function that the command defined.
+// Function is a shell function that the command defined.
 type Function struct {
 	Body *syntax.Stmt
 	Src  *act.Source
 }
 
-// Fork is a subshell: it knows what this shell knows and keeps its changes.
+// Fork returns a subshell: a copy of the state, whose changes do not affect this shell.
 func (sh *Process) Fork() *Process {
 	sub := *sh
 	sub.Vars, sub.Funcs, sub.Aliases = maps.Clone(sh.Vars), maps.Clone(sh.Funcs), maps.Clone(sh.Aliases)
 	return &sub
 }
 
-// Enter makes a folder the one that the process works in: "" is the action's own, and one
-// below it is named as it is seen from there.
+// Enter changes the working directory. "" is the action's own folder; a folder below that is
+// stored relative to it.
 func (sh *Process) Enter(w act.Word) {
 	own, t := sh.Env.Context.Cwd, w.Text
 	switch {
@@ -87,7 +87,7 @@ func (sh *Process) Enter(w act.Word) {
 	}
 }
 
-// Join is the output of two commands, one after the other.
+// Join returns the output of two commands that run one after the other.
 func Join(a, b act.Flow) act.Flow {
 	switch {
 	case b.Known && b.Word.Text == "" && b.Taint == 0:
@@ -107,10 +107,10 @@ func Join(a, b act.Flow) act.Flow {
 	return a
 }
 
-// Write is what happens to a file that the output of a text is sent to.
+// Write judges a redirection of the output of the whole source to a file.
 func (sh *Process) Write(r act.Redir, out act.Flow) { sh.WriteAt(r, out, 0, len(sh.Src.Text)) }
 
-// WriteAt is that of the output of Text[from:to].
+// WriteAt is like Write for the output of Text[from:to].
 func (sh *Process) WriteAt(r act.Redir, out act.Flow, from, to int) {
 	e := sh.Env
 	if !e.Budget.Spend(10) {
@@ -128,7 +128,7 @@ func (sh *Process) WriteAt(r act.Redir, out act.Flow, from, to int) {
 	}
 }
 
-// Piece is a Word of a part of a text.
+// Piece returns the text of a node as a word.
 func Piece(src *act.Source, n *tree.Node) act.Word {
 	span, _ := src.Where(n.Start, n.End)
 	w := act.Word{Text: n.Text, Span: span, At: -1, Taint: src.Taint}
@@ -136,14 +136,15 @@ func Piece(src *act.Source, n *tree.Node) act.Word {
 	return w
 }
 
-// Reading is the same process with another text before it.
+// Reading returns a copy of the process that reads another text.
 func (sh *Process) Reading(src *act.Source) *Process {
 	inner := *sh
 	inner.Src = src
 	return &inner
 }
 
-// Behalf is the shell in which a text of src runs on behalf of another program.
+// Behalf returns a copy of the process that reads a text which another program runs. via is the
+// name of that program.
 func (sh *Process) Behalf(src *act.Source, via string) *Process {
 	s := *src
 	if via != "" {
@@ -153,7 +154,7 @@ func (sh *Process) Behalf(src *act.Source, via string) *Process {
 	return sh.Reading(&s)
 }
 
-// Start runs words as a command at the place of v.
+// Start runs words as a command. Its findings have the range of v in the text.
 func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 	if len(words) == 0 || sh.Src.Depth > scan.MaxDepth {
 		return act.Flow{}
@@ -161,7 +162,7 @@ func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 	return sh.Run(&act.Invocation{Src: sh.Src, Direct: true, Argv: words, Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
 }
 
-// Emit judges an effect that a text has which via carries.
+// Emit judges an effect of a program text. via is the name of the program that runs the text.
 func (sh *Process) Emit(src *act.Source, via string, f act.Effect) act.Flow {
 	argv, at := f.Argv(src), &act.Invocation{Src: src, From: f.From, To: f.To}
 	switch {
@@ -176,8 +177,8 @@ func (sh *Process) Emit(src *act.Source, via string, f act.Effect) act.Flow {
 	return act.Flow{}
 }
 
-// StartNode runs what a member "command" or "args" of a description holds: a list of
-// words, or a text.
+// StartNode runs the members "command" and "args" of a description. Each is a list of words or a
+// text.
 func (sh *Process) StartNode(src *act.Source, v *act.Invocation, nodes ...*tree.Node) {
 	var words []act.Word
 	for _, n := range nodes {
@@ -195,7 +196,7 @@ func (sh *Process) StartNode(src *act.Source, v *act.Invocation, nodes ...*tree.
 	switch {
 	case len(words) == 1 && strings.Contains(words[0].Text, " "):
 		sh.Interpret("shell", words[0], at, "command", nil)
-	case len(words) > 1 && words[0].Text == "-c": // to a shell that is not named
+	case len(words) > 1 && words[0].Text == "-c": // arguments for a shell that is not named
 		sh.Interpret("shell", words[1], at, "command", nil)
 	case len(words) > 0:
 		sh.Start(words, at)

@@ -6,10 +6,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// Request is one request over HTTP.
+// Request is one HTTP request.
 type Request struct{ Method, Address, Body string }
 
-// Made tells whether it says what is asked for, and of whom.
+// Made reports whether the request has a known method and an address.
 func (r Request) Made() bool {
 	switch r.Method {
 	case "GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE":
@@ -18,15 +18,15 @@ func (r Request) Made() bool {
 	return false
 }
 
-// RequestLine reads "DELETE https://host/path" and "POST /path BODY".
+// RequestLine parses "DELETE https://host/path" or "POST /path BODY".
 func RequestLine(text string) (Request, bool) {
 	method, rest, _ := strings.Cut(text, " ")
 	address, body, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	r := Request{method, address, strings.TrimSpace(body)}
-	return r, r.Made() && !strings.Contains(rest, " | ") // LWP's GET, in a pipe
+	return r, r.Made() && !strings.Contains(rest, " | ") // " | " means that GET is LWP's program, in a pipe
 }
 
-// RunRequest judges a request that src asks for as the client's call that makes it.
+// RunRequest judges a request as the call of curl that sends it.
 func (e *Env) RunRequest(src *act.Source, r Request) {
 	words := []string{"curl", "-X", r.Method, r.Address}
 	if r.Body != "" {
@@ -35,7 +35,7 @@ func (e *Env) RunRequest(src *act.Source, r Request) {
 	(&Process{Env: e, Src: src}).Run(&act.Invocation{Src: src, Argv: WordsAt(src, words), To: len(src.Text)})
 }
 
-// WordsAt are texts as words that are where src is.
+// WordsAt returns texts as words with the range of src.
 func WordsAt(src *act.Source, texts []string) []act.Word {
 	words := make([]act.Word, len(texts))
 	for i, t := range texts {

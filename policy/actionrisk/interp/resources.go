@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Describe judges a resource by the commands of the same effect.
+// Describe judges a resource by the commands with the same effect.
 func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 	e := sh.Env
 	if !e.Budget.Spend(2) || sh.Src.Depth > scan.MaxDepth {
@@ -18,7 +18,7 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 	}
 	known := false
 	entries := e.Resources.Get(facts.KindOf(r.Kind))
-	if len(entries) == 0 { // ansible.builtin.file, community.docker.docker_volume
+	if len(entries) == 0 { // the kind may have a collection: ansible.builtin.file, community.docker.docker_volume
 		entries = e.Resources.Get(strings.ToLower(r.Kind[strings.LastIndexByte(r.Kind, '.')+1:]))
 	}
 	for _, entry := range entries {
@@ -40,7 +40,7 @@ func (sh *Process) Describe(r *facts.Resource, v *act.Invocation) {
 	}
 }
 
-// property runs the text, or the words, that a property of a resource is.
+// property runs the text or the words in a property of a resource.
 func (sh *Process) property(r *facts.Resource, name, lang string, v *act.Invocation) {
 	if list, _ := r.Get(name); len(list) > 1 {
 		sh.Start(list, v)
@@ -49,7 +49,7 @@ func (sh *Process) property(r *facts.Resource, name, lang string, v *act.Invocat
 	}
 }
 
-// gone judges a resource of an unknown kind that is to be absent.
+// gone judges the removal of a resource of an unknown kind.
 func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
 	name, _ := r.Get("name", "title", "path", "id", "1")
 	it := act.Item{Kind: facts.KindResource, Name: strings.ToLower(r.Kind), Tags: []string{"gone"}, Src: sh.Src, To: len(sh.Src.Text), Words: PlaceOf(v)}
@@ -60,7 +60,8 @@ func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
 	sh.Env.Match(&it)
 }
 
-// PlaceOf are the words of a command that say where it acts.
+// PlaceOf returns the values of the options that name the environment, host or database on which a
+// command acts.
 func PlaceOf(v *act.Invocation) string {
 	var out []string
 	for i := range v.Opts {

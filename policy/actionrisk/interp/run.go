@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Variable is the value that the program finds in its environment, as far as the
-// command itself sets it.
+// Variable returns the value of an environment variable of a program, if the command sets it.
 func (sh *Process) Variable(v *act.Invocation, name string) act.Word {
 	for _, a := range v.Env {
 		if a.Name == name {
@@ -22,7 +21,7 @@ func (sh *Process) Variable(v *act.Invocation, name string) act.Word {
 	return act.Word{}
 }
 
-// Interpret runs a text of a language found inside the command.
+// Interpret runs a text in a language that was found inside the command.
 func (sh *Process) Interpret(lang string, w act.Word, v *act.Invocation, via string, params []act.Word) act.Flow {
 	e := sh.Env
 	src := sh.Src.Inside(w, via)
@@ -57,8 +56,8 @@ func (sh *Process) Interpret(lang string, w act.Word, v *act.Invocation, via str
 	return out
 }
 
-// Read hands a text to the front-ends that read its language. Where there are several, every reading
-// counts, and what the first of them prints is what the text prints.
+// Read passes a text to the front-ends for its language. If there are several, all add their
+// findings, and the output is that of the first one.
 func (sh *Process) Read(lang string, src *act.Source, v *act.Invocation) (out act.Flow) {
 	list := sh.Env.Front.Languages[lang]
 	if list == nil {
@@ -75,12 +74,12 @@ func (sh *Process) Read(lang string, src *act.Source, v *act.Invocation) (out ac
 	return out
 }
 
-// Read is a text that no shell around it is known of.
+// Read reads a text outside of any known shell process.
 func (e *Env) Read(lang string, src *act.Source, v *act.Invocation) act.Flow {
 	return (&Process{Env: e, Src: src}).Read(lang, src, v)
 }
 
-// UnknownText is an interpreter fed something that cannot be known.
+// UnknownText judges an interpreter whose text is unknown.
 func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.Flow {
 	e := sh.Env
 	e.Unproven = true
@@ -94,7 +93,7 @@ func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.F
 		return act.Flow{}
 	}
 	if w.Taint&(act.FromNetwork|act.FromDecoder) != 0 {
-		return act.Flow{} // the tables name it better: rce.*, obf.decode-exec
+		return act.Flow{} // rules such as rce.* and obf.decode-exec describe it better
 	}
 	e.Doubt("text that is interpreted is not known")
 	if lang == "shell" {
@@ -103,7 +102,7 @@ func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.F
 	return act.Flow{}
 }
 
-// Plain runs a plain command with the words.
+// Plain runs a command with further words. Its findings have the range of v in the text.
 func (sh *Process) Plain(command []string, words []act.Word, v *act.Invocation) {
 	inner := sh.Behalf(v.Src, v.Exe)
 	argv := make([]act.Word, 0, len(command)+len(words))
@@ -113,7 +112,7 @@ func (sh *Process) Plain(command []string, words []act.Word, v *act.Invocation) 
 	inner.Run(&act.Invocation{Src: inner.Src, Direct: true, Argv: append(argv, words...), Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
 }
 
-// WritesTo is a redirection to a file that the program itself opens.
+// WritesTo judges a program's own write to a file like a redirection to it.
 func (sh *Process) WritesTo(op string, w act.Word, v *act.Invocation) {
 	if w.Text == "" || w.Text == "-" {
 		return
@@ -123,7 +122,7 @@ func (sh *Process) WritesTo(op string, w act.Word, v *act.Invocation) {
 	sh.Env.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: r, Src: v.Src, From: v.From, To: v.To})
 }
 
-// EachLine calls f with the bounds of each piece between two of the separators.
+// EachLine calls f with the bounds of each non-empty piece between the separators.
 func (e *Env) EachLine(text, separators string, f func(from, to int)) {
 	for from := 0; from < len(text); {
 		to := len(text)
@@ -137,12 +136,12 @@ func (e *Env) EachLine(text, separators string, f func(from, to int)) {
 	}
 }
 
-// Carried interprets what Text[from:to] of the source says to a shell, in these words.
+// Carried runs Text[from:to] of the source in a shell. text is the same without quotes or escapes.
 func (sh *Process) Carried(from, to int, text, via string) {
 	sh.CarriedAs("shell", from, to, text, via)
 }
 
-// CarriedAs is Carried for any language.
+// CarriedAs is like Carried for any language.
 func (sh *Process) CarriedAs(lang string, from, to int, text, via string) {
 	span, _ := sh.Src.Where(from, to)
 	w := act.Word{Text: text, Span: span, At: -1}
@@ -152,20 +151,20 @@ func (sh *Process) CarriedAs(lang string, from, to int, text, via string) {
 	sh.Interpret(lang, w, &act.Invocation{Exe: via, Src: sh.Src, From: from, To: to, Stdin: act.Flow{Known: true}}, via, nil)
 }
 
-// Stranger: no table says anything about the program.
+// Stranger reports whether no table has a property of the program.
 func (e *Env) Stranger(exe string) bool {
 	p := e.Program(exe)
 	return !p.Known() && (p.Options == nil || p.Options.Made) && p.Proves == nil && p.Dry == nil
 }
 
-// Acts: the word names a program that a table knows as doing something.
+// Acts reports whether a word is the name of a program with known effects.
 func (e *Env) Acts(word string) bool {
 	name := scan.Base(word)
 	return (e.Program(name).Known() || e.Program(name).Reads != nil) && name != "." && name != "source"
 }
 
-// ActsText: the text is a command line of such a program, or the bare name of a shell,
-// which asks the user.
+// ActsText reports whether a text is a command line of such a program, or only the name of a
+// shell, which is then interactive.
 func (e *Env) ActsText(text string) bool {
 	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
 	return more && e.Acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.Groups.Get("shells"), scan.Base(first))

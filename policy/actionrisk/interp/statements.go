@@ -9,11 +9,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// kindSQL items are effects of database statements; their name is the id of the
-// rule that the effect has.
+// kindSQL is the kind of items that are effects of database statements. Their name is the id of
+// the rule for the effect.
 const kindSQL = "sql"
 
-// Statements matches the effects and hands carried shell text on.
+// Statements judges the effects of a parsed database text, and runs the shell commands in it.
 func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 	if !e.Budget.Spend(r.Steps) || r.TooDeep {
 		e.TooDeep = true
@@ -43,7 +43,8 @@ func (e *Env) Statements(src *act.Source, r *sql.Result, words string) {
 	}
 }
 
-// placeIn is where a text is verbatim in the submitted command, or -1.
+// placeIn returns the offset of a text in the submitted command, or -1 if the command does not
+// have it unchanged.
 func placeIn(src *act.Source, text string) int {
 	if n := strings.Index(src.Text, text); n >= 0 && src.At >= 0 && text != "" {
 		return src.At + n
@@ -51,7 +52,7 @@ func placeIn(src *act.Source, text string) int {
 	return -1
 }
 
-// statement matches one effect and tells whether a rule holds.
+// statement judges one effect and reports whether a rule matched.
 func (e *Env) statement(src *act.Source, f *sql.Fact, words string) bool {
 	if f.Via != "" {
 		inner := *src
@@ -62,10 +63,10 @@ func (e *Env) statement(src *act.Source, f *sql.Fact, words string) bool {
 		Words: words + factWords(f), Undone: f.RolledBack || f.Deferred})
 }
 
-// shellInput is where the input of a program comes from that a statement starts.
+// shellInput returns the origin of the input of a program that a statement starts.
 func shellInput(via string) act.Taint {
 	switch {
-	case strings.HasPrefix(via, "copy-program"): // the table's rows
+	case strings.HasPrefix(via, "copy-program"): // its input is the table's rows
 		return act.FromDump
 	case via == "client-feeds":
 		return act.FromBuilt
@@ -73,7 +74,7 @@ func shellInput(via string) act.Taint {
 	return 0
 }
 
-// ruleOf is the rule id of an effect; those of SQL go without their domain.
+// ruleOf returns the rule id of an effect. The names of SQL effects omit the "sql." of the id.
 func ruleOf(effect string) string {
 	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") || strings.HasPrefix(effect, "secret.") {
 		return effect
@@ -81,8 +82,8 @@ func ruleOf(effect string) string {
 	return "sql." + effect
 }
 
-// factWords are the names in a target that say where it is: a database or a
-// schema. A table called test_results is not a test.
+// factWords returns the name of the database or schema in a target, because it may be the name of
+// an environment. The table's name does not count: test_results is not a test.
 func factWords(f *sql.Fact) string {
 	switch f.Effect {
 	case "drop.database", "drop.schema", act.DropsDatabase:

@@ -8,57 +8,57 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Trace is what an assessment tells a caller who can look at the machine: which programs
-// run with which words in which folder, and which files run whose text is not known.
+// Trace is what an evaluation reports to a caller with access to the machine: the programs that
+// run, with their words and folders, and the files that run but whose text is unknown.
 type Trace struct {
 	Uses   []Use
 	Texts  []Text
-	Wanted []string // paths of files that would run, relative ones seen from the action's own folder
+	Wanted []string // paths of files that would run; relative paths start at the action's folder
 
-	reads  []string // files that are read, which are wanted once an interpreter is fed from one
-	placed []string // files and folders that the command itself wrote with unknown content
+	reads  []string // files that are read; they become wanted if an interpreter runs an unknown text
+	placed []string // files and folders that the command wrote with unknown content
 }
 
-// Use is one call of a program, or one redirection.
+// Use is one invocation or one redirection.
 type Use struct {
-	Program string // its name, or ">" and ">>" of a redirection
+	Program string // name of the program; ">" or ">>" for a redirection
 	Words   []act.Word
-	Folder  string       // where it runs; "" is the action's own folder, a hole one that is not known
-	Env     []act.Assign // set for this call
-	Proven  bool         // it is known to change nothing
-	Carries bool         // what it runs is a use of its own
-	Remote  bool         // it runs on another machine
+	Folder  string       // working directory; "" is the action's folder, a hole means unknown
+	Env     []act.Assign // variables set for this invocation
+	Proven  bool         // known to change nothing
+	Carries bool         // runs another command, which has its own Use
+	Remote  bool         // runs on another machine
 }
 
-// Text is a program text in another language than the shell's.
+// Text is a program text in a language other than the shell's.
 type Text struct{ Language, Text string }
 
-// maxTraced is how many uses, texts and files a trace holds.
+// maxTraced is the largest number of uses, of texts and of files in a trace.
 const maxTraced = 512
 
-// Used notes a call of a program.
+// Used records an invocation.
 func (e *Env) Used(v *act.Invocation, proven, carries bool) {
 	if e.Trace != nil && len(e.Trace.Uses) < maxTraced {
 		e.Trace.Uses = append(e.Trace.Uses, Use{Program: v.Exe, Words: slices.Clone(v.Argv), Folder: v.Cwd, Env: v.Env, Proven: proven, Carries: carries, Remote: v.Remote})
 	}
 }
 
-// redirected notes a redirection that the rules are asked about.
+// redirected records an item that is a redirection.
 func (e *Env) redirected(it *act.Item) {
 	if e.Trace != nil && it.Kind == act.KindRedir && it.Inv != nil {
 		e.Used(it.Inv, strings.HasPrefix(it.Name, "<"), false)
 	}
 }
 
-// texted notes a program text.
+// texted records a program text.
 func (e *Env) texted(lang, text string) {
 	if e.Trace != nil && len(e.Trace.Texts) < maxTraced {
 		e.Trace.Texts = append(e.Trace.Texts, Text{lang, text})
 	}
 }
 
-// Fed records that an interpreter runs a text that is not known. It may come from any file
-// that was read before, so the trace then asks for the text of these files.
+// Fed records that an interpreter runs an unknown text. The text may come from any file that was
+// read before, so the trace then asks for the text of these files.
 func (e *Env) Fed() {
 	if e.Trace == nil {
 		return
@@ -68,15 +68,15 @@ func (e *Env) Fed() {
 	}
 }
 
-// reading notes that a file is read.
+// reading records that a file is read.
 func (e *Env) reading(sh *Process, name string) {
 	if e.Trace != nil && !sh.Remote && name != "" && len(e.Trace.reads) < maxTraced {
 		e.Trace.reads = append(e.Trace.reads, e.Key(sh.Cwd, name))
 	}
 }
 
-// Want notes that a file would run. A caller who has its text may give it in the
-// surroundings of another assessment.
+// Want records that a file would run. A caller that can read the file may pass its text to another
+// evaluation.
 func (e *Env) Want(sh *Process, name string) {
 	if e.Trace == nil || sh.Remote || sh.Scratch || name == "" || strings.IndexByte(name, scan.Hole) >= 0 {
 		return
@@ -88,7 +88,7 @@ func (e *Env) Want(sh *Process, name string) {
 	e.want(key)
 }
 
-// placing notes that the command writes a file with unknown content.
+// placing records that the command writes a file with unknown content.
 func (e *Env) placing(key string) {
 	if e.Trace != nil && len(e.Trace.placed) < maxTraced {
 		e.Trace.placed = append(e.Trace.placed, key)

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// knownKinds are the Kubernetes kinds that have rules of their own.
+// knownKinds are the Kubernetes kinds for which there are specific rules.
 var knownKinds = scan.SetOf("namespace namespaces ns project pv pvc persistentvolume persistentvolumeclaim persistentvolumes persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions storageclass volumesnapshot deployment deployments deploy statefulset statefulsets sts daemonset daemonsets ds service services svc ingress ingresses ing configmap configmaps cm secret secrets cronjob cronjobs job jobs replicaset rs node nodes no hpa serviceaccount sa networkpolicy certificate all deployment.apps pod pods po event events lease clusterrolebinding clusterrole rolebinding role")
 
-// otherResource: kubectl delete of a kind that no other rule names.
+// otherResource reports whether kubectl delete names a kind without a specific rule.
 func otherResource(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if len(it.Inv.Operands) < 2 {
 		return act.Word{}, false
@@ -23,25 +23,26 @@ func otherResource(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return w, w.Lone || w.Known() && !knownKinds.Has(strings.ToLower(kind))
 }
 
-// plainAWS: the call changes something, and no rule says more about it.
+// plainAWS reports whether an AWS command is for a service without specific rules.
 func plainAWS(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, len(it.Inv.Operands) > 1 && !slices.Contains([]string{"iam", "sts", "kms", "cloudformation", "cloudtrail", "route53", "configure"}, it.Inv.Operand(0))
 }
 
-// awsSecret: Secrets Manager always shows the value, the parameter store only
-// with --with-decryption.
+// awsSecret reports whether the command shows a secret value. Secrets Manager always does, the
+// parameter store only with --with-decryption.
 func awsSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	return act.Word{}, v.Has("--with-decryption") || len(v.Operands) > 0 && v.Operands[0].Text == "secretsmanager"
 }
 
-// verbIs: a command of the shape "tool noun verb name" has its verb early.
+// verbIs reports whether one of the first five operands matches, for commands of the form "tool
+// noun verb name".
 func verbIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(it.Inv.Operands[:min(len(it.Inv.Operands), 5)], func(w act.Word) bool { return matchesAny(w.Text, args) })
 }
 
-// alreadyRuled: a rule that says more has matched the same words. Rules are
-// tried in table order, so the general line is last.
+// alreadyRuled reports whether a more specific rule has matched the same words. Rules are tried in
+// the order of the tables, so a general rule must be last.
 func alreadyRuled(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	span, _ := it.Src.Where(it.From, it.To)
 	for i := range e.Findings {
@@ -53,7 +54,7 @@ func alreadyRuled(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// knownService: the tools whose deletes have rules of their own.
+// knownService reports whether the tool's deletions have specific rules.
 func knownService(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	switch v.Exe {
@@ -69,7 +70,7 @@ func knownService(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// unknownTool: no table, reader, wrapper or proof knows the program.
+// unknownTool reports whether no table describes the program.
 func unknownTool(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	p := e.Program(v.Exe)
@@ -87,13 +88,13 @@ func remoteSystem(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	if paths.UnderAny(p, "/srv", "/opt") || strings.HasPrefix(p, "/var/www") {
-		return act.Word{}, false // where applications are deployed to
+		return act.Word{}, false // applications are deployed to these folders
 	}
 	c := e.ClassOf(act.Word{Text: p}, "")
 	return w, c&(paths.IsSystem|paths.IsRoot|paths.IsAccounts) != 0
 }
 
-// firstRemote: the remote that git push names.
+// firstRemote reports whether git push names one of these remotes.
 func firstRemote(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Operands) < 2 {
 		return act.Word{}, false
@@ -110,7 +111,7 @@ func firstWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return w, slices.Contains(args, w.Text)
 }
 
-// madeWith: an operand is a plan that the command itself made with one of these
+// madeWith reports whether an operand is a plan that the command itself created with one of these
 // options.
 func madeWith(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {

@@ -10,26 +10,26 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Coverage says how well the action was understood.
+// Coverage describes which parts of the action the engine understood.
 type Coverage struct {
-	Route         string   `json:"route" jsonschema_description:"Language the command was read as."`
-	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser refused a part of it and tokens were scanned instead."`
-	ReadOnly      bool     `json:"readOnly" jsonschema_description:"Every part is proven to change nothing."`
-	Unmatched     bool     `json:"unmatched" jsonschema_description:"No rule matched and it is not proven read-only."`
-	Uncertainties []string `json:"uncertainties" jsonschema_description:"What could not be known, one clause each."`
+	Route         string   `json:"route" jsonschema_description:"Language as which the command was read."`
+	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser rejected a part of the command. That part was only scanned for tokens."`
+	ReadOnly      bool     `json:"readOnly" jsonschema_description:"True if every part is proven to change nothing."`
+	Unmatched     bool     `json:"unmatched" jsonschema_description:"True if no rule matched and the command is not proven read-only."`
+	Uncertainties []string `json:"uncertainties" jsonschema_description:"What the engine could not evaluate, one clause each."`
 }
 
-// Assessment is the engine's answer.
+// Assessment is the verdict of the engine.
 type Assessment struct {
 	Risk             act.Level
 	Score            int // 0 to 99
 	RequiresApproval bool
-	Findings         []interp.Finding // level descending, span, id; at most 64
+	Findings         []interp.Finding // sorted by level (highest first), span and id; at most 64
 	Coverage         Coverage
 }
 
-// RuleIDs are the ids of the rules that matched, each once, highest level first;
-// never nil.
+// RuleIDs returns the ids of the rules that matched, without duplicates, the highest level first.
+// It is never nil.
 func (a Assessment) RuleIDs() []string {
 	ids := make([]string, 0, len(a.Findings))
 	for i := range a.Findings {
@@ -40,7 +40,7 @@ func (a Assessment) RuleIDs() []string {
 	return ids
 }
 
-// Conclude sorts the findings and adds them up.
+// Conclude sorts the findings and combines them into one verdict.
 func Conclude(e *interp.Env, route string) Assessment {
 	a := Assessment{Coverage: Coverage{Route: route, Parsed: !e.Unparsed, Uncertainties: e.Uncertain}}
 	if a.Coverage.Uncertainties == nil {
@@ -64,14 +64,14 @@ func Conclude(e *interp.Env, route string) Assessment {
 	return a
 }
 
-// understood: a finding that only says that something was not understood does
-// not count as a match.
+// understood reports whether a finding counts as a match. The rules for text that could not be
+// parsed do not.
 func understood(f interp.Finding) bool {
 	return f.Rule.ID != "parse.dialect-unknown" && f.Rule.ID != "parse.unparsed"
 }
 
-// riskOf is the highest level and the score: 25 per level, and up to 24 for what
-// comes in addition to the worst finding, for what cannot be undone and what is hidden.
+// riskOf returns the highest level and the score: 25 per level, plus up to 24 for further
+// findings, for irreversible effects and for hidden text.
 func riskOf(findings []interp.Finding) (act.Level, int) {
 	if len(findings) == 0 {
 		return act.Low, 0
@@ -99,7 +99,8 @@ func riskOf(findings []interp.Finding) (act.Level, int) {
 	return risk, 25*int(risk) + min(24, extra)
 }
 
-// blindsFirst: audit or backup switched off makes whatever else is done worse.
+// blindsFirst reports whether a rule is about turning off audit, backup or hardening, which makes
+// other findings worse.
 func blindsFirst(id string) bool {
 	return scan.HasAnySuffix(id, ".audit-off", ".delete-backup", ".hardening-off")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// ReadContext reads the members once. Where they disagree the higher risk counts,
-// so production wins over development.
+// ReadContext derives the context from the members of the action. If they disagree, the higher
+// risk counts: production takes precedence over development.
 func ReadContext(a *act.Action) interp.Context {
 	c := interp.Context{Cwd: strings.TrimSpace(a.Cwd)}
 	if c.Cwd != "" {
@@ -23,7 +23,7 @@ func ReadContext(a *act.Action) interp.Context {
 	for _, m := range [...]struct{ name, text string }{{"environment", a.Environment}, {"target", a.Target}, {"branch", ""}, {"cwd", a.Cwd}, {"repo", a.Repo}} {
 		prod, dev := facts.Environments(m.text)
 		if m.name == "cwd" || m.name == "repo" {
-			dev = false // a folder called test lowers nothing
+			dev = false // a folder or repository called test does not lower the level
 		}
 		if prod && c.Production == "" {
 			c.Production = m.name
@@ -38,8 +38,9 @@ func ReadContext(a *act.Action) interp.Context {
 	return c
 }
 
-// Adjust is the level of a rule in this context: raised by production and by a
-// protected branch, lowered by one at most, never below the rule's floor.
+// Adjust returns the level of a rule in this context. Production and a protected branch raise it;
+// development and a test network lower it. It never falls below medium or the rule's own level,
+// whichever is lower. With class "p" it never falls.
 func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjustment) {
 	level, floor := r.Level, min(r.Level, act.Medium)
 	if strings.Contains(r.Class, "p") {
@@ -71,13 +72,13 @@ func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjust
 	return level, out
 }
 
-// madeAgain: what is done is undone at once, or done to something that is made again.
+// madeAgain reports whether the effect is undone at once, or its object can be recreated.
 func madeAgain(e *interp.Env, it *act.Item) bool {
 	return it != nil && (it.Undone || it.Inv != nil && emulated(e, it.Inv))
 }
 
-// environment is what says that the item is about production, or about development: the
-// context or the command itself.
+// environment returns the member that names a production environment for the item, and the one
+// that names a development environment. "command" means the words of the command.
 func environment(e *interp.Env, it *act.Item) (production, development string) {
 	production, development = e.Context.Production, e.Context.Development
 	var p, d bool
@@ -97,20 +98,20 @@ func environment(e *interp.Env, it *act.Item) (production, development string) {
 	return production, development
 }
 
-// emulated: the command acts on something of this machine that is made again: a cluster
-// in containers, the emulator of a cloud.
+// emulated reports whether the command acts on a local emulator, whose state can be recreated: a
+// cluster in containers or the emulator of a cloud.
 func emulated(e *interp.Env, v *act.Invocation) bool {
 	if slices.Contains(e.Groups.Get("localclusters"), v.Exe) {
 		return true
 	}
-	url, _ := v.Value("--endpoint-url") // of a cloud's client
+	url, _ := v.Value("--endpoint-url") // option of a cloud's client
 	_, host, _, ok := hosts.Split(url.Text)
 	return ok && hosts.LocalHost(host)
 }
 
-// wordsEnvironment reads the environment from the words of the command itself.
-// Production is believed wherever it is; development only where a label
-// stands: an option made for it, a variable, or a name that is one ("dev-db").
+// wordsEnvironment derives the environment from the words of the command. A name of production
+// counts anywhere. A name of development counts only in an option or variable for the environment,
+// or as a complete name ("dev-db").
 func wordsEnvironment(e *interp.Env, v *act.Invocation) (production, development bool) {
 	says := func(p, d bool) { production, development = production || p, development || d }
 	for _, w := range v.Operands {
@@ -130,12 +131,12 @@ func wordsEnvironment(e *interp.Env, v *act.Invocation) (production, development
 	return production, development
 }
 
-// labels: a variable that says on what a program works.
+// labels reports whether a variable names the environment or database of a program.
 func labels(name string) bool {
 	return storeVariables.Has(name) || scan.HasAnySuffix(name, "_ENV", "PROFILE") || slices.Contains([]string{"ENV", "ENVIRONMENT", "STAGE"}, name)
 }
 
-// optionEnvironment is what an option says of the environment.
+// optionEnvironment derives the environment from an option.
 func optionEnvironment(v *act.Invocation, o *act.Option) (production, development bool) {
 	if !o.Given {
 		return o.Name == "--prod" || o.Name == "--production", false
@@ -151,7 +152,7 @@ func optionEnvironment(v *act.Invocation, o *act.Option) (production, developmen
 	return production, development && label
 }
 
-// namesTest: the address on this machine names something for development.
+// namesTest reports whether the path of a URL has a name of development.
 func namesTest(v *act.Invocation) bool {
 	for _, w := range v.Operands {
 		_, rest, _ := strings.Cut(w.Text, "://")
@@ -164,17 +165,17 @@ func namesTest(v *act.Invocation) bool {
 	return false
 }
 
-// composes: the file that it is given with -f describes a project, whose environment
-// is in its name: docker-compose.test.yml.
+// composes reports whether the option -f names the file of a compose project, whose name may
+// contain the environment: docker-compose.test.yml.
 func composes(v *act.Invocation) bool {
 	return strings.HasSuffix(v.Exe, "-compose") || len(v.Operands) > 0 && v.Operands[0].Text == "compose"
 }
 
-// storeVariables say which database a program works on.
+// storeVariables are the variables that name the database of a program.
 var storeVariables = scan.SetOf("DATABASE_URL DB_URL DATABASE_URI SQLALCHEMY_DATABASE_URI MONGO_URL MONGO_URI MONGODB_URI MONGODB_URL REDIS_URL AMQP_URL PGHOST PGDATABASE DB_HOST DB_NAME DB_DATABASE MYSQL_HOST MYSQL_DATABASE")
 
-// namesDevelopment: a bare name that says development, such as "dev" or "orders-test".
-// Paths, hosts and addresses say nothing.
+// namesDevelopment reports whether a name means development, such as "dev" or "orders-test".
+// Paths, hosts and URLs do not count.
 func namesDevelopment(t string) bool {
 	if t == "test" || t == "ci" || t == "local" || strings.ContainsAny(t, "@.:/ ") {
 		return false

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// protectedBranch tells whether a name is one that many build on: such names are whole segments, never substrings.
+// protectedBranch reports whether a branch has a name that is usually protected, such as main or
+// release/1.2. It compares complete segments, not substrings.
 func protectedBranch(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "refs/heads/"), "origin/")
 	switch name {
@@ -29,11 +30,11 @@ func protectedBranch(name string) bool {
 // refspec is one operand of git push.
 type refspec struct {
 	word                                act.Word
-	to                                  string // the branch or tag that it changes; "" for the checked-out one, which is not known
+	to                                  string // the branch or tag that it changes; "" if that is the checked-out branch and unknown
 	force, deletes, protected, headless bool
 }
 
-// readRefspec reads "+from:to" and its parts.
+// readRefspec parses "+from:to".
 func readRefspec(e *interp.Env, w act.Word) refspec {
 	t, plus := strings.CutPrefix(w.Text, "+")
 	from, to, colon := strings.Cut(t, ":")
@@ -52,7 +53,7 @@ func readRefspec(e *interp.Env, w act.Word) refspec {
 	return refspec{word: w, to: to, force: plus, deletes: colon && from == "", protected: protectedBranch(to)}
 }
 
-// is tells whether a refspec is of a kind.
+// is reports whether the refspec is of a kind.
 func (r *refspec) is(kind string) bool {
 	if r.headless {
 		return kind == "head"
@@ -76,11 +77,12 @@ func (r *refspec) is(kind string) bool {
 	return false
 }
 
-// refspecIs looks at what git push is about. Kinds: protected (a destination is
-// a protected branch), topic (all destinations named, none protected), unnamed
-// (none named), head (the checked-out branch, not known), force ("+" in front), delete (":name").
+// refspecIs reports whether the refspecs of git push are of one of the kinds: protected (a
+// destination is a protected branch), topic (all destinations are given, none is protected),
+// unnamed (no refspec), head (the checked-out branch, which is unknown), force (begins with "+"),
+// delete (":name").
 func refspecIs(e *interp.Env, it *act.Item, kinds []string) (act.Word, bool) {
-	operands := it.Inv.Operands[min(2, len(it.Inv.Operands)):] // after "push" and the remote
+	operands := it.Inv.Operands[min(2, len(it.Inv.Operands)):] // operands after "push" and the remote
 	for _, kind := range kinds {
 		if kind == "unnamed" && len(operands) == 0 {
 			return act.Word{}, true
@@ -102,8 +104,8 @@ func refspecIs(e *interp.Env, it *act.Item, kinds []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// namesTopics: a push names what it is about, and none of it is protected, whatever
-// branch is checked out.
+// namesTopics reports whether a push names its destinations and none is protected. Then the
+// checked-out branch does not matter.
 func namesTopics(e *interp.Env, it *act.Item) bool {
 	if it == nil || it.Inv == nil || !it.Inv.UnderAny([]string{"push"}) {
 		return false
@@ -116,7 +118,8 @@ func branchIs(e *interp.Env, _ *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, e.Context.Branch != ""
 }
 
-// discards: git checkout of paths discards changes; of a branch it does not.
+// discards reports whether git checkout discards changes. It does so if it names paths, not a
+// branch.
 func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	made := func(w act.Word) bool { return e.ClassOf(w, "")&paths.IsGenerated != 0 }
@@ -125,7 +128,7 @@ func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, false
 	case v.After > 0 && v.After < n:
 		return v.Operands[v.After], !made(v.Operands[v.After])
-	case n > 2 && !hasAny(v, "-t", "--track", "-l"): // after a commit only paths can be given
+	case n > 2 && !hasAny(v, "-t", "--track", "-l"): // after a commit only paths may follow
 		return v.Operands[n-1], !made(v.Operands[n-1])
 	}
 	return first(v.Operands[min(1, len(v.Operands)):], func(w act.Word) bool {
@@ -133,13 +136,14 @@ func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// noBranch: no branch has such a name.
+// noBranch reports whether a word cannot be the name of a branch.
 func noBranch(w act.Word) bool {
 	clean := path.Clean(w.Text)
 	return w.Glob || strings.HasPrefix(clean, "..") || clean == "." || strings.HasSuffix(w.Text, "/") || scan.HasAnyPrefix(w.Text, "./", ":") || strings.ContainsAny(w.Text, "*?[")
 }
 
-// looksFile: a name with a common file extension is a file, not a branch.
+// looksFile reports whether a name has a common file extension, so that it is probably a file, not
+// a branch.
 func looksFile(t string) bool {
 	i := strings.LastIndexByte(t, '.')
 	if i < 1 || len(t)-i > 5 || i+1 == len(t) {
@@ -148,7 +152,7 @@ func looksFile(t string) bool {
 	return strings.Trim(t[i+1:], "abcdefghijklmnopqrstuvwxyz") == "" && !strings.HasPrefix(t, "v")
 }
 
-// generated: every path is a lock file or a snapshot.
+// generated reports whether every path is a lock file or a snapshot.
 func generated(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	named := it.Inv.Operands[min(1, len(it.Inv.Operands)):]
 	for _, w := range named {
@@ -162,7 +166,7 @@ func generated(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 func configValue(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if len(v.Operands) > 2 && strings.HasPrefix(strings.ToLower(v.Operands[1].Text), "alias.") && !strings.HasPrefix(v.Operands[2].Text, "!") {
-		return act.Word{}, false // another name of a git command, which is judged itself
+		return act.Word{}, false // an alias for a git command, which is judged when it runs
 	}
 	if len(v.Operands) > 2 && (usualProgram(e, v.Operands[2].Text) || sameHost(v.Operands[1].Text, v.Operands[2].Text)) {
 		return act.Word{}, false
@@ -170,7 +174,7 @@ func configValue(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, len(v.Operands) > 2 && !v.Has("--get") && !v.Has("--unset")
 }
 
-// sameHost: addresses are written otherwise (url.NEW.insteadOf OLD), and their host stays.
+// sameHost reports whether a setting rewrites URLs (url.NEW.insteadOf OLD) but keeps their host.
 func sameHost(setting, old string) bool {
 	rest, isURL := strings.CutPrefix(setting, "url.")
 	lower := strings.ToLower(rest)
@@ -178,8 +182,7 @@ func sameHost(setting, old string) bool {
 	return isURL && i > 0 && gitHost(rest[:i]) != "" && gitHost(rest[:i]) == gitHost(old)
 }
 
-// gitHost is the host of an address that Git takes: https://user:token@host/path,
-// git@host:path.
+// gitHost returns the host of a Git URL: https://user:token@host/path or git@host:path.
 func gitHost(address string) string {
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		address = rest
@@ -190,16 +193,15 @@ func gitHost(address string) string {
 	return strings.ToLower(host)
 }
 
-// usualProgram: a program people set for Git, by its bare name and with nothing of
-// the shell after it.
+// usualProgram reports whether a value is a program that people usually configure for Git, by its
+// name and without shell syntax after it.
 func usualProgram(e *interp.Env, value string) bool {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(value, "!gh"), " ")
 	return e.In("git-programs", first) && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")
 }
 
-// ownSettings: what is appended to one's own shell's start file only puts folders of
-// one's own or of the system on the path, sets a plain variable, or gives a tool's own
-// command a short name.
+// ownSettings reports whether the lines that are appended to a shell's start file are harmless:
+// see ownSetting.
 func ownSettings(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	in := it.Inv.Stdin
 	if !in.Known || strings.TrimSpace(in.Word.Text) == "" || len(it.Inv.Operands) == 0 || !strings.HasPrefix(scan.Base(it.Inv.Operands[0].Text), ".") {
@@ -213,9 +215,9 @@ func ownSettings(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, true
 }
 
-// ownSetting: a line of a start file that only makes one's own work easier: a comment, a
-// completion, a new name for a program that changes nothing, a variable, a folder of
-// programs of one's own.
+// ownSetting reports whether a line of a start file is harmless: a comment, a completion, an alias
+// for a program without side effects, a plain variable, or a folder of the user or the system on
+// the search path.
 func ownSetting(e *interp.Env, line string) bool {
 	if line == "" || line[0] == '#' || completes(e, line) || loadsTool(e, line) {
 		return true
@@ -243,7 +245,8 @@ func ownSetting(e *interp.Env, line string) bool {
 		!strings.HasSuffix(name, "_COMMAND") && !slices.Contains([]string{"BASH_ENV", "ENV", "PS1"}, name)
 }
 
-// plainAlias: a new name, which no known program has, for one that carries nothing.
+// plainAlias reports whether an alias has a name that is not a known program's, and its program
+// runs no other commands.
 func plainAlias(e *interp.Env, alias string) bool {
 	name, value, _ := strings.Cut(alias, "=")
 	first, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
@@ -254,8 +257,8 @@ func plainAlias(e *interp.Env, alias string) bool {
 	})
 }
 
-// loadsTool: the line loads the file of a tool that people set up so, if it is there:
-// [ -s "$NVM_DIR/nvm.sh" ] && \. "$NVM_DIR/nvm.sh"
+// loadsTool reports whether a line loads the file of a common tool, possibly after a test that the
+// file exists: [ -s "$NVM_DIR/nvm.sh" ] && \. "$NVM_DIR/nvm.sh"
 func loadsTool(e *interp.Env, line string) bool {
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", ";", " ; ").Replace(line))
 	if len(words) > 4 && (words[0] == "[" || words[0] == "[[" || words[0] == "test") {
@@ -275,8 +278,8 @@ func loadsTool(e *interp.Env, line string) bool {
 	})
 }
 
-// addsOwnFolders: a search path that keeps what was there and adds folders of the user's
-// or the system's.
+// addsOwnFolders reports whether a new search path contains the old one and otherwise only folders
+// of the user or the system.
 func addsOwnFolders(value string) (keeps bool) {
 	for folder := range strings.SplitSeq(strings.Trim(value, `'"`), ":") {
 		switch {
@@ -289,14 +292,14 @@ func addsOwnFolders(value string) (keeps bool) {
 	return keeps
 }
 
-// emptied: a redirection that writes nothing.
+// emptied reports whether a redirection writes nothing.
 func emptied(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	in := it.Inv.Stdin
 	return act.Word{}, in.Known && strings.TrimSpace(in.Word.Text) == ""
 }
 
-// gitSet: the setting "name=off" or "name=now" holds, given with -c, in the
-// environment, or by a git config before; the last one counts.
+// gitSet reports whether a setting "name=off" or "name=now" is active: given with -c, in the
+// environment, or by an earlier git config. The last one counts.
 func gitSet(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	for _, a := range args {
 		name, kind, _ := strings.Cut(a, "=")
@@ -307,13 +310,13 @@ func gitSet(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// expiresNow: a time so near that what is lost today is lost for good.
+// expiresNow reports whether an expiry time is so near that recent data is lost.
 func expiresNow(value string) bool {
 	l := strings.ToLower(value)
 	return slices.Contains([]string{"now", "all", "0", "today", "tomorrow"}, l) || scan.HasAny(l, "second", "minute", "hour", "1.day", "1 day", "yesterday")
 }
 
-// expires: reflog expire and prune take away what is new, not only what is old.
+// expires reports whether reflog expire or prune deletes recent data, not only old data.
 func expires(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	given := false
 	for i := range it.Inv.Opts {
@@ -328,8 +331,8 @@ func expires(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, !given && len(it.Inv.Operands) > 0 && it.Inv.Operands[0].Text == "prune"
 }
 
-// completes: the line evaluates what a tool that is known prints to complete its own
-// words: eval "$(uv generate-shell-completion bash)".
+// completes reports whether a line evaluates the completion script that a known tool prints: eval
+// "$(uv generate-shell-completion bash)".
 func completes(e *interp.Env, line string) bool {
 	command, evaluates := "", false
 	for _, form := range [...][2]string{{`eval "$(`, `)"`}, {"eval $(", ")"}, {"source <(", ")"}, {". <(", ")"}, {"eval \"`", "`\""}} {

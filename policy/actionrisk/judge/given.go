@@ -12,11 +12,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Where a secret goes decides what is done with it: to the service that issued it, in the
-// header that is made for it, or to another host.
+// The destination of a secret decides whether sending it is harmless: the service that issued it,
+// in a header for credentials, or another host.
 
-// authenticates: a request that only reads carries each secret in a header or an option
-// that is made for one, over TLS, to a host that it belongs to.
+// authenticates reports whether a request uses its secrets only to sign in: it only reads, it uses
+// TLS, and each secret is in a header or option for credentials and belongs to the host.
 func authenticates(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if hosts.SendsBody(v) || !slices.Contains([]string{"GET", "HEAD"}, hosts.Method(v)) || len(v.Operands) == 0 {
@@ -44,25 +44,26 @@ func authenticates(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return carried, belongs(carried.Var, address.Text)
 }
 
-// credentialHeader: "Name: value" of a header that is made for a credential.
+// credentialHeader reports whether a text "Name: value" is a header for a credential.
 func credentialHeader(text string) bool {
 	name, _, ok := strings.Cut(text, ":")
 	return ok && !strings.ContainsAny(name, " /@=") && hosts.SecretName(name)
 }
 
-// isUser: the word is the value of the option that gives a user and a password.
+// isUser reports whether the word is the value of an option for a user and password.
 func isUser(v *act.Invocation, w act.Word) bool {
 	value, ok := v.Value("-u", "--user", "--oauth2-bearer", "-a", "--auth")
 	return ok && value.Span == w.Span
 }
 
-// issuers are the services that take what a program prints as a credential.
+// issuers maps a program that prints a credential to the service that accepts it.
 var issuers = map[string]string{"gh": "github", "glab": "gitlab", "gcloud": "google", "aws": "amazonaws", "az": "azure", "heroku": "heroku",
 	"flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npm", "vercel": "vercel", "netlify": "netlify"}
 
-// belongs: a secret, by the variable that holds it or "$(program)" that printed it,
-// belongs to a host: it names the host's service, or it comes from a store and the host is
-// one of an interface for programs.
+// belongs reports whether a secret belongs to the host of an address. variable is the variable
+// with the secret, or "$(program)" for a secret that a program printed. The host must be that of
+// the program's service or have a part of the variable's name, or the address must be that of an
+// API.
 func belongs(variable, address string) bool {
 	_, host, rest, _ := hosts.Split(address)
 	if program, ok := strings.CutPrefix(variable, "$("); ok {
@@ -73,7 +74,7 @@ func belongs(variable, address string) bool {
 	return hosts.Named(variable, host) || programInterface(host, rest)
 }
 
-// programInterface: a host or a path that serves programs.
+// programInterface reports whether a host or path is that of an API.
 func programInterface(host, rest string) bool {
 	if slices.Contains(strings.Split(host, "."), "api") || strings.HasPrefix(host, "api-") {
 		return true
@@ -86,8 +87,8 @@ func programInterface(host, rest string) bool {
 	return false
 }
 
-// sentSecret: a variable with a credential is sent in the body of a request, and neither
-// to a service of its name nor as the sign-in that the address asks for.
+// sentSecret reports whether a variable with a credential is sent in the body of a request, except
+// to a service with its name or to sign in.
 func sentSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	var address string
@@ -113,8 +114,7 @@ func sentSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// syncedHere: what is made the same as another folder is in the project or is
-// temporary, as is the other.
+// syncedHere reports whether both folders of a synchronization are in the project or temporary.
 func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	list := targets(it)
 	if len(list) != 2 {
@@ -126,7 +126,8 @@ func syncedHere(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return list[1], !remote(list[0]) && !remote(list[1]) && from&(here|paths.IsCwd) != 0 && from&elsewhere == 0 && to&(here|paths.IsTemp) != 0 && to&(elsewhere|paths.IsCwd) == 0
 }
 
-// homeFile: an operand is in a home directory and, relative to it, is one of these; of "**/name" it may be anywhere.
+// homeFile reports whether an operand is one of these paths, relative to a home directory.
+// "**/name" matches in any folder.
 func homeFile(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(targets(it), func(w act.Word) bool {
 		rest, ok := belowHome(w.Text)
@@ -145,7 +146,7 @@ func homeFile(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// belowHome is a path seen from the home directory that it is in.
+// belowHome returns a path relative to its home directory.
 func belowHome(p string) (string, bool) {
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		return rest, true
@@ -162,7 +163,7 @@ func belowHome(p string) (string, bool) {
 	return "", false
 }
 
-// inProduction: the words, the host or the environment of the call say that it is about
+// inProduction reports whether the words, the host or the environment of the invocation name
 // production.
 func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	production, _ := wordsEnvironment(e, it.Inv)
@@ -175,8 +176,8 @@ func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, production
 }
 
-// remoteAddress: git push names an address; "given" asks for one that is neither of this
-// machine nor signed in to with a variable, "added" for a remote that the command added.
+// remoteAddress reports whether git push names an address or a remote that the command added.
+// "given" requires an address that is not local and contains no variable.
 func remoteAddress(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Operands) < 2 {
 		return act.Word{}, false
@@ -188,8 +189,8 @@ func remoteAddress(e *interp.Env, it *act.Item, args []string) (act.Word, bool) 
 	return w, given == slices.Contains(args, "given") && (address || strings.Contains(e.Action.Command, "git remote add "+w.Text+" "))
 }
 
-// testDatabase: the database that goes is one of tests by its name, on this machine or on
-// one that is not named.
+// testDatabase reports whether the deleted database is one for tests, by its name, and is on this
+// machine or on an unnamed host.
 func testDatabase(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	name, place := it.Target, strings.Fields(it.Words)
 	if it.Inv != nil {
@@ -205,7 +206,7 @@ func testDatabase(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// answeredYes: a pipe answers yes to whatever the program asks.
+// answeredYes reports whether a pipe answers the program's questions with yes.
 func answeredYes(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	in := it.Inv.Stdin
 	first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(in.Word.Text)), "\n")

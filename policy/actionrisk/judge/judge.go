@@ -1,6 +1,6 @@
-// Package judge decides: it holds rules against what was found, reads context, and adds
-// the findings up to one verdict. Rules are data; the predicates they combine are the
-// functions of this package and those that front-ends bring for facts of their own.
+// Package judge matches the rules with the items that were found, applies the context, and
+// combines the findings into one verdict. Rules are data. Their predicates are functions of this
+// package and of the front-ends.
 package judge
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// matcher is a way to a rule, ready to run.
+// matcher is a facts.Way prepared for matching.
 type matcher struct {
 	rule           *facts.Rule
 	kind           string
@@ -31,17 +31,17 @@ type condition struct {
 	args []string
 }
 
-// Bench is every rule ready to be held against what was found. A way is made ready when
-// something it is about is met: most assessments meet a few of the thousands.
+// Bench matches items with the rules of a rule set. It prepares each matcher at its first use,
+// because most evaluations use few of the thousands.
 type Bench struct {
 	set        *facts.Set
-	ready      []atomic.Pointer[matcher] // by the place of the way
+	ready      []atomic.Pointer[matcher] // prepared matchers by facts.Way.Place
 	predicates map[string]interp.Predicate
-	grouped    map[string]bool // predicates whose arguments may name groups
+	grouped    map[string]bool // predicates whose arguments may be names of groups
 }
 
-// NewBench holds the rules of the tables with the general predicates and those that
-// front-ends bring for facts of their own.
+// NewBench returns a Bench for a rule set with the predicates of this package and those of the
+// front-ends.
 func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
 	b := &Bench{set: c, ready: make([]atomic.Pointer[matcher], c.Ways), predicates: make(map[string]interp.Predicate, 256), grouped: make(map[string]bool, 256)}
 	for _, set := range append([]interp.Predicates{{Test: ShellPredicates}, {Test: SecretPredicates}, {Test: servicePredicates}}, own...) {
@@ -52,7 +52,7 @@ func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
 	return b
 }
 
-// Check makes every way ready, and tells of the first that cannot be.
+// Check prepares every matcher and returns the first error.
 func (b *Bench) Check() error {
 	place := 0
 	for _, r := range b.set.Rules {
@@ -66,7 +66,8 @@ func (b *Bench) Check() error {
 	return nil
 }
 
-// of is a way made ready. That none fails is a matter of the tables, which Check tells.
+// of returns the prepared matcher for a way. It panics if the way is invalid; Check reports such a
+// way as an error.
 func (b *Bench) of(w *facts.Way) *matcher {
 	if m := b.ready[w.Place].Load(); m != nil {
 		return m
@@ -100,12 +101,12 @@ func (b *Bench) prepare(w *facts.Way) (*matcher, error) {
 	return m, nil
 }
 
-// condition reads "subject class|class" or its negation.
+// condition parses "subject class|class", or "!subject class" for the negation.
 func (b *Bench) condition(text string) (c condition, err error) {
 	text, c.not = strings.CutPrefix(text, "!")
 	subject, classes, _ := strings.Cut(text, " ")
 	if c.test = b.predicates[subject]; c.test == nil {
-		return c, fmt.Errorf("no predicate %q", subject)
+		return c, fmt.Errorf("unknown predicate %q", subject)
 	}
 	if classes == "" {
 		return c, nil
@@ -116,14 +117,14 @@ func (b *Bench) condition(text string) (c condition, err error) {
 	if subject == "operand" {
 		for _, a := range c.args {
 			if _, ok := paths.ClassByName[a]; !ok {
-				return c, fmt.Errorf("no path class %q", a)
+				return c, fmt.Errorf("unknown path class %q", a)
 			}
 		}
 	}
 	return c, err
 }
 
-// Match reports every rule that holds for the item and tells whether one did.
+// Match adds a finding for each rule that the item triggers, and reports whether there was one.
 func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
 	found, letter := false, facts.FirstLetter(it.Subcommand())
 	try := func(list []*facts.Way) {
@@ -153,8 +154,8 @@ func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
 	return found
 }
 
-// OutlastsDryRun: a dry run says nothing about secrets, remote code, privilege or how
-// the text is written; what it would destroy, it does not.
+// OutlastsDryRun reports whether a rule applies to a dry run: rules about secrets, remote code,
+// privilege or the form of the text do, unless they are about destruction.
 func OutlastsDryRun(r *facts.Rule) bool {
 	domain, _, _ := strings.Cut(r.ID, ".")
 	switch domain {
@@ -164,13 +165,14 @@ func OutlastsDryRun(r *facts.Rule) bool {
 	return false
 }
 
-// OutlastsScratch: what a container made for one run deletes, or whom it lets in,
-// is gone with it; what it fetches, runs and sends is not.
+// OutlastsScratch reports whether a rule applies in a temporary container: the container still
+// fetches, runs and sends, but its files and permissions are discarded.
 func OutlastsScratch(r *facts.Rule) bool {
 	return OutlastsDryRun(r) && !strings.HasPrefix(r.ID, "priv.")
 }
 
-// matches tells whether all of m holds for the item, and about which word.
+// matches reports whether the item meets all conditions, and returns the word that the first of
+// them is about.
 func (m *matcher) matches(e *interp.Env, it *act.Item) (act.Word, bool) {
 	var about act.Word
 	if m.kind != it.Kind || len(m.sub) > 0 && !it.UnderAny(m.sub) || !m.given(it) {
@@ -190,7 +192,7 @@ func (m *matcher) matches(e *interp.Env, it *act.Item) (act.Word, bool) {
 	return about, true
 }
 
-// given tells whether the item has the options and words that m asks for.
+// given reports whether the item has the required options and words.
 func (m *matcher) given(it *act.Item) bool {
 	for _, o := range m.all {
 		if !it.Has(o) {
@@ -205,5 +207,5 @@ func (m *matcher) given(it *act.Item) bool {
 	return len(m.any) == 0 || slices.ContainsFunc(m.any, it.Has)
 }
 
-// hasAny tells whether one of the options or words is given.
+// hasAny reports whether one of the options or words is given.
 func hasAny(v *act.Invocation, options ...string) bool { return slices.ContainsFunc(options, v.Has) }

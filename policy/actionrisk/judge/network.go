@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// addressTests are the kinds of addresses that rules ask for: of the whole word, its
-// scheme, host and rest.
+// addressTests are the properties of an address that rules match, as functions of the whole word,
+// its scheme, its host and the rest.
 var addressTests = map[string]func(word, scheme, host, rest string) bool{
 	"any":         func(_, _, _, _ string) bool { return true },
 	"datastore":   func(word, _, _, _ string) bool { return hosts.DatastorePort(word) },
@@ -49,8 +49,8 @@ func urlIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// programURL: the first operand that is no subcommand, the program that an interpreter
-// is to run, is an address of another machine.
+// programURL reports whether the program that an interpreter runs, which is the first operand
+// after the subcommand, is a URL of another machine.
 func programURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, w := range it.Inv.Operands {
 		switch w.Text {
@@ -63,8 +63,8 @@ func programURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// bodyText returns the word of a request body that holds a GraphQL mutation which deletes
-// data, and false if there is none.
+// bodyText returns the word of a request body that holds a GraphQL mutation which deletes data,
+// and false if there is none.
 func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return option(it.Inv, func(o *act.Option) bool {
 		return strings.Contains(o.Value.Text, "mutation") && scan.HasAny(o.Value.Text, "delete", "destroy", "Delete")
@@ -79,7 +79,8 @@ func methodIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, slices.Contains(args, it.Inv.Method)
 }
 
-// uploads: it sends a body; with "stdin" the body is its input, with "file" a file.
+// uploads reports whether the invocation sends a body. "stdin" requires that the body is its
+// input, "file" that it is a file, "credential" that it is a file with a credential.
 func uploads(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(args) == 0 {
 		return act.Word{}, hosts.SendsBody(it.Inv)
@@ -89,7 +90,7 @@ func uploads(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// bodyIs tells whether the body that an option gives is of a kind.
+// bodyIs reports whether the body in an option is of a kind.
 func bodyIs(e *interp.Env, v *act.Invocation, o *act.Option, kind string) bool {
 	file := o.Name == "-T" || strings.HasSuffix(o.Name, "-file")
 	switch kind {
@@ -103,19 +104,21 @@ func bodyIs(e *interp.Env, v *act.Invocation, o *act.Option, kind string) bool {
 	return false
 }
 
-// isInput: the value of a body option stands for the input of the program.
+// isInput reports whether the value of a body option means the program's standard input.
 func isInput(t string) bool {
 	return slices.Contains([]string{"-", ".", "/dev/stdin"}, t) || strings.HasPrefix(t, "@-") || scan.HasAnySuffix(t, "=@-", "=<-") || strings.Contains(t, "@/dev/stdin")
 }
 
-// varIs: a word holds an unknown variable; "secret" by its name a credential.
+// varIs reports whether a word contains an unknown variable. With "secret" the variable's name
+// must mean a credential.
 func varIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(arguments(it), func(w act.Word) bool {
 		return w.Var != "" && (slices.Contains(args, "any") || slices.Contains(args, "secret") && hosts.SecretName(w.Var))
 	})
 }
 
-// mountIs: a bind mount of the host's root, system folders or Docker's socket.
+// mountIs reports whether a container mounts a folder of these classes from the host, or with
+// "docker-socket" Docker's socket.
 func mountIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	for i := range it.Inv.Opts {
 		o := &it.Inv.Opts[i]
@@ -137,7 +140,7 @@ func mountIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// mounted is the host's folder in "/:/host" and "type=bind,source=/,target=/host".
+// mounted returns the host's folder in "/:/host" or "type=bind,source=/,target=/host".
 func mounted(o *act.Option) string {
 	src, _, _ := strings.Cut(o.Value.Text, ":")
 	if o.Name == "--mount" {
@@ -150,18 +153,18 @@ func mounted(o *act.Option) string {
 	return src
 }
 
-// The tests of find that pick files by their names, and those that pick them otherwise.
+// The tests of find that select files by name, and those that select them by other properties.
 var (
 	findNames = scan.SetOf("-name -iname -path -ipath -regex -wholename -iregex")
 	findPicks = scan.SetOf("-mtime -mmin -atime -ctime -size -newer -empty -xtype -perm -inum -cmin -older")
 )
 
-// findFilter: how narrow a find command is: none, filtered.
+// findFilter reports whether find selects files ("filtered") or not ("none").
 func findFilter(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	kind, argv := "none", it.Inv.Argv
 	for i := 1; i+1 < len(argv); i++ {
 		if before := argv[i-1].Text; before == "!" || before == "-not" {
-			continue // all but one
+			continue // a negated test selects almost everything
 		}
 		if t := argv[i].Text; findPicks.Has(t) || findNames.Has(t) && strings.Trim(argv[i+1].Text, "*.") != "" {
 			kind = "filtered"
@@ -173,7 +176,7 @@ func findFilter(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, slices.Contains(args, kind)
 }
 
-// findJunk: it finds only files that a build or an editor leaves behind.
+// findJunk reports whether find selects only files that a build or an editor leaves behind.
 func findJunk(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for i := 1; i+1 < len(it.Inv.Argv); i++ {
 		switch it.Inv.Argv[i].Text {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// crontabSet: a crontab is replaced by its input or by a file.
+// crontabSet reports whether a crontab is replaced with the input or a file.
 func crontabSet(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if v.Has("-l") || v.Has("-r") || v.Has("-e") {
@@ -19,7 +19,7 @@ func crontabSet(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, len(v.Operands) > 0 || v.Stdin.Via != "" || v.Stdin.Known || v.Stdin.Taint != 0
 }
 
-// localTool: npx of what projects usually have among their own dependencies.
+// localTool reports whether npx runs a tool that projects usually have as a dependency.
 func localTool(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, len(it.Inv.Operands) == 0 || e.In("project-tools", it.Inv.Operands[0].Text)
 }
@@ -42,14 +42,14 @@ func rootShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, v.Has("-i") || v.Has("-s") || v.Has("--login") || v.Has("--shell")
 }
 
-// toRoot: sudo and its kind change to root, not to another user.
+// toRoot reports whether sudo or a similar program changes to root, not to another user.
 func toRoot(v *act.Invocation) bool {
 	user, ok := v.Value("-u", "--user", "-U")
 	return !ok || !user.Known() || user.Text == "root" || user.Text == "0" || user.Text == "#0"
 }
 
-// interactiveShell: a shell that is given nothing to run asks the terminal, or
-// the program at its other end, what to do.
+// interactiveShell reports whether a shell has nothing to run, so that it reads commands from the
+// terminal or a connection.
 func interactiveShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	fed := v.Stdin.Known && v.Stdin.Word.Text != "" || v.Stdin.Taint&^act.FromStdin != 0 || v.Stdin.Via != "" ||
@@ -57,12 +57,12 @@ func interactiveShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) 
 	return v.Argv[0], !fed && len(v.Operands) == 0 && !v.Has("-c") && !v.Has("-n") && !v.Has("--version") && !v.Has("--help")
 }
 
-// terminal: the file is the terminal of a user.
+// terminal reports whether a file is a user's terminal.
 func terminal(w act.Word) bool {
 	return w.Text == "/dev/tty" || strings.HasPrefix(w.Text, "/dev/pts/") || strings.Contains(w.Var, "tty")
 }
 
-// suRoot: su without a command, to root.
+// suRoot reports whether su changes to root without a command.
 func suRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if v.Has("-c") || v.Has("--command") {
@@ -76,7 +76,7 @@ func suRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, true
 }
 
-// innerShell: sudo with a bare shell after it.
+// innerShell reports whether sudo runs a shell without a script.
 func innerShell(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if len(v.Operands) == 0 || !toRoot(v) || v.Stdin.Taint != 0 || v.Stdin.Known && v.Stdin.Word.Text != "" {
@@ -117,7 +117,7 @@ func containsWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 
 func accountRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
-	if v.Stdin.Known && strings.HasPrefix(v.Stdin.Word.Text, "root:") { // chpasswd
+	if v.Stdin.Known && strings.HasPrefix(v.Stdin.Word.Text, "root:") { // input of chpasswd
 		return v.Stdin.Word, true
 	}
 	if v.Exe == "passwd" && (v.Has("-S") || v.Has("--status")) {
@@ -144,12 +144,14 @@ func optEmpty(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return w, ok && w.Text == ""
 }
 
-// onlyPrints: a filter leaves its files alone unless it is told to edit them.
+// onlyPrints reports whether a filter such as sed prints its result instead of editing its files
+// in place.
 func onlyPrints(e *interp.Env, v *act.Invocation) bool {
 	return e.In("filters-by-program", v.Exe) && !v.Has("-i") && !v.Has("--in-place")
 }
 
-// startupWrite: what a copying program writes runs by itself later.
+// startupWrite reports whether a copying or editing program writes a file that runs automatically
+// later.
 func startupWrite(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if onlyPrints(e, v) {

@@ -12,19 +12,20 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// SecretPredicates serve the secret, rce and priv tables.
+// SecretPredicates are the predicates of the tables secret, rce and priv. In the comments, "it" is
+// the invocation.
 var SecretPredicates = map[string]interp.Predicate{
-	"sent-copy":      sentCopy,      // an operand is, holds or is in a copy of credentials that the command itself made
-	"remote-archive": remoteArchive, // the archive that it writes is on another machine
-	"serves-secrets": servesSecrets, // a web server whose root holds credentials
-	"names-only":     namesOnly,     // shows what is before "=" alone
-	"secretfile":     secretFile,    // shows a file of credentials on this machine
-	"given-secret": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // its input is or holds a credential
+	"sent-copy":      sentCopy,      // an operand is, contains or is in a copy of credentials that the command made
+	"remote-archive": remoteArchive, // it writes an archive to another machine
+	"serves-secrets": servesSecrets, // a web server serves a folder with credentials
+	"names-only":     namesOnly,     // it shows only the names before "="
+	"secretfile":     secretFile,    // it shows a file with credentials on this machine
+	"given-secret": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // its input is or contains a credential
 		in := it.Inv.Stdin
 		return in.Word, ((in.Taint|in.Word.Taint)&fromSecrets != 0 || hosts.SecretName(in.Word.Var)) && !foreignToken(in.Word, namedHosts(it))
 	},
-	"secret-in":     secretIn,      // a variable with a credential is in the value of one of these options
-	"authenticates": authenticates, // each secret goes to where it belongs, in a header of a request that reads
+	"secret-in":     secretIn,      // the value of one of these options contains a variable with a credential
+	"authenticates": authenticates, // the request only reads, and sends each secret to its own service in a header for credentials
 	"sent-secret":   sentSecret,    // a variable with a credential is sent in a body
 	"local":         func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !it.Inv.Remote },
 	"any-out": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -36,7 +37,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	"bare": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, len(it.Inv.Argv) == 1
 	},
-	"jqenv": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // a filter that gives a variable with a credential, or all
+	"jqenv": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // the filter prints a variable with a credential, or all variables
 		for _, w := range it.Inv.Operands[:min(1, len(it.Inv.Operands))] {
 			t := strings.Trim(w.Text, "() ")
 			for _, p := range [...]string{"env.", "$ENV."} {
@@ -50,7 +51,7 @@ var SecretPredicates = map[string]interp.Predicate{
 		}
 		return act.Word{}, false
 	},
-	"envsearch": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // the environment is searched for credentials
+	"envsearch": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // it searches the environment for credentials
 		in, list := it.Inv.Stdin, it.Inv.Operands
 		if in.Taint&act.FromEnviron == 0 || len(list) != 1 {
 			return act.Word{}, false
@@ -61,36 +62,36 @@ var SecretPredicates = map[string]interp.Predicate{
 		}
 		return act.Word{}, false
 	},
-	"stdinvar": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // a variable with a credential is its input
+	"stdinvar": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // its input is a variable with a credential
 		w := it.Inv.Stdin.Word
 		return w, hosts.SecretName(w.Var) && it.Inv.Stdin.Via == ""
 	},
 	"secretname":    secretOperand, // an operand is the name of a variable with a credential
 	"huntname":      huntName,      // find -name with the name of a credential file
-	"huntpattern":   huntPattern,   // a pattern that credentials match
+	"huntpattern":   huntPattern,   // a pattern that matches credentials
 	"scp-remote":    remoteOperand, // an operand is on another machine or in a bucket
-	"last-outside":  lastOutside,   // so is the last one: what the others are copied to
-	"literalsecret": literalSecret, // a token is in the words
-	"password":      password,      // a password is in the words, by its option
-	"tokenhost":     tokenHost,     // a token of a known service goes to another host
+	"last-outside":  lastOutside,   // the last operand, the destination of a copy, is on another machine or in a bucket
+	"literalsecret": literalSecret, // a word contains a token
+	"password":      password,      // an option contains a password
+	"tokenhost":     tokenHost,     // a token of a known service is sent to another host
 	"nettool": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, e.In("netclients", it.Inv.Exe) || e.In("downloaders", it.Inv.Exe)
 	},
-	"sendsinput":   sendsInput, // its input goes out
-	"fed-by":       fedBy,      // its input is not known, and comes from one of these programs or from a "file"
+	"sendsinput":   sendsInput, // it sends its input over the network
+	"fed-by":       fedBy,      // its unknown input comes from one of these programs, or from a file ("file")
 	"local-target": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, hosts.Local(it.Inv) },
-	"filearg":      sentFile,    // a body option names a file of credentials
-	"secretinurl":  secretInURL, // a variable with a credential is in a URL or a body
-	"anysecret":    anySecret,   // input, words or operands are credentials
-	"devtcp":       devTCP,      // the file is /dev/tcp/host/port
-	"devtcp-redir": devTCPRedir, // one of the redirections is
+	"filearg":      sentFile,    // a body option names a file with credentials
+	"secretinurl":  secretInURL, // a URL or body contains a variable with a credential
+	"anysecret":    anySecret,   // its input or a word is a credential
+	"devtcp":       devTCP,      // an operand is /dev/tcp/host/port
+	"devtcp-redir": devTCPRedir, // a redirection is to or from /dev/tcp/host/port
 	"redirected": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return it.Inv.Stdin.Word, slices.ContainsFunc(it.Inv.Redirs, func(r act.Redir) bool { return r.Op == "<" })
 	},
 	"socat-file":       socatFile,
 	"stdin-fifo":       stdinFifo,
 	"listen-free":      func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !listens(it.Inv) },
-	"startup-write":    startupWrite, // the last operand, or what is edited in place, runs by itself later
+	"startup-write":    startupWrite, // the file that it writes or edits runs automatically later
 	"authorized-write": authorizedWrite,
 	"crontab-set":      crontabSet,
 	"chmod-x": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -99,7 +100,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	"instsub": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, it.Inv.Has("-i") || it.Inv.Has("-U") || it.Inv.Has("install") || it.Inv.Has("-Uvh") || it.Inv.Has("-ivh")
 	},
-	"localtool": localTool,      // a tool that projects have installed
+	"localtool": localTool,      // a tool that projects usually have as a dependency
 	"unpinned2": unpinnedSecond, // like unpinned, for the operand after the subcommand
 	"removes": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, it.Inv.Has("remove") || it.Inv.Has("purge") || it.Inv.Has("erase") || it.Inv.Has("autoremove") || it.Inv.Has("--purge") || it.Inv.Has("-r") || it.Inv.Has("-P") || it.Inv.Has("-R") || it.Inv.Has("-e") || it.Inv.Has("-Rns") || it.Inv.Has("-Rdd") || it.Inv.Has("del")
@@ -110,7 +111,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	"interactive":     interactiveShell,
 	"sudoers":         sudoersFile,
 	"sudoers-operand": sudoersFile,
-	"contains-word":   containsWord, // a word, or a part of it between commas, equals
+	"contains-word":   containsWord, // a word, or a part of it between commas, equals one of these
 	"account-root":    accountRoot,
 	"account-change":  accountChange,
 	"optempty":        optEmpty,
@@ -126,12 +127,12 @@ var SecretPredicates = map[string]interp.Predicate{
 		}
 		return act.Word{}, false
 	},
-	"covers": covers, // an operand with a pattern takes in one of these paths
+	"covers": covers, // an operand is a pattern that matches one of these paths
 	"vacuumall": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		w, ok := it.Inv.Value("--vacuum-time", "--vacuum-size")
 		return w, ok && (strings.HasPrefix(w.Text, "1s") || strings.HasPrefix(w.Text, "0") || w.Text == "1")
 	},
-	"sets": func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) { // sysctl: a value is given
+	"sets": func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) { // sysctl sets a value whose name begins with one of these
 		return first(it.Inv.Operands, func(w act.Word) bool { return strings.IndexByte(w.Text, '=') > 0 && scan.HasAnyPrefix(w.Text, args...) })
 	},
 	"procsys": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -152,7 +153,7 @@ var SecretPredicates = map[string]interp.Predicate{
 	},
 }
 
-// covers: an operand is a pattern, and the shell puts one of the paths in its place.
+// covers reports whether an operand is a pattern that the shell expands to one of the paths.
 func covers(_ *interp.Env, it *act.Item, list []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
 		return w.Glob && slices.ContainsFunc(list, func(p string) bool {
@@ -161,7 +162,7 @@ func covers(_ *interp.Env, it *act.Item, list []string) (act.Word, bool) {
 	})
 }
 
-// wordWith finds an operand that begins with a path.
+// wordWith returns the first operand that is in or below a path.
 func wordWith(it *act.Item, prefix string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
 		return paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*")
@@ -173,7 +174,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	return first(targets(it), func(w act.Word) bool {
-		if it.Inv.Exe == "git" { // commit:path
+		if it.Inv.Exe == "git" { // a file in a commit: commit:path
 			_, rest, ok := strings.Cut(w.Text, ":")
 			if !ok {
 				return false
@@ -183,7 +184,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		w.Text = strings.TrimPrefix(w.Text, "if=")
 		f, own := e.Files[e.Key(it.Inv.Cwd, w.Text)]
 		if own {
-			return f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" // a copy
+			return f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" // a copy of a secret
 		}
 		return e.Credential(w, it.Inv.Cwd)
 	})
@@ -195,8 +196,8 @@ func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// remoteArchive: tar, cpio and pax write to host:path over ssh or rsh, given as an
-// option or, for tar, in TAPE.
+// remoteArchive reports whether tar, cpio or pax writes to host:path over ssh or rsh. The
+// destination is an option or, for tar, the variable TAPE.
 func remoteArchive(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if v.Has("-x") || v.Has("-t") || v.Has("-r") && v.Exe == "pax" || v.Has("--force-local") {
@@ -213,13 +214,13 @@ func remoteArchive(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return w, w.Text != "" && act.RemotePath(w.Text)
 }
 
-// servers are programs that serve a folder over HTTP: the word by which one is told to,
-// if it does other things as well, and the options that name the folder.
+// servers are programs that serve a folder over HTTP. by is the word that starts the server, if
+// the program has other uses; folders are the options that name the folder.
 var servers = map[string]struct {
 	by      string
 	folders []string
-	last    bool // the folder may be the last operand
-	runs    bool // its first operand is the program
+	last    bool // the last operand may be the folder
+	runs    bool // the first operand is the program that serves
 }{
 	"php":         {by: "-S", folders: []string{"-t"}},
 	"ruby":        {by: "httpd", last: true},
@@ -234,8 +235,8 @@ var servers = map[string]struct {
 	"python":      {folders: []string{"-d", "--directory"}},
 }
 
-// servesSecrets: a web server for one folder, which is a folder of keys, a home
-// directory or the root.
+// servesSecrets reports whether a web server serves a folder of keys, a home directory or the
+// root.
 func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	folder := servedFolder(v)
@@ -250,7 +251,7 @@ func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return folder, c&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0
 }
 
-// servedFolder is the folder that a web server serves, or no word.
+// servedFolder returns the folder that a web server serves, or the zero Word.
 func servedFolder(v *act.Invocation) act.Word {
 	server, ok := servers[serverName(v)]
 	if !ok || server.by != "" && !v.Has(server.by) && !slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == server.by }) {
@@ -270,7 +271,8 @@ func servedFolder(v *act.Invocation) act.Word {
 	return folder
 }
 
-// serverName is the program that serves: what another one runs, or Python with its module.
+// serverName returns the program that serves: the program that npx runs, Python with the module of
+// a web server, or the program itself.
 func serverName(v *act.Invocation) string {
 	switch {
 	case servers[v.Exe].runs:
@@ -284,13 +286,14 @@ func serverName(v *act.Invocation) string {
 	return v.Exe
 }
 
-// valueIs tells whether an option under one of its names has the value.
+// valueIs reports whether one of the named options has this value.
 func valueIs(v *act.Invocation, value string, names ...string) bool {
 	w, ok := v.Value(names...)
 	return ok && w.Text == value
 }
 
-// namesOnly: the names of the variables in a file are shown, not their values.
+// namesOnly reports whether a program shows only the names of variables in a file, not their
+// values.
 func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	program, only := v.Operand(0), false
@@ -302,7 +305,7 @@ func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	case "awk", "gawk", "mawk":
 		only = valueIs(v, "=", "-F", "--field-separator") && strings.Contains(program, "print $1") && strings.Count(program, "$") == 1
 	case "grep", "egrep", "rg":
-		pattern := strings.TrimSuffix(strings.Replace(program, "[^=]", "[]", 1), "=") // anything but "=", and "=" at the end
+		pattern := strings.TrimSuffix(strings.Replace(program, "[^=]", "[]", 1), "=") // the pattern matches anything but "=", and may have "=" at the end
 		only = v.Has("-o") && strings.HasPrefix(pattern, "^[") && !strings.ContainsAny(pattern, ".=")
 	}
 	return act.Word{}, only
@@ -330,7 +333,7 @@ func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// huntPatterns are what credentials are searched by.
+// huntPatterns are texts that people search for to find credentials.
 var huntPatterns = []string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"}
 
 func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -340,7 +343,8 @@ func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// remoteOperand: host:path, s3://, gs:// and their kind.
+// remoteOperand reports whether an operand is on another machine or in a bucket: host:path, s3://,
+// gs:// and similar.
 func remoteOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, remote)
 }
@@ -349,9 +353,9 @@ func remote(w act.Word) bool {
 	return strings.IndexByte(w.Text, ':') > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:")
 }
 
-// lastOutside: the last operand is on another machine, in a bucket or in storage that is
-// written out (:webdav,url=…:in of rclone), and not of a service of this machine. Of one that is not known it is
-// taken to be so, unless what is copied comes from there.
+// lastOutside reports whether the last operand is on another machine, in a bucket, or in storage
+// that is configured in place (:webdav,url=…:in of rclone). A service on this machine does not
+// count. An unknown operand counts, unless one of the operands is remote.
 func lastOutside(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	list := targets(it)
 	if len(list) == 0 {
@@ -384,8 +388,7 @@ func literalSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// tokenHome says to which service a token belongs, by its prefix or by the name of the
-// variable.
+// tokenHome maps tokens, by their prefix or their variable, to the service that they belong to.
 var tokenHome = []struct{ prefix, variable, host string }{
 	{"ghp_", "GITHUB_TOKEN", "github"}, {"gho_", "GH_TOKEN", "github"}, {"github_pat_", "GITHUB_PAT", "github"}, {"ghs_", "GITHUB_API_TOKEN", "github"},
 	{"glpat-", "GITLAB_TOKEN", "gitlab"}, {"sk-ant-", "ANTHROPIC_API_KEY", "anthropic"}, {"sk-proj-", "OPENAI_API_KEY", "openai"},
@@ -404,7 +407,7 @@ func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(append(arguments(it), it.Inv.Stdin.Word), func(w act.Word) bool { return foreignToken(w, named) })
 }
 
-// namedHosts are the hosts that the words of a call name.
+// namedHosts returns the hosts in the words of an invocation.
 func namedHosts(it *act.Item) (named []string) {
 	for _, w := range arguments(it) {
 		_, h, _, ok := hosts.Split(w.Text)
@@ -418,7 +421,8 @@ func namedHosts(it *act.Item) (named []string) {
 	return named
 }
 
-// foreignToken: the word holds a token of a service, and one of the hosts is of another one.
+// foreignToken reports whether a word contains a token of one service, and one of the hosts
+// belongs to another.
 func foreignToken(w act.Word, named []string) bool {
 	for _, t := range tokenHome {
 		mine := w.Var == t.variable || strings.Contains(w.Text, t.prefix) && slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) })
@@ -429,7 +433,8 @@ func foreignToken(w act.Word, named []string) bool {
 	return false
 }
 
-// secretIn: a variable with a credential is in the value of one of these options.
+// secretIn reports whether the value of one of these options contains a variable with a
+// credential.
 func secretIn(_ *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	for _, name := range names {
 		for _, w := range it.Inv.Values(name) {
@@ -441,8 +446,8 @@ func secretIn(_ *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// detours are the hosts that a request goes to instead of the one in its address: by
-// options of curl, or by the variables that name a proxy.
+// detours returns the hosts to which a request is redirected: by options of curl, or by the
+// variables for a proxy.
 func detours(v *act.Invocation) (out []string) {
 	for _, w := range append(v.Values("--connect-to"), v.Values("--resolve")...) {
 		if parts := strings.Split(w.Text, ":"); len(parts) > 2 && parts[2] != "" {
@@ -457,7 +462,7 @@ func detours(v *act.Invocation) (out []string) {
 	return out
 }
 
-// sendsInput: the program sends its standard input away.
+// sendsInput reports whether the program sends its standard input over the network.
 func sendsInput(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	switch v.Exe {
@@ -468,12 +473,12 @@ func sendsInput(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	case "scp", "sftp", "rsync", "rclone":
 		return act.Word{}, v.Has("rcat")
 	case "ssh", "mosh":
-		return act.Word{}, !v.Has("-n") && !v.Has("-f") // these give it no input
+		return act.Word{}, !v.Has("-n") && !v.Has("-f") // these options disconnect the input
 	}
 	return act.Word{}, !hosts.Local(v)
 }
 
-// fedBy: the input that is not known was made by one of the programs, or is a file.
+// fedBy reports whether the unknown input was made by one of the programs, or is a file.
 func fedBy(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	in := it.Inv.Stdin
 	names, err := e.Names(names)
@@ -496,7 +501,7 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// bodyFile is the file that an option for the body of a request names.
+// bodyFile returns the file that an option for the body of a request names.
 func bodyFile(v *act.Invocation, o *act.Option) (act.Word, bool) {
 	if !o.Given || !slices.Contains(hosts.BodyOptions, o.Name) {
 		return act.Word{}, false
@@ -516,8 +521,8 @@ func bodyFile(v *act.Invocation, o *act.Option) (act.Word, bool) {
 	return w, true
 }
 
-// secretInURL: a variable that holds a credential is in the URL or, sent to
-// a host that collects requests, anywhere.
+// secretInURL reports whether a URL contains a variable with a credential, or such a variable is
+// in the body of a request to a host that collects requests.
 func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if w, ok := first(arguments(it), inURL); ok {
 		return w, true
@@ -534,13 +539,14 @@ func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// inURL: a credential is in an address of a service that takes none there.
+// inURL reports whether a URL contains a credential, and the service is not one that expects it
+// there.
 func inURL(w act.Word) bool {
 	_, host, rest, ok := hosts.Split(w.Text)
 	return ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !scan.HasAny(host, "telegram", "slack", "discord")
 }
 
-// toPasteHost: an address of a host that collects requests.
+// toPasteHost reports whether a word is a URL of a host that publishes or collects requests.
 func toPasteHost(w act.Word) bool {
 	_, host, _, ok := hosts.Split(w.Text)
 	return ok && hosts.PasteHost(host)
@@ -556,7 +562,7 @@ func anySecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// isDevTCP: the shell makes a connection of a file of this name.
+// isDevTCP reports whether the shell opens a connection for a file of this name.
 func isDevTCP(w act.Word) bool {
 	return strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/")
 }
@@ -574,7 +580,7 @@ func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, strings.Contains(it.Src.Text, "/dev/tcp/") && it.Inv.Has("-i")
 }
 
-// stdinFifo: a shell that reads a named pipe which a network client writes.
+// stdinFifo reports whether a shell reads a named pipe that a network client writes.
 func stdinFifo(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	t := it.Src.Text
 	return act.Word{}, strings.Contains(t, "mkfifo") && scan.HasAny(t, "nc ", "ncat ", "openssl s_client", "telnet ")
@@ -582,7 +588,7 @@ func stdinFifo(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 
 func listens(v *act.Invocation) bool { return v.Has("-l") || v.Has("--listen") || v.Has("-L") }
 
-// socatFile: socat sends a file of credentials to a network address.
+// socatFile reports whether socat sends a file with credentials to a network address.
 func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	net := false
 	var file act.Word
@@ -601,8 +607,8 @@ func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return file, net && file.Text != ""
 }
 
-// socatReads are the files that an address of socat may read: those among the words of a
-// program, or the one that it names.
+// socatReads returns the files that an address of socat may read: the words of the command that it
+// runs, or the file that it names.
 func socatReads(kind, rest, whole string) []string {
 	switch kind {
 	case "EXEC", "SYSTEM":
@@ -617,13 +623,13 @@ func socatReads(kind, rest, whole string) []string {
 	return []string{name}
 }
 
-// secretHere: the file holds credentials, or the command itself put secrets into it.
+// secretHere reports whether a file contains credentials, or the command wrote secrets into it.
 func secretHere(e *interp.Env, it *act.Item, name string) bool {
 	return e.Files[e.Key(it.Inv.Cwd, name)].Taint&fromSecrets != 0 || e.Credential(act.Word{Text: name}, it.Inv.Cwd)
 }
 
-// password: the value of an option for passwords is written out. Its word is not
-// given, lest it be shown.
+// password reports whether an option contains a password. It does not return the word, because
+// that would show the password.
 func password(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	words := make([]string, len(it.Inv.Argv))
 	for i, w := range it.Inv.Argv {
@@ -639,6 +645,6 @@ func password(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// fromSecrets is the taint of what was read from credentials, from the environment or
-// from all of a store.
+// fromSecrets are the origins that count as secret: credentials, the whole environment, or a dump
+// of a store.
 const fromSecrets = act.FromSecret | act.FromDump | act.FromEnviron

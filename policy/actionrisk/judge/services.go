@@ -11,25 +11,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// servicePredicates look at what a client of a service is told on its input, in
-// the words after its name, and in the paths of other machines.
+// servicePredicates are predicates about clients of services: about their input, their words, and
+// paths on other machines. In the comments, "it" is the invocation.
 var servicePredicates = map[string]interp.Predicate{
-	"input":          inputIs,       // a line of the known input begins with one of these
-	"nth":            nthIs,         // "1 a|b": operand number 1 (0 is the first) matches one of these
-	"remote-startup": remoteStartup, // host:path that runs by itself later, or permits a login
-	"object-glob":    objectGlob,    // the name of a stored object ends in a pattern for all
-	"execs":          execsOne,      // find or fd hands what it finds to one of these programs
+	"input":          inputIs,       // a line of the known input matches one of these
+	"nth":            nthIs,         // "1 a|b": operand 1 (0 is the first) matches one of these
+	"remote-startup": remoteStartup, // host:path of a file that runs automatically later or permits a login
+	"object-glob":    objectGlob,    // the name of a stored object ends with a pattern for everything
+	"execs":          execsOne,      // find or fd runs one of these programs for each file
 	"optpath":        optPath,       // the value of an option is a path of one of these classes
-	"assignpath":     assignPath,    // "of= system": a word with that beginning names a path of that class
-	"decoded-file":   decodedFile,   // runs a file that the command itself decoded
-	"puts-secret":    putsSecret,    // a transfer client is told to send a file of credentials
+	"assignpath":     assignPath,    // "of= system": an operand with this prefix names a path of this class
+	"decoded-file":   decodedFile,   // it runs a file that the command decoded
+	"puts-secret":    putsSecret,    // a transfer client sends a file with credentials
 	"lastword":       lastWord,      // the last word is one of these
-	"below":          below,         // "retention.ms= 1000": a word sets the name to a number below
-	"safe-last":      safeLast,      // the last of two opposite options makes it harmless
+	"below":          below,         // "retention.ms= 1000": a word sets the name to a smaller number
+	"safe-last":      safeLast,      // the last of two opposite options makes the command harmless
 }
 
-// inputIs looks at the lines that a client reads as commands: from a pipe, a
-// here-document or a here-string.
+// inputIs tests the lines that a client reads as commands: from a pipe, a here-document or a
+// here-string.
 func inputIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if it.Inv == nil || !it.Inv.Stdin.Known && !act.PartlyKnown(it.Inv.Stdin.Word) {
 		return act.Word{}, false
@@ -52,8 +52,8 @@ func nthIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return w, act.MatchWord(args[0][2:], w.Text) || matchesAny(w.Text, args[1:])
 }
 
-// remoteStartup: the last operand is host:path, and the path is a login script,
-// a job table or a list of keys of that machine.
+// remoteStartup reports whether the last operand is host:path, and the path is a login script, a
+// crontab or a list of keys.
 func remoteStartup(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if len(v.Operands) < 2 {
@@ -67,7 +67,7 @@ func remoteStartup(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return w, e.ClassOf(act.Word{Text: p}, "")&(paths.IsStartup|paths.IsAuthorized) != 0
 }
 
-// below: a word holds NAME=number, alone or in a list, and the number is smaller.
+// below reports whether a word contains NAME=number with a smaller number.
 func below(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	name, limit, _ := strings.Cut(args[0], " ")
 	most, err := strconv.ParseInt(limit, 10, 64)
@@ -82,15 +82,16 @@ func below(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// objectGlob: gs://bucket/* and its kind name everything below.
+// objectGlob reports whether an operand such as gs://bucket/* names everything in a bucket or
+// folder.
 func objectGlob(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(targets(it), func(w act.Word) bool {
 		return strings.Contains(w.Text, "://") && scan.HasAnySuffix(w.Text, "/*", "/**")
 	})
 }
 
-// safeLast: of "--no-prune --prune=now" the later one counts. Its arguments are
-// the harmless options and, after "vs", the harmful ones.
+// safeLast reports whether the last of two opposite options is harmless, as in "--prune=now
+// --no-prune". Its arguments are the harmless options and, after "vs", the harmful ones.
 func safeLast(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	safe, list := false, args
 	for i := range it.Inv.Opts {
@@ -108,7 +109,7 @@ func safeLast(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, safe
 }
 
-// execsOne: the program after -exec and its kind.
+// execsOne reports whether the program after -exec or a similar option is one of these.
 func execsOne(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	argv := it.Inv.Argv
 	for i := 1; i+1 < len(argv); i++ {
@@ -136,7 +137,8 @@ func assignPath(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// decodedFile: like downloaded, for what a decoder of the command wrote.
+// decodedFile reports whether the command runs a file that it decoded itself. With an argument it
+// tests the program itself, otherwise the first operand.
 func decodedFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v := it.Inv
 	w := v.Word(0)
@@ -150,7 +152,8 @@ func decodedFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return w, decoded && (len(args) == 0 || strings.Contains(w.Text, "/"))
 }
 
-// putsSecret: "put .env" on the input or in an option of sftp, ftp or lftp.
+// putsSecret reports whether sftp, ftp or lftp gets a command such as "put .env" on its input or
+// in an option.
 func putsSecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	texts := []act.Word{it.Inv.Stdin.Word}
 	for i := range it.Inv.Opts {

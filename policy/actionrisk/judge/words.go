@@ -12,79 +12,80 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// ShellPredicates test invocations. Their arguments are alternatives.
+// ShellPredicates are predicates about invocations. Their arguments are alternatives. In the
+// comments, "it" is the invocation.
 var ShellPredicates = map[string]interp.Predicate{
-	"synced-here":        syncedHere,      // two folders of the project, or temporary ones
-	"homefile":           homeFile,        // an operand is one of these, seen from a home directory
-	"production":         inProduction,    // the call says that it is about production
+	"synced-here":        syncedHere,      // both folders are in the project or temporary
+	"homefile":           homeFile,        // an operand is one of these, relative to a home directory
+	"production":         inProduction,    // the invocation names production
 	"vital":              vital,           // a path operand is of one of these classes, and no drop-in
-	"dropin":             dropIn,          // a path operand is a file that adds to the settings of a part of the system
+	"dropin":             dropIn,          // an operand is a file that only adds settings to a part of the system
 	"operand":            operandIs,       // a path operand is of one of these classes
-	"all-of":             allOf,           // an operand is every file of a folder of that class
-	"acl":                aclIs,           // setfacl: open lets everybody write
-	"operands":           countIs,         // how many operands: none, one, some, many
-	"last":               lastIs,          // the last operand's path class
-	"first":              firstIs,         // the first operand's path class
-	"word":               wordIs,          // an operand equals one of these words, or begins with one ending in *
-	"contains":           contains,        // any word or option value contains one of these, in any case
-	"option":             optionIs,        // "--opt=value|…" or option given
-	"stdin":              stdinIs,         // taint of the input: network secret environ dump decoded unknown
-	"reads-stdin":        readsStdin,      // nothing else to read is named
-	"tainted":            taintedWord,     // a word carries text from there
-	"gitset":             gitSet,          // a Git setting holds: name=off, name=now
-	"expires":            expires,         // takes away what is new, not only what is old
-	"refspec":            refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
-	"program-url":        programURL,      // the program that it is to run is an address
-	"url":                urlIs,           // a URL operand: local, foreign, insecure, metadata, install
+	"all-of":             allOf,           // an operand means all files of a folder of one of these classes
+	"acl":                aclIs,           // setfacl lets everybody write
+	"operands":           countIs,         // number of operands: none, one, some (at least 1), two, many (at least 2)
+	"last":               lastIs,          // the last of several path operands is of one of these classes
+	"first":              firstIs,         // the first path operand is of one of these classes
+	"word":               wordIs,          // an operand matches one of these words, which may begin or end with *
+	"contains":           contains,        // a word contains one of these, ignoring case
+	"option":             optionIs,        // an option is given: "--opt" or "--opt=value|…"
+	"stdin":              stdinIs,         // origin of the input: network, secret, environ, dump, decoded, unknown; or text (known), object (from an object store)
+	"reads-stdin":        readsStdin,      // it reads its program from the input, because no other is named
+	"tainted":            taintedWord,     // a word has one of these origins
+	"gitset":             gitSet,          // a Git setting is active: name=off, name=now
+	"expires":            expires,         // it deletes recent data, not only old data
+	"refspec":            refspecIs,       // the refspecs of a push are: protected, unknown, topic, unnamed, head, force, delete, tag
+	"program-url":        programURL,      // the program that it runs is a URL
+	"url":                urlIs,           // a word is a URL or host with one of addressTests; local: all hosts are this machine
 	"method":             methodIs,        // HTTP method of the invocation
-	"upload":             uploads,         // sends a body or a file
-	"var":                varIs,           // a word holds an unknown variable: secret, any
+	"upload":             uploads,         // it sends a body or a file
+	"var":                varIs,           // a word contains an unknown variable: secret (by its name), any
 	"dynamic":            dynamicWord,     // an operand is unknown
-	"root":               runsAsRoot,      // runs as root for sure
-	"copyof":             copyOf,          // a word is a copy of one of the programs, made by the command itself
-	"mode":               modeIs,          // chmod mode: open, closed, setuid
+	"root":               runsAsRoot,      // it certainly runs as root
+	"copyof":             copyOf,          // an operand is a copy of one of these programs that the command made
+	"mode":               modeIs,          // mode of chmod: open, closed, setuid, shared
 	"unpinned":           unpinned,        // a package without an exact version
-	"foreign":            foreignSource,   // a package from a URL, path or VCS
-	"loads":              loadsDownloaded, // the value of an option names a file that the command itself downloaded
-	"downloaded":         downloadedRun,   // runs a file the command itself downloaded
-	"mount":              mountIs,         // a container mount of: root, docker-socket, system
-	"exact":              exactOption,     // an option exactly so, no abbreviation
+	"foreign":            foreignSource,   // a package from a URL or a version control system
+	"loads":              loadsDownloaded, // the value of an option names a file that the command downloaded
+	"downloaded":         downloadedRun,   // it runs a file that the command downloaded
+	"mount":              mountIs,         // a container mounts: root, docker-socket, system
+	"exact":              exactOption,     // an option is written exactly like this, not abbreviated
 	"signal":             exactOption,
 	"findfilter":         findFilter,
 	"junk":               findJunk,
-	"device":             deviceOperand, // of=… or an operand names a block device
-	"argfile":            argFile,       // a word "@file", "key=@file" or "=<file" names a path of that class
-	"assign":             assignIs,      // an operand NAME=value with that prefix
-	"branch":             branchIs,      // the action's branch: protected
-	"discards":           discards,      // git checkout of paths, not of a branch
+	"device":             deviceOperand, // an operand or the value of of= is a block device
+	"argfile":            argFile,       // a word "@file", "key=@file" or "key=<file" names a path of one of these classes
+	"assign":             assignIs,      // an operand has one of these prefixes, such as "NAME="
+	"branch":             branchIs,      // the action's branch is protected
+	"discards":           discards,      // git checkout names paths, not a branch
 	"generated":          generated,     // all paths are files that tools generate
 	"configvalue":        configValue,   // git config with a value
-	"ownsettings":        ownSettings,   // lines that only set a path, a variable or a short name
+	"ownsettings":        ownSettings,   // the lines only set a path, a variable or an alias
 	"emptied":            emptied,       // nothing is written
-	"k8sother":           otherResource, // kubectl delete of a kind no other rule names
-	"awsplain":           plainAWS,      // an AWS call that no other rule is about
-	"awssecret":          awsSecret,     // the value is shown in the clear
-	"test-database":      testDatabase,  // a database of tests, by its name
-	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command itself added
-	"answered-yes":       answeredYes,   // its questions are answered by a pipe
-	"first-remote":       firstRemote,   // the remote of a git push
-	"verb":               verbIs,        // one of the first five operands is one of these words
-	"ruled":              alreadyRuled,  // another rule has matched this invocation
+	"k8sother":           otherResource, // kubectl delete of a kind without a specific rule
+	"awsplain":           plainAWS,      // an AWS command for a service without specific rules
+	"awssecret":          awsSecret,     // the value of a secret is shown
+	"test-database":      testDatabase,  // a database for tests, by its name
+	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command added
+	"answered-yes":       answeredYes,   // a pipe answers its questions with yes
+	"first-remote":       firstRemote,   // the remote of a git push is one of these
+	"verb":               verbIs,        // one of the first five operands matches one of these
+	"ruled":              alreadyRuled,  // a more specific rule has matched the same words
 	"known-service":      knownService,
-	"unknown-tool":       unknownTool,  // no table knows the program
-	"remote-system":      remoteSystem, // host:/system/path is written
-	"bodytext":           bodyText,     // what is sent is a GraphQL mutation that deletes
-	"optvalue":           optValue,     // the value of any option matches
+	"unknown-tool":       unknownTool,  // no table describes the program
+	"remote-system":      remoteSystem, // it writes host:/system/path
+	"bodytext":           bodyText,     // the body of a request is a GraphQL mutation that deletes
+	"optvalue":           optValue,     // the value of an option matches one of these
 	"first-word":         firstWord,    // the first operand equals one of these
-	"made":               madeWith,     // a saved plan was made with one of these options
-	"foreignvalue":       foreignValue, // so is the value of an option that names packages or a text to run
-	"foreignknown":       foreignKnown, // of a registry that everybody uses
+	"made":               madeWith,     // the operand is a plan that the command created with one of these options
+	"foreignvalue":       foreignValue, // like foreign, for options that name packages or a text to run
+	"foreignknown":       foreignKnown, // an operand is a URL of a public registry
 	"opens-firewall":     opensFirewall,
 	"shadows-program":    shadowsProgram,
 	"starts-shell":       startsShell,
 	"only-sets":          onlySets,    // every operand is NAME=value with one of these names
 	"last-like":          lastLike,    // the last operand matches one of these patterns
-	"first-operand-like": operandLike, // the operand after the subcommand matches one of these paths
+	"first-operand-like": operandLike, // the operand after the subcommand matches one of these patterns
 }
 
 func targets(it *act.Item) []act.Word {
@@ -94,7 +95,7 @@ func targets(it *act.Item) []act.Word {
 	return it.Inv.Operands[min(it.Inv.Data, len(it.Inv.Operands)):]
 }
 
-// arguments are all words after the program.
+// arguments returns all words after the program.
 func arguments(it *act.Item) []act.Word {
 	if it.Inv == nil {
 		return nil
@@ -102,7 +103,7 @@ func arguments(it *act.Item) []act.Word {
 	return it.Inv.Argv[min(1, len(it.Inv.Argv)):]
 }
 
-// first is the first word that is so.
+// first returns the first word that passes the test is.
 func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true
@@ -110,7 +111,7 @@ func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// option is the value of the first given option that is so.
+// option returns the value of the first given option that passes the test is.
 func option(v *act.Invocation, is func(*act.Option) bool) (act.Word, bool) {
 	for i := range v.Opts {
 		if o := &v.Opts[i]; o.Given && is(o) {
@@ -120,7 +121,7 @@ func option(v *act.Invocation, is func(*act.Option) bool) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// matchesAny tells whether a text matches one of the patterns.
+// matchesAny reports whether a text matches one of the patterns.
 func matchesAny(text string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return act.MatchWord(p, text) })
 }
@@ -144,8 +145,8 @@ func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// vital is operandIs without the files that add to the settings of one part of the
-// system: to write one over leaves the rest as it is.
+// vital is like operandIs, but ignores files that only add settings to a part of the system.
+// Overwriting one leaves the other settings unchanged.
 func vital(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(targets(it), func(w act.Word) bool {
 		return e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0 && !addsSettings(e, it, w)
@@ -159,8 +160,8 @@ func dropIn(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool { return addsSettings(e, it, w) })
 }
 
-// addsSettings: a file of a folder of settings, and nothing in it switches off that
-// packages are signed.
+// addsSettings reports whether a word names a file in a folder of drop-in settings. A text that
+// accepts unsigned packages does not count.
 func addsSettings(e *interp.Env, it *act.Item, w act.Word) bool {
 	if scan.HasAny(it.Inv.Stdin.Word.Text, e.Groups.Get("unsigned-sources")...) {
 		return false
@@ -169,7 +170,8 @@ func addsSettings(e *interp.Env, it *act.Item, w act.Word) bool {
 	return w.Known() && !w.Glob && name != "" && name != ".." && slices.Contains(e.Groups.Get("drop-in-folders"), folder)
 }
 
-// allOf: "*" at the end of a path is all that the folder holds.
+// allOf reports whether a path ends with "*" or a similar pattern, which means all files of a
+// folder.
 func allOf(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	for _, w := range targets(it) {
 		switch i := strings.LastIndexByte(w.Text, '/'); w.Text[i+1:] {
@@ -182,7 +184,7 @@ func allOf(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// aclIs: an entry for others, or for a named everybody, with the right to write.
+// aclIs reports whether an entry gives others, or the user nobody, the right to write.
 func aclIs(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, w := range it.Inv.Argv[1:] {
 		for entry := range strings.SplitSeq(w.Text, ",") {
@@ -272,7 +274,7 @@ func optValue(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return option(it.Inv, func(o *act.Option) bool { return matchesAny(o.Value.Text, args) })
 }
 
-// modes are what rules ask of a mode that chmod gives.
+// modes are tests for a mode of chmod.
 var modes = map[string]func(string) bool{"open": openMode, "setuid": setuidMode, "closed": closedMode, "shared": sharedMode}
 
 func exactOption(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
@@ -305,13 +307,13 @@ func stdinIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 
 func readsStdin(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v := it.Inv
-	if strings.HasPrefix(v.Exe, "py") && v.Has("-m") { // a module, which reads data
+	if strings.HasPrefix(v.Exe, "py") && v.Has("-m") { // a module reads data, not a program
 		return act.Word{}, false
 	}
-	if slices.Contains(e.Groups.Get("shells"), v.Exe) && v.Has("-n") { // it is only checked
+	if slices.Contains(e.Groups.Get("shells"), v.Exe) && v.Has("-n") { // the program is only checked
 		return act.Word{}, false
 	}
-	if !strings.HasSuffix(v.Exe, "sh") && hasProgram(v) { // its program is in the command, the input is data
+	if !strings.HasSuffix(v.Exe, "sh") && hasProgram(v) { // the command contains the program, so the input is data
 		return act.Word{}, false
 	}
 	return act.Word{}, len(v.Operands) == 0 || v.Operands[0].Text == "-" || v.Has("-s") || strings.HasPrefix(v.Operands[0].Text, "/dev/stdin") || v.Operands[0].Text == "/dev/fd/0" || v.Operands[0].Text == "/proc/self/fd/0"
@@ -324,8 +326,8 @@ func taintedWord(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// parameterOnly: a shell is given its text with -c or in a file; the word is one of
-// the parameters after it, which the text may use or not.
+// parameterOnly reports whether a word is only a parameter of a shell script that is given with -c
+// or as a file.
 func parameterOnly(e *interp.Env, v *act.Invocation, w act.Word) bool {
 	return slices.Contains(e.Groups.Get("shells"), v.Exe) && !v.Has("-s") && len(v.Operands) > 1 && v.Operands[0].Taint&w.Taint == 0 && v.Operands[0].Known()
 }
@@ -338,7 +340,7 @@ func runsAsRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, it.Inv.Root
 }
 
-// copyOf: an operand is a file that is known to be one of the named programs.
+// copyOf reports whether an operand is a file that is a copy of one of the named programs.
 func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	names, err := e.Names(names)
 	if err != nil {
@@ -350,14 +352,14 @@ func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	})
 }
 
-// modeIs: a word of chmod gives or takes such rights.
+// modeIs reports whether a word of chmod passes one of the tests.
 func modeIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(arguments(it), func(w act.Word) bool {
 		return slices.ContainsFunc(args, func(a string) bool { return modes[a] != nil && modes[a](w.Text) })
 	})
 }
 
-// closedMode takes the right to read or to run away from everybody.
+// closedMode reports whether a mode takes the right to read or to run from everybody.
 func closedMode(m string) bool {
 	if m != "" && strings.Trim(m, "0") == "" {
 		return true
@@ -399,8 +401,8 @@ func setuidMode(m string) bool {
 	return false
 }
 
-// sharedMode makes what is put into a folder belong to its group, and lets that write:
-// g+s, 2775. As a mode of a program it would be another thing.
+// sharedMode reports whether a mode gives new files in a folder to the folder's group and lets the
+// group write: g+s, 2775. For a program the same mode would be setgid.
 func sharedMode(m string) bool {
 	if len(m) == 4 && strings.Trim(m, "01234567") == "" {
 		return m[0] == '2' && m[2] == '7'
@@ -408,7 +410,7 @@ func sharedMode(m string) bool {
 	return m == "g+s" || m == "g+ws" || m == "g+rws" || m == "g+rwxs" || m == "g+rwXs" || m == "g+sw" || m == "g+srw"
 }
 
-// unpinned: the first operand, which names a package, has no exact version.
+// unpinned reports whether the first operand, a package, has no exact version.
 func unpinned(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	packages := targets(it)
 	if len(packages) == 0 {
@@ -421,8 +423,9 @@ func unpinned(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return packages[0], true
 }
 
-// foreignSource: a package that comes from a URL or a version control system; "first" looks at the
-// first operand and the options only, what follows belongs to the package.
+// foreignSource reports whether a package comes from a URL or a version control system. With an
+// argument it tests only the first operand and the options, because the other operands are
+// arguments of the package.
 func foreignSource(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	list := targets(it)
 	if len(args) > 0 && len(list) > 1 && it.Inv != nil {
@@ -436,7 +439,7 @@ func foreignSource(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) 
 	return first(list, func(w act.Word) bool { return elsewhere(w.Text) })
 }
 
-// elsewhere: a package that is named by its address.
+// elsewhere reports whether a package is named by a URL.
 func elsewhere(t string) bool {
 	for _, p := range [...]string{"http://", "https://", "git+", "git://", "ssh://", "hg+", "svn+", "github:", "gitlab:", "ftp://", "git@"} {
 		if strings.HasPrefix(t, p) || strings.Contains(t, "@"+p) || strings.Contains(t, "@ "+p) {
@@ -446,30 +449,30 @@ func elsewhere(t string) bool {
 	return false
 }
 
-// foreignValue looks at the options that name packages, or a text that runs.
+// foreignValue reports whether an option for packages, or for a text that runs, has a URL.
 func foreignValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return option(it.Inv, func(o *act.Option) bool { return sourceOptions.Has(o.Name) && elsewhere(o.Value.Text) })
 }
 
-// sourceOptions name where a package comes from, or a text that runs.
+// sourceOptions are options that name the source of a package, or a text that runs.
 var sourceOptions = scan.SetOf("--from --with --spec -r --requirement --with-requirements -c --constraint -f --file -S -u -l --load")
 
-// foreignKnown: the address is one of a registry.
+// foreignKnown reports whether an operand is a URL of a public registry.
 func foreignKnown(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool {
 		return scan.HasAnyPrefix(w.Text, "https://deno.land/", "https://esm.sh/", "https://jsr.io/", "https://cdn.jsdelivr.net/", "https://flathub.org/", "https://dl.flathub.org/", "github:NixOS/", "https://rubygems.org/", "https://pypi.org/")
 	})
 }
 
-// downloadedRun: the file it runs, reads or makes executable was downloaded by
-// the same command; with "self" the program itself.
+// downloadedRun reports whether the command downloaded the file that it runs, reads or makes
+// executable. With "self" it tests the program itself, with "script" only the first operand.
 func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	v := it.Inv
 	if slices.Contains(args, "self") && len(v.Argv) > 0 {
 		return v.Argv[0], downloadedProgram(e, v)
 	}
 	list := v.Operands
-	if slices.Contains(args, "script") { // its program; the others are data
+	if slices.Contains(args, "script") { // the first operand is the program, the others are data
 		list = list[:min(1, len(list))]
 		if v.Has("-m") && slices.Contains(e.Groups.Get("pythons"), v.Exe) {
 			list = nil
@@ -478,13 +481,13 @@ func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) 
 	return first(list, func(w act.Word) bool { return fetched(e, v, w) })
 }
 
-// fetched: the word, or the file that it names, came over the network.
+// fetched reports whether a word, or the file that it names, came from the network.
 func fetched(e *interp.Env, v *act.Invocation, w act.Word) bool {
 	return w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" || e.Files[e.Key(v.Cwd, w.Text)].Taint&act.FromNetwork != 0
 }
 
-// downloadedProgram: the program was saved where it is called, or where programs are
-// found by their bare name.
+// downloadedProgram reports whether the program was downloaded to the path by which it is called,
+// or to a folder on the search path.
 func downloadedProgram(e *interp.Env, v *act.Invocation) bool {
 	name := v.Argv[0]
 	if strings.IndexByte(name.Text, '/') >= 0 {
@@ -499,7 +502,7 @@ func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	})
 }
 
-// deviceOperand: dd's of= or an operand names a block device.
+// deviceOperand reports whether an operand, or dd's of=, names a block device.
 func deviceOperand(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, w := range it.Inv.Operands {
 		if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
@@ -514,7 +517,7 @@ func deviceOperand(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// argFile: words of the form "@file", "name=@file", "name=<file".
+// argFile tests the files in words of the form "@file", "name=@file" or "name=<file".
 func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	want := classes(args)
 	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
@@ -537,8 +540,8 @@ func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// fileMark is where the sign is after which a word names a file, or -1: at its
-// beginning, after "=" or a short option, and for httpie (field@file) anywhere.
+// fileMark returns the offset of the character before a file name in a word, or -1. It is at the
+// beginning, after "=" or after a short option, and for HTTPie (field@file) anywhere.
 func fileMark(text string, anywhere bool) int {
 	at := strings.IndexByte(text, '@')
 	if at > 0 && anywhere {
@@ -559,7 +562,8 @@ func assignIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// opensFirewall: rules that are put in the place of all others let everything in.
+// opensFirewall reports whether a new set of firewall rules, which replaces the old one, blocks
+// nothing.
 func opensFirewall(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	in := v.Stdin
@@ -573,8 +577,8 @@ func opensFirewall(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return in.Word, !strings.Contains(in.Word.Text, "DROP") && !strings.Contains(in.Word.Text, "REJECT")
 }
 
-// shadowsProgram: a file from where everybody may write takes the place, or comes in
-// front, of a program of another name.
+// shadowsProgram reports whether a file from a world-writable folder replaces a program of another
+// name, or takes precedence over it.
 func shadowsProgram(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	list := it.Inv.Operands
 	if len(list) != 2 || !facts.WorldWritable(list[0].Text) {
@@ -584,7 +588,8 @@ func shadowsProgram(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != scan.Base(list[0].Text) && !e.Stranger(name)
 }
 
-// startsShell: a multiplexer or a recorder that is given nothing to run runs a shell.
+// startsShell reports whether a terminal multiplexer or recorder gets no command, so that it
+// starts a shell.
 func startsShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	if v.Exe == "script" {
@@ -593,7 +598,7 @@ func startsShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return v.Argv[0], len(v.Operands) == 0 || len(v.Operands) == 1 && (v.Operands[0].Text == "new" || v.Operands[0].Text == "new-session")
 }
 
-// onlySets: something is set, and each thing that is set is one of these.
+// onlySets reports whether all operands are assignments to these names.
 func onlySets(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	names := args
 	if len(args) == 1 && strings.HasPrefix(args[0], "@") {
@@ -609,7 +614,7 @@ func onlySets(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, len(list) > 0
 }
 
-// operandLike: the one operand after the subcommand matches a path with stars.
+// operandLike reports whether the single operand after the subcommand matches a pattern.
 func operandLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	list := targets(it)
 	if len(list) != 2 {
@@ -618,8 +623,8 @@ func operandLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return list[1], slices.ContainsFunc(args, func(p string) bool { return paths.GlobMatch(p, list[1].Text) })
 }
 
-// hasProgram: the interpreter is given its program as an option, and the program
-// does not run what it reads.
+// hasProgram reports whether an interpreter gets its program in an option, and the program does
+// not run its input.
 func hasProgram(v *act.Invocation) bool {
 	found := false
 	for i := range v.Opts {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// GlobMatch matches * and ? in time proportional to the product of the lengths.
+// GlobMatch reports whether s matches a pattern with * and ?. Its time is proportional to the
+// product of the lengths.
 func GlobMatch(pattern, s string) bool {
 	p, i, star, mark := 0, 0, -1, 0
 	for i < len(s) {
@@ -28,7 +29,7 @@ func GlobMatch(pattern, s string) bool {
 	return p == len(pattern)
 }
 
-// FileKey is how a file the command writes is remembered.
+// FileKey returns a path relative to cwd as the key under which a written file is stored.
 func FileKey(cwd, name string) string {
 	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || cwd == "" {
 		return path.Clean(name)

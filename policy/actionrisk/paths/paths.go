@@ -1,5 +1,5 @@
-// Package paths tells what a path is by its name alone: a root, a home, a folder of the
-// operating system, what a build makes again, a credential. It looks at no file.
+// Package paths classifies a path by its name alone: a root, a home directory, a folder of the
+// operating system, a build output, a credential. It reads no files.
 package paths
 
 import (
@@ -10,40 +10,39 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Class is what a path is. One of the first group says where it is, the others
-// what it is.
+// Class is a set of properties of a path: its location, and the type of the file.
 type Class uint32
 
 const (
-	IsRoot        Class = 1 << iota // /, /*, a drive
-	IsHome                          // a whole home directory
+	IsRoot        Class = 1 << iota // /, /* or a drive
+	IsHome                          // a complete home directory
 	IsSystem                        // belongs to the operating system
 	IsOutside                       // outside the working directory
-	IsCwd                           // the working directory or all in it
+	IsCwd                           // the working directory or everything in it
 	IsTemp                          // below a temporary directory
 	IsRebuildable                   // made by a build or a package manager
 	IsRelative                      // below the working directory
 	IsDynamic                       // unknown
 	IsDevice                        // a block device
-	IsNullDevice                    // /dev/null and its kind
-	IsVCS                           // .git and its kind
+	IsNullDevice                    // /dev/null and similar devices
+	IsVCS                           // .git and similar folders
 	IsSource                        // a source tree
 	IsData                          // databases, dumps, archives, keys
-	IsCredential                    // holds a secret
-	IsPublic                        // looks like a credential but is meant to be read
-	IsStartup                       // runs by itself: rc file, unit, cron, hook, authorized_keys
+	IsCredential                    // contains a secret
+	IsPublic                        // has a name like a credential, but is public
+	IsStartup                       // runs automatically: rc file, unit, cron job, hook, authorized_keys
 	IsLog                           // a log
 	IsAccounts                      // passwd, shadow, sudoers
 	IsGenerated                     // a lock file or a snapshot
-	IsAbsolute                      // from a root or a home on
-	IsCatchAll                      // a pattern that takes every name
-	IsHistory                       // what the shell remembers
+	IsAbsolute                      // begins at a root or a home directory
+	IsCatchAll                      // a pattern that matches every name
+	IsHistory                       // history of a shell
 	IsAuthorized                    // authorized_keys
-	IsKeyFolder                     // a folder that usually holds keys
+	IsKeyFolder                     // a folder that usually contains keys
 	IsTempRoot                      // a temporary directory itself
 )
 
-// ClassByName are the classes by the words that the tables use for them.
+// ClassByName maps the words that the tables use to the classes.
 var ClassByName = map[string]Class{
 	"root": IsRoot, "home": IsHome, "system": IsSystem, "outside": IsOutside, "cwd": IsCwd, "temp": IsTemp,
 	"rebuildable": IsRebuildable, "relative": IsRelative, "dynamic": IsDynamic, "device": IsDevice,
@@ -52,20 +51,20 @@ var ClassByName = map[string]Class{
 	"absolute": IsAbsolute, "catch-all": IsCatchAll, "history": IsHistory, "authorized": IsAuthorized, "key-folder": IsKeyFolder, "temp-root": IsTempRoot,
 }
 
-// SeenFrom is a path and the working directory it is seen from.
+// SeenFrom is a path with the working directory that it is relative to.
 type SeenFrom struct{ Path, Cwd string }
 
-// Link is a symbolic link to an absolute path, or a folder that is mounted. To delete
-// a link leaves its folder; to delete a mounted one empties it.
+// Link is a symbolic link to an absolute path, or a mounted folder. Deleting a link keeps its
+// target, while deleting a mounted folder empties it.
 type Link struct {
 	At, To  string
 	Mounted bool
 }
 
-// everything are patterns for all that is in the working directory.
+// everything lists patterns that match all files in the working directory.
 var everything = scan.SetOf(". * ./* .* ** {*,.*} .[!.]* ..?* *.* [a-z]* [!.]* [^.]* **/* ?* */*")
 
-// RelativeClass judges a clean path below an unknown working directory.
+// RelativeClass returns the class of a clean path below an unknown working directory.
 func RelativeClass(p string) Class {
 	first, _, _ := strings.Cut(p, "/")
 	last := path.Base(p)
@@ -91,7 +90,8 @@ func RelativeClass(p string) Class {
 	return IsRelative
 }
 
-// withoutClasses is a pattern in which a class of characters, [a-z], is any of them.
+// withoutClasses replaces each class of characters in a pattern, such as [a-z], with ?. It returns
+// false if one has no end.
 func withoutClasses(p string) (string, bool) {
 	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
 		j := strings.IndexByte(p[i:], ']')
@@ -103,8 +103,8 @@ func withoutClasses(p string) (string, bool) {
 	return p, true
 }
 
-// IsVCSName tells whether a file name is that of a repository's own folder, or a
-// pattern that takes it with it.
+// IsVCSName reports whether a file name is that of a repository's folder, such as .git, or a
+// pattern that matches .git.
 func IsVCSName(s string) bool {
 	if strings.ContainsAny(s, "*?[") && len(s) > 2 && s[0] == '.' {
 		s, ok := withoutClasses(s)
@@ -117,7 +117,7 @@ var sourceNames = scan.SetOf("src lib app apps packages internal cmd pkg server 
 
 var rebuildableNames = scan.SetOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
 
-// Rebuildable tells whether any part of the path is a folder that a build makes.
+// Rebuildable reports whether a part of the path is a folder that a build creates.
 func Rebuildable(p string) bool {
 	if packageCache(p) {
 		return true
@@ -130,7 +130,7 @@ func Rebuildable(p string) bool {
 	return scan.HasAnySuffix(p, ".pyc", ".pyo", ".o", ".class", ".tmp", ".swp", ".DS_Store", ".tsbuildinfo")
 }
 
-// UnderAny tells whether a path is one of the roots or below one.
+// UnderAny reports whether a path is one of the roots or below one.
 func UnderAny(p string, roots ...string) bool {
 	for _, r := range roots {
 		if strings.HasPrefix(p, r) && (len(p) == len(r) || p[len(r)] == '/') {
@@ -140,7 +140,8 @@ func UnderAny(p string, roots ...string) bool {
 	return false
 }
 
-// HomeClass: IsHome for a whole home directory, IsOutside for something in one.
+// HomeClass returns IsHome for a complete home directory, IsOutside for a path in one, and 0 for
+// other paths.
 func HomeClass(p string) Class {
 	rest := ""
 	switch {
@@ -162,19 +163,19 @@ func HomeClass(p string) Class {
 	return IsOutside
 }
 
-// packageCache tells whether a path is what a package manager fetched or unpacked and
-// fetches again: lists, archives, documentation that no program needs.
+// packageCache reports whether a package manager can fetch or create a path again: lists,
+// archives, or documentation that no program needs.
 func packageCache(p string) bool {
 	return UnderAny(strings.TrimRight(p, "*"), "/var/lib/apt/lists", "/var/cache", "/usr/share/doc", "/usr/share/man", "/usr/share/info", "/usr/share/locale", "/usr/local/go") ||
 		scan.HasAny(p, "/.npm/_cacache", "/.npm/_npx", "/.m2/repository/", "/.gradle/caches", "/.cargo/registry/cache")
 }
 
-// SystemPath tells whether a clean absolute path belongs to the operating system.
+// SystemPath reports whether a clean absolute path belongs to the operating system.
 func SystemPath(p string) bool {
 	switch {
 	case UnderAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !scan.HasAnySuffix(p, "/bin", "/lib"),
 		packageCache(p) && p != "/var/cache",
-		strings.Contains(p, "/keyrings/"): // keys of package sources, which every installation guide adds
+		strings.Contains(p, "/keyrings/"): // keys of package sources, which installation guides tell users to add
 		return false
 	}
 	return p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" ||
@@ -183,7 +184,7 @@ func SystemPath(p string) bool {
 		scan.HasAnyPrefix(p, "/etc*", "/usr*", "/bin*", "/var*", "/lib*")
 }
 
-// WindowsClass judges a path with a drive or backslashes.
+// WindowsClass returns the class of a path with a drive. The result is false for other paths.
 func WindowsClass(t string) (Class, bool) {
 	given := strings.ReplaceAll(t, `\`, "/")
 	p := strings.ToLower(given)
@@ -207,8 +208,9 @@ func WindowsClass(t string) (Class, bool) {
 	return IsOutside | IsAbsolute | KindOfFile(p) | KindOfFile(given), true
 }
 
-// BelowDrive judges a path seen from a folder of Windows: all that is in it, or what
-// is named where the folder is no place to work in.
+// BelowDrive returns the class of a path that is relative to a folder on Windows. The result is
+// false unless the path means everything in the folder, or the folder is a root, a home directory
+// or a system folder.
 func BelowDrive(full, t, cwd string) (Class, bool) {
 	all := RelativeClass(path.Clean(t))&IsCatchAll != 0
 	if c, ok := WindowsClass(cwd); !all && (!ok || c&(IsRoot|IsHome|IsSystem) == 0) {
@@ -221,7 +223,7 @@ func BelowDrive(full, t, cwd string) (Class, bool) {
 	return c, ok
 }
 
-// kindsOfFile are the classes that a path, and its last part in small letters, may have.
+// kindsOfFile are tests for the type of a file. p is the path, lower its last part in lower case.
 var kindsOfFile = [...]struct {
 	class Class
 	is    func(p, lower string) bool
@@ -242,11 +244,11 @@ var kindsOfFile = [...]struct {
 
 var lockFiles = scan.SetOf("package-lock.json pnpm-lock.yaml go.sum npm-shrinkwrap.json")
 
-// dataExtensions end the names of files that hold data that cannot be recreated.
+// dataExtensions are the extensions of files with data that cannot be recreated.
 var dataExtensions = scan.SetOf(`.db .sqlite .sqlite3 .sql .bak .dump .pem .key .p12 .pfx .jks .mdb .rdb .tfstate .backup .parquet .mdf .ndf .ldf .edb .accdb .fdb .dbf
 		.vhd .vhdx .avhdx .vmdk .pst .ost .vbk .vib`)
 
-// kindOfExtension is what a file is by the end of its name.
+// kindOfExtension returns the type of a file by its extension.
 func kindOfExtension(end string) Class {
 	switch {
 	case end == ".log":
@@ -259,10 +261,11 @@ func kindOfExtension(end string) Class {
 	return 0
 }
 
-// secretExtensions are those of secrets in a folder of that name, which may have none.
+// secretExtensions are the extensions of secrets in a folder named secrets. A secret may also have
+// no extension.
 var secretExtensions = scan.SetOf(".txt .json .yml .yaml .env .key .ini .properties")
 
-// KindOfFile is what a file is by its name.
+// KindOfFile returns the type of a file by its name.
 func KindOfFile(p string) Class {
 	name := path.Base(p)
 	lower := strings.ToLower(name)
@@ -278,7 +281,7 @@ func KindOfFile(p string) Class {
 	if strings.Trim(name, "*") == "" {
 		name = path.Base(path.Dir(p))
 	}
-	if keyFolders.Has(name) || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
+	if keyFolders.Has(name) || strings.HasSuffix(p, "/.aws/config") { // it contains profiles, which may be read but not sent
 		c |= IsKeyFolder
 	}
 	return c
@@ -286,7 +289,7 @@ func KindOfFile(p string) Class {
 
 var keyFolders = scan.SetOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
 
-// publicFile: named like a secret, meant to be read.
+// publicFile reports whether a file is public although its name is like that of a secret.
 func publicFile(_, lower string) bool {
 	return scan.HasAnySuffix(lower, ".pub", ".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".tpl", ".md") ||
 		scan.HasAnyPrefix(lower, "example.", "sample.", "template.", "dummy.", "public.", "pubkey.", ".env.example") || lower == "known_hosts" || strings.Contains(lower, ".pub.")
@@ -294,7 +297,7 @@ func publicFile(_, lower string) bool {
 
 var credentialNames = scan.SetOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
 
-// credentialFile tells whether a path names a file or folder of secrets.
+// credentialFile reports whether a path names a file or folder with secrets.
 func credentialFile(p, lower string) bool {
 	if p[0] != '~' && madeForTests(p) || strings.HasSuffix(p, "/.aws/config") {
 		return false
@@ -305,11 +308,11 @@ func credentialFile(p, lower string) bool {
 	if secret, is := credentialPlace(p, lower); is {
 		return secret
 	}
-	folder := path.Base(path.Dir(p)) // not the code of a package of that name
+	folder := path.Base(path.Dir(p)) // the parent must have this name: a package named secrets contains code further below
 	return strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") || (folder == "secrets" || folder == ".secrets") && (path.Ext(lower) == "" || secretExtensions.Has(path.Ext(lower)))
 }
 
-// credentialName tells whether files of that name, in small letters, hold secrets.
+// credentialName reports whether files with a name (in lower case) contain secrets.
 func credentialName(lower string) bool {
 	switch {
 	case credentialNames.Has(lower), scan.HasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):
@@ -325,8 +328,8 @@ func credentialName(lower string) bool {
 		!scan.HasAnyPrefix(lower, "cert", "ca", "public", "fullchain", "chain")
 }
 
-// credentialPlaces are files and folders, by the end or the middle of their path, in
-// which programs and systems keep secrets.
+// credentialPlaces are files and folders in which programs and systems store secrets, by the end
+// or the middle of their path.
 var credentialPlaces = [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
 	"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/.near-credentials/", "/.sui/sui_config/sui.keystore", "/.aptos/config.yaml", "/.lnd/wallet.db", "/.electrum/wallets", "/.brownie/accounts", "/.ape/accounts", "/.starkli-wallets/", "/.lightning/bitcoin/hsm_secret", "/etc/ssl/private", "/.password-store",
 	"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
@@ -335,11 +338,11 @@ var credentialPlaces = [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.co
 	"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
 	"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"}
 
-// credentialPlace tells whether a path is in one of those places, and whether what it
-// names there is secret: next to keys lie files that are not.
+// credentialPlace reports whether a path is in one of credentialPlaces, and whether the file there
+// is secret, because such a folder may also contain public files.
 func credentialPlace(p, lower string) (secret, is bool) {
 	full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
-	var begins [256]bool // by the first bytes of its parts: few places begin like one of them
+	var begins [256]bool // first letters of the path's parts, to skip most entries quickly
 	for i := 1; i < len(full); i++ {
 		begins[full[i]] = begins[full[i]] || full[i-1] == '/'
 	}
@@ -358,20 +361,21 @@ func credentialPlace(p, lower string) (secret, is bool) {
 	return false, false
 }
 
-// madeForTests: in the repository, for all to read.
+// madeForTests reports whether a path is in a folder of test data or examples, whose files are
+// part of a repository and not secret.
 func madeForTests(p string) bool {
 	return strings.Contains(p, "/") && scan.HasAny("/"+p, "/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/") && !strings.Contains(p, "..")
 }
 
-// wellKnownSecrets are what patterns are tried on.
+// wellKnownSecrets are the files against which patterns are tested.
 var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-credentials", "id_rsa", "id_ed25519", "credentials.json", "/etc/shadow",
 	"~/.env", "~/.netrc", "~/.npmrc", "~/.pgpass", "~/.git-credentials", "~/.ssh/id_rsa", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.kube/config", "~/.docker/config.json", "/root/.ssh/id_rsa"}
 
-// ownLetters leaves of a pattern what it says literally.
+// ownLetters removes everything from a pattern except its literal letters.
 var ownLetters = strings.NewReplacer("*", "", "?", "", "[", "", "]", "", "/", "", "~", "")
 
-// hitsCredential: a pattern with a few letters of its own matches a well-known file
-// of secrets, part by part.
+// hitsCredential reports whether a pattern with a few literal letters matches one of
+// wellKnownSecrets.
 func hitsCredential(p string) bool {
 	letters := ownLetters.Replace(p)
 	if len(letters) < 3 && (len(letters) < 2 || p[0] != '.') || strings.HasPrefix(path.Base(p), "*") || strings.Trim(path.Base(p), "*?.") == "" {
@@ -379,14 +383,14 @@ func hitsCredential(p string) bool {
 	}
 	p, _ = withoutClasses(p)
 	return slices.ContainsFunc(wellKnownSecrets[:], func(secret string) bool {
-		if strings.IndexByte(secret, '/') < 0 { // in whatever folder
+		if strings.IndexByte(secret, '/') < 0 { // a name without a folder may be in any folder
 			return GlobMatch(path.Base(p), secret)
 		}
 		return matchesParts(p, secret)
 	})
 }
 
-// matchesParts: a pattern matches a path, each part a part.
+// matchesParts reports whether each part of a pattern matches the same part of a path.
 func matchesParts(pattern, p string) bool {
 	if strings.Count(pattern, "/") != strings.Count(p, "/") {
 		return false
@@ -400,10 +404,11 @@ func matchesParts(pattern, p string) bool {
 	return true
 }
 
-// besideCoins are files of a wallet that hold nothing to steal.
+// besideCoins are files in the folder of a wallet that contain no secret.
 var besideCoins = scan.SetOf("peers.dat banlist.json settings.json")
 
-// besideKeys: what is in a folder of secrets and holds none.
+// besideKeys reports whether a file in a folder of secrets contains none. rest is the path below
+// the folder.
 func besideKeys(folder, rest, lower string) bool {
 	switch folder {
 	case "/.ssh":
@@ -420,7 +425,7 @@ func besideKeys(folder, rest, lower string) bool {
 	return false
 }
 
-// plainSSH: what is next to the keys and holds none.
+// plainSSH reports whether a file in .ssh contains no secret.
 func plainSSH(rest, lower string) bool {
 	return lower == "config" || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme" ||
 		strings.HasPrefix(rest, "config.d/") || scan.HasAnyPrefix(lower, "known_hosts", "authorized_keys") || strings.Contains(lower, ".pub") || scan.HasAnySuffix(lower, ".txt", ".md")
@@ -428,7 +433,7 @@ func plainSSH(rest, lower string) bool {
 
 var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
 
-// startupFile: a file that runs by itself later, or permits a login.
+// startupFile reports whether a file runs automatically later, or permits a login.
 func startupFile(p, lower string) bool {
 	return startupNames.Has(lower) || strings.Contains(p, `\`) && strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) ||
 		strings.Contains(p, "_profile.ps1") || strings.Contains(p, "/") && scan.HasAny(p,

@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write the tables in their form")
 
 //go:generate go test -run ^TestTablesAreFormatted$ . -update
 
-// TestTablesAreFormatted: a table is written so that people can read it and see what a
-// change of it is, and so that there is only one way to write it.
+// TestTablesAreFormatted checks that each table has the standard layout, so that people can read
+// it, and a change of a table has a small diff.
 func TestTablesAreFormatted(t *testing.T) {
 	files, err := filepath.Glob("*.json")
 	if err != nil || len(files) == 0 {
@@ -42,8 +42,8 @@ func TestTablesAreFormatted(t *testing.T) {
 	}
 }
 
-// formatted is a table in its form: a value that fits is on one line, with a blank after
-// each colon and comma. Of one that does not, each member or element is on a line of its own;
+// formatted returns a table in the standard layout: a value that fits is on one line, with a blank
+// after each colon and comma. In a longer value each member or element has its own line, but the
 // short words of a list share lines.
 func formatted(t *testing.T, file string, text []byte) []byte {
 	value := jsontext.Value(text)
@@ -55,16 +55,16 @@ func formatted(t *testing.T, file string, text []byte) []byte {
 	return append(w.out.Bytes(), '\n')
 }
 
-// The widths of the form, in characters; a tab counts as tabWidth.
+// The widths of the layout in characters. A tab counts as tabWidth.
 const (
 	lineWidth  = 140
 	tabWidth   = 4
-	shortWidth = 40 // of a word that shares a line
+	shortWidth = 40 // longest word that may share a line
 )
 
-// node is a value of a table: a text as it is written, or a list or an object.
+// node is a value of a table: a literal, a list or an object.
 type node struct {
-	text string // of anything else, and the opening bracket
+	text string // a literal as written, or the opening bracket
 	keys []string
 	kids []node
 }
@@ -91,7 +91,7 @@ func read(d *jsontext.Decoder) node {
 	return n
 }
 
-// raw is a token as JSON with nothing escaped that need not be.
+// raw returns a token as JSON with only the necessary escapes.
 func raw(token jsontext.Token) string {
 	switch token.Kind() {
 	case '{', '[':
@@ -108,7 +108,7 @@ func raw(token jsontext.Token) string {
 
 type layout struct{ out bytes.Buffer }
 
-// line is a value on one line.
+// line returns a value on one line.
 func (n node) line() string {
 	if n.text != "{" && n.text != "[" {
 		return n.text
@@ -143,15 +143,15 @@ func (n node) words() bool {
 // have none.
 func tabs(depth int) string { return strings.Repeat("\t", max(0, depth-2)) }
 
-// value writes a value at a depth in the table. behind is the number of characters before it
-// in its line.
+// value writes a value at a depth in the table. behind is the number of characters before the
+// value on its line.
 func (w *layout) value(n node, depth, behind int) {
 	if line := n.line(); depth > 0 && behind+utf8.RuneCountInString(line)+1 <= lineWidth || n.kids == nil {
 		w.out.WriteString(line)
 		return
 	}
 	w.out.WriteString(n.text)
-	column := lineWidth // a new line is due
+	column := lineWidth // so that the first word begins a new line
 	words := n.words()
 	margin := tabs(depth + 1)
 	if words && margin == "" {

@@ -1,16 +1,16 @@
-// Package rules holds what is known as data: the rules themselves (shell.json, git.json
-// and their kind; package facts has the shape, type Rule), and the tables that say how
-// programs are called, what they carry, read, prove and hold (programs.json), what names do
-// in program texts (names.json) and how languages are written (code.json, windows.json …). A
-// table's shape is the Go type that facts reads it into.
+// Package rules holds the engine's knowledge as data. shell.json, git.json and similar files are
+// the rules (type Rule of package facts). The other files are tables: how programs are called,
+// which other commands and files they run, and which options change nothing (programs.json); the
+// effects of names in program texts (names.json); and the syntax of languages (code.json,
+// windows.json …). The Go types in package facts define the format of each table.
 //
 // After a change of a table run
 //
 //	go generate ./policy/actionrisk/...
 //
-// which writes the tables in their form (format_test.go) and the Go data that the engine
-// runs on (package facts). To resolve a conflict in a table, merge its rows by hand, in any
-// form, and run the same.
+// It writes the tables in the standard layout (format_test.go) and generates the Go data that the
+// engine uses (package facts). To resolve a conflict in a table, merge its rows by hand, in any
+// layout, and run the same command.
 package rules
 
 import (
@@ -26,18 +26,18 @@ import (
 //go:embed past
 var past embed.FS
 
-// Released are the rule sets of released versions.
+// Released returns a file of the rule sets of earlier releases.
 func Released(file string) ([]byte, error) { return past.ReadFile("past/" + file) }
 
-// Shelf gives the files of rule sets that were left behind, by their names:
-// VERSION.json.gz is an object that holds each table of a rule set under its name.
+// Shelf opens a file of an earlier rule set by name. The file VERSION.json.gz is an object with
+// each table of this rule set under its name.
 type Shelf func(file string) ([]byte, error)
 
-// Tables are the tables of a rule set by name.
+// Tables returns the tables of a rule set by name.
 func (s Shelf) Tables(version string) (map[string]json.RawMessage, error) {
 	file, err := s(version + ".json.gz")
 	if err != nil {
-		return nil, fmt.Errorf("rule set %s is not in the tree", version)
+		return nil, fmt.Errorf("rule set %s is not in the source tree", version)
 	}
 	var all map[string]json.RawMessage
 	unpacked, err := gzip.NewReader(bytes.NewReader(file))
@@ -50,7 +50,7 @@ func (s Shelf) Tables(version string) (map[string]json.RawMessage, error) {
 	return all, nil
 }
 
-// Reader reads the tables of a rule set.
+// Reader returns a reader for the tables of a rule set.
 func (s Shelf) Reader(version string) (TableReader, error) {
 	all, err := s.Tables(version)
 	if err != nil {
@@ -58,14 +58,14 @@ func (s Shelf) Reader(version string) (TableReader, error) {
 	}
 	return func(name string, into any) error {
 		if all[name] == nil {
-			return nil // a later rule set was the first to have it
+			return nil // the table was added after this rule set
 		}
 		return decode(name, all[name], into)
 	}, nil
 }
 
-// DecodeTable decodes one table of this release. The engine does so for few of them:
-// package facts holds the others as Go data, which its generator reads with this.
+// DecodeTable decodes one table of this release. The engine itself decodes few tables: package
+// facts has the others as Go data, whose generator uses this function.
 func DecodeTable(name string, into any) error { return decode(name, []byte(Tables()[name]), into) }
 
 func decode(name string, text []byte, into any) error {
@@ -75,5 +75,6 @@ func decode(name string, text []byte, into any) error {
 	return nil
 }
 
-// TableReader decodes one table into a value; a table that is not there leaves it alone.
+// TableReader decodes the named table into a value. If the rule set has no such table, the value
+// does not change.
 type TableReader = func(name string, into any) error

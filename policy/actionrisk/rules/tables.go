@@ -2,8 +2,8 @@ package rules
 
 import _ "embed" // the tables
 
-// The tables. Each is embedded by itself: a text in the program costs nothing until it
-// is read, a file of a folder would be copied.
+// The tables. Each is embedded as a string of its own: it stays in the binary until it is read,
+// while reading a file of an embedded folder would copy it.
 var (
 	//go:embed amounts.json
 	amountsTable string
@@ -73,7 +73,7 @@ var (
 	x402Table string
 )
 
-// Tables are the tables of this release by their names, as JSON.
+// Tables returns the tables of this release as JSON, by name.
 func Tables() map[string]string {
 	return map[string]string{
 		"amounts": amountsTable, "calls": callsTable, "clients": clientsTable, "cloud": cloudTable, "code": codeTable,

@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// Alnum tells whether a byte is an ASCII letter or a digit.
+// Alnum reports whether a byte is an ASCII letter or digit.
 func Alnum(c byte) bool { return IsNameByte(c) && c != '_' }
 
-// Upper tells whether a byte is an ASCII capital letter.
+// Upper reports whether a byte is an ASCII capital letter.
 func Upper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// IsASCII tells whether a text holds nothing beyond ASCII.
+// IsASCII reports whether all bytes of a text are ASCII.
 func IsASCII(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] >= 0x80 {
@@ -22,7 +22,7 @@ func IsASCII(s string) bool {
 	return true
 }
 
-// FirstLine is a text up to its first line end.
+// FirstLine returns a text up to its first line end.
 func FirstLine(text string) string {
 	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
 		return text[:i]
@@ -30,7 +30,7 @@ func FirstLine(text string) string {
 	return text
 }
 
-// LineEnd is where the line ends that byte i is in.
+// LineEnd returns the end of the line that contains byte i.
 func LineEnd(text string, i int) int {
 	if j := strings.IndexByte(text[i:], '\n'); j >= 0 {
 		return i + j
@@ -38,7 +38,8 @@ func LineEnd(text string, i int) int {
 	return len(text)
 }
 
-// UnicodeEscape reads u0072, u{72} and U00000072, and gives how many bytes they are.
+// UnicodeEscape decodes u0072, u{72} or U00000072 at the start of a text. It returns the character
+// and the number of bytes read, or 0 and 0 if there is no such escape.
 func UnicodeEscape(text string) (rune, int) {
 	digits, used := "", 0
 	switch {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Format is the text that a format of printf and arguments give, and how many of them it
-// took; missing stands for those that are not there. A shell's %c is the first character
-// of its argument, that of all others the one with this number, and only a shell quotes.
+// Format formats args with a printf format. It returns the text and the number of arguments that
+// it used. missing is the text of an argument that is not given. If shell is set, %c writes the
+// first character of its argument instead of the character with this code, and %q quotes.
 func Format(format string, args []string, missing string, shell bool) (string, int) {
 	var b strings.Builder
 	used := 0
@@ -34,7 +34,7 @@ func Format(format string, args []string, missing string, shell bool) (string, i
 	return b.String(), used
 }
 
-// format prints texts as the first of them says; what is missing is not known.
+// format formats the other texts with the first one. Missing arguments are unknown.
 func format(args []string) (string, bool) {
 	if len(args) == 0 {
 		return "", false
@@ -43,7 +43,8 @@ func format(args []string) (string, bool) {
 	return text, true
 }
 
-// fill puts texts in the place of their numbers in braces: {1}, {0:x}, {{.
+// fill replaces each number in braces in the first text with the argument of that index: {1},
+// {0:x}. Doubled braces become one brace.
 func fill(args []string) (string, bool) {
 	if len(args) == 0 {
 		return "", false
@@ -78,19 +79,19 @@ func fill(args []string) (string, bool) {
 	return b.String() + text, true
 }
 
-// directive is one of a format: %-10s, %064d, %.0s, %x, %1$s.
+// directive is one directive of a printf format: %-10s, %064d, %.0s, %x or %1$s.
 type directive struct {
 	verb             byte
 	left, zero       bool
-	width, precision int // precision -1: none given
-	length           int // bytes after the percent sign
+	width, precision int // precision is -1 if none is given
+	length           int // number of bytes after the percent sign
 }
 
-// readDirective reads the directive after a percent sign.
+// readDirective parses the directive after a percent sign.
 func readDirective(s string) directive {
 	d := directive{precision: -1}
 	rest := s
-	if n, behind := leadingNumber(rest); n > 0 && strings.HasPrefix(behind, "$") { // its place, which we take to be the next
+	if n, behind := leadingNumber(rest); n > 0 && strings.HasPrefix(behind, "$") { // skip the argument's index (%1$s): the next argument is used instead
 		rest = behind[1:]
 	}
 	behind := strings.TrimLeft(rest, "-+ #0'")
@@ -107,24 +108,24 @@ func readDirective(s string) directive {
 	return d
 }
 
-// leadingNumber is the number that a text begins with, at most MaxValue, and what stands
-// after it.
+// leadingNumber returns the number at the start of a text, at most MaxValue, and the rest of the
+// text.
 func leadingNumber(s string) (int, string) {
 	rest := strings.TrimLeft(s, "0123456789")
 	n, err := strconv.Atoi(s[:len(s)-len(rest)])
-	if err != nil && rest != s { // too long a number
+	if err != nil && rest != s { // the number is too large for an int
 		n = MaxValue
 	}
 	return min(n, MaxValue), rest
 }
 
-// formatBase is the base of the numbers that a directive writes, if it is not 10.
+// formatBase is the base in which each verb writes numbers, if that is not 10.
 var formatBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
 
-// apply writes an argument as the directive says.
+// apply formats one argument with the directive.
 func (d directive) apply(text string, shell bool) string {
 	if strings.IndexByte(text, Hole) >= 0 {
-		return text // of an unknown length
+		return text // its length is unknown, so it is not padded
 	}
 	text = d.converted(text, shell)
 	pad := max(0, d.width-len(text))
@@ -137,7 +138,7 @@ func (d directive) apply(text string, shell bool) string {
 	return strings.Repeat(" ", pad) + text
 }
 
-// converted is an argument in the form that the verb asks for.
+// converted returns an argument in the format of the verb, without padding to the width.
 func (d directive) converted(text string, shell bool) string {
 	switch d.verb {
 	case 'q':
@@ -159,7 +160,7 @@ func (d directive) converted(text string, shell bool) string {
 	return text
 }
 
-// number writes a number in the base of the directive; what is none stays.
+// number formats an integer in the base of the verb. Other texts are returned as they are.
 func (d directive) number(text string) string {
 	n, ok := new(big.Int).SetString(strings.TrimPrefix(text, "+"), 0)
 	if !ok && (text != "" || d.width+max(d.precision, 0) == 0) {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Function is one thing that functions on texts do, whatever a language calls it:
-// functions.json has the names. It tells whether the texts are what it takes.
+// Function is an operation on texts that programming languages have as a function. functions.json
+// lists the names of each. Of returns false if the arguments are invalid.
 type Function struct {
 	Of func(args []string) (string, bool)
-	// Holes: a part of an argument that is not known is such a part of the text, and the
-	// text is as long as its arguments. Everything else needs to know all.
+	// Holes: unknown parts of the arguments may remain unknown parts of the result, and the result
+	// is as long as the arguments. Other functions need arguments that are fully known.
 	Holes bool
-	// Index: what is in square brackets after its name is its argument.
+	// Index: the argument is in square brackets after the name, as in parents[1].
 	Index bool
 }
 
-// Functions are all of them, by the words of functions.json.
+// Functions are all operations, by the words that functions.json uses.
 var Functions = map[string]Function{
 	"base32":    {Of: first(Decode32)},
 	"base64":    {Of: first(Decode64)},
@@ -28,7 +28,7 @@ var Functions = map[string]Function{
 	"reverse":   {Of: first(Reverse)},
 	"codec":     {Of: codec},
 	"translate": {Of: translate},
-	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // an unreadable text: what earlier rule sets knew of a decoder
+	"unknown":   {Of: func([]string) (string, bool) { return "", false }}, // earlier rule sets knew the names of some decoders but not their results
 	"same":      {Of: first(same), Holes: true},
 	"lower":     {Of: first(always(strings.ToLower)), Holes: true},
 	"upper":     {Of: first(always(strings.ToUpper)), Holes: true},
@@ -49,7 +49,7 @@ var Functions = map[string]Function{
 	"insert":    {Of: insert, Holes: true},
 }
 
-// first is a function of one text; what is after it says how, or nothing.
+// first adapts a function of one text. Further arguments are ignored.
 func first(of func(string) (string, bool)) func([]string) (string, bool) {
 	return func(args []string) (string, bool) {
 		if len(args) == 0 {
@@ -61,13 +61,12 @@ func first(of func(string) (string, bool)) func([]string) (string, bool) {
 
 func same(s string) (string, bool) { return s, true }
 
-// always is a function that takes any text.
+// always adapts a function that accepts any text.
 func always(of func(string) string) func(string) (string, bool) {
 	return func(s string) (string, bool) { return of(s), true }
 }
 
-// codec decodes a text by the name of its form; what is only written in other bytes is
-// the text itself.
+// codec decodes a text with the named codec. For a character encoding it returns the text itself.
 func codec(args []string) (string, bool) {
 	if len(args) < 2 {
 		return "", false
@@ -86,8 +85,9 @@ func codec(args []string) (string, bool) {
 	return "", false
 }
 
-// Substring is a text from one of its characters on, with a number of characters. What is below zero
-// counts from the end; without a length it is the rest.
+// Substring returns length characters of a text, beginning at character from. A negative from
+// counts from the end; a negative length omits that many characters at the end. Without a length
+// it returns the rest.
 func Substring(text string, from int, length ...int) string {
 	r := []rune(text)
 	if from < 0 {
@@ -105,7 +105,7 @@ func Substring(text string, from int, length ...int) string {
 	return string(r[from:max(to, from)])
 }
 
-// cut is a text before one of its characters, and from it on.
+// cut splits the first argument at the character whose index is the second argument.
 func cut(args []string) (before, rest string, ok bool) {
 	if len(args) < 2 || strings.IndexByte(args[0], Hole) >= 0 {
 		return "", "", false
@@ -115,7 +115,8 @@ func cut(args []string) (before, rest string, ok bool) {
 	return before, rest, err == nil && n >= 0 && n <= len(args[0])
 }
 
-// substring is a text from one of its characters on, with a number of characters or the rest.
+// substring returns the characters of the first argument from the index in the second one: as many
+// as the third one says, or the rest.
 func substring(args []string) (string, bool) {
 	_, rest, ok := cut(args)
 	if len(args) > 2 {
@@ -125,14 +126,15 @@ func substring(args []string) (string, bool) {
 	return rest, ok
 }
 
-// remove is a text without its substring.
+// remove returns the first argument without the part that substring returns.
 func remove(args []string) (string, bool) {
 	before, rest, _ := cut(args)
 	gone, ok := substring(args)
 	return before + rest[len(gone):], ok
 }
 
-// insert is a text with another one before one of its characters.
+// insert inserts the third argument into the first, before the character whose index is the
+// second.
 func insert(args []string) (string, bool) {
 	before, rest, ok := cut(args)
 	if !ok || len(args) < 3 {
@@ -141,7 +143,7 @@ func insert(args []string) (string, bool) {
 	return before + args[2] + rest, true
 }
 
-// trim takes blanks off the ends of a text, or the characters that it is given.
+// trim removes blanks, or the characters in the further arguments, from both ends.
 func trim(args []string) (string, bool) {
 	if len(args) > 1 {
 		return strings.Trim(args[0], strings.Join(args[1:], "")), true
@@ -149,7 +151,7 @@ func trim(args []string) (string, bool) {
 	return first(always(strings.TrimSpace))(args)
 }
 
-// join puts the first of the texts between all others.
+// join joins the other arguments with the first one as the separator.
 func join(args []string) (string, bool) {
 	if len(args) == 0 {
 		return "", false
@@ -157,7 +159,7 @@ func join(args []string) (string, bool) {
 	return strings.Join(args[1:], args[0]), true
 }
 
-// joinPath joins parts of a path; an absolute part begins again.
+// joinPath joins parts of a path. An absolute part discards the parts before it.
 func joinPath(parts []string) (string, bool) {
 	for i, part := range slices.Backward(parts) {
 		if strings.HasPrefix(part, "/") {
@@ -168,7 +170,7 @@ func joinPath(parts []string) (string, bool) {
 	return path.Join(parts...), true
 }
 
-// folder is the one above a path.
+// folder returns the parent folder of a path.
 func folder(text string) string {
 	switch {
 	case text == "~":
@@ -179,8 +181,8 @@ func folder(text string) string {
 	return path.Dir(text)
 }
 
-// ancestor is one of the folders above a path, by its number: the next one is 0, and -1
-// is the root. A number that is not known may be that of any.
+// ancestor returns the folder above a path with the given index: 0 is the parent, -1 is the root.
+// If the index is unknown, the result is unknown.
 func ancestor(args []string) (string, bool) {
 	if len(args) != 2 {
 		return "", false
@@ -199,7 +201,7 @@ func ancestor(args []string) (string, bool) {
 	return text, true
 }
 
-// sibling is a path with another last part.
+// sibling replaces the last part of a path.
 func sibling(parts []string) (string, bool) {
 	if len(parts) != 2 {
 		return "", false
@@ -214,8 +216,8 @@ func translate(args []string) (string, bool) {
 	return Translate(args[0], args[1], args[2]), true
 }
 
-// Translate puts the characters of one set of tr in the place of those of another; if
-// there are none, it takes them out.
+// Translate replaces the characters of the set from with those of the set to, like tr. If the set
+// to is empty, it removes them.
 func Translate(text, from, to string) string {
 	old, with := set(from), set(to)
 	return strings.Map(func(r rune) rune {
@@ -230,7 +232,7 @@ func Translate(text, from, to string) string {
 	}, text)
 }
 
-// set is a set of tr with its ranges written out.
+// set returns the characters of a set of tr, with its ranges expanded.
 func set(s string) []rune {
 	s = strings.NewReplacer("[:lower:]", "a-z", "[:upper:]", "A-Z", "[:digit:]", "0-9").Replace(Unescape(s))
 	r := []rune(s)

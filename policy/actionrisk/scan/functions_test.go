@@ -2,7 +2,7 @@ package scan
 
 import "testing"
 
-// Functions on texts give what the languages give that have them.
+// TestFunctions checks that each function returns the result that it has in programming languages.
 func TestFunctions(t *testing.T) {
 	for _, c := range []struct {
 		does string
@@ -71,7 +71,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// A format takes its arguments in order, says what is missing and how many it took.
+// TestFormat checks that arguments are used in order, that missing ones are replaced, and that the
+// number of used arguments is right.
 func TestFormat(t *testing.T) {
 	for _, c := range []struct {
 		format string
@@ -94,7 +95,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Substring counts characters, from the end where its numbers are below zero.
+// TestSubstring checks that indexes count characters, and that negative ones count from the end.
 func TestSubstring(t *testing.T) {
 	for _, c := range []struct {
 		from   int

@@ -1,78 +1,80 @@
-// Package scan holds what the readers of all languages share: the limits of one
-// assessment, classes of characters, functions on texts, words in braces, and the letters
-// that look like others. It knows no language and no rule.
+// Package scan has what the parsers of all languages share: the limits of one evaluation, classes
+// of characters, functions on texts, sets of words, and characters that look like others. It knows
+// no language and no rule.
 package scan
 
 import "strings"
 
-// Limits of one assessment. Each bounds work, never what was found before it.
+// Limits of one evaluation. They limit the work; findings made before a limit is reached are kept.
 const (
-	// MaxSteps is the work of one assessment, some 0.1 microseconds a step; honest
-	// commands of 2,000 characters take a third of it. It takes the place of a
-	// time-out, and keeps any text below two milliseconds.
+	// MaxSteps is the work of one evaluation, about 0.1 microseconds per step. Ordinary commands
+	// of 2,000 characters need a third of it. It replaces a time-out and keeps the evaluation of
+	// any text below two milliseconds.
 	MaxSteps = 13_000
-	// MaxNesting is how many openers may stand open before a parser sees the
-	// text: 1,000 nested "((" cost the shell parser over a millisecond.
+	// MaxNesting is the largest number of brackets open at once in a text that is passed to a
+	// parser: 1,000 nested "((" cost the shell parser over a millisecond.
 	MaxNesting = 64
-	// MaxDepth is how often one text may be found inside another.
+	// MaxDepth is the largest number of texts nested in each other.
 	MaxDepth = 16
-	// MaxInvocations bounds loops within loops.
+	// MaxInvocations is the largest number of program starts, which nested loops multiply.
 	MaxInvocations = 512
-	// MaxWords is what brace expansion may make of one word.
+	// MaxWords is the largest number of words that brace expansion makes of one word.
 	MaxWords = 256
-	// MaxBraced is how many words braces may make in all; beyond it only the first
-	// alternative of each is looked at.
+	// MaxBraced is the largest number of words that brace expansion makes in total. After that,
+	// each expansion gives its first alternative only.
 	MaxBraced = 512
-	// MaxLayers is how many encodings are peeled off one text, MaxDecoded how
-	// long a decoded text may be, MaxDecodedTotal all of them together.
+	// MaxLayers is the largest number of encodings that are removed from one text. MaxDecoded is
+	// the largest length of a decoded text, MaxDecodedTotal that of all decoded texts together, in
+	// bytes.
 	MaxLayers       = 4
 	MaxDecoded      = 8 << 10
 	MaxDecodedTotal = 32 << 10
-	// MaxValue is the longest literal kept in a variable.
+	// MaxValue is the largest literal that is stored for a variable, in bytes.
 	MaxValue = 4 << 10
-	// MaxLoop is how many values of a loop are run through.
+	// MaxLoop is the largest number of iterations of one loop.
 	MaxLoop = 64
-	// MaxRules is how many rules of a makefile are looked at.
+	// MaxRules is the largest number of rules that are read from a makefile.
 	MaxRules = 1024
-	// MaxRounds is how many values all loops together are run through; beyond it
-	// each loop runs once, so that loops within loops do not multiply.
+	// MaxRounds is the largest number of iterations of all loops together. After that, each loop
+	// runs once, so that nested loops do not multiply.
 	MaxRounds = 128
-	// MaxAncestors is how far above a path a folder is looked for.
+	// MaxAncestors is the largest number of folders above a path that are searched.
 	MaxAncestors = 64
-	// MaxFiles is how many files written by the command itself are remembered.
+	// MaxFiles is the largest number of files that the command wrote and whose contents are
+	// stored.
 	MaxFiles = 8
-	// MaxSuspects is how many programs that no table knows may stand one inside the
-	// other; wrappers that are known count as depth alone.
+	// MaxSuspects is the largest number of unknown programs nested in each other. Known wrappers
+	// count only towards MaxDepth.
 	MaxSuspects = 3
-	// MaxPasswordWords is how many words of a command are looked through for passwords
-	// before it is shown.
+	// MaxPasswordWords is the number of words of a command that are searched for passwords before
+	// it is shown.
 	MaxPasswordWords = 64
-	// MaxLooks is at how many words with look-alike letters in prose is looked.
+	// MaxLooks is the number of words with look-alike letters that are examined in prose.
 	MaxLooks = 16
-	// MaxTexts is how many parsed texts are kept.
+	// MaxTexts is the number of parsed texts in the cache.
 	MaxTexts = 16
-	// MaxClasses is for how many paths what they are is kept.
+	// MaxClasses is the number of paths whose class is cached.
 	MaxClasses = 256
-	// MaxRange is the longest a..b of PowerShell that is written out: a text has fewer
-	// characters.
+	// MaxRange is the largest number of elements of a range a..b in PowerShell that is expanded; a
+	// submitted text has fewer characters.
 	MaxRange = 2048
-	// MaxFindings is how many findings are reported, the highest first.
+	// MaxFindings is the largest number of findings that are reported, the most severe first.
 	MaxFindings = 64
-	// MaxNumber is the longest text that is read as a number: 256 bits in decimal,
+	// MaxNumber is the longest text that is parsed as a number, in bytes: 256 bits in decimal,
 	// with separators and a factor.
 	MaxNumber = 160
-	// MaxLaterSQL is how many statements after a doubtful first one are looked at to
-	// tell whether a text is SQL; scripts set two or three settings first.
+	// MaxLaterSQL is the number of statements after the first that are examined to decide whether
+	// a text is SQL, if the first one is unclear. Scripts begin with two or three settings.
 	MaxLaterSQL = 8
-	// MaxJSONDepth is the depth to which JSON is looked into.
+	// MaxJSONDepth is the largest depth of JSON that is parsed.
 	MaxJSONDepth = 64
-	// MaxText is the longest text that is looked at at all; the contract has
-	// 2,000 code points, decoded texts may be longer.
+	// MaxText is the longest text that is examined, in bytes. The API accepts 2,000 code points,
+	// but a decoded text may be longer.
 	MaxText = 32 << 10
 )
 
-// Nesting is the largest number of brackets and backticks open at once; quotes
-// are ignored, so it errs on the high side.
+// Nesting returns the largest number of brackets and backticks that are open at once. It ignores
+// quotes, so the result may be too high.
 func Nesting(text string) int {
 	depth, deepest, ticks := 0, 0, 0
 	for i := 0; i < len(text); i++ {
@@ -89,8 +91,8 @@ func Nesting(text string) int {
 	return max(deepest, ticks/8)
 }
 
-// opening is 1 where a bracket or a command of the shell that has an end begins, -1 where
-// it ends.
+// opening returns 1 if a bracket or a compound command of the shell begins at i, -1 if one ends
+// there, and 0 otherwise.
 func opening(text string, i int) int {
 	switch text[i] {
 	case '(', '{', '[':
@@ -111,7 +113,8 @@ func opening(text string, i int) int {
 	return 0
 }
 
-// IsNameByte tells whether a byte may be in a name: an ASCII letter, a digit or an underscore.
+// IsNameByte reports whether a byte may be part of a name: an ASCII letter, a digit or an
+// underscore.
 func IsNameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Invisible characters change what people see, not what runs.
+// Invisible reports whether a character is invisible. Such a character changes what people see,
+// not what runs.
 func Invisible(r rune) bool {
 	switch {
 	case r == 0x00AD, r == 0x034F, r == 0x061C, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r == 0x180E, r == 0xFEFF, r == 0x3164, r == 0xFFA0,
@@ -18,10 +19,11 @@ func Invisible(r rune) bool {
 	return false
 }
 
-// Bidi controls reorder the text that people read.
+// Bidi reports whether a character is a control that reorders the displayed text.
 func Bidi(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
-// Plain text needs no sniffing: printable ASCII, tab and line ends.
+// Plain reports whether a text has only printable ASCII, tabs and line ends, so that it needs no
+// search for suspicious characters.
 func Plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf || s[i] < ' ' && s[i] != '\n' && s[i] != '\t' && s[i] != '\r' || s[i] == 0x7f {
@@ -31,8 +33,8 @@ func Plain(s string) bool {
 	return true
 }
 
-// Confusable maps letters that look like ASCII letters to them: Cyrillic and
-// Greek; NFKC has made ASCII of full-width and mathematical ones before.
+// Confusable maps Cyrillic, Greek and other characters that look like ASCII characters to these.
+// NFKC has already replaced full-width and mathematical letters.
 var Confusable = sync.OnceValue(func() map[rune]rune {
 	return map[rune]rune{
 		'а': 'a', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'һ': 'h', 'і': 'i', 'ј': 'j', 'ӏ': 'l', 'ո': 'n', 'о': 'o', 'р': 'p', 'ԛ': 'q', 'ѕ': 's',
@@ -43,8 +45,8 @@ var Confusable = sync.OnceValue(func() map[rune]rune {
 	}
 })
 
-// Joins: variation selectors and joiners belong to emoji, and to scripts that
-// need them.
+// Joins reports whether r is a variation selector or joiner in a legitimate place: in an emoji, or
+// in a script that needs it.
 func Joins(previous, r rune, rest string) bool {
 	selects := r >= 0xFE00 && r <= 0xFE0F
 	next, _ := utf8.DecodeRuneInString(rest)
@@ -59,10 +61,9 @@ func Joins(previous, r rune, rest string) bool {
 	return unicode.In(previous, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Tamil)
 }
 
-// MixedWord finds a word that mixes ASCII letters with look-alikes of another
-// script, or that is made of look-alikes alone and reads as ASCII in full where
-// a program name, a path or a host stands. Words wholly of another script are
-// words.
+// MixedWord finds a word that mixes ASCII letters with look-alikes of another script. At the start
+// of the text, where the name of a program is, it also finds a word that has only look-alikes. A
+// word that contains any other letter of another script is not reported.
 func MixedWord(text string) (from, to int, ok bool) {
 	for i, looks := 0, 0; i < len(text) && looks < MaxLooks; {
 		end, latin, alike, foreign := lettersAt(text, i)
@@ -82,8 +83,8 @@ func MixedWord(text string) (from, to int, ok bool) {
 	return 0, 0, false
 }
 
-// lettersAt is where the word ends that begins at i, and what letters it has: of ASCII,
-// such that look like these, and others.
+// lettersAt returns the end of the word that begins at i, and which letters it has: ASCII,
+// look-alikes of ASCII, and other non-Latin ones.
 func lettersAt(text string, i int) (end int, latin, alike, foreign bool) {
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -103,8 +104,8 @@ func lettersAt(text string, i int) (end int, latin, alike, foreign bool) {
 	return i, latin, alike, foreign
 }
 
-// prose: the word is in a quoted text of several words, or below the line of a
-// here-document. If that text runs, its folded copy is judged anyway.
+// prose reports whether a word is in a quoted text of several words, or after the first line of a
+// here-document. If that text runs, its copy in ASCII is judged separately.
 func prose(text string, from, to int) bool {
 	if i := strings.LastIndexByte(text[:from], '\n'); i >= 0 && strings.Contains(text[:i], "<<") {
 		return true

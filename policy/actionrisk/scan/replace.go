@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// replace is a function that puts one text in the place of another in a text; without one
-// it takes that out.
+// replace returns a function that replaces a part of its first argument. Without a replacement the
+// function removes the part.
 func replace(of func(text, old, with string) string) func([]string) (string, bool) {
 	return func(args []string) (string, bool) {
 		if len(args) < 2 || args[1] == "" {
@@ -19,8 +19,8 @@ func replace(of func(text, old, with string) string) func([]string) (string, boo
 	}
 }
 
-// match replaces what a regular expression finds in any case, if that is one text only, or
-// takes out the characters of a class.
+// match replaces the matches of a regular expression, ignoring case. It supports only expressions
+// that match a single text, and, for removal, those that list characters.
 func match(args []string) (string, bool) {
 	if len(args) < 2 || args[1] == "" || strings.IndexByte(args[0], Hole) >= 0 {
 		return first(same)(args)
@@ -40,7 +40,7 @@ func match(args []string) (string, bool) {
 	}, args[0]), true
 }
 
-// PlainPattern: a regular expression that stands for one text only.
+// PlainPattern reports whether a regular expression matches a single text only.
 func PlainPattern(p string) bool {
 	for i := 0; i < len(p); i++ {
 		if p[i] == '\\' && i+1 < len(p) && !IsNameByte(p[i+1]) {
@@ -52,8 +52,8 @@ func PlainPattern(p string) bool {
 	return p != ""
 }
 
-// ReplaceFold puts one text in the place of another in any case; of ASCII, whose letters
-// have the same length in either.
+// ReplaceFold replaces all occurrences of old, ignoring case. If text is not ASCII it does not
+// ignore case, because changing the case may change the length.
 func ReplaceFold(text, old, with string) string {
 	if !IsASCII(text) {
 		return strings.ReplaceAll(text, old, with)

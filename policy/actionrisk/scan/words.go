@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Hole is in a Word's text for a part whose value is unknown.
+// Hole is the byte that replaces each unknown part in the text of a Word.
 const Hole = '\x00'
 
-// Base is the last part of a path, without .exe.
+// Base returns the last part of a path, without ".exe".
 func Base(path string) string {
 	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
 		path = path[i+1:]
@@ -20,7 +20,7 @@ func Base(path string) string {
 	return path
 }
 
-// Quote makes a shell word of a text; a hole becomes an unknown variable.
+// Quote quotes a text as one word of the shell. A hole becomes a variable.
 func Quote(text string) string {
 	if text == "" {
 		return "''"
@@ -32,18 +32,18 @@ func Quote(text string) string {
 	return strings.ReplaceAll(text, string(Hole), `'${_}'`)
 }
 
-// Set is the set of the words of a text. Its map is made when it is first asked, because
-// one start of a guard asks few of the engine's sets.
+// Set is a set of words. Its map is built at the first lookup, because one run of the guard uses
+// few of the engine's sets.
 type Set struct {
 	words string
 	made  atomic.Pointer[map[string]bool]
 }
 
-// SetOf is the set of the words of a text. It is so short that a variable of a package that
-// begins with it costs nothing at a start.
+// SetOf returns the set of the blank-separated words of a text. It is short enough for the
+// compiler to inline, so that package variables with sets cost nothing at the start.
 func SetOf(words string) *Set { return &Set{words: words} }
 
-// Has tells whether a word is in the set. None is in no set.
+// Has reports whether a word is in the set. A nil set is empty.
 func (s *Set) Has(word string) bool {
 	if s == nil {
 		return false
@@ -55,7 +55,7 @@ func (s *Set) Has(word string) bool {
 	return (*m)[word]
 }
 
-// Words are the words of the set in their order.
+// Words returns the words of the set in the order in which they were given.
 func (s *Set) Words() []string { return strings.Fields(s.words) }
 
 func (s *Set) make() *map[string]bool {
@@ -68,7 +68,7 @@ func (s *Set) make() *map[string]bool {
 	return &m
 }
 
-// Put puts a value into a map, which it makes if there is none yet.
+// Put sets a key of a map, and creates the map if it is nil.
 func Put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	if *m == nil {
 		*m = M{}
@@ -76,22 +76,22 @@ func Put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	(*m)[key] = value
 }
 
-// HasAny tells whether one of the parts is in a text.
+// HasAny reports whether a text contains one of the parts.
 func HasAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// HasAnyPrefix tells whether a text begins with one of the parts.
+// HasAnyPrefix reports whether a text begins with one of the parts.
 func HasAnyPrefix(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
-// HasAnySuffix tells whether a text ends in one of the parts.
+// HasAnySuffix reports whether a text ends with one of the parts.
 func HasAnySuffix(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.HasSuffix(text, p) })
 }
 
-// Unescape resolves the escapes of $'…', echo -e and printf.
+// Unescape replaces the escapes of $'…', echo -e and printf with their characters.
 func Unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -108,10 +108,11 @@ func Unescape(s string) string {
 	return strings.ReplaceAll(string(b), string(Hole), " ")
 }
 
-// plainEscapes are the escapes of one letter.
+// plainEscapes maps the letter of an escape to its text, for escapes of one letter.
 var plainEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'a': " ", 'b': " ", 'f': " ", 'v': " ", 'e': "\x1b", 'E': "\x1b"}
 
-// escape is what stands for the escape that a text begins with, and how long that is.
+// escape returns the text of the escape at the start of s (after the backslash), and the number of
+// bytes read.
 func escape(s string) (string, int) {
 	if text, ok := plainEscapes[s[0]]; ok {
 		return text, 1
@@ -133,7 +134,7 @@ func escape(s string) (string, int) {
 	return s[:1], 1
 }
 
-// Digits reads at most n digits of a base, and gives their value and how many there were.
+// Digits parses up to most digits in a base. It returns their value and number.
 func Digits(s string, radix, most int) (value, used int) {
 	for used < most && used < len(s) {
 		d := strings.IndexByte("0123456789abcdef", s[used]|0x20)
@@ -148,7 +149,7 @@ func Digits(s string, radix, most int) (value, used int) {
 	return value, used
 }
 
-// OptionWords splits a list of options at blanks outside of quotes.
+// OptionWords splits a text at blanks outside of quotes, and removes the quotes.
 func OptionWords(text string) []string {
 	var out []string
 	var b strings.Builder

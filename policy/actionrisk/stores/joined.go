@@ -2,7 +2,7 @@ package stores
 
 import "strings"
 
-// JoinedStrings joins "a" + "b" and takes the brackets off one string.
+// JoinedStrings joins string literals ("a" + "b") and removes the parentheses around a string.
 func JoinedStrings(text string) string {
 	var out []byte
 	for i := 0; i < len(text); i++ {
@@ -32,7 +32,7 @@ func JoinedStrings(text string) string {
 	return string(out)
 }
 
-// lastQuote is where the string begins that is at the end.
+// lastQuote returns the offset of the quote that opens the string at the end of the text.
 func lastQuote(text []byte) int {
 	for i := len(text) - 2; i >= 0; i-- {
 		if text[i] == '"' && (i == 0 || text[i-1] != '\\') {

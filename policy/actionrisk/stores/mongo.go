@@ -9,15 +9,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// MongoCall is one method call of mongo shell text, or one command document.
+// MongoCall is one method call in the MongoDB shell, or one command document.
 type MongoCall struct {
 	Method     string
 	Args       string
-	Receiver   string // what is before the method
+	Receiver   string // the expression before the method
 	Start, End int
 }
 
-// LooksMongo: mongo shell text begins with db. or use, and calls something.
+// LooksMongo reports whether a text is for the MongoDB shell or a graph database: it begins with
+// db. or use and calls a function.
 func LooksMongo(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n;")
 	if strings.HasPrefix(text, "use ") {
@@ -30,12 +31,12 @@ func LooksMongo(text string) bool {
 	return looksGremlin(text) || (strings.HasPrefix(text, "db.") || strings.HasPrefix(text, "db[")) && strings.Contains(text, "(")
 }
 
-// looksGremlin: g.V()… and g.E()… of graph databases.
+// looksGremlin reports whether a text is a query of a graph database: g.V()… or g.E()….
 func looksGremlin(text string) bool {
 	return strings.HasPrefix(text, "g.V(") || strings.HasPrefix(text, "g.E(")
 }
 
-// MongoCalls finds the method calls outside strings and comments, in order.
+// MongoCalls returns the method calls outside strings and comments, in order.
 func MongoCalls(text string) []MongoCall {
 	var calls []MongoCall
 	closing := brackets(text)
@@ -43,7 +44,7 @@ func MongoCalls(text string) []MongoCall {
 		end := commentEnd(text, i)
 		switch c := text[i]; {
 		case end > 0:
-		case quotedIndex(text[i:]): // db["name"](…)
+		case quotedIndex(text[i:]): // a method by its quoted name: db["name"](…)
 			if end = SkipQuoted(text, i+1); strings.HasPrefix(text[end:], "](") {
 				calls = append(calls, callAt(text, text[i+2:end-1], i, end+1, closing))
 			}
@@ -59,10 +60,11 @@ func MongoCalls(text string) []MongoCall {
 	return calls
 }
 
-// quotedIndex: a name in quotes is what is asked for.
+// quotedIndex reports whether a text begins with an index that is a quoted name.
 func quotedIndex(text string) bool { return scan.HasAnyPrefix(text, `["`, "['") }
 
-// methodAt is the name at i and the bracket that its call opens, or none.
+// methodAt returns the name at i and the offset of the parenthesis after it. The name is "" if
+// there is no call.
 func methodAt(text string, i int) (string, int) {
 	j := i
 	for j < len(text) && (sql.IsLetter(text[j]) || text[j] >= '0' && text[j] <= '9' || text[j] == '$') {
@@ -78,7 +80,7 @@ func methodAt(text string, i int) (string, int) {
 	return text[i:j], open
 }
 
-// commentEnd is where a comment ends that begins at i, or 0.
+// commentEnd returns the end of the comment that begins at i, or 0 if none does.
 func commentEnd(text string, i int) int {
 	shut := ""
 	switch {
@@ -95,7 +97,7 @@ func commentEnd(text string, i int) int {
 	return len(text)
 }
 
-// SkipQuoted is the index after the string that begins at i.
+// SkipQuoted returns the offset after the string that begins at i.
 func SkipQuoted(text string, i int) int {
 	quote := text[i]
 	for j := i + 1; j < len(text); j++ {
@@ -108,8 +110,8 @@ func SkipQuoted(text string, i int) int {
 	return len(text)
 }
 
-// brackets is, for each opening bracket outside strings, the index after the
-// one that closes it; 0 elsewhere and where nothing does.
+// brackets returns for each offset of an opening bracket outside strings the offset after its
+// closing bracket. All other elements are 0.
 func brackets(text string) []int {
 	closing := make([]int, len(text))
 	var open []int
@@ -129,7 +131,7 @@ func brackets(text string) []int {
 	return closing
 }
 
-// callAt reads the arguments that open at index open.
+// callAt returns the call whose parenthesis is at open.
 func callAt(text, method string, start, open int, closing []int) MongoCall {
 	end := closing[open]
 	if end == 0 {
@@ -139,7 +141,7 @@ func callAt(text, method string, start, open int, closing []int) MongoCall {
 	return MongoCall{Method: method, Args: strings.TrimSuffix(text[min(open+1, end):end], ")"), Receiver: text[from:start], Start: from, End: end}
 }
 
-// MongoResult says what a text for MongoDB's shell does.
+// MongoResult returns the effects of a text for the MongoDB shell.
 func MongoResult(names *facts.Calls, text string) sql.Result {
 	calls := MongoCalls(text)
 	r := MongoDoes(names, calls)
@@ -153,7 +155,7 @@ func MongoResult(names *facts.Calls, text string) sql.Result {
 	return r
 }
 
-// MongoDoes says what calls of methods of MongoDB's shell do.
+// MongoDoes returns the effects of method calls in the MongoDB shell.
 func MongoDoes(names *facts.Calls, calls []MongoCall) sql.Result {
 	r := sql.Result{ReadOnly: true}
 	for _, c := range calls {
@@ -168,7 +170,8 @@ func MongoDoes(names *facts.Calls, calls []MongoCall) sql.Result {
 	return r
 }
 
-// eachRemoved: find().forEach(d => remove(d)) deletes what find finds: all.
+// eachRemoved reports whether a text removes each document of an unrestricted find:
+// find().forEach(d => remove(d)).
 func eachRemoved(text string, calls []MongoCall, facts []sql.Fact) bool {
 	if len(facts) == 0 || !strings.Contains(text, "forEach") {
 		return false
@@ -182,7 +185,7 @@ func eachRemoved(text string, calls []MongoCall, facts []sql.Fact) bool {
 	return false
 }
 
-// MongoEffect is the effect of one call, "" if it only reads or is not known.
+// MongoEffect returns the effect of one call, or "" if the call only reads or is unknown.
 func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	first, _ := SplitArg(c.Args)
 	first = strings.Join(strings.Fields(first), "")
@@ -200,7 +203,7 @@ func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	case "bulkWrite":
 		return bulkEffect(c.Args)
 	case "renameCollection":
-		if strings.HasSuffix(strings.ReplaceAll(c.Args, " ", ""), ",true") { // what had the name is dropped
+		if strings.HasSuffix(strings.ReplaceAll(c.Args, " ", ""), ",true") { // true drops the collection that had the new name
 			return act.DropsCollection
 		}
 	case "createUser", "grantRolesToUser", "updateUser":
@@ -214,17 +217,18 @@ func MongoEffect(names *facts.Calls, c *MongoCall) string {
 	return ""
 }
 
-// picksVertices: g.V().has(…), g.V(id): not all of a graph.
+// picksVertices reports whether a graph query selects only some vertices: g.V().has(…) or
+// g.V(id).
 func picksVertices(receiver string) bool {
 	return looksGremlin(receiver) && (scan.HasAny(receiver, ".has(", ".hasId(") || !strings.Contains(receiver, "()"))
 }
 
-// removesOne: remove(filter, {justOne: true}).
+// removesOne reports whether remove deletes one document: remove(filter, {justOne: true}).
 func removesOne(c *MongoCall) bool {
 	return c.Method == "remove" && strings.Contains(c.Args, "justOne")
 }
 
-// ofAll is the effect of a call on everything, or the one on a part of it.
+// ofAll returns effect if all is set, and onSome otherwise.
 func ofAll(all bool, effect, onSome string) string {
 	if all {
 		return effect
@@ -232,7 +236,7 @@ func ofAll(all bool, effect, onSome string) string {
 	return onSome
 }
 
-// mongoCommand names the effect of a command document.
+// mongoCommand returns the effect of a command document.
 func mongoCommand(doc string) string {
 	name := strings.Trim(doc, "{}")
 	name, _, _ = strings.Cut(name, ":")
@@ -258,7 +262,7 @@ func mongoCommand(doc string) string {
 	return ""
 }
 
-// SplitArg cuts the first argument off.
+// SplitArg splits the first argument from the rest.
 func SplitArg(args string) (first, rest string) {
 	depth := 0
 	for i := 0; i < len(args); i++ {

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// What a filter of MongoDB picks: every document, none, or some.
+// A MongoDB filter selects every document, none, or some. These functions decide which.
 
-// MongoAll reports whether a filter picks every document.
+// MongoAll reports whether a filter selects every document.
 func MongoAll(filter string) bool {
 	filter = strings.TrimSpace(filter)
 	if filter == "" || filter == "null" || filter == "undefined" {
@@ -21,7 +21,7 @@ func MongoAll(filter string) bool {
 	return root != nil && root.End >= len(filter) && filterTruth(root, 0) == sql.AllRows
 }
 
-// filterTruth judges a filter as it is in a tree; all its members must hold.
+// filterTruth evaluates a parsed filter. All its members must hold.
 func filterTruth(n *tree.Node, depth int) sql.Truth {
 	if n == nil || n.Kind != '{' || depth > sql.MaxSQLNesting {
 		return sql.SomeRows
@@ -38,7 +38,7 @@ func filterTruth(n *tree.Node, depth int) sql.Truth {
 	return result
 }
 
-// memberTruth judges one member of a filter.
+// memberTruth evaluates one member of a filter.
 func memberTruth(key string, v *tree.Node, depth int) sql.Truth {
 	switch key {
 	case "$comment":
@@ -53,7 +53,7 @@ func memberTruth(key string, v *tree.Node, depth int) sql.Truth {
 	return sql.SomeRows
 }
 
-// combined judges a list of filters under $or, $and and $nor.
+// combined evaluates the list of filters in $or, $and or $nor.
 func combined(key string, v *tree.Node, depth int) sql.Truth {
 	count := map[sql.Truth]int{}
 	for _, k := range v.Kids {
@@ -71,12 +71,12 @@ func combined(key string, v *tree.Node, depth int) sql.Truth {
 	return sql.SomeRows
 }
 
-// keyHolds are the values with which a test of the key leaves no document out.
+// keyHolds are the operands with which a condition on the key excludes no document.
 var keyHolds = map[string][]string{"$ne": {"null", "", "0", "-1"}, "$gt": {"", "0"}, "$gte": {"", "0"}, "$regex": {"", ".", ".*", "^", "/./", "/.*/", "/^/"}}
 
-// constantText judges $where and $expr: a condition that depends on no document.
+// constantText evaluates $where and $expr, if the condition does not depend on the document.
 func constantText(v *tree.Node) sql.Truth {
-	if v.Kind == '{' { // {$eq: [1, 1]}
+	if v.Kind == '{' { // for example {$eq: [1, 1]}
 		if pair := v.Get("$eq", "$gte", "$lte"); pair != nil && len(pair.Kids) == 2 && pair.Kids[0].Text == pair.Kids[1].Text && pair.Kids[0].Kind != '{' {
 			return sql.AllRows
 		}
@@ -96,7 +96,7 @@ func constantText(v *tree.Node) sql.Truth {
 	return sql.SomeRows
 }
 
-// keyTruth judges what a filter asks of the key, which every document has.
+// keyTruth evaluates a condition on the key, which every document has.
 func keyTruth(v *tree.Node) sql.Truth {
 	if v.Kind != '{' {
 		return rowsNoneIf(v.Kind == 'n')
@@ -124,7 +124,7 @@ func keyTruth(v *tree.Node) sql.Truth {
 	return sql.RowsIf(slices.Contains(keyHolds[op], arg.Text) || bound != "" && strings.HasPrefix(arg.Text, bound))
 }
 
-// rowsNoneIf is NoRows or, if the test may pick rows, SomeRows.
+// rowsNoneIf returns NoRows if none is set, and SomeRows otherwise.
 func rowsNoneIf(none bool) sql.Truth {
 	if none {
 		return sql.NoRows
@@ -132,7 +132,7 @@ func rowsNoneIf(none bool) sql.Truth {
 	return sql.SomeRows
 }
 
-// pipelineEffect is what an aggregation does to the collection it writes.
+// pipelineEffect returns the effect of an aggregation on the collection that it writes.
 func pipelineEffect(c *MongoCall) string {
 	root, _ := tree.JSON(strings.TrimSpace(c.Args))
 	if !strings.Contains(c.Args, "$out") {
@@ -146,7 +146,7 @@ func pipelineEffect(c *MongoCall) string {
 		if m := stage.Get("$match"); m != nil {
 			narrowed = true
 			if filterTruth(m, 0) == sql.NoRows {
-				effect = act.DropsCollection // what is left is empty
+				effect = act.DropsCollection // the result is empty
 			}
 		}
 		if stage.Get("$limit", "$sample", "$skip") != nil {
@@ -156,13 +156,13 @@ func pipelineEffect(c *MongoCall) string {
 			}
 		}
 		if out := stage.Str("$out"); out != "" && narrowed && strings.HasSuffix(c.Receiver, "."+out) {
-			effect = act.DropsCollection // a collection is written over by a part of itself
+			effect = act.DropsCollection // the collection is overwritten with a part of itself
 		}
 	}
 	return effect
 }
 
-// bulkEffect is the worst that a list of writes does.
+// bulkEffect returns the most severe effect of a list of writes.
 func bulkEffect(args string) string {
 	plain := strings.NewReplacer(`"`, "", "'", "").Replace(strings.Join(strings.Fields(args), ""))
 	switch {

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Redis and what speaks its language: commands of words, one on a line.
+// This file reads Redis commands and those of compatible stores, one command per line.
 
-// LooksRedis: words of the Redis protocol that are no program's name.
+// LooksRedis reports whether a text begins with a Redis command that is no program's name.
 func LooksRedis(text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), " ")
 	switch strings.ToUpper(strings.TrimRight(first, ";\n")) {
@@ -24,7 +24,7 @@ func LooksRedis(text string) bool {
 	return false
 }
 
-// RedisResult says what lines of Redis commands do.
+// RedisResult returns the effects of Redis commands, one per line.
 func RedisResult(names *facts.Calls, text string) sql.Result {
 	r := sql.Result{ReadOnly: true}
 	at := 0
@@ -48,7 +48,7 @@ func RedisResult(names *facts.Calls, text string) sql.Result {
 	return r
 }
 
-// redisEffect names what one command does and tells whether it changes anything.
+// redisEffect returns the effect of one command, and whether it changes anything.
 func redisEffect(names *facts.Calls, f []string) (effect string, changes bool) {
 	second := ""
 	if len(f) > 1 {
@@ -77,7 +77,7 @@ func redisEffect(names *facts.Calls, f []string) (effect string, changes bool) {
 	}
 }
 
-// scriptEffect is what a script in Lua does by the commands it names.
+// scriptEffect returns the effect of a Lua script, by the commands that occur in it.
 func scriptEffect(script string) string {
 	switch {
 	case scan.HasAny(script, "flushall", "flushdb"):
@@ -90,7 +90,8 @@ func scriptEffect(script string) string {
 	return ""
 }
 
-// trimEffect: a list or stream that is cut to nothing is emptied.
+// trimEffect returns the effect of LTRIM and XTRIM. They empty a list or stream if nothing is
+// kept.
 func trimEffect(verb string, f []string) string {
 	args := f[min(2, len(f)):]
 	if verb == "LTRIM" && emptyRange(args) || verb == "XTRIM" && keepsNone(args) {
@@ -99,7 +100,7 @@ func trimEffect(verb string, f []string) string {
 	return "insert"
 }
 
-// emptyRange: LTRIM key 1 0, -1 0.
+// emptyRange reports whether the range of LTRIM is empty, as in "1 0" or "-1 0".
 func emptyRange(args []string) bool {
 	if len(args) != 2 {
 		return false
@@ -108,12 +109,12 @@ func emptyRange(args []string) bool {
 	return to >= 0 && from > to || args[0] == "-1" && args[1] == "0"
 }
 
-// keepsNone: XTRIM key MAXLEN [~] 0.
+// keepsNone reports whether XTRIM keeps no entry: XTRIM key MAXLEN [~] 0.
 func keepsNone(args []string) bool {
 	return len(args) > 1 && strings.EqualFold(args[0], "MAXLEN") && (numberAt(args, len(args)-1) == 0 || numberAt(args, 1) == 0)
 }
 
-// numberAt is a word as a number, -1 if it is none.
+// numberAt returns argument i as a number, or -1 if it is none.
 func numberAt(args []string, i int) int64 {
 	if n, err := strconv.ParseInt(args[i], 10, 64); err == nil {
 		return n
@@ -121,7 +122,7 @@ func numberAt(args []string, i int) int64 {
 	return -1
 }
 
-// luaJoined puts the pieces of strings together: 'flush'..'all'.
+// luaJoined joins concatenated string literals: 'flush'..'all'.
 func luaJoined(script string) string {
 	script = strings.ReplaceAll(script, " .. ", "..")
 	return strings.NewReplacer("'..'", "", `"..""`, "", `".."`, "", `'.."`, "", `"..'`, "").Replace(script)

@@ -1,5 +1,5 @@
-// Package stores tells for which database a text is, SQL, MongoDB's shell or Redis, and
-// says what calls of the latter two do. What SQL does says package sql.
+// Package stores decides for which database a text is: SQL, MongoDB's shell or Redis. It finds the
+// effects of the latter two; package sql finds those of SQL.
 package stores
 
 import (
@@ -12,8 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Clients says how a client reads its text. Clients not named here get every
-// reading of SQL.
+// Clients maps a client to the SQL syntax that it uses. For other clients all syntaxes are tried.
 var Clients = map[string]sql.Reading{
 	"psql": sql.ANSI, "pgcli": sql.ANSI, "cockroach": sql.ANSI, "ysqlsh": sql.ANSI, "vsql": sql.ANSI, "gsql": sql.ANSI,
 	"sqlite3": sql.ANSI, "sqlite": sql.ANSI, "duckdb": sql.ANSI,
@@ -22,8 +21,8 @@ var Clients = map[string]sql.Reading{
 	"cqlsh": sql.Slash | sql.ANSI, "nzsql": sql.ANSI, "usql": sql.ANSI, "mysqlsh": sql.MySQL, "mssql-cli": sql.ANSI, "litecli": sql.ANSI,
 }
 
-// ClientWords are the client's operands and options that say where it connects:
-// everything but the text it runs.
+// ClientWords returns the operands and option values of a client that name its server or database:
+// all except the text that it runs.
 func ClientWords(v *act.Invocation, text string) string {
 	if v == nil {
 		return ""
@@ -43,7 +42,8 @@ func ClientWords(v *act.Invocation, text string) string {
 	return strings.Join(append(words, setWords(v)...), " ")
 }
 
-// setWords are what variables, a place in memory and the host say of it.
+// setWords returns the words about the server from variables, from an option for local use, and
+// from the host.
 func setWords(v *act.Invocation) (words []string) {
 	for _, a := range v.Env {
 		if strings.HasPrefix(a.Name, "PG") || scan.HasAnySuffix(a.Name, "_ENV", "URL") {
@@ -56,7 +56,7 @@ func setWords(v *act.Invocation) (words []string) {
 	return append(words, v.Host)
 }
 
-// inMemory: the client's database is gone with it, and it opens no other.
+// inMemory reports whether the client's database is only in memory, and no other is opened.
 func inMemory(v *act.Invocation) bool {
 	memory := false
 	for _, w := range v.Operands {
@@ -69,8 +69,9 @@ func inMemory(v *act.Invocation) bool {
 	return memory
 }
 
-// LooksSQL is the router's cheap test: do the first words begin a statement of
-// some database? Words that are also programs need the words that follow them.
+// LooksSQL reports whether the first words begin a statement of some database. It is a cheap test
+// for text of an unknown language. If the first word is also a program's name, the following words
+// decide.
 func LooksSQL(text string) bool {
 	text = skipSQLSpace(text)
 	if strings.HasPrefix(text, "(") {
@@ -101,26 +102,28 @@ func LooksSQL(text string) bool {
 	return sqlPair(word, next, rest)
 }
 
-// setsColumns: UPDATE t SET x = 1, and no option of a program.
+// setsColumns reports whether UPDATE is the SQL statement (UPDATE t SET x = 1), not a program with
+// options.
 func setsColumns(rest, after string) bool {
 	return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
-// blockOfSQL: statements are in it, and no option of bash's declare or key word of a shell.
+// blockOfSQL reports whether a block contains SQL statements, and is not bash's declare with an
+// option or a compound command of a shell.
 func blockOfSQL(word, low string) bool {
 	option := word == "declare" && strings.HasPrefix(strings.TrimLeft(low, " "), "-")
 	return !option && sql.HoldsSQL(low) && !scan.HasAny(low, "; then", ";then", "; do", "\ndo", "\nthen")
 }
 
-// callsProcedure: what a verb calls is a stored procedure, or a statement in a text.
+// callsProcedure reports whether a verb calls a stored procedure or runs a text as a statement.
 func callsProcedure(word, next, rest string) bool {
 	name := procedureName(rest)
 	return strings.HasPrefix(name, "sp_") || strings.HasPrefix(name, "xp_") || next == "immediate" || next == "master" ||
 		strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(rest, "xp_cmdshell") || word == "call" && strings.Contains(rest, "(")
 }
 
-// procedureName is the last part of a dotted name in front of its arguments, in lower
-// case: msdb.dbo.sp_add_job, [master]..[xp_cmdshell].
+// procedureName returns the last part of the dotted name before the arguments, in lower case:
+// msdb.dbo.sp_add_job, [master]..[xp_cmdshell].
 func procedureName(rest string) string {
 	rest = strings.TrimLeft(rest, " \t\n")
 	end := 0
@@ -131,14 +134,14 @@ func procedureName(rest string) string {
 	return strings.Trim(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "[]\"")
 }
 
-// deletesRows: the words after DELETE go on as those of a statement do.
+// deletesRows reports whether the words after DELETE are those of an SQL statement.
 func deletesRows(next, rest, after string) bool {
 	third, _ := sqlWordAt(skipSQLSpace(after))
 	return next == "from" || next == "top" || third == "from" || third == "where" || deletesByName(rest)
 }
 
-// deletesByName: DELETE with MySQL's modifiers, or of tables that FROM names again
-// ("DELETE o.*, i FROM …").
+// deletesByName reports whether DELETE has MySQL's modifiers, or lists tables before FROM ("DELETE
+// o.*, i FROM …").
 func deletesByName(rest string) bool {
 	words := strings.Fields(strings.ToLower(rest[:min(len(rest), 256)]))
 	for i, w := range words {
@@ -154,8 +157,8 @@ func deletesByName(rest string) bool {
 	return false
 }
 
-// LaterSQL: a text that begins with a statement some shell would take too (SET x =
-// 1, EXEC p, PRINT 'x') and goes on with one that only a database knows.
+// LaterSQL reports whether a text begins with a statement that is also a shell command (SET x = 1,
+// EXEC p, PRINT 'x') and has a later one that is only SQL.
 func LaterSQL(text string) bool {
 	text = skipSQLSpace(text)
 	word, rest := sqlWordAt(text)
@@ -174,7 +177,8 @@ func LaterSQL(text string) bool {
 	return false
 }
 
-// mayPrecede: a word that begins a statement, as what follows it does not deny.
+// mayPrecede reports whether a text begins with a statement that may precede the first one that is
+// clearly SQL.
 func mayPrecede(word, text, rest string) bool {
 	second, behind := sqlWordAt(skipSQLSpace(rest))
 	switch word {
@@ -191,11 +195,12 @@ func mayPrecede(word, text, rest string) bool {
 	return false
 }
 
-// sqlSecond: what follows, in lower case, a verb that begins nothing else than SQL.
+// sqlSecond reports whether the text after a verb that only SQL has continues as a statement. low
+// is the text in lower case.
 func sqlSecond(word, next, low string) bool {
 	switch word {
 	case "select":
-		// bash has "select x in …; do"
+		// "select x in …; do" is a loop of bash
 		return !strings.Contains(low, " in ") || !strings.Contains(low, "; do") || strings.Contains(low, " from ")
 	case "merge":
 		return HasSQLWord(low, "using")
@@ -211,8 +216,7 @@ func sqlSecond(word, next, low string) bool {
 	return word == "explain" && next != "" || strings.HasPrefix(strings.TrimSpace(low), "(")
 }
 
-// sqlPair looks a word up in sqlPairs: alternatives that the rest must begin
-// with, or with * that it must hold; "* " alone asks only for a name and an end.
+// sqlPair reports whether the text after a word fits the word's entry in sqlPairs.
 func sqlPair(word, next, rest string) bool {
 	alternatives, ok := sqlPairs[word]
 	low := strings.TrimSpace(strings.ToLower(rest))
@@ -237,12 +241,13 @@ func sqlPair(word, next, rest string) bool {
 	})
 }
 
-// removesEach: FOR x IN c REMOVE x IN c, where a shell has "; do".
+// removesEach reports whether a loop removes documents: FOR x IN c REMOVE x IN c. A loop of a
+// shell has "; do".
 func removesEach(low string) bool {
 	return HasSQLWord(low, "in") && HasSQLWord(low, "remove") && !strings.Contains(low, ";") && !HasSQLWord(low, "do")
 }
 
-// sqlObject: DROP, CREATE, ALTER and TRUNCATE of something a database has.
+// sqlObject reports whether DROP, CREATE, ALTER or TRUNCATE names an object of a database.
 func sqlObject(word, next, rest, after string) bool {
 	if word == "truncate" {
 		return next == "table" || next == "only" || next == "database" || next == "all" && HasSQLWord(strings.ToLower(rest), "tables") || truncates(strings.TrimSpace(skipSQLSpace(rest)))
@@ -253,8 +258,9 @@ func sqlObject(word, next, rest, after string) bool {
 	return strings.TrimSpace(after) != "" || word == "drop"
 }
 
-// truncates: what follows TRUNCATE without TABLE must be names and the few words
-// that may follow them; coreutils' truncate and plain English go on differently.
+// truncates reports whether the text after TRUNCATE (without TABLE) is a list of names with the
+// few words that may follow them. The program truncate of coreutils and plain English continue
+// differently.
 func truncates(rest string) bool {
 	rest = strings.ToLower(strings.TrimRight(rest, "; \n"))
 	if rest == "" || rest[0] == '-' {
@@ -276,7 +282,10 @@ func truncates(rest string) bool {
 	return true
 }
 
-// sqlPairs are verbs that are also programs or words, with what must follow.
+// sqlPairs maps verbs that are also programs or English words to the texts that must follow in
+// SQL, separated by "|". The rest must begin with one of them, or, after a "*", contain it. ""
+// means that nothing, or ";", "async" or "sync" must follow. "*" alone requires a word. "* " alone
+// requires a word, and no characters that only a shell uses.
 var sqlPairs = map[string]string{
 	"show": "* ", "describe": "* ", "use": "* ", "analyze": "table|verbose", "vacuum": "*retain|full|analyze|verbose|freeze|;| ", "optimize": "table", "reindex": "table|index|database|schema|system|concurrently",
 	"cluster": "* using", "refresh": "materialized|table", "rename": "table", "replace": "into", "lock": "table|tables", "flush": "tables|privileges|logs|hosts|table|binary|status", "purge": "binary|master|recyclebin|table",
@@ -287,7 +296,7 @@ var sqlPairs = map[string]string{
 	"exchange": "tables", "undrop": "table|database|schema", "security": "label", "discard": "all", "notify": "*;", "system": "drop|stop|start|reload|flush|shutdown|kill", "if": "exists (|object_id",
 	"remove": "database|namespace|table|ns |db ", "runscript": "from", "flashback": "database|table", "while": "1=1|1 = 1|(1=1|exists", "delimiter": "*", "go": "", "flushall": "", "flushdb": "", "config": "set ", "msck": "repair", "xp_cmdshell": "'", "sp_executesql": "n'|'", "sp_configure": "'", "unload": "(", "waitfor": "delay", "handler": "*open", "savepoint": "*;", "table": "*;"}
 
-// skipSQLSpace skips white space, comments, semicolons and executable marks.
+// skipSQLSpace skips white space, comments, semicolons and the marks of executable comments.
 func skipSQLSpace(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n;\ufeff\u00a0")
@@ -314,8 +323,8 @@ func skipSQLSpace(text string) string {
 	}
 }
 
-// sqlWordAt is the first word in lower case, joined over comments inside it,
-// and what follows.
+// sqlWordAt returns the first word in lower case and the rest of the text. A comment inside a verb
+// is removed.
 func sqlWordAt(text string) (string, string) {
 	i := 0
 	for i < len(text) && sql.IsWordByte(text[i]) {
@@ -336,8 +345,7 @@ func sqlWordAt(text string) (string, string) {
 	return w, rest
 }
 
-// HasSQLWord reports whether one of the words is in the lower-case text as a
-// whole word.
+// HasSQLWord reports whether a text in lower case contains one of the words as a whole word.
 func HasSQLWord(low string, words ...string) bool {
 	for _, w := range words {
 		for i := 0; ; {
@@ -355,7 +363,8 @@ func HasSQLWord(low string, words ...string) bool {
 	return false
 }
 
-// sqlMetaStart: psql's \! and its kind; a shell writes \rm.
+// sqlMetaStart reports whether a text begins with a meta-command such as psql's \!. A shell
+// command may begin with a backslash, too: \rm.
 func sqlMetaStart(text string) bool {
 	for _, m := range [...]string{`\!`, `\copy `, `\gexec`, `\i `, `\o `, `\dt`, `\d `, `\d+`, `\l`, `\c `, `\du`, `\x`} {
 		if strings.HasPrefix(text, m) {
@@ -365,5 +374,5 @@ func sqlMetaStart(text string) bool {
 	return false
 }
 
-// QueryKeys are members and parameters that services run as statements.
+// QueryKeys are the members and parameters that services run as statements.
 var QueryKeys = scan.SetOf("sql query statement stmt statements queries ksql aql cypher db_query raw_query sqltext sql_query command_text gremlin n1ql")

@@ -6,10 +6,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// CalledBefore is the last part of the name that is before an argument.
+// CalledBefore returns the last part of the name of the function whose argument begins after text.
 func CalledBefore(text string) string {
 	text = strings.TrimRight(text, " \t([,")
-	if label, ok := strings.CutSuffix(text, ":"); ok { // removeItem(atPath: "x")
+	if label, ok := strings.CutSuffix(text, ":"); ok { // the argument may have a label: removeItem(atPath: "x")
 		text = strings.TrimRight(strings.TrimRight(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"), " \t([,")
 	}
 	i := len(text)
@@ -19,7 +19,8 @@ func CalledBefore(text string) string {
 	return text[i:]
 }
 
-// ClosingQuote is where the string that opens at i ends on its line, or -1.
+// ClosingQuote returns the offset of the quote that closes the string opened at i, or -1. A string
+// in single quotes must end on its line.
 func ClosingQuote(text string, i int) int {
 	for j := i + 1; j < len(text); j++ {
 		switch text[j] {
@@ -36,8 +37,8 @@ func ClosingQuote(text string, i int) int {
 	return -1
 }
 
-// Balanced is the index of the bracket that closes the one a text begins with, or the
-// text's length.
+// Balanced returns the offset of the bracket that closes the first one of the text, or the length
+// of the text if none does.
 func Balanced(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {

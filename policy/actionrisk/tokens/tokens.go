@@ -1,5 +1,5 @@
-// Package tokens cuts program texts of many languages into tokens. It knows strings,
-// comments and brackets; what a name means is for the front-end that asks.
+// Package tokens splits program texts of many languages into tokens. It recognizes strings,
+// comments and brackets; the caller interprets the names.
 package tokens
 
 import (
@@ -11,31 +11,31 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// The kinds of tokens that are more than one sign.
+// Kinds of tokens. The kind of any other token is its single character.
 const (
 	String  = 's'
 	Command = 'x' // text in backticks, which a shell runs
-	Name    = 'i' // with its dots
+	Name    = 'i' // a name with its dots: os.remove
 )
 
 // Token is a token of a program text in any of the scripting languages.
 type Token struct {
-	Kind     byte     // String, Command, Name, else the sign itself
-	Text     string   // of a string its value, unknown parts as holes
-	From, To int      // in the source; of a string the bytes between its quotes
-	Exact    bool     // text is verbatim there
-	List     bool     // text is the words of a list, joined by blanks
-	Holes    []string // the expressions that are in the text's holes
-	Computed bool     // a name that the text puts together
-	Partner  int32    // of a bracket: how far off the one is that belongs to it, or unpaired; 0 if it was not looked for
+	Kind     byte     // String, Command, Name, or the character itself
+	Text     string   // for a string, its value; each unknown part is one hole byte
+	From, To int      // offsets in the source; for a string, without its quotes
+	Exact    bool     // the source has Text unchanged at From
+	List     bool     // Text is the elements of a list, joined by blanks
+	Holes    []string // the expressions whose values are unknown, one for each hole in Text
+	Computed bool     // the name is computed by an expression of the program
+	Partner  int32    // for a bracket: the distance in tokens to the matching one, or Unpaired; 0 before Pair
 }
 
-// Unpaired says of a bracket that the text does not close or open it.
+// Unpaired is the Partner of a bracket that has no matching bracket.
 const Unpaired = 1 << 30
 
-// Pair sets the Partner of every bracket, so that no reader has to search for it. Each
-// kind of bracket is counted by itself. It returns how many of the tokens are nested no
-// deeper than scan.MaxNesting.
+// Pair sets the Partner of every bracket, so that no reader must search for it. The three types of
+// brackets are matched independently. It returns the number of tokens before the first one that is
+// nested deeper than scan.MaxNesting.
 func Pair(toks []Token) int {
 	var open [3][]int
 	depth := 0
@@ -64,8 +64,8 @@ func Pair(toks []Token) int {
 	return len(toks)
 }
 
-// Tokens cuts a program text into tokens with their brackets paired. Of a text that
-// is nested deeper than any that people write only the beginning is looked at.
+// Tokens splits a program text into tokens and pairs its brackets. If the text is nested deeper
+// than scan.MaxNesting, it returns the tokens before that and sets e.TooDeep.
 func Tokens(e *interp.Env, text, lang string) []Token {
 	toks := scanInline(e, text, lang)
 	if n := Pair(toks); n < len(toks) {
@@ -75,7 +75,7 @@ func Tokens(e *interp.Env, text, lang string) []Token {
 	return toks
 }
 
-// scanner is where the reading of a program text stands.
+// scanner is the state of splitting one program text.
 type scanner struct {
 	e    *interp.Env
 	text string
@@ -85,8 +85,8 @@ type scanner struct {
 	out  []Token
 }
 
-// scanInline cuts a program text into tokens. It knows strings and comments and
-// nothing else, which is enough to tell a call from a mention.
+// scanInline splits a program text into tokens. It recognizes strings and comments and nothing
+// else, which is enough to distinguish a call from a mention in a string.
 func scanInline(e *interp.Env, text, lang string) []Token {
 	s := &scanner{e: e, text: text, lang: lang, how: e.Language(lang)}
 	for s.at < len(text) && len(s.out) < 4096 && e.Budget.Spend(1) {
@@ -100,13 +100,13 @@ func scanInline(e *interp.Env, text, lang string) []Token {
 	return s.out
 }
 
-// add adds a token and goes on after it.
+// add appends a token and moves on to next. It always returns true.
 func (s *scanner) add(t Token, next int) bool {
 	s.out, s.at = append(s.out, t), min(next, len(s.text))
 	return true
 }
 
-// starts tells whether the rest of the text begins so.
+// starts reports whether the rest of the text begins with a prefix.
 func (s *scanner) starts(with string) bool { return strings.HasPrefix(s.text[s.at:], with) }
 
 func (s *scanner) blank() bool {
@@ -118,7 +118,7 @@ func (s *scanner) blank() bool {
 	return false
 }
 
-// char is a character in single quotes, where these hold one.
+// char reads a character in single quotes, in languages that write characters like this.
 func (s *scanner) char() bool {
 	if s.text[s.at] != '\'' || !s.how.Chars {
 		return false
@@ -131,7 +131,7 @@ func (s *scanner) char() bool {
 	return true
 }
 
-// dashed is a method after a colon.
+// dashed reads the name of a method after a colon, as in Lua.
 func (s *scanner) dashed() bool {
 	i := s.at
 	if s.text[i] != ':' || !s.how.Dashes || i+1 >= len(s.text) || !scan.IsNameByte(s.text[i+1]) {
@@ -144,7 +144,7 @@ func (s *scanner) dashed() bool {
 	return s.add(Token{Kind: Name, Text: "." + s.text[i+1:j], From: i, To: j}, j)
 }
 
-// longString is Lua's [[text]].
+// longString reads a string of Lua in double brackets: [[text]].
 func (s *scanner) longString() bool {
 	if s.lang != "lua" || !s.starts("[[") {
 		return false
@@ -153,7 +153,7 @@ func (s *scanner) longString() bool {
 	return n >= 0 && s.add(verbatim(s.text, s.at+2, s.at+n), s.at+n+2)
 }
 
-// angles is Raku's list of words, <rm -rf>.
+// angles reads a list of words in Raku: <rm -rf>.
 func (s *scanner) angles() bool {
 	i := s.at
 	if s.lang != "raku" || s.text[i] != '<' || i == 0 || s.text[i-1] != ' ' && s.text[i-1] != '(' {
@@ -168,12 +168,12 @@ func (s *scanner) angles() bool {
 	return s.add(t, i+n+1)
 }
 
-// verbatim is a string that is so in the text.
+// verbatim returns the token of a string without escapes.
 func verbatim(text string, from, to int) Token {
 	return Token{Kind: String, Text: text[from:to], From: from, To: to, Exact: true}
 }
 
-// quoted is a string in quotes.
+// quoted reads a string in quotes or backticks.
 func (s *scanner) quoted() bool {
 	c := s.text[s.at]
 	if c != '"' && c != '\'' && c != '`' {
@@ -187,7 +187,7 @@ func (s *scanner) quoted() bool {
 	return s.add(t, next)
 }
 
-// name is a name with its dots, or a string that a name begins: qx{ls}.
+// name reads a name with its dots, or a string that begins with a name: qx{ls}.
 func (s *scanner) name() bool {
 	i, text := s.at, s.text
 	if c := text[i]; !scan.IsNameByte(c) && c != '$' && c != '@' && c != '.' {
@@ -207,7 +207,7 @@ func (s *scanner) name() bool {
 	return s.add(Token{Kind: Name, Text: name, From: i, To: j}, j)
 }
 
-// inName tells whether a name goes on with the byte at j.
+// inName reports whether the byte at j continues a name.
 func (s *scanner) inName(j int) bool {
 	switch c := s.text[j]; c {
 	case '.':
@@ -221,7 +221,7 @@ func (s *scanner) inName(j int) bool {
 	}
 }
 
-// command is Ruby's %x(command).
+// command reads a command in Ruby: %x(command).
 func (s *scanner) command() bool {
 	if s.lang != "ruby" || !s.starts("%x") || s.at+2 >= len(s.text) {
 		return false
@@ -231,7 +231,7 @@ func (s *scanner) command() bool {
 	return ok && s.add(t, t.To+1)
 }
 
-// sign is any other byte, or a sign of assignment.
+// sign reads an assignment operator or a single character.
 func (s *scanner) sign() bool {
 	i := s.at
 	if n := assigns(s.text[i:], s.lang); n > 0 {
@@ -240,7 +240,7 @@ func (s *scanner) sign() bool {
 	return s.add(Token{Kind: s.text[i], Text: s.text[i : i+1], From: i, To: i + 1}, i+1)
 }
 
-// assigns is how long a sign of assignment is that is not "=" alone.
+// assigns returns the length of an assignment operator that is longer than "=", or 0.
 func assigns(text, lang string) int {
 	switch {
 	case strings.HasPrefix(text, ":=") && lang != "make":
@@ -251,8 +251,8 @@ func assigns(text, lang string) int {
 	return 0
 }
 
-// bracketed gives where the text ends that the bracket at i opens, of any of four kinds, or
-// -1; it looks for no bracket inside.
+// bracketed returns the offset of the first closing bracket that matches the bracket at i, or -1.
+// It does not count nested brackets.
 func bracketed(text string, i int) int {
 	open := strings.IndexByte("([{<", text[i])
 	if open < 0 {
@@ -265,7 +265,7 @@ func bracketed(text string, i int) int {
 	return i + n
 }
 
-// percentString is Ruby's %q(a), %Q{a} and %(a).
+// percentString reads a string in Ruby or Crystal: %q(a), %Q{a} or %(a).
 func (s *scanner) percentString() bool {
 	if s.lang != "ruby" && s.lang != "crystal" || s.text[s.at] != '%' || s.at+2 >= len(s.text) {
 		return false
@@ -278,7 +278,7 @@ func (s *scanner) percentString() bool {
 	return end >= 0 && s.add(verbatim(s.text, j+1, end), end+1)
 }
 
-// wordList is Ruby's %w[a b] as the tokens of ["a", "b"].
+// wordList reads %w[a b] in Ruby and adds the tokens of ["a", "b"].
 func (s *scanner) wordList() bool {
 	i, text := s.at, s.text
 	if s.lang != "ruby" || i+2 >= len(text) || !s.starts("%w") && !s.starts("%W") {
@@ -306,7 +306,7 @@ func (s *scanner) wordList() bool {
 	return s.add(Token{Kind: ']', Text: "]", From: end, To: end + 1}, end+1)
 }
 
-// comment is where a comment that begins at i ends, or 0.
+// comment returns the end of the comment that begins at i, or 0 if none begins there.
 func comment(l *facts.Language, text string, i int) int {
 	for _, mark := range l.Comments {
 		if !strings.HasPrefix(text[i:], mark) {
@@ -320,7 +320,7 @@ func comment(l *facts.Language, text string, i int) int {
 			}
 			return len(text)
 		case "#":
-			if i > 0 && text[i-1] == '$' { // the length of an array in Perl
+			if i > 0 && text[i-1] == '$' { // in Perl, $# is the length of an array
 				return 0
 			}
 		}
@@ -329,8 +329,8 @@ func comment(l *facts.Language, text string, i int) int {
 	return 0
 }
 
-// charEnd is where the character ends that a single quote begins, or i itself: a
-// lifetime of Rust, a name of Haskell.
+// charEnd returns the offset of the quote that closes the character opened at i. It returns i if
+// this single quote opens none, as in a lifetime of Rust or a name of Haskell.
 func charEnd(text string, i int) int {
 	for _, n := range [...]int{2, 3, 5} {
 		if i+n < len(text) && text[i+n] == '\'' && (n == 2 || text[i+1] == '\\') {
@@ -340,7 +340,7 @@ func charEnd(text string, i int) int {
 	return i
 }
 
-// quotedWord is perl's q(), qq{} and qx//, and ruby's %x().
+// quotedWord reads q(), qq{} and qx// in Perl, and what follows the "%" of %x() in Ruby.
 func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	word := text[i:j]
 	if lang != "perl" || !quoteWords.Has(word) || j >= len(text) || scan.IsNameByte(text[j]) {
@@ -360,10 +360,11 @@ func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	return t, true
 }
 
-// quoteWords are before a string of perl.
+// quoteWords are the names that begin a string in Perl.
 var quoteWords = scan.SetOf("qx qq qw q x")
 
-// escapedName goes on reading a name of JavaScript, which may hold escapes: e\u0078ec.
+// escapedName reads the rest of a JavaScript name that contains escapes: e\u0078ec. It returns the
+// name without escapes, and its end.
 func escapedName(text string, i, j int) (string, int) {
 	name := []byte(text[i:j])
 	for j < len(text) {
@@ -385,7 +386,7 @@ func escapedName(text string, i, j int) (string, int) {
 	return string(name), j
 }
 
-// StringToken reads one string that begins at text[i].
+// StringToken reads the string that begins at text[i].
 func StringToken(e *interp.Env, text string, i int, lang string) Token {
 	quote := text[i]
 	if three := strings.Repeat(text[i:i+1], 3); lang == "python" && strings.HasPrefix(text[i:], three) {
@@ -423,7 +424,7 @@ func StringToken(e *interp.Env, text string, i int, lang string) Token {
 	return t
 }
 
-// isTemplate: the string that begins at text[i] may hold expressions.
+// isTemplate reports whether the string that begins at text[i] may contain expressions.
 func isTemplate(text string, i int, lang string) bool {
 	switch {
 	case text[i] == '`':
@@ -434,8 +435,8 @@ func isTemplate(text string, i int, lang string) bool {
 	return text[i] == '"' && lang != "node"
 }
 
-// hole is where the expression stands that one of the signs opens inside of a string, at
-// text[j]; its end is 0 if there is none.
+// hole returns the range of the expression that is embedded in a string at text[j], after one of
+// the prefixes in opens. end is 0 if there is none.
 func hole(opens []string, text string, j int) (from, end int) {
 	if !scan.HasAnyPrefix(text[j:], opens...) {
 		return 0, 0
@@ -447,7 +448,8 @@ func hole(opens []string, text string, j int) (from, end int) {
 	return open + 1, end
 }
 
-// escape is what the backslash that a text begins with stands for, and how long it is.
+// escape returns the character of the escape at the start of the text, and the length of the
+// escape in bytes.
 func escape(text string) (string, int) {
 	if c := text[1]; c >= '0' && c <= '7' {
 		n, used := scan.Digits(text[1:], 8, 3)

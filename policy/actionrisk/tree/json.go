@@ -1,6 +1,6 @@
-// Package tree reads JSON and YAML into one kind of node that knows where it is in
-// its text. Both readers are lenient: what an agent sent is judged as far as it can be
-// read, and templates in it are text.
+// Package tree parses JSON and YAML into nodes of one type. A node contains its offsets in the
+// text. Both parsers are lenient: they return as much as they can parse, because an agent may send
+// invalid text, and they read a template as ordinary text.
 package tree
 
 import (
@@ -14,31 +14,31 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Node is one value of a JSON text with the place where it stands. The
-// reader is lenient on purpose: a text that strict readers refuse may still be
-// acted on by a careless one, so duplicate members are all kept.
+// Node is one value of a JSON or YAML text with its offsets. The parser keeps all members that
+// have the same name: a strict parser refuses such a text, but a lenient one may act on any of
+// them.
 type Node struct {
-	Kind       byte   // { [ " 0 t f n
-	Text       string // content of a string, digits of a number
+	Kind       byte   // '{' object, '[' list, '"' string, '0' number or unquoted text, 't' true, 'f' false, 'n' null
+	Text       string // content of a string, or a literal as written; empty for objects and lists
 	Start, End int
-	Verbatim   bool // a string without escapes: text is at start+1
+	Verbatim   bool // a string without escapes: its text begins at Start+1
 	Keys       []string
 	Kids       []*Node
 }
 
-// maxJSONNodes bounds what is kept of one text.
+// maxJSONNodes is the largest number of nodes that are parsed from one text.
 const maxJSONNodes = 4096
 
 type jsonReader struct {
 	text  string
 	pos   int
 	nodes int
-	fault bool        // something is not JSON
-	yaml  *act.Budget // of a value of YAML written in one line, whose texts need no quotes; nil of JSON
+	fault bool        // the text is not valid JSON
+	yaml  *act.Budget // budget of a YAML flow value, in which strings need no quotes; nil for JSON
 }
 
-// JSON reads one value and reports whether strict readers accept the text.
-// The root is nil if there is nothing that begins like a JSON value.
+// JSON parses one value and reports whether strict parsers accept the text. It returns nil if the
+// text begins with nothing that can be a JSON value.
 func JSON(text string) (*Node, bool) {
 	r := jsonReader{text: text}
 	root := r.value(0, false)
@@ -49,7 +49,7 @@ func JSON(text string) (*Node, bool) {
 	return root, !r.fault && r.pos == len(text) && canon.Check([]byte(text)) == nil
 }
 
-// spend takes a step of the budget, where there is one.
+// spend takes one step from the budget and reports whether it had one. JSON has no budget.
 func (r *jsonReader) spend() bool { return r.yaml == nil || r.yaml.Spend(1) }
 
 func (r *jsonReader) space() {
@@ -86,18 +86,18 @@ func (r *jsonReader) value(depth int, key bool) *Node {
 	return n
 }
 
-// quoted reads a text in quotes.
+// quoted parses a string in quotes into n.
 func (r *jsonReader) quoted(n *Node, quote byte) {
 	n.Kind = '"'
 	n.Text, n.Verbatim = r.str(quote)
 	r.fault = r.fault || quote == '\''
-	for r.yaml != nil && quote == '\'' && r.pos < len(r.text) && r.text[r.pos] == '\'' { // a doubled quote is one
+	for r.yaml != nil && quote == '\'' && r.pos < len(r.text) && r.text[r.pos] == '\'' { // YAML writes a single quote as two
 		more, _ := r.str(quote)
 		n.Text, n.Verbatim = n.Text+"'"+more, false
 	}
 }
 
-// plain reads a text without quotes that ends there.
+// plain parses the text without quotes up to end into n.
 func (r *jsonReader) plain(n *Node, end int) {
 	n.Text, n.Kind = r.text[r.pos:end], '0'
 	r.pos = end
@@ -110,7 +110,7 @@ func (r *jsonReader) plain(n *Node, end int) {
 	}
 }
 
-// plainEnd is where a text without quotes ends that begins at pos.
+// plainEnd returns the end of the text without quotes that begins at pos.
 func (r *jsonReader) plainEnd(key bool) int {
 	if r.yaml != nil && strings.IndexByte(":,]}", r.text[r.pos]) < 0 {
 		return r.yamlEnd(key)
@@ -122,7 +122,7 @@ func (r *jsonReader) plainEnd(key bool) int {
 	return end
 }
 
-// members reads the inside of an object or array up to its end.
+// members parses the elements of an object or list, up to and including the closing bracket.
 func (r *jsonReader) members(n *Node, depth int) {
 	for {
 		r.space()
@@ -132,7 +132,7 @@ func (r *jsonReader) members(n *Node, depth int) {
 		}
 		switch c := r.text[r.pos]; c {
 		case '}', ']':
-			r.fault = r.fault || c != n.Kind+2 // as the letters are in ASCII
+			r.fault = r.fault || c != n.Kind+2 // in ASCII, the code of a closing bracket is that of the opening one plus 2
 			r.pos++
 			return
 		case ',':
@@ -155,7 +155,7 @@ func (r *jsonReader) members(n *Node, depth int) {
 	}
 }
 
-// key reads the key of a member up to its colon.
+// key parses the key of a member, up to and including the colon.
 func (r *jsonReader) key(n *Node, depth int) (string, bool) {
 	k := r.value(depth+1, true)
 	if r.space(); k != nil && r.pos < len(r.text) && r.text[r.pos] == ':' {
@@ -163,13 +163,13 @@ func (r *jsonReader) key(n *Node, depth int) (string, bool) {
 		return k.Text, true
 	}
 	r.fault = true
-	if r.yaml != nil && k != nil { // a member without a value
+	if r.yaml != nil && k != nil { // YAML allows a key without a value
 		n.Keys, n.Kids = append(n.Keys, ""), append(n.Kids, k)
 	}
 	return "", false
 }
 
-// str reads a string whose quote is at pos.
+// str parses the string whose opening quote is at pos. verbatim means that it has no escapes.
 func (r *jsonReader) str(quote byte) (text string, verbatim bool) {
 	r.pos++
 	from := r.pos
@@ -186,7 +186,8 @@ func (r *jsonReader) str(quote byte) (text string, verbatim bool) {
 	return r.text[from:], true
 }
 
-// escapes are those of one letter that do not stand for the letter itself.
+// escapes maps the letter of an escape to its character, for escapes of one letter. All other
+// escaped characters are kept as they are.
 var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': ' ', 'f': ' '}
 
 func (r *jsonReader) escaped(from int, quote byte) string {
@@ -216,7 +217,8 @@ func (r *jsonReader) escaped(from int, quote byte) string {
 	return b.String()
 }
 
-// Get is the last member of that name (as most readers take it), nil if none.
+// Get returns the value of the first of the names that the object has. If a name occurs several
+// times, the last one counts, as in most parsers. It returns nil if there is none.
 func (n *Node) Get(names ...string) *Node {
 	if n == nil || n.Kind != '{' {
 		return nil
@@ -231,7 +233,7 @@ func (n *Node) Get(names ...string) *Node {
 	return nil
 }
 
-// Str is the text of a string or number member, "" if there is none.
+// Str returns the text of the member that Get finds, if it is a string or a number, otherwise "".
 func (n *Node) Str(names ...string) string {
 	if v := n.Get(names...); v != nil && (v.Kind == '"' || v.Kind == '0') {
 		return v.Text
@@ -239,7 +241,7 @@ func (n *Node) Str(names ...string) string {
 	return ""
 }
 
-// Source is a string node as program text found in src.
+// Source returns the text of a string node as a program text that was found in src.
 func (n *Node) Source(src *act.Source, via string) act.Source {
 	span, _ := src.Where(n.Start, n.End)
 	out := act.Source{Text: n.Text, At: -1, Span: span, Via: append(append([]string(nil), src.Via...), via), Depth: src.Depth + 1, Layers: src.Layers, Taint: src.Taint}
@@ -249,12 +251,12 @@ func (n *Node) Source(src *act.Source, via string) act.Source {
 	return out
 }
 
-// AllStrings tells whether every element of a list is a text.
+// AllStrings reports whether a list has elements and all of them are strings.
 func AllStrings(n *Node) bool {
 	return len(n.Kids) > 0 && !slices.ContainsFunc(n.Kids, func(k *Node) bool { return k.Kind != '"' })
 }
 
-// KidsOrNone are the elements, none of a node that is not there.
+// KidsOrNone returns the children of a node, or none if the node is nil.
 func (n *Node) KidsOrNone() []*Node {
 	if n == nil {
 		return nil
@@ -262,7 +264,7 @@ func (n *Node) KidsOrNone() []*Node {
 	return n.Kids
 }
 
-// KeysAt is the key of element i, "" in a list.
+// KeysAt returns the key of child i of an object, and "" for a list.
 func (n *Node) KeysAt(i int) string {
 	if n.Kind == '{' && i < len(n.Keys) {
 		return n.Keys[i]
@@ -270,7 +272,8 @@ func (n *Node) KeysAt(i int) string {
 	return ""
 }
 
-// PlainKey is a member's name without case and signs: filePath and file_path alike.
+// PlainKey returns a member's name in lower case without "_" and "-", so that filePath and
+// file_path are equal.
 func PlainKey(key string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
 }

@@ -8,22 +8,21 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// YAML as the tools of operations read it: manifests, compose files, playbooks,
-// client settings. The reader is lenient, as that of JSON: what it does not know
-// (tags, directives) it passes over, and gives trees of the same nodes. An alias stands
-// for the node at its anchor, which is then part of the tree twice.
+// This file parses the YAML of operations tools: manifests, compose files, playbooks, client
+// settings. The parser is lenient: it skips what it does not support (tags, directives). An alias
+// is replaced with the node of its anchor, so that this node occurs more than once in the tree.
 
-// yamlLine is one line that is neither empty nor a comment: text[from:to] is what
-// is at its indent.
+// yamlLine is a line that is neither empty nor a comment. text[from:to] is its content after the
+// indentation.
 type yamlLine struct{ indent, from, to int }
 
 type yamlReader struct {
 	text  string
 	lines []yamlLine
-	at    int // the next line
+	at    int // index of the next line to parse
 	nodes int
 	b     *act.Budget
-	// anchors are the nodes that aliases may name, with how many nodes each is.
+	// anchors maps the name of an anchor to its node and the number of nodes below it.
 	anchors map[string]anchored
 }
 
@@ -32,7 +31,7 @@ type anchored struct {
 	size int
 }
 
-// YAML gives the documents of a text, JSON or YAML.
+// YAML parses a text, which may be JSON, and returns one node for each document in it.
 func YAML(text string, b *act.Budget) []*Node {
 	trimmed := strings.TrimLeft(text, " \t\r\n")
 	if strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "{{") || strings.HasPrefix(trimmed, "[") {
@@ -57,8 +56,8 @@ func YAML(text string, b *act.Budget) []*Node {
 	return out
 }
 
-// documentEnd is where the document that begins at from ends, at a line "---", and
-// where the next one begins.
+// documentEnd returns the end of the document that begins at from, which is at a line "---" or
+// "...", and the start of the next document.
 func documentEnd(text string, from int) (end, next int) {
 	for at := from; at < len(text); {
 		line := text[at:]
@@ -73,7 +72,7 @@ func documentEnd(text string, from int) (end, next int) {
 	return len(text), len(text) + 1
 }
 
-// split notes the lines of text[from:end].
+// split collects the lines of text[from:end]. It returns false if the budget is spent.
 func (r *yamlReader) split(from, end int) bool {
 	for from < end {
 		to := end
@@ -95,7 +94,7 @@ func (r *yamlReader) split(from, end int) bool {
 	return true
 }
 
-// block reads the value whose lines are indented by more than outer.
+// block parses the value whose lines are indented by more than outer.
 func (r *yamlReader) block(outer, depth int) *Node {
 	if r.at >= len(r.lines) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.b.Spend(1) {
 		return nil
@@ -118,7 +117,7 @@ func (r *yamlReader) block(outer, depth int) *Node {
 	return r.scalar(l.from, l.to, outer, depth)
 }
 
-// named reads what an anchor or a tag is before that begins a line.
+// named parses a value whose first line begins with an anchor or a tag.
 func (r *yamlReader) named(l *yamlLine, outer, depth int) *Node {
 	anchor, from := r.properties(l.from, l.to)
 	before := r.nodes
@@ -130,7 +129,8 @@ func (r *yamlReader) named(l *yamlLine, outer, depth int) *Node {
 	return n
 }
 
-// properties passes over the anchors and tags at from; what is after them is there.
+// properties skips the anchors and tags at from. It returns the last anchor and the offset after
+// them.
 func (r *yamlReader) properties(from, to int) (anchor string, at int) {
 	for from < to && (r.text[from] == '&' || r.text[from] == '!') {
 		word := r.text[from:to]
@@ -146,8 +146,8 @@ func (r *yamlReader) properties(from, to int) (anchor string, at int) {
 	return anchor, from
 }
 
-// anchor remembers the node at an anchor. before is the number of nodes that were read
-// when it began.
+// anchor stores the node n under the name of an anchor. before is the value of r.nodes before n
+// was parsed.
 func (r *yamlReader) anchor(name string, n *Node, before int) {
 	if name == "" || n == nil {
 		return
@@ -158,8 +158,8 @@ func (r *yamlReader) anchor(name string, n *Node, before int) {
 	r.anchors[name] = anchored{n, r.nodes - before}
 }
 
-// aliased is the node that a plain text "*name" stands for, else n. All nodes count as
-// often as they are in the tree, so that aliases of aliases end.
+// aliased returns the node that a plain text "*name" refers to, and n if it refers to none. The
+// copied nodes count against the limit, so that nested aliases cannot grow exponentially.
 func (r *yamlReader) aliased(n *Node) *Node {
 	name, alias := strings.CutPrefix(n.Text, "*")
 	a := r.anchors[name]
@@ -173,7 +173,7 @@ func (r *yamlReader) aliased(n *Node) *Node {
 	return a.node
 }
 
-// aliases puts nodes at anchors for the aliases in a value written in one line.
+// aliases replaces the aliases inside a flow value with the nodes of their anchors.
 func (r *yamlReader) aliases(n *Node) {
 	for i, kid := range n.Kids {
 		r.aliases(kid)
@@ -182,7 +182,7 @@ func (r *yamlReader) aliases(n *Node) {
 	n.merge()
 }
 
-// merge takes the members of what is under "<<" over, but for those it has itself.
+// merge adds the members of the objects under the key "<<", except those that n has itself.
 func (n *Node) merge() {
 	from := n.Get("<<")
 	if from == nil {
@@ -207,8 +207,8 @@ func isItem(content string) bool {
 	return content == "-" || strings.HasPrefix(content, "- ") || strings.HasPrefix(content, "-\t")
 }
 
-// key is the key that a line begins with and where the rest after its colon
-// begins, or -1.
+// key returns the key at the start of a line and the offset after its colon, or -1 if the line
+// begins with no key.
 func (r *yamlReader) key(l yamlLine) (string, int) {
 	content := strings.TrimRight(r.text[l.from:l.to], "\r")
 	switch c := content[0]; c {
@@ -241,7 +241,7 @@ func (r *yamlReader) mapping(indent, depth int) *Node {
 		}
 		r.at++
 		v := r.value(rest, l.to, indent, depth+1)
-		if v == nil { // nothing, or a list that is under its key
+		if v == nil { // no value, or a list that is indented no more than its key
 			if r.at < len(r.lines) && r.lines[r.at].indent == indent && isItem(r.text[r.lines[r.at].from:r.lines[r.at].to]) {
 				v = r.sequence(indent, depth+1)
 			} else {
@@ -249,7 +249,7 @@ func (r *yamlReader) mapping(indent, depth int) *Node {
 			}
 		}
 		n.Keys, n.Kids, n.End = append(n.Keys, key), append(n.Kids, v), max(v.End, l.to)
-		for r.at < len(r.lines) && r.lines[r.at].indent > indent { // a line that is not understood
+		for r.at < len(r.lines) && r.lines[r.at].indent > indent { // skip lines that could not be parsed
 			r.at++
 		}
 		if r.nodes >= maxJSONNodes {
@@ -273,7 +273,7 @@ func (r *yamlReader) sequence(indent, depth int) *Node {
 		if rest == "" {
 			r.at++
 			v = r.block(indent, depth+1)
-		} else { // the item is on this line, as if it were indented by itself
+		} else { // the item begins on this line: parse the rest as a line with deeper indentation
 			skip := len(content) - len(rest)
 			l.indent, l.from = l.indent+skip, l.from+skip
 			v = r.block(indent, depth+1)
@@ -294,7 +294,7 @@ func (r *yamlReader) node(kind byte, start int) *Node {
 	return &Node{Kind: kind, Start: start, End: start}
 }
 
-// value reads what is after a key; nil if nothing does.
+// value parses the value after a key. It returns nil if there is none.
 func (r *yamlReader) value(from, to, indent, depth int) *Node {
 	for from < to && strings.IndexByte(" \t\r", r.text[from]) >= 0 {
 		from++
@@ -311,14 +311,14 @@ func (r *yamlReader) value(from, to, indent, depth int) *Node {
 	return n
 }
 
-// scalar reads a text, a flow value or a block text that begins at from.
+// scalar parses the plain text, flow value or block scalar that begins at from.
 func (r *yamlReader) scalar(from, to, indent, depth int) *Node {
 	switch c := r.text[from]; {
 	case c == '|' || c == '>':
 		return r.literal(from, to, indent, c == '>')
 	case (c == '{' || c == '[') && !strings.HasPrefix(r.text[from:], "{{"), c == '"', c == '\'':
 		n, end := r.flow(from, depth)
-		for r.at < len(r.lines) && r.lines[r.at].from < end { // it may go over several lines
+		for r.at < len(r.lines) && r.lines[r.at].from < end { // skip the further lines that the value covers
 			r.at++
 		}
 		return n
@@ -336,7 +336,7 @@ func (r *yamlReader) scalar(from, to, indent, depth int) *Node {
 	return r.aliased(n)
 }
 
-// unquoted is a text without quotes, up to a comment.
+// unquoted returns a plain text without the comment after it.
 func unquoted(text string) string {
 	if i := strings.Index(text, " #"); i >= 0 {
 		text = text[:i]
@@ -344,7 +344,7 @@ func unquoted(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// classify marks numbers, truths and nothing.
+// classify sets the kind of a plain text that is a number, a boolean or null.
 func (n *Node) classify() {
 	switch strings.ToLower(n.Text) {
 	case "true", "yes", "on":
@@ -360,7 +360,8 @@ func (n *Node) classify() {
 	}
 }
 
-// literal is the text of the lines below, "|" or folded, ">".
+// literal parses a block scalar: the indented lines after "|", or after ">", which folds them into
+// one line.
 func (r *yamlReader) literal(from, to, indent int, folded bool) *Node {
 	n := r.node('"', from)
 	var lines []string
@@ -382,7 +383,7 @@ func (r *yamlReader) literal(from, to, indent int, folded bool) *Node {
 	return n
 }
 
-// flow reads a value written in one line: {a: b, c: [d]}, "text".
+// flow parses a value in flow style: {a: b, c: [d]} or "text". It returns the offset of its end.
 func (r *yamlReader) flow(at, depth int) (*Node, int) {
 	j := jsonReader{text: r.text, pos: at, nodes: r.nodes, yaml: r.b}
 	n := j.value(depth, false)
@@ -393,8 +394,8 @@ func (r *yamlReader) flow(at, depth int) (*Node, int) {
 	return n, j.pos
 }
 
-// yamlEnd is where a text without quotes ends in such a value: at a colon only with a blank
-// or a bracket after it, but for keys as jq writes them, {spec:{replicas:0}}.
+// yamlEnd returns the end of a plain text inside a flow value. A colon ends the text only before a
+// blank or a bracket; but a key may end at any colon, because jq writes {spec:{replicas:0}}.
 func (r *jsonReader) yamlEnd(key bool) int {
 	text, end := r.text, r.pos
 	for end < len(text) && strings.IndexByte(",]}\n", text[end]) < 0 && !(text[end] == ':' && (end+1 >= len(text) || strings.IndexByte(" ,]}\n{[\"", text[end+1]) >= 0)) {
@@ -406,7 +407,7 @@ func (r *jsonReader) yamlEnd(key bool) int {
 	return end
 }
 
-// Truth: true, yes or on, quoted or not.
+// Truth reports whether a value is true, yes or on, quoted or not.
 func (n *Node) Truth() bool {
 	if n == nil {
 		return false
